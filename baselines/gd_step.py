@@ -1,0 +1,161 @@
+"""Gradient descent and GD++ on a context, and their step sizes.
+
+Both work on the least-squares loss of the context's pairs, L(w) = 1/2 sum_i (w.x_i - y_i)^2, with a step size that is
+the paper's eta/N: c below. The query is never used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from src.config import DataConfig
+from src.data import Batch
+
+Predictor = Callable[[Batch], Array]
+
+
+def gd(batch: Batch, step_size: float | Array, steps: int = 1, start: Array | None = None) -> Array:
+    """Predictions [B] of gradient descent: w <- w - c sum_i (w.x_i - y_i) x_i, then w.x_query.
+
+    One step from zero is c sum_i y_i x_i.x_query. `start` is w_0 [B, D] (zero if None). `step_size` is c = eta/N.
+    Von Oswald et al. 2023, Eq. 4 and 5.
+    """
+    return jnp.einsum("bd,bd->b", gd_weights(batch, step_size, steps, start), batch.x_query)
+
+
+def gd_weights(batch: Batch, step_size: float | Array, steps: int = 1, start: Array | None = None) -> Array:
+    """The weights [B, D] after `steps` steps of gradient descent on the context."""
+
+    def step(_: Array | int, w: Array) -> Array:
+        residual = jnp.einsum("bnd,bd->bn", batch.x, w) - batch.y
+        return w - step_size * jnp.einsum("bn,bnd->bd", residual, batch.x)
+
+    weights: Array = jax.lax.fori_loop(0, steps, step, jnp.zeros_like(batch.x_query) if start is None else start)
+    return weights
+
+
+def gd_plus_plus(batch: Batch, step_sizes: float | Sequence[float] | Array, gammas: float | Sequence[float] | Array, steps: int = 1) -> Array:
+    """Predictions [B] of GD++: every step also moves the inputs, x <- x - gamma sum_i (x_i.x) x_i.
+
+    Both updates of a step use the inputs before it: the label residuals take y_j <- y_j - c sum_i y_i x_i.x_j, the
+    prediction grows by c sum_i y_i x_i.x_query. Step sizes and gammas are shared by all steps, or one for each.
+    gamma = 0 is gradient descent from zero. Von Oswald et al. 2023, Sec. 4 and App. A.10.
+    """
+
+    def step(carry: tuple[Array, Array, Array, Array], rates: Array) -> tuple[tuple[Array, Array, Array, Array], None]:
+        x, y, x_query, prediction = carry
+        c, gamma = rates[0], rates[1]
+        gram = jnp.einsum("bid,bjd->bij", x, x)
+        towards_query = jnp.einsum("bnd,bd->bn", x, x_query)
+        prediction = prediction + c * jnp.einsum("bn,bn->b", towards_query, y)
+        y = y - c * jnp.einsum("bij,bj->bi", gram, y)
+        x_query = x_query - gamma * jnp.einsum("bn,bnd->bd", towards_query, x)
+        x = x - gamma * jnp.einsum("bij,bjd->bid", gram, x)
+        return (x, y, x_query, prediction), None
+
+    dtype = batch.x.dtype
+    rates = jnp.stack([jnp.broadcast_to(jnp.asarray(r, dtype), (steps,)) for r in (step_sizes, gammas)], axis=1)
+    first = (batch.x, batch.y, batch.x_query, jnp.zeros_like(batch.y_query))
+    (_, _, _, prediction), _ = jax.lax.scan(step, first, rates)
+    return prediction
+
+
+def scatter_moments(data: DataConfig) -> tuple[float, float]:
+    """E tr S and E tr S^2 of a context's scatter matrix S = sum_i x_i x_i^T.
+
+    E tr S = N D v and E tr S^2 = N (N - 1) D v^2 + N (D m + D (D - 1) v^2), with v the variance and m the fourth
+    moment of one coordinate.
+    """
+    n, d, v, m = data.num_pairs, data.dim, data.input_variance, data.input_fourth_moment
+    return n * d * v, n * (n - 1) * d * v**2 + n * (d * m + d * (d - 1) * v**2)
+
+
+def one_step_size(data: DataConfig) -> float:
+    """The step size c = eta/N with the least expected loss after one step from zero, in closed form.
+
+    c* = s^2 E tr S / (s^2 E tr S^2 + noise_std^2 E tr S), s = weight_scale: without noise E tr S / E tr S^2, which is
+    8.333/13.75 = .606 at D = N = 10 and x ~ U(-1/2, 1/2). Clean labels only.
+    """
+    trace, trace_of_square = scatter_moments(data)
+    signal = data.weight_scale**2
+    return signal * trace / (signal * trace_of_square + data.noise_std**2 * trace)
+
+
+def one_step_loss(data: DataConfig, step_size: float) -> float:
+    """The expected half squared error of one step from zero, in closed form over tasks, contexts and queries.
+
+    v/2 [s^2 (D - 2 c E tr S + c^2 E tr S^2) + c^2 noise_std^2 E tr S] + noise_std^2/2.
+    """
+    trace, trace_of_square = scatter_moments(data)
+    error = data.weight_scale**2 * (data.dim - 2 * step_size * trace + step_size**2 * trace_of_square)
+    noise = data.noise_std**2
+    return 0.5 * data.input_variance * (error + step_size**2 * noise * trace) + 0.5 * noise
+
+
+def context_losses(batch: Batch, data: DataConfig, step_size: float) -> Array:
+    """One step's half squared error [B] for each context, averaged over teachers and queries in closed form.
+
+    v s^2/2 ||c S - I||_F^2 plus, with observation noise, v/2 c^2 noise_std^2 tr S + noise_std^2/2. Its mean over
+    10 000 contexts has a standard error of .0002, where sampled tasks have .0033.
+    """
+    scatter = jnp.einsum("bnd,bne->bde", batch.x, batch.x)
+    distance = step_size * scatter - jnp.broadcast_to(jnp.eye(data.dim, dtype=scatter.dtype), scatter.shape)
+    signal = data.weight_scale**2 * jnp.sum(distance**2, axis=(1, 2))
+    noise = data.noise_std**2 * step_size**2 * jnp.einsum("bdd->b", scatter)
+    return 0.5 * data.input_variance * (signal + noise) + 0.5 * data.noise_std**2
+
+
+def fit_step_size(batch: Batch) -> float:
+    """The step size of one step from zero with the least loss on these tasks: sum f y / sum f^2, f at c = 1."""
+    feature = gd(batch, 1.0)
+    return float(jnp.sum(feature * batch.y_query) / jnp.sum(feature**2))
+
+
+def search_step_size(batch: Batch, steps: int, low: float = 1e-3, high: float = 4.0, zooms: int = 4) -> float:
+    """The step size of `steps` steps with the least loss on these tasks, found on a grid that zooms in.
+
+    One step has a closed form and needs no search.
+    """
+    if steps == 1:
+        return fit_step_size(batch)
+    return float(_zoom(partial(_gd_losses, batch, steps), [(low, high)], zooms)[0])
+
+
+def search_gd_plus_plus(batch: Batch, steps: int, zooms: int = 4) -> tuple[float, float]:
+    """The (step size, gamma) of GD++, shared by all steps, with the least loss on these tasks."""
+    best = _zoom(partial(_gd_plus_plus_losses, batch, steps), [(0.05, 4.0), (0.0, 0.6)], zooms, points=13)
+    return float(best[0]), float(best[1])
+
+
+def _losses(predictions: Array, batch: Batch) -> Array:
+    return 0.5 * jnp.mean((predictions - jnp.broadcast_to(batch.y_query, predictions.shape)) ** 2, axis=1)
+
+
+@partial(jax.jit, static_argnums=1)
+def _gd_losses(batch: Batch, steps: int, rates: Array) -> Array:
+    return _losses(jax.lax.map(lambda rate: gd(batch, rate[0], steps), rates, batch_size=8), batch)
+
+
+@partial(jax.jit, static_argnums=1)
+def _gd_plus_plus_losses(batch: Batch, steps: int, rates: Array) -> Array:
+    return _losses(jax.lax.map(lambda rate: gd_plus_plus(batch, rate[0], rate[1], steps), rates, batch_size=8), batch)
+
+
+def _zoom(losses: Callable[[Array], Array], bounds: list[tuple[float, float]], zooms: int, points: int = 33) -> np.ndarray:
+    """The best point of a grid over the bounds, after shrinking the grid around the best one `zooms` times."""
+    bounds = list(bounds)
+    best = np.zeros(len(bounds))
+    for _ in range(zooms):
+        axes = [np.linspace(low, high, points) for low, high in bounds]
+        grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        values = np.asarray(losses(jnp.asarray(grid)))
+        best = grid[np.nanargmin(np.where(np.isfinite(values), values, np.nan))]
+        spans = [(high - low) / (points - 1) for low, high in bounds]
+        bounds = [(max(low, b - 2 * span), min(high, b + 2 * span)) for (low, high), b, span in zip(bounds, best, spans, strict=True)]
+    return best

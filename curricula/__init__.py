@@ -1,0 +1,1 @@
+"""What is done to the pairs of a context: corruption, order, placement; and their composition."""

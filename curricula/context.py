@@ -1,0 +1,86 @@
+"""From a key to a context: sample, corrupt, order, place. And the sets of tasks that a run uses.
+
+A set of tasks is a pure function of the config and its purpose; training batches are one of (data seed, step). No two
+purposes share a key.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from curricula.noise import corrupt
+from curricula.ordering import NEED_DIFFICULTY, ORDERINGS, difficulty_keys
+from curricula.placement import PLACEMENTS
+from src.config import ContextConfig, DataConfig, RunConfig
+from src.data import Batch, sample_batch, take_pairs
+from src.prng import Purpose, purpose_key
+from src.prng import key as make_key
+from src.train import BatchFn
+
+
+class Context(NamedTuple):
+    """A batch and what was done to it.
+
+    index int32 [B, N]: position i holds the pair drawn as number index[b, i]. hit bool [B, N]: position i holds a
+    corrupted pair.
+    """
+
+    batch: Batch
+    index: Array
+    hit: Array
+
+
+def draw_context(
+    key: Array,
+    data: DataConfig,
+    context: ContextConfig,
+    batch_size: int,
+    noise_p: float | Array | None = None,
+    noise_sigma: float | Array | None = None,
+) -> Context:
+    """B tasks, corrupted, ordered and placed. `noise_p` and `noise_sigma` stand in for the context's own if given."""
+    p = context.noise_p if noise_p is None else noise_p
+    sigma = context.noise_sigma if noise_sigma is None else noise_sigma
+    batch, hit, error = corrupt(key, sample_batch(key, data, batch_size), context.noise_mode, p, sigma, data)
+    needs = context.ordering in NEED_DIFFICULTY
+    difficulty = difficulty_keys(context.difficulty, batch, error, data) if needs else ()
+    index = ORDERINGS[context.ordering](batch, difficulty)
+    placed = PLACEMENTS[context.noise_placement](jnp.take_along_axis(hit, index, axis=1))
+    index = jnp.take_along_axis(index, placed, axis=1)
+    if context.ordering != "random" or context.noise_placement != "mixed":  # else the index is the identity
+        batch, hit = take_pairs(batch, index), jnp.take_along_axis(hit, index, axis=1)
+    return Context(batch, index.astype(jnp.int32), hit)
+
+
+def training_batches(config: RunConfig) -> BatchFn:
+    """The batch function of a run's training contexts. Noise rate and strength may differ within a pack."""
+
+    def batch_fn(key: Array, step: Array, **knobs: Array) -> Batch:
+        step_key = jax.random.fold_in(key, step)
+        return draw_context(step_key, config.data, config.train, config.training.batch_size, **knobs).batch
+
+    return batch_fn
+
+
+def task_key(config: RunConfig, purpose: Purpose) -> Array:
+    """The key of one of a run's sets of tasks."""
+    return purpose_key(make_key(config.data_seed), purpose)
+
+
+def evaluation_context(config: RunConfig) -> Context:
+    """The evaluation batch, which is also the analysis batch."""
+    return draw_context(task_key(config, Purpose.EVAL), config.data, config.eval, config.eval_tasks)
+
+
+def headline_batch(config: RunConfig) -> Batch:
+    """Further tasks of the evaluation's law, for the headline numbers."""
+    return draw_context(task_key(config, Purpose.HEADLINE), config.data, config.eval, config.headline_tasks).batch
+
+
+def step_size_batch(config: RunConfig) -> Batch:
+    """Clean tasks on which step sizes are searched, shared with nothing else."""
+    return sample_batch(task_key(config, Purpose.STEP_SIZE), config.data, config.step_size_tasks)

@@ -1,0 +1,62 @@
+"""Corruptions of a context's pairs.
+
+Each noise mode is one function here of the name that `src.config.NOISE_MODES` registers. It takes the clean batch and
+the pairs that are hit, and gives the corrupted batch and the label error it injected, |y - clean label| [B, N], which
+is exactly 0 where nothing was hit. The query and its label are never corrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from src import config
+from src.config import DataConfig
+from src.data import Batch, labels, sample_inputs
+from src.prng import Purpose, purpose_key
+
+Corruption = Callable[[Array, Batch, Array, "float | Array", DataConfig], tuple[Batch, Array]]
+
+
+def clean(key: Array, batch: Batch, hit: Array, sigma: float | Array, data: DataConfig) -> tuple[Batch, Array]:
+    """Nothing happens."""
+    return batch, jnp.zeros_like(batch.y)
+
+
+def label_noise(key: Array, batch: Batch, hit: Array, sigma: float | Array, data: DataConfig) -> tuple[Batch, Array]:
+    """A hit label gains sigma * N(0, 1)."""
+    noise = jnp.where(hit, sigma * jax.random.normal(key, batch.y.shape, batch.y.dtype), 0)
+    return batch._replace(y=batch.y + noise), jnp.abs(noise)
+
+
+def random_pairs(key: Array, batch: Batch, hit: Array, sigma: float | Array, data: DataConfig) -> tuple[Batch, Array]:
+    """A hit pair becomes one of another task: (x', w'.x'), with x' from the input law and w' fresh for every pair.
+
+    Alone it is distributed as a clean pair (observation noise included); only agreement between pairs tells them
+    apart. sigma is ignored.
+    """
+    shape = batch.x.shape
+    x = sample_inputs(purpose_key(key, Purpose.INPUT), data, shape)
+    w = data.weight_scale * jax.random.normal(purpose_key(key, Purpose.TASK), shape)
+    y = jnp.einsum("bnd,bnd->bn", w, x)
+    if data.noise_std > 0:
+        y = y + data.noise_std * jax.random.normal(purpose_key(key, Purpose.OBSERVATION), y.shape)
+    error = jnp.where(hit, jnp.abs(y - labels(x, batch.w)), 0)
+    hit_inputs = jnp.broadcast_to(hit[:, :, None], shape)
+    return batch._replace(x=jnp.where(hit_inputs, x, batch.x), y=jnp.where(hit, y, batch.y)), error
+
+
+NOISE_MODES: dict[str, Corruption] = {name: globals()[name] for name in config.NOISE_MODES}
+
+
+def corrupt(
+    key: Array, batch: Batch, mode: str, p: float | Array, sigma: float | Array, data: DataConfig
+) -> tuple[Batch, Array, Array]:
+    """Each pair is hit with probability p. Gives the batch, the pairs hit [B, N] and the label error [B, N]."""
+    uniform = jax.random.uniform(purpose_key(key, Purpose.NOISE_MASK), batch.y.shape)
+    hit = uniform < p if mode != "clean" else jnp.zeros(batch.y.shape, bool)
+    corrupted, error = NOISE_MODES[mode](purpose_key(key, Purpose.NOISE_VALUE), batch, hit, sigma, data)
+    return corrupted, hit, error

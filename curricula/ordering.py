@@ -1,0 +1,61 @@
+"""Orders of a context's pairs.
+
+Each ordering is one function here, (batch, difficulty [B, N]) -> index [B, N], of the name that `src.config.ORDERINGS`
+registers; position i then holds pair index[b, i]. Sorts are stable. The query never moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax.numpy as jnp
+from jax import Array
+
+from baselines.gd_step import one_step_size
+from src import config
+from src.config import DataConfig
+from src.data import Batch
+
+Difficulty = tuple[Array, ...]  # sort keys [B, N], the first counts most
+
+
+def random(batch: Batch, difficulty: Difficulty) -> Array:
+    """The order drawn: pairs are exchangeable, so that is already a random one."""
+    return jnp.broadcast_to(jnp.arange(batch.y.shape[1])[None], batch.y.shape)
+
+
+def smallnorm2largenorm(batch: Batch, difficulty: Difficulty) -> Array:
+    """Ascending norm of the input."""
+    return jnp.argsort(jnp.sum(batch.x**2, axis=2), axis=1, stable=True)
+
+
+def easy2hard(batch: Batch, difficulty: Difficulty) -> Array:
+    """Ascending difficulty."""
+    return jnp.lexsort(difficulty[::-1], axis=1)
+
+
+def hard2easy(batch: Batch, difficulty: Difficulty) -> Array:
+    """Descending difficulty."""
+    return jnp.lexsort([-values for values in difficulty[::-1]], axis=1)
+
+
+ORDERINGS: dict[str, Callable[[Batch, Difficulty], Array]] = {name: globals()[name] for name in config.ORDERINGS}
+NEED_DIFFICULTY = ("easy2hard", "hard2easy")
+
+
+def leave_one_out_gd_error(batch: Batch, data: DataConfig) -> Array:
+    """|y_i - c_(N-1) sum_(j != i) y_j x_j.x_i| [B, N]: how wrong one GD step from the other pairs is about a pair.
+
+    c_(N-1) is the closed-form step for N - 1 pairs. (Leave-one-out ridge is ill-posed on noiseless data at N <= D.)
+    """
+    step_size = one_step_size(replace(data, num_pairs=data.num_pairs - 1)) if data.num_pairs > 1 else 0.0
+    gram = jnp.einsum("bid,bjd->bij", batch.x, batch.x)
+    own = batch.y * jnp.einsum("bii->bi", gram)
+    return jnp.abs(batch.y - step_size * (jnp.einsum("bij,bj->bi", gram, batch.y) - own))
+
+
+def difficulty_keys(kind: str, batch: Batch, label_error: Array, data: DataConfig) -> Difficulty:
+    """The sort keys of a difficulty: `gd_error`, or `residual`, the label error injected, with ties by `gd_error`."""
+    gd_error = leave_one_out_gd_error(batch, data)
+    return {"gd_error": (gd_error,), "residual": (label_error, gd_error)}[kind]

@@ -1,0 +1,86 @@
+"""Linear and softmax attention, from context rows to any rows.
+
+Keys and values come from the context rows alone, queries from the rows to be updated; there is no causal mask. Only the
+products W_Q W_K^T and W_V P matter, so each is taken once per layer, [W, W], instead of projecting every token four
+times. A bias is a weight on a constant channel: with biases the tokens carry one more channel, which is 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+Hook = Callable[[str, int, Array], None]
+
+
+def no_hook(name: str, layer: int, value: Array) -> None:
+    """The hook of a plain prediction: sees nothing."""
+
+
+def softmax_weights(scores: Array, key_size: int) -> Array:
+    """softmax(scores / sqrt(key_size)) over the context. Vaswani et al. 2017, Eq. 1."""
+    return jax.nn.softmax(scores / math.sqrt(key_size), axis=-1)
+
+
+def linear_weights(scores: Array, key_size: int) -> Array:
+    """The scores themselves, unscaled. Von Oswald et al. 2023, Eq. 2."""
+    return scores
+
+
+ATTENTION_WEIGHTS = {"linear": linear_weights, "softmax": softmax_weights}
+
+
+class Attention(hk.Module):
+    """Multi-head attention: update_r = sum_h P_h sum_j a_hrj W_V,h e_j, a = weights(e_r . W_Q,h W_K,h^T e_j).
+
+    Parameters: query, key, value [W, H, K] (W + 1 with biases; the last row is the bias) and projection [H, K, W]
+    (plus projection_bias [W]). Weights start at `init`, biases at zero.
+    """
+
+    def __init__(self, kind: str, num_heads: int, key_size: int, bias: bool, init: hk.initializers.Initializer, name: str):
+        super().__init__(name=name)
+        self.kind, self.num_heads, self.key_size, self.bias, self.init = kind, num_heads, key_size, bias, init
+
+    def __call__(self, rows: Array, context: Array, layer: int = 0, hook: Hook = no_hook) -> Array:
+        """Updates [B, R, W] of rows [B, R, W] that look at context [B, N, W]. The hook sees the weights [B, H, R, N]."""
+        width = rows.shape[-1]
+        query, key, value = (self._input_weight(name, width) for name in ("query", "key", "value"))
+        projection = self._fan_in_parameter("projection", (self.num_heads, self.key_size, width))
+        if self.bias:
+            rows, context = _with_constant(rows), _with_constant(context)
+        score_matrix = jnp.einsum("whk,uhk->hwu", query, key)
+        value_matrix = jnp.einsum("whk,hku->hwu", value, projection)
+        scores = jnp.einsum("bhru,bnu->bhrn", jnp.einsum("brw,hwu->bhru", rows, score_matrix), context)
+        weights = ATTENTION_WEIGHTS[self.kind](scores, self.key_size)
+        hook("attention", layer, weights)
+        pooled = jnp.einsum("bhrn,bnw->bhrw", weights, context)
+        update = jnp.einsum("bhrw,hwu->bru", pooled, value_matrix)
+        if self.bias:
+            offset = hk.get_parameter("projection_bias", (width,), init=jnp.zeros)
+            update = update + jnp.broadcast_to(offset, update.shape)
+        return update
+
+    def _input_weight(self, name: str, width: int) -> Array:
+        weight = self._fan_in_parameter(name, (width, self.num_heads, self.key_size))
+        if not self.bias:
+            return weight
+        bias = hk.get_parameter(f"{name}_bias", (1, self.num_heads, self.key_size), init=jnp.zeros)
+        return jnp.concatenate([weight, bias])
+
+    def _fan_in_parameter(self, name: str, shape: tuple[int, int, int]) -> Array:
+        """A parameter drawn as the matrix it is, so that its fan-in is counted as in one linear map over all heads."""
+        matrix = (shape[0], shape[1] * shape[2]) if name != "projection" else (shape[0] * shape[1], shape[2])
+
+        def init(_: object, dtype: jnp.dtype) -> Array:
+            return self.init(matrix, dtype).reshape(shape)
+
+        return hk.get_parameter(name, shape, init=init)
+
+
+def _with_constant(tokens: Array) -> Array:
+    return jnp.concatenate([tokens, jnp.ones((*tokens.shape[:-1], 1), tokens.dtype)], axis=-1)

@@ -1,0 +1,257 @@
+"""Frozen configs. A run is one `RunConfig`; every value in it is checked here, before JAX is imported.
+
+Sizes, used as shape letters everywhere:
+    B tasks in a batch, N context pairs, D input dimension, R token rows, W token width, H heads, L layers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+INPUT_LAWS = ("uniform", "gaussian")
+TOKENS = ("concatenated", "interleaved")
+ATTENTION_KINDS = ("linear", "softmax")
+ORDERINGS = ("random", "smallnorm2largenorm", "easy2hard", "hard2easy")
+DIFFICULTIES = ("residual", "gd_error")
+NOISE_MODES = ("clean", "label_noise", "random_pairs")
+PLACEMENTS = ("mixed", "clean_first", "noisy_first")
+
+
+class ConfigError(ValueError):
+    """A value that cannot be used; the message is one sentence for the user."""
+
+
+def require(condition: bool, sentence: str) -> None:
+    """Raises `ConfigError(sentence)` unless the condition holds."""
+    if not condition:
+        raise ConfigError(sentence)
+
+
+def _one_of(name: str, value: str, known: Iterable[str]) -> None:
+    known = tuple(known)
+    require(value in known, f"{name} is {value!r}; it must be one of {', '.join(known)}")
+
+
+def _in_range(
+    name: str, value: float, low: float = -math.inf, high: float = math.inf, open_low: bool = False
+) -> None:
+    finite = math.isfinite(value)
+    inside = (value > low if open_low else value >= low) and value <= high
+    bounds = {
+        (False, False): "a finite number",
+        (True, False): f"{'above' if open_low else 'at least'} {low:g}",
+        (True, True): f"between {low:g} and {high:g}",
+    }[(math.isfinite(low), math.isfinite(high))]
+    require(finite and inside, f"{name} is {value}; it must be {bounds}")
+
+
+def _sizes(owner: Any, *names: str, least: int = 1) -> None:
+    for name in names:
+        value = getattr(owner, name)
+        require(value >= least, f"{name} is {value}; it must be a whole number of at least {least}")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Linear regression: y = w.x + noise_std * n, w ~ N(0, weight_scale^2 I), one query for each context.
+
+    Input law: uniform is U(-input_range/2, input_range/2) in each coordinate (range 1 is what the published curves
+    use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2). `num_distractors` context labels
+    are replaced by N(0, 1).
+    """
+
+    dim: int = 10
+    num_pairs: int = 10
+    input_law: str = "uniform"
+    input_range: float = 1.0
+    weight_scale: float = 1.0
+    noise_std: float = 0.0
+    num_distractors: int = 0
+
+    def __post_init__(self) -> None:
+        _sizes(self, "dim", "num_pairs")
+        _sizes(self, "num_distractors", least=0)
+        _one_of("input_law", self.input_law, INPUT_LAWS)
+        _in_range("input_range", self.input_range, 0, open_low=True)
+        _in_range("weight_scale", self.weight_scale, 0, open_low=True)
+        _in_range("noise_std", self.noise_std, 0)
+        require(
+            self.num_distractors <= self.num_pairs,
+            f"num_distractors is {self.num_distractors}; a context has only {self.num_pairs} pairs",
+        )
+
+    @property
+    def input_variance(self) -> float:
+        """Variance of one input coordinate."""
+        return self.input_range**2 / (12 if self.input_law == "uniform" else 1)
+
+    @property
+    def input_fourth_moment(self) -> float:
+        """Fourth moment of one input coordinate."""
+        return self.input_range**4 / 80 if self.input_law == "uniform" else 3 * self.input_range**4
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The stack of attention layers and what each token holds.
+
+    `attention` names the kind of each layer; the last name repeats, so ("softmax", "linear") is a softmax layer below
+    linear ones. `key_size` is the total over heads; 0 gives every head the token width. `damping` scales every
+    residual update. `activation_clip` bounds the tokens after each layer (0 is off). `init_scale` is the variance
+    scale of the truncated-normal fan-in initialiser, divided by the number of layers.
+    """
+
+    tokens: str = "concatenated"
+    attention: tuple[str, ...] = ("linear",)
+    num_layers: int = 1
+    num_heads: int = 1
+    key_size: int = 0
+    recurrent: bool = False
+    damping: float = 1.0
+    activation_clip: float = 0.0
+    pos_enc_size: int = 0
+    bias: bool = False
+    layer_norm: bool = False
+    mlp_width: int = 0
+    init_scale: float = 0.002
+
+    def __post_init__(self) -> None:
+        _one_of("tokens", self.tokens, TOKENS)
+        require(len(self.attention) > 0, "attention is empty; it must name the kind of at least one layer")
+        for kind in self.attention:
+            _one_of("attention", kind, ATTENTION_KINDS)
+        _sizes(self, "num_layers", "num_heads")
+        _sizes(self, "key_size", "mlp_width", "pos_enc_size", least=0)
+        _in_range("damping", self.damping, 0, open_low=True)
+        _in_range("activation_clip", self.activation_clip, 0)
+        _in_range("init_scale", self.init_scale, 0, open_low=True)
+        require(
+            self.key_size % self.num_heads == 0,
+            f"key_size is {self.key_size}; it does not divide among {self.num_heads} heads",
+        )
+        require(self.pos_enc_size % 2 == 0, f"pos_enc_size is {self.pos_enc_size}; sines come with cosines, so even")
+        require(
+            not self.recurrent or len({self.kind(layer) for layer in range(self.num_layers)}) == 1,
+            "recurrent layers share their weights, so attention must be of one kind",
+        )
+
+    def kind(self, layer: int) -> str:
+        """The kind of attention in a layer."""
+        return self.attention[min(layer, len(self.attention) - 1)]
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """AdamW on half the mean squared error, after clipping the global gradient norm (`grad_clip`, 0 is off)."""
+
+    steps: int = 5000
+    batch_size: int = 2048
+    lr: float = 1e-3
+    b1: float = 0.9
+    b2: float = 0.98
+    weight_decay: float = 0.0
+    grad_clip: float = 1e-3
+
+    def __post_init__(self) -> None:
+        _sizes(self, "steps", "batch_size")
+        _in_range("lr", self.lr, 0, open_low=True)
+        _in_range("weight_decay", self.weight_decay, 0)
+        _in_range("grad_clip", self.grad_clip, 0)
+        for name in ("b1", "b2"):
+            value = getattr(self, name)
+            require(0 <= value < 1, f"{name} is {value}; it must be at least 0 and below 1")
+
+
+@dataclass(frozen=True)
+class ContextConfig:
+    """What is done to the pairs of a context: corruption, then order, then placement of the corrupted pairs."""
+
+    ordering: str = "random"
+    difficulty: str = "gd_error"
+    noise_mode: str = "clean"
+    noise_p: float = 0.0
+    noise_sigma: float = 0.0
+    noise_placement: str = "mixed"
+
+    def __post_init__(self) -> None:
+        _one_of("ordering", self.ordering, ORDERINGS)
+        _one_of("difficulty", self.difficulty, DIFFICULTIES)
+        _one_of("noise_mode", self.noise_mode, NOISE_MODES)
+        _one_of("noise_placement", self.noise_placement, PLACEMENTS)
+        _in_range("noise_p", self.noise_p, 0, 1)
+        _in_range("noise_sigma", self.noise_sigma, 0)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One training run. `base` is what the user asked of both contexts; `train` and `eval` are the ones in force."""
+
+    name: str = "lsa1"
+    preset: str = "default"
+    data_seed: int = 0
+    init_seed: int = 0
+    eval_every: int = 500
+    eval_tasks: int = 2048
+    headline_tasks: int = 10_000
+    step_size_tasks: int = 65_536
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    training: TrainConfig = TrainConfig()
+    base: ContextConfig = ContextConfig()
+    train: ContextConfig = ContextConfig()
+    eval: ContextConfig = ContextConfig()
+
+    def __post_init__(self) -> None:
+        _sizes(self, "eval_every")
+        _sizes(self, "eval_tasks", "headline_tasks", "step_size_tasks", least=2)
+        for name in ("data_seed", "init_seed"):
+            value = getattr(self, name)
+            require(0 <= value < 2**32, f"{name} is {value}; it must be a whole number from 0 to 2^32 - 1")
+
+    @property
+    def token_width(self) -> int:
+        """W: input, label and positional code side by side."""
+        return self.data.dim + 1 + self.model.pos_enc_size
+
+    @property
+    def num_rows(self) -> int:
+        """R: the context's rows and the query's."""
+        return {"concatenated": 1, "interleaved": 2}[self.model.tokens] * self.data.num_pairs + 1
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """A config as plain nested dictionaries, tuples as lists: what JSON holds."""
+    return {
+        field.name: to_dict(value) if dataclasses.is_dataclass(value) else list(value) if isinstance(value, tuple) else value
+        for field in dataclasses.fields(config)
+        for value in [getattr(config, field.name)]
+    }
+
+
+def from_dict(values: dict[str, Any], kind: type[Any] = RunConfig) -> Any:
+    """A config from what `to_dict` gave. Missing fields take their defaults; unknown ones are an error."""
+    require(isinstance(values, dict), f"a config must be an object, not {type(values).__name__}")
+    known = {field.name: field for field in dataclasses.fields(kind)}
+    require(set(values) <= set(known), f"unknown config fields: {', '.join(sorted(set(values) - set(known)))}")
+    return kind(**{name: _value(known[name], value) for name, value in values.items()})
+
+
+def _value(field: dataclasses.Field[Any], value: Any) -> Any:
+    """One field's value with the type of its default; JSON has neither tuples nor, at times, floats."""
+    default = field.default
+    if dataclasses.is_dataclass(default):
+        return from_dict(value, type(default))
+    if isinstance(default, tuple):
+        require(
+            isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value),
+            f"{field.name} is {value!r}; it must be a list of words",
+        )
+        return tuple(value)
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    require(type(value) is type(default), f"{field.name} is {value!r}; it must be of type {type(default).__name__}")
+    return value

@@ -1,0 +1,143 @@
+"""Contexts of pairs, where they come from, and how they become tokens.
+
+A `Batch` holds pairs, so whatever acts on a context (noise, ordering, placement) means the same for every
+tokenisation and never tears a pair apart. Tokenising is the last step. In every token the input comes first, then the
+label, then the positional code: the label channel is always number D.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from src.config import DataConfig, ModelConfig
+from src.prng import Purpose, purpose_key
+
+
+class Batch(NamedTuple):
+    """B in-context tasks of N pairs.
+
+    Shapes: x [B, N, D], y [B, N], x_query [B, D], y_query [B], w [B, D] (the teacher; no model sees it).
+    """
+
+    x: Array
+    y: Array
+    x_query: Array
+    y_query: Array
+    w: Array
+
+
+def labels(x: Array, w: Array) -> Array:
+    """Noiseless labels w.x: x [B, N, D], w [B, D] -> [B, N]."""
+    return jnp.einsum("bnd,bd->bn", x, w)
+
+
+def query_labels(x_query: Array, w: Array) -> Array:
+    """Noiseless labels w.x: x_query [B, D], w [B, D] -> [B]."""
+    return jnp.einsum("bd,bd->b", x_query, w)
+
+
+def sample_inputs(key: Array, data: DataConfig, shape: tuple[int, ...]) -> Array:
+    """Inputs from the input law, any shape."""
+    if data.input_law == "uniform":
+        half = data.input_range / 2
+        return jax.random.uniform(key, shape, minval=-half, maxval=half)
+    return data.input_range * jax.random.normal(key, shape)
+
+
+def sample_batch(key: Array, data: DataConfig, batch_size: int) -> Batch:
+    """B fresh tasks: w ~ N(0, weight_scale^2 I), inputs from the input law, y = w.x + noise_std * N(0, 1).
+
+    The same (key, data, batch_size) gives the same batch. Von Oswald et al. 2023, Sec. 2 and App. A.1.
+    """
+    size, pairs, dim = batch_size, data.num_pairs, data.dim
+    w = data.weight_scale * jax.random.normal(purpose_key(key, Purpose.TASK), (size, dim))
+    x = sample_inputs(purpose_key(key, Purpose.INPUT), data, (size, pairs, dim))
+    x_query = sample_inputs(purpose_key(key, Purpose.QUERY), data, (size, dim))
+    return _label(key, data, x, x_query, w)
+
+
+def _label(key: Array, data: DataConfig, x: Array, x_query: Array, w: Array) -> Batch:
+    """Labels of a task's inputs, with observation noise and distractors."""
+    size, pairs = x.shape[:2]
+    y, y_query = labels(x, w), query_labels(x_query, w)
+    if data.noise_std > 0:
+        noise = data.noise_std * jax.random.normal(purpose_key(key, Purpose.OBSERVATION), (size, pairs + 1))
+        y, y_query = y + noise[:, :-1], y_query + noise[:, -1]
+    if data.num_distractors > 0:
+        # Pairs are exchangeable, so which ones are hit does not matter; a code-free model cannot tell.
+        values = jax.random.normal(purpose_key(key, Purpose.DISTRACTOR), (size, data.num_distractors))
+        y = y.at[:, : data.num_distractors].set(values)
+    return Batch(x, y, x_query, y_query, w)
+
+
+def sample_other_batch(key: Array, data: DataConfig, batch_size: int, alpha: float = 1.0) -> Batch:
+    """Tasks whose inputs follow another law: exponential, normal or Laplace, each with probability 1/3 per task.
+
+    A task's inputs are divided by the Frobenius norm of its context and multiplied by alpha; the query takes the same
+    factor. Von Oswald et al. 2023, App. A.5 (published code). alpha = 1 is about a third of the training norm.
+    """
+    shape = (batch_size, data.num_pairs + 1, data.dim)
+    input_key = purpose_key(key, Purpose.INPUT)
+    exponential, normal, laplace = (
+        draw(jax.random.fold_in(input_key, index), shape)
+        for index, draw in enumerate((jax.random.exponential, jax.random.normal, jax.random.laplace))
+    )
+    law = jax.random.randint(purpose_key(key, Purpose.INPUT_LAW), (batch_size, 1, 1), 0, 3)
+    law = jnp.broadcast_to(law, shape)
+    x = jnp.where(law == 0, exponential, jnp.where(law == 1, normal, laplace))
+    norm = jnp.sqrt(jnp.sum(x[:, :-1] ** 2, axis=(1, 2), keepdims=True))
+    x = alpha * x / jnp.broadcast_to(norm, shape)
+    w = data.weight_scale * jax.random.normal(purpose_key(key, Purpose.TASK), (batch_size, data.dim))
+    return _label(key, data, x[:, :-1], x[:, -1], w)
+
+
+def take_pairs(batch: Batch, index: Array) -> Batch:
+    """The context's pairs in another order: position i holds pair index[b, i]. The query stays."""
+    return batch._replace(
+        x=jnp.take_along_axis(batch.x, index[:, :, None], axis=1),
+        y=jnp.take_along_axis(batch.y, index, axis=1),
+    )
+
+
+def positional_code(num_rows: int, size: int) -> np.ndarray:
+    """Sinusoidal codes [R, size]: sin(r / 10000^(2i/size)) in the first half, the cosines in the second.
+
+    Vaswani et al. 2017, Sec. 3.5; concatenated to the token, not added (von Oswald et al. 2023, App. A.1).
+    """
+    angle = np.arange(num_rows)[:, None] / 10_000 ** (2 * np.arange(size // 2)[None, :] / max(size, 1))
+    return np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
+
+
+def concatenated_tokens(batch: Batch) -> Array:
+    """Rows (x_1, y_1), ..., (x_N, y_N), (x_query, 0): [B, N + 1, D + 1]."""
+    context = jnp.concatenate([batch.x, batch.y[:, :, None]], axis=2)
+    query = jnp.pad(batch.x_query, ((0, 0), (0, 1)))
+    return jnp.concatenate([context, query[:, None, :]], axis=1)
+
+
+def interleaved_tokens(batch: Batch) -> Array:
+    """Rows (x_1, 0), (0, y_1), ..., (x_N, 0), (0, y_N), (x_query, 0): [B, 2N + 1, D + 1]."""
+    size, pairs, dim = batch.x.shape
+    inputs = jnp.pad(batch.x, ((0, 0), (0, 0), (0, 1)))
+    outputs = jnp.pad(batch.y[:, :, None], ((0, 0), (0, 0), (dim, 0)))
+    context = jnp.stack([inputs, outputs], axis=2).reshape(size, 2 * pairs, dim + 1)
+    query = jnp.pad(batch.x_query, ((0, 0), (0, 1)))
+    return jnp.concatenate([context, query[:, None, :]], axis=1)
+
+
+TOKENISERS = {"concatenated": concatenated_tokens, "interleaved": interleaved_tokens}
+
+
+def tokenise(batch: Batch, model: ModelConfig) -> Array:
+    """Tokens [B, R, W] of a batch, codes behind the label. The last row is the query's; y_query is in none."""
+    tokens = TOKENISERS[model.tokens](batch)
+    if model.pos_enc_size == 0:
+        return tokens
+    size, rows, _ = tokens.shape
+    code = jnp.asarray(positional_code(rows, model.pos_enc_size), tokens.dtype)
+    return jnp.concatenate([tokens, jnp.broadcast_to(code[None], (size, *code.shape))], axis=2)

@@ -1,0 +1,139 @@
+"""Threefry-2x32 with 20 rounds, unrolled, as a JAX PRNG implementation; and one named key per purpose.
+
+JAX's own Threefry runs a rolled loop on CPU, which costs more than a training step of one small layer. The same
+cipher unrolled vectorises, and using both words of every block halves the work. The stream is part of the results:
+it is the same on every backend and does not depend on JAX's `threefry_partitionable` flag.
+
+Counters. Threefry encrypts a block of two words (high, low) under a key of two words. Here the high word is a domain:
+random bits, `split` and `fold_in` never share a block, so a child key is never also a random number of its parent,
+and `split(key)[i]` is never `fold_in(key, i)`.
+
+    random_bits(key)   block i = (0, i)                    32-bit words: first words of all blocks, then the second ones
+    split(key)[i]      block   = (2^30, i)                 both words are the new key
+    fold_in(key, d)    block   = (2^31, d)                 both words are the new key
+
+Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011), Threefry-2x32-20.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.extend.random import define_prng_impl
+
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = 0x1BD11BDA  # the constant that closes the key schedule
+ROUNDS_OF_FOUR = 5  # 20 rounds
+
+DOMAIN_BITS = 0
+DOMAIN_SPLIT = 1 << 30
+DOMAIN_FOLD_IN = 1 << 31
+
+
+def threefry_2x32(key0: Array, key1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
+    """Encrypts blocks (x0, x1) under the key (key0, key1).
+
+    All arguments are uint32 and broadcast against each other; the result is the two encrypted words.
+    """
+    schedule = (key0, key1, key0 ^ key1 ^ jnp.uint32(PARITY))
+    x0, x1 = x0 + schedule[0], x1 + schedule[1]
+    for group in range(ROUNDS_OF_FOUR):
+        for rotation in ROTATIONS[group % 2]:
+            x0 = x0 + x1
+            x1 = (x1 << rotation) | (x1 >> (32 - rotation))
+            x1 = x0 ^ x1
+        x0 = x0 + schedule[(group + 1) % 3]
+        x1 = x1 + schedule[(group + 2) % 3] + jnp.uint32(group + 1)
+    return x0, x1
+
+
+def _blocks(key: Array, domain: int, low: Array) -> tuple[Array, Array]:
+    high = jnp.full(low.shape, domain, jnp.uint32)
+    return threefry_2x32(key[0], key[1], high, low)
+
+
+def _seed(seed: Array) -> Array:
+    """A key [2] uint32 from an integer: its high word (zero below 64 bits), then its low word."""
+    wide = seed.dtype.itemsize == 8
+    low = (seed & 0xFFFFFFFF).astype(jnp.uint32) if wide else seed.astype(jnp.uint32)
+    high = lax.shift_right_logical(seed, jnp.array(32, seed.dtype)).astype(jnp.uint32) if wide else jnp.uint32(0)
+    return jnp.stack([jnp.asarray(high, jnp.uint32), low])
+
+
+def _split(key: Array, shape: tuple[int, ...]) -> Array:
+    index = lax.iota(jnp.uint32, math.prod(shape))
+    return jnp.stack(_blocks(key, DOMAIN_SPLIT, index), axis=-1).reshape(*shape, 2)
+
+
+def _fold_in(key: Array, data: int) -> Array:
+    return jnp.stack(_blocks(key, DOMAIN_FOLD_IN, jnp.asarray(data, jnp.uint32)))
+
+
+def _words(key: Array, count: int) -> Array:
+    """`count` random 32-bit words, two from each block."""
+    if count >= 1 << 32:
+        raise ValueError(f"one key gives fewer than 2^32 words, not {count}; split it first")
+    first, second = _blocks(key, DOMAIN_BITS, lax.iota(jnp.uint32, (count + 1) // 2))
+    return jnp.concatenate([first, second])[:count]
+
+
+def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
+    size = math.prod(shape)
+    if bit_width == 32:
+        return _words(key, size).reshape(shape)
+    if bit_width == 64:
+        first, second = _blocks(key, DOMAIN_BITS, lax.iota(jnp.uint32, size))
+        bits = (first.astype(jnp.uint64) << jnp.array(32, jnp.uint64)) | second.astype(jnp.uint64)
+        return bits.reshape(shape)
+    if bit_width in (8, 16):
+        per_word = 32 // bit_width
+        shifts = jnp.arange(per_word, dtype=jnp.uint32) * jnp.uint32(bit_width)
+        narrow = (_words(key, -(-size // per_word))[:, None] >> shifts[None, :]).astype(f"uint{bit_width}")
+        return narrow.reshape(-1)[:size].reshape(shape)
+    raise ValueError(f"random bits come 8, 16, 32 or 64 wide, not {bit_width}")
+
+
+THREEFRY: Any = define_prng_impl(
+    key_shape=(2,),
+    seed=_seed,
+    split=_split,
+    random_bits=_random_bits,
+    fold_in=_fold_in,
+    name="threefry2x32_unrolled",
+    tag="tfu",
+)
+
+
+def key(seed: int | Array) -> Array:
+    """A key of this implementation from an integer seed."""
+    return jax.random.key(seed, impl=THREEFRY)
+
+
+class Purpose(IntEnum):
+    """What a key is for. The numbers are part of the stream: add to them, never renumber."""
+
+    # of a run
+    INIT = 0
+    TRAIN = 1
+    EVAL = 2
+    HEADLINE = 3
+    STEP_SIZE = 4
+    # of a batch
+    TASK = 16
+    INPUT = 17
+    QUERY = 18
+    OBSERVATION = 19
+    DISTRACTOR = 20
+    NOISE_MASK = 21
+    NOISE_VALUE = 22
+    INPUT_LAW = 23
+
+
+def purpose_key(key: Array, purpose: Purpose) -> Array:
+    """The key of one purpose: fold_in(key, purpose). Each purpose of a key is drawn from once."""
+    return jax.random.fold_in(key, int(purpose))
