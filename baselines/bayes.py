@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
+from src.batch import Batch
 from src.config import DataConfig
-from src.data import Batch
 
 
 def ridge(batch: Batch, penalty: float) -> Array:
@@ -21,7 +20,7 @@ def ridge(batch: Batch, penalty: float) -> Array:
         dual = jnp.einsum("bij,bj->bi", inverse, batch.y)
     else:
         eye = jnp.broadcast_to(jnp.eye(gram.shape[-1], dtype=gram.dtype), gram.shape)
-        dual = jax.scipy.linalg.solve(gram + penalty * eye, batch.y[:, :, None], assume_a="pos")[:, :, 0]
+        dual = jnp.linalg.solve(gram + penalty * eye, batch.y[:, :, None])[:, :, 0]
     return jnp.einsum("bn,bnd,bd->b", dual, batch.x, batch.x_query)
 
 

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from src.batch import Batch
 from src.config import DataConfig
-from src.data import Batch
 
 Predictor = Callable[[Batch], Array]
 
@@ -40,7 +40,9 @@ def gd_weights(batch: Batch, step_size: float | Array, steps: int = 1, start: Ar
     return weights
 
 
-def gd_plus_plus(batch: Batch, step_sizes: float | Sequence[float] | Array, gammas: float | Sequence[float] | Array, steps: int = 1) -> Array:
+def gd_plus_plus(
+    batch: Batch, step_sizes: float | Sequence[float] | Array, gammas: float | Sequence[float] | Array, steps: int = 1
+) -> Array:
     """Predictions [B] of GD++: every step also moves the inputs, x <- x - gamma sum_i (x_i.x) x_i.
 
     Both updates of a step use the inputs before it: the label residuals take y_j <- y_j - c sum_i y_i x_i.x_j, the
@@ -147,7 +149,9 @@ def _gd_plus_plus_losses(batch: Batch, steps: int, rates: Array) -> Array:
     return _losses(jax.lax.map(lambda rate: gd_plus_plus(batch, rate[0], rate[1], steps), rates, batch_size=8), batch)
 
 
-def _zoom(losses: Callable[[Array], Array], bounds: list[tuple[float, float]], zooms: int, points: int = 33) -> np.ndarray:
+def _zoom(
+    losses: Callable[[Array], Array], bounds: list[tuple[float, float]], zooms: int, points: int = 33
+) -> np.ndarray:
     """The best point of a grid over the bounds, after shrinking the grid around the best one `zooms` times."""
     bounds = list(bounds)
     best = np.zeros(len(bounds))
@@ -157,5 +161,8 @@ def _zoom(losses: Callable[[Array], Array], bounds: list[tuple[float, float]], z
         values = np.asarray(losses(jnp.asarray(grid)))
         best = grid[np.nanargmin(np.where(np.isfinite(values), values, np.nan))]
         spans = [(high - low) / (points - 1) for low, high in bounds]
-        bounds = [(max(low, b - 2 * span), min(high, b + 2 * span)) for (low, high), b, span in zip(bounds, best, spans, strict=True)]
+        bounds = [
+            (max(low, b - 2 * span), min(high, b + 2 * span))
+            for (low, high), b, span in zip(bounds, best, spans, strict=True)
+        ]
     return best

@@ -15,8 +15,9 @@ from jax import Array
 from curricula.noise import corrupt
 from curricula.ordering import NEED_DIFFICULTY, ORDERINGS, difficulty_keys
 from curricula.placement import PLACEMENTS
+from src.batch import Batch
 from src.config import ContextConfig, DataConfig, RunConfig
-from src.data import Batch, sample_batch, take_pairs
+from src.data import sample_batch, take_pairs
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
 from src.train import BatchFn

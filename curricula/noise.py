@@ -14,8 +14,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from src import config
+from src.batch import Batch
 from src.config import DataConfig
-from src.data import Batch, labels, sample_inputs
+from src.data import labels, sample_inputs
 from src.prng import Purpose, purpose_key
 
 Corruption = Callable[[Array, Batch, Array, "float | Array", DataConfig], tuple[Batch, Array]]

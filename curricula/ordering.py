@@ -14,8 +14,8 @@ from jax import Array
 
 from baselines.gd_step import one_step_size
 from src import config
+from src.batch import Batch
 from src.config import DataConfig
-from src.data import Batch
 
 Difficulty = tuple[Array, ...]  # sort keys [B, N], the first counts most
 

@@ -38,16 +38,18 @@ ATTENTION_WEIGHTS = {"linear": linear_weights, "softmax": softmax_weights}
 class Attention(hk.Module):
     """Multi-head attention: update_r = sum_h P_h sum_j a_hrj W_V,h e_j, a = weights(e_r . W_Q,h W_K,h^T e_j).
 
-    Parameters: query, key, value [W, H, K] (W + 1 with biases; the last row is the bias) and projection [H, K, W]
-    (plus projection_bias [W]). Weights start at `init`, biases at zero.
+    Parameters: query, key, value [W, H, K] and projection [H, K, W]; with biases also query_bias, key_bias, value_bias
+    [1, H, K] and projection_bias [W]. Weights start at `init`, biases at zero.
     """
 
-    def __init__(self, kind: str, num_heads: int, key_size: int, bias: bool, init: hk.initializers.Initializer, name: str):
+    def __init__(
+        self, kind: str, num_heads: int, key_size: int, bias: bool, init: hk.initializers.Initializer, name: str
+    ):
         super().__init__(name=name)
         self.kind, self.num_heads, self.key_size, self.bias, self.init = kind, num_heads, key_size, bias, init
 
     def __call__(self, rows: Array, context: Array, layer: int = 0, hook: Hook = no_hook) -> Array:
-        """Updates [B, R, W] of rows [B, R, W] that look at context [B, N, W]. The hook sees the weights [B, H, R, N]."""
+        """Updates of rows [B, R, W] that look at context [B, N, W]; the hook sees the weights [B, H, R, N]."""
         width = rows.shape[-1]
         query, key, value = (self._input_weight(name, width) for name in ("query", "key", "value"))
         projection = self._fan_in_parameter("projection", (self.num_heads, self.key_size, width))

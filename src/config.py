@@ -36,9 +36,7 @@ def _one_of(name: str, value: str, known: Iterable[str]) -> None:
     require(value in known, f"{name} is {value!r}; it must be one of {', '.join(known)}")
 
 
-def _in_range(
-    name: str, value: float, low: float = -math.inf, high: float = math.inf, open_low: bool = False
-) -> None:
+def _in_range(name: str, value: float, low: float = -math.inf, high: float = math.inf, open_low: bool = False) -> None:
     finite = math.isfinite(value)
     inside = (value > low if open_low else value >= low) and value <= high
     bounds = {
@@ -226,7 +224,11 @@ class RunConfig:
 def to_dict(config: Any) -> dict[str, Any]:
     """A config as plain nested dictionaries, tuples as lists: what JSON holds."""
     return {
-        field.name: to_dict(value) if dataclasses.is_dataclass(value) else list(value) if isinstance(value, tuple) else value
+        field.name: to_dict(value)
+        if dataclasses.is_dataclass(value)
+        else list(value)
+        if isinstance(value, tuple)
+        else value
         for field in dataclasses.fields(config)
         for value in [getattr(config, field.name)]
     }

@@ -7,28 +7,14 @@ label, then the positional code: the label channel is always number D.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from src.batch import Batch
 from src.config import DataConfig, ModelConfig
 from src.prng import Purpose, purpose_key
-
-
-class Batch(NamedTuple):
-    """B in-context tasks of N pairs.
-
-    Shapes: x [B, N, D], y [B, N], x_query [B, D], y_query [B], w [B, D] (the teacher; no model sees it).
-    """
-
-    x: Array
-    y: Array
-    x_query: Array
-    y_query: Array
-    w: Array
 
 
 def labels(x: Array, w: Array) -> Array:
@@ -94,6 +80,11 @@ def sample_other_batch(key: Array, data: DataConfig, batch_size: int, alpha: flo
     x = alpha * x / jnp.broadcast_to(norm, shape)
     w = data.weight_scale * jax.random.normal(purpose_key(key, Purpose.TASK), (batch_size, data.dim))
     return _label(key, data, x[:, :-1], x[:, -1], w)
+
+
+def scale_inputs(batch: Batch, alpha: float) -> Batch:
+    """Inputs times alpha; the labels stay as they were, so the teacher shrinks by alpha."""
+    return batch._replace(x=alpha * batch.x, x_query=alpha * batch.x_query)
 
 
 def take_pairs(batch: Batch, index: Array) -> Batch:

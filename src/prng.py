@@ -93,7 +93,7 @@ def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     if bit_width in (8, 16):
         per_word = 32 // bit_width
         shifts = jnp.arange(per_word, dtype=jnp.uint32) * jnp.uint32(bit_width)
-        narrow = (_words(key, -(-size // per_word))[:, None] >> shifts[None, :]).astype(f"uint{bit_width}")
+        narrow: Array = (_words(key, -(-size // per_word))[:, None] >> shifts[None, :]).astype(f"uint{bit_width}")
         return narrow.reshape(-1)[:size].reshape(shape)
     raise ValueError(f"random bits come 8, 16, 32 or 64 wide, not {bit_width}")
 

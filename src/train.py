@@ -17,8 +17,8 @@ import optax
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from src.batch import Batch
 from src.config import TrainConfig
-from src.data import Batch
 from src.transformer import Model, Params
 
 NEVER = 2**31 - 1  # the `diverged_at` of a run whose losses were all finite

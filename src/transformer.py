@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import haiku as hk
 import jax
@@ -16,8 +16,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from src.attn import Attention, Hook, no_hook
+from src.batch import Batch
 from src.config import RunConfig
-from src.data import Batch, sample_batch, tokenise
+from src.data import sample_batch, tokenise
 from src.prng import key as make_key
 
 Params = Mapping[str, Mapping[str, Array]]
@@ -53,7 +54,7 @@ def make_model(config: RunConfig) -> Model:
     def stack(tokens: Array, hook: Hook) -> Array:
         return run_stack(tokens, config, hook)
 
-    transformed = hk.without_apply_rng(hk.transform(stack))
+    transformed: Any = hk.without_apply_rng(hk.transform(stack))
 
     def init(key: Array) -> Params:
         example = sample_batch(make_key(0), config.data, 1)

@@ -1,0 +1,118 @@
+"""The door of every command line: flags in, an exit status out.
+
+No abbreviations; dash and underscore are the same in a flag; lists come with commas or spaces; wrong input is one
+sentence on standard error and exit status 2. Nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from absl.flags import argparse_flags
+
+CONFIG_PREFIX = "--config."
+
+
+class UsageError(Exception):
+    """A command line that cannot be used; the message is one sentence for the user."""
+
+
+class Parser(argparse_flags.ArgumentParser):
+    """argparse with whole flag names only, errors in one sentence, and the nearest flag named for an unknown one."""
+
+    def __init__(self, prog: str, description: str):
+        super().__init__(
+            prog=f"python -m {prog}",
+            description=description,
+            allow_abbrev=False,
+            inherited_absl_flags=None,
+            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        )
+
+    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
+        """The flags' values; raises `UsageError`."""
+        arguments, rest = self.parse_known_args([_underscored(word) for word in argv])
+        if rest:
+            flag = rest[0].split("=")[0]
+            known = [option for action in self._actions for option in action.option_strings]
+            raise UsageError(f"unknown argument {flag}{did_you_mean(flag, known)}")
+        return arguments
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+class _Extend(argparse.Action):
+    """Collects a list given with commas, spaces or both."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, item: Callable[[str], Any] = str, **kwargs: Any):
+        super().__init__(option_strings, dest, nargs="+", **kwargs)
+        self.item = item
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        words = [word for value in values for word in re.split(r"[,\s]+", value) if word]
+        if not words:
+            raise UsageError(f"{option_string} needs at least one value")
+        try:
+            setattr(namespace, self.dest, [self.item(word) for word in words])
+        except ValueError:
+            kind = getattr(self.item, "__name__", "value")
+            raise UsageError(f"{option_string}: {' '.join(words)!r} is not a list of {kind} values") from None
+
+
+def add_list(parser: Parser, flag: str, item: Callable[[str], Any], default: Sequence[Any], text: str) -> None:
+    """Adds a flag whose value is a list."""
+    parser.add_argument(flag, action=_Extend, item=item, default=list(default), help=text)
+
+
+def split_config_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Takes `--config.key=value` and `--config.key value` out of a command line: (the rest, values by key)."""
+    rest: list[str] = []
+    values: dict[str, str] = {}
+    words = iter(argv)
+    for word in words:
+        if not word.startswith(CONFIG_PREFIX):
+            rest.append(word)
+            continue
+        key, equals, value = word.removeprefix(CONFIG_PREFIX).partition("=")
+        if not equals and (value := next(words, "")) == "":
+            raise UsageError(f"{word} needs a value")
+        values[key.replace("-", "_")] = value
+    return rest, values
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """', did you mean ...?' with the nearest known word, or nothing."""
+    nearest = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f", did you mean {nearest[0]}?" if nearest else ""
+
+
+def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception]) -> NoReturn:
+    """Runs a command on this process's arguments and exits: 0, or 2 with one sentence for what the user can mend."""
+    try:
+        status = main(sys.argv[1:]) or 0
+    except (UsageError, *user_errors) as error:
+        status = _complain(str(error))
+    except OSError as error:
+        status = _complain(f"{error.filename or 'a file'}: {os.strerror(error.errno) if error.errno else error}")
+    except KeyboardInterrupt:
+        status = 130
+    sys.exit(status)
+
+
+def _complain(message: str) -> int:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def _underscored(word: str) -> str:
+    if not word.startswith("--"):
+        return word
+    flag, equals, value = word.partition("=")
+    return "--" + flag[2:].replace("-", "_") + equals + value

@@ -1,0 +1,1 @@
+"""The presets, and what the user sets on top of them."""

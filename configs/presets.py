@@ -1,0 +1,77 @@
+"""The presets: one table of what is trained, how. `docs/contract.md` shows the same table.
+
+`paper` follows the published code of von Oswald et al. 2023; where paper and code disagree, the published curves follow
+the code (inputs U(-1/2, 1/2), loss with the 1/2, an initial *variance* of .002/K over fan-in). `default` is the same
+for lsa1; for twolayer it starts from larger weights on smaller batches, which ends the plateau at .41 early.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from src.config import RunConfig, to_dict
+
+PRESETS = ("default", "paper")
+
+# Rows of (deepest stack it holds for, values); the first row that fits is used.
+Rows = tuple[tuple[float, dict[str, Any]], ...]
+
+ANY_DEPTH = float("inf")
+
+PAPER_CONCATENATED: Rows = (
+    (2, {"lr": 1e-3, "grad_clip": 1e-3, "activation_clip": 0.0}),
+    (3, {"lr": 1e-3, "grad_clip": 10.0, "activation_clip": 0.0}),
+    (ANY_DEPTH, {"lr": 5e-4, "grad_clip": 10.0, "activation_clip": 10.0}),
+)
+PAPER_INTERLEAVED: Rows = (
+    (3, {"lr": 1e-3, "grad_clip": 10.0, "activation_clip": 0.0}),
+    (ANY_DEPTH, {"lr": 5e-4, "grad_clip": 10.0, "activation_clip": 10.0}),
+)
+
+# model -> preset -> (values for any depth, values by depth)
+TABLE: dict[str, dict[str, tuple[dict[str, Any], Rows]]] = {
+    "lsa1": {
+        name: ({"b1": 0.9, "b2": 0.98, "batch_size": 2048, "init_scale": 0.002, "steps": 5000}, PAPER_CONCATENATED)
+        for name in PRESETS
+    },
+    "twolayer": {
+        "default": ({"b1": 0.9, "b2": 0.98, "batch_size": 512, "init_scale": 0.5, "steps": 5000}, PAPER_INTERLEAVED),
+        "paper": ({"b1": 0.9, "b2": 0.98, "batch_size": 2048, "init_scale": 0.02, "steps": 10_000}, PAPER_INTERLEAVED),
+    },
+}
+
+ARCHITECTURE: dict[str, dict[str, Any]] = {
+    "lsa1": {"tokens": "concatenated", "attention": ("linear",), "num_layers": 1, "pos_enc_size": 0},
+    "twolayer": {
+        "tokens": "interleaved",
+        "attention": ("softmax", "linear"),
+        "num_layers": 2,
+        "pos_enc_size": 10,
+    },
+}
+
+STEPS_OF_UNSHARED_LAYERS = 50_000  # lsa1 beyond one layer, unless the layers share their weights
+
+
+def preset(model: str, name: str = "default", num_layers: int | None = None, recurrent: bool = False) -> ConfigDict:
+    """The preset of a model at a depth, as a locked `ConfigDict` that `configs.overrides.resolve` turns into a run.
+
+    Its train and eval contexts are None throughout: what is not set there is taken from `base`.
+    """
+    architecture = ARCHITECTURE[model]
+    depth = architecture["num_layers"] if num_layers is None else num_layers
+    values, rows = TABLE[model][name]
+    values = values | next(row for deepest, row in rows if depth <= deepest)
+    if model == "lsa1" and depth > 1 and not recurrent:
+        values = values | {"steps": STEPS_OF_UNSHARED_LAYERS}
+
+    config = to_dict(RunConfig(name=model, preset=name))
+    config["model"] |= architecture | {"num_layers": depth, "recurrent": recurrent}
+    for key, value in values.items():
+        config["training" if key in config["training"] else "model"][key] = value
+    config["base"]["difficulty"] = None
+    for context in ("train", "eval"):
+        config[context] = dict.fromkeys(config[context])
+    return ConfigDict(config).lock()

@@ -1,0 +1,81 @@
+"""Files that are either there in full or not there: written beside their place, then renamed into it."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save as safetensors_bytes
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file atomically and durably, making its folder if there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.tmp")
+    try:
+        with open(beside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def write_with(path: Path, save: Callable[[io.BytesIO], Any]) -> None:
+    """Writes what `save(buffer)` puts into a buffer."""
+    buffer = io.BytesIO()
+    save(buffer)
+    write_bytes(path, buffer.getvalue())
+
+
+def json_text(value: Any, indent: int | None = 2) -> str:
+    """JSON in which numbers that are not finite are null."""
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes JSON."""
+    write_bytes(path, (json_text(value) + "\n").encode())
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes a table: one mapping a row, columns in the order of the first."""
+    import pandas as pd  # half a second, which a command line that only checks its flags should not pay
+
+    write_bytes(path, pd.DataFrame(list(rows)).to_csv(index=False, lineterminator="\n").encode())
+
+
+def write_npy(path: Path, array: np.ndarray) -> None:
+    """Writes one array."""
+    write_with(path, lambda buffer: np.save(buffer, np.asarray(array), allow_pickle=False))
+
+
+def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes named arrays. NumPy's zip entries carry a fixed date, so equal arrays are equal files."""
+    write_with(path, lambda buffer: np.savez(buffer, **{name: np.asarray(array) for name, array in arrays.items()}))
+
+
+def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+    """Writes named arrays with metadata as one sorted JSON string, since the format keeps no order of its own."""
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_bytes(path, safetensors_bytes(contiguous, {"json": json.dumps(_finite(metadata), sort_keys=True)}))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _finite(value.tolist())
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,56 @@
+"""What a resume needs: the training state after a step, by name of array.
+
+The last two are kept: the runs of a pack save one after another, and when they are stopped between two of them the
+step that all of them have is the last but one of some.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from store import layout
+from store.atomic import write_safetensors
+from store.readers import StoreError, read_safetensors
+
+KEPT = 2
+
+
+def save(run: Path, step: int, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+    """Saves a state, then lets go of the ones before the last two."""
+    write_safetensors(layout.checkpoint(run, step), arrays, metadata)
+    for old in steps(run)[:-KEPT]:
+        layout.checkpoint(run, old).unlink(missing_ok=True)
+
+
+def steps(run: Path) -> list[int]:
+    """The steps that have a checkpoint, ascending."""
+    return sorted(
+        int(path.stem.removeprefix("step_")) for path in (run / layout.CHECKPOINTS).glob("step_*.safetensors")
+    )
+
+
+def last_common_step(runs: Sequence[Path]) -> int | None:
+    """The last step that every run has a checkpoint of, or None."""
+    common = set.intersection(*(set(steps(run)) for run in runs))
+    return max(common, default=None)
+
+
+def restore(run: Path, step: int, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The arrays of a step, by these names; `StoreError` says how to go on when they cannot be read."""
+    try:
+        arrays, _ = read_safetensors(layout.checkpoint(run, step))
+        if set(arrays) != set(names):
+            raise StoreError(f"{layout.checkpoint(run, step)} does not hold this run's training state")
+    except StoreError as error:
+        raise StoreError(f"{error}; --overwrite trains the run anew") from None
+    return arrays
+
+
+def remove(run: Path) -> None:
+    """Removes all checkpoints: the run is done."""
+    shutil.rmtree(run / layout.CHECKPOINTS, ignore_errors=True)

@@ -1,0 +1,124 @@
+"""Which directory a run lives in, what state it is in, and its metrics so far."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from src.config import ConfigError, RunConfig, from_dict, to_dict
+from store import layout
+from store.atomic import json_text, write_bytes, write_json
+from store.provenance import config_id
+from store.readers import StoreError, read_json, read_json_lines
+
+RUNS = Path("runs")
+STATUSES = ("running", "done", "stopped", "diverged", "failed")
+
+
+def read_config(run: Path) -> RunConfig:
+    """The config of a run directory."""
+    path = run / layout.CONFIG
+    if not path.exists():
+        raise StoreError(f"{run} is not a run directory: it has no {layout.CONFIG}")
+    try:
+        config: RunConfig = from_dict(read_json(path))
+    except ConfigError as error:
+        raise StoreError(f"{path} cannot be used: {error}") from None
+    return config
+
+
+def read_status(run: Path) -> str:
+    """The status of a run directory; "new" where none has begun."""
+    return str(read_json(run / layout.META).get("status")) if (run / layout.META).exists() else "new"
+
+
+def read_meta(run: Path) -> dict[str, Any]:
+    """The provenance of a run, or nothing where none has begun."""
+    return read_json(run / layout.META) if (run / layout.META).exists() else {}
+
+
+def begin(run: Path, config: RunConfig) -> None:
+    """Makes the directory a run of this config."""
+    write_json(run / layout.CONFIG, to_dict(config))
+
+
+def update_meta(run: Path, **values: Any) -> None:
+    """Adds to meta.json, or replaces what is there."""
+    write_json(run / layout.META, read_meta(run) | values)
+
+
+def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUNS) -> Path:
+    """The directory of a run of this config.
+
+    With `out`, that one; `StoreError` if it holds another config or is no run directory. Without, the newest unfinished
+    run of this config under `runs`, otherwise the next free `<name>[_k]`. `overwrite` redoes what is there: the run in
+    `out`, or the newest run of this config.
+    """
+    if out is not None:
+        _check_usable(Path(out), config, overwrite)
+        return Path(out)
+    same = [run for run in _newest_first(runs) if _same_config(run, config)]
+    if overwrite and same:
+        return same[0]
+    unfinished = [run for run in same if read_status(run) not in ("done", "diverged")]
+    if unfinished:
+        return unfinished[0]
+    names = (config.name if k == 0 else f"{config.name}_{k}" for k in count())
+    return next(runs / name for name in names if not (runs / name).exists())
+
+
+def clear(run: Path) -> None:
+    """Removes what a run has put into its directory, and nothing else."""
+    for name in layout.OWN_FOLDERS:
+        shutil.rmtree(run / name, ignore_errors=True)
+    for name in layout.OWN:
+        (run / name).unlink(missing_ok=True)
+
+
+def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
+    """Adds one line to the metrics, durably."""
+    with open(run / layout.METRICS, "a", encoding="utf-8") as file:
+        file.write(json_text(record, indent=None) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def cut_metrics(run: Path, step: int) -> None:
+    """Keeps the metrics up to a step: what came after the checkpoint will be computed again."""
+    path = run / layout.METRICS
+    records = [record for record in read_json_lines(path) if record["step"] <= step] if path.exists() else []
+    write_bytes(path, "".join(json_text(record, indent=None) + "\n" for record in records).encode())
+
+
+def read_metrics(run: Path) -> list[dict[str, Any]]:
+    """The metrics, one record for each logged step."""
+    records = read_json_lines(run / layout.METRICS)
+    if not records or any("step" not in record for record in records):
+        raise StoreError(f"{run / layout.METRICS} holds no metrics")
+    return records
+
+
+def _check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise StoreError(f"{out} is a file, not a run directory")
+    if (out / layout.CONFIG).exists():
+        if not overwrite and config_id(read_config(out)) != config_id(config):
+            raise StoreError(f"{out} holds a run of another config; choose another --out, or --overwrite it")
+    elif out.is_dir() and any(path.name != layout.LOCK for path in out.iterdir()):
+        raise StoreError(f"{out} is not empty and not a run directory; choose another --out")
+
+
+def _newest_first(runs: Path) -> list[Path]:
+    found = [path.parent for path in runs.glob(f"*/{layout.META}")] if runs.is_dir() else []
+    return sorted(found, key=lambda run: str(read_meta(run).get("start")), reverse=True)
+
+
+def _same_config(run: Path, config: RunConfig) -> bool:
+    try:
+        return config_id(read_config(run)) == config_id(config)
+    except StoreError:  # another run's broken file is not this run's concern
+        return False
