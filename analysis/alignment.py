@@ -1,0 +1,92 @@
+"""Is the transformer gradient descent? Predictions and sensitivities of the two on the same tasks.
+
+python -m analysis.alignment --run DIR [--eta X]
+"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from analysis.commands import run
+
+    run("alignment")
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from analysis.subject import Subject, load_subject
+from baselines.gd_step import Predictor
+from src.batch import Batch
+from src.train import half_mse
+from store import layout
+from store.atomic import write_csv, write_json
+from store.rundir import read_metrics
+
+CURVE = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
+SMALLEST_NORM = 1e-8  # below it a sensitivity has no direction
+
+
+def sensitivity(predict: Predictor, batch: Batch) -> Array:
+    """d prediction / d x_query [B, D] of every task. Von Oswald et al. 2023, Sec. 3."""
+
+    def total(x_query: Array) -> Array:
+        return jnp.sum(predict(batch._replace(x_query=x_query)))
+
+    return jax.grad(total)(jnp.asarray(batch.x_query))
+
+
+def cosine(a: Array, b: Array) -> Array:
+    """Cosines [B] of the rows of a and b [B, D]; 0 where a row is 0."""
+    norms = jnp.linalg.norm(a, axis=1) * jnp.linalg.norm(b, axis=1)
+    return jnp.sum(a * b, axis=1) / jnp.maximum(norms, SMALLEST_NORM)
+
+
+def compare(predict: Predictor, baseline: Predictor, batch: Batch) -> dict[str, Array]:
+    """Two predictors on the same tasks.
+
+    preds_diff = mean |y_a - y_b|; l2_pred_diff = sqrt(mean (y_a - y_b)^2); model_diff = mean ||s_a - s_b||, and
+    model_cos = align_cos = mean cosine of the sensitivities s; the losses of both (half the mean squared error).
+    """
+    difference = predict(batch) - baseline(batch)
+    own, other = sensitivity(predict, batch), sensitivity(baseline, batch)
+    cosines = cosine(own, other)
+    return {
+        "preds_diff": jnp.mean(jnp.abs(difference)),
+        "l2_pred_diff": jnp.sqrt(jnp.mean(difference**2)),
+        "model_diff": jnp.mean(jnp.linalg.norm(own - other, axis=1)),
+        "model_cos": jnp.mean(cosines),
+        "align_cos": jnp.mean(cosines),
+        "tf_loss": half_mse(predict(batch), batch.y_query),
+        "gd_loss": half_mse(baseline(batch), batch.y_query),
+    }
+
+
+def alignment(subject: Subject) -> dict[str, Any]:
+    """The transformer against gradient descent on the analysis batch."""
+    batch = jax.tree.map(jnp.asarray, subject.batch)
+    values = jax.jit(lambda batch: compare(subject.predict, subject.gd.predict, batch))(batch)
+    return {
+        **{name: float(value) for name, value in values.items()},
+        "eta": float(subject.gd.step_size),
+        "eta_source": subject.gd.source,
+        "gd_steps": subject.gd.steps,
+        "tasks": int(batch.y_query.shape[0]),
+        "loss_convention": "half the mean squared error",
+    }
+
+
+def write(subject: Subject) -> dict[str, Any]:
+    """Writes alignment.json, and the curve over training from the metrics that the run logged."""
+    values = alignment(subject)
+    write_json(subject.run / layout.ALIGNMENT, values)
+    rows = [{name: record.get(name) for name in CURVE} for record in read_metrics(subject.run)]
+    write_csv(subject.run / layout.ALIGNMENT_CURVE, rows)
+    return values
+
+
+def command(run: Path, eta: float | None) -> dict[str, Any]:
+    """The command line: aligns a stored run."""
+    return write(load_subject(run, eta))

@@ -1,0 +1,102 @@
+"""The command lines of the analyses: flags are checked here, before anything heavy is imported.
+
+`python -m analysis.NAME` comes here first; then the module of that name is imported and its `command` called on the
+run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import cli
+from src.config import ConfigError, require
+from store.lock import locked
+from store.readers import StoreError
+from store.rundir import read_config
+
+ALPHAS = (1.0, 1.5, 2.0, 3.0)
+
+
+class Command(NamedTuple):
+    """An analysis as a command: its sentence, its flags besides `--run`, and how these become arguments."""
+
+    description: str
+    add_flags: Callable[[cli.Parser], None]
+    arguments: Callable[[argparse.Namespace], Mapping[str, Any]]
+
+
+def _no_flags(parser: cli.Parser) -> None:
+    pass
+
+
+def _no_arguments(flags: argparse.Namespace) -> dict[str, Any]:
+    return {}
+
+
+def _alignment_flags(parser: cli.Parser) -> None:
+    parser.add_argument("--eta", type=float, help="step size eta/N; the best on separate tasks if not given")
+
+
+def _alignment_arguments(flags: argparse.Namespace) -> dict[str, Any]:
+    require(flags.eta is None or 0 < flags.eta < math.inf, f"eta is {flags.eta}; it must be a finite number above 0")
+    return {"eta": flags.eta}
+
+
+def _ood_flags(parser: cli.Parser) -> None:
+    cli.add_list(parser, "--alphas", float, ALPHAS, "input scales")
+    parser.add_argument("--keep_labels", action="store_true", help="keep the labels of the unscaled inputs")
+
+
+def _ood_arguments(flags: argparse.Namespace) -> dict[str, Any]:
+    for alpha in flags.alphas:
+        require(0 < alpha < math.inf, f"alphas has {alpha}; each must be a finite number above 0")
+    return {"alphas": flags.alphas, "keep_labels": flags.keep_labels}
+
+
+COMMANDS = {
+    "alignment": Command(
+        "Holds a run's transformer against gradient descent: predictions and sensitivities on the same tasks.",
+        _alignment_flags,
+        _alignment_arguments,
+    ),
+    "ood_eval": Command("Evaluates a run on inputs of other scales.", _ood_flags, _ood_arguments),
+    "copying": Command(
+        "Measures how far the first layer's rows depend on the following token.", _no_flags, _no_arguments
+    ),
+}
+
+
+def parser(name: str) -> cli.Parser:
+    """The parser of an analysis."""
+    built = cli.Parser(f"analysis.{name}", COMMANDS[name].description)
+    built.add_argument("--run", type=Path, required=True, help="run directory")
+    COMMANDS[name].add_flags(built)
+    return built
+
+
+def run(name: str) -> NoReturn:
+    """Runs an analysis on this process's arguments, prints what it found, and exits."""
+
+    def main(argv: list[str]) -> None:
+        flags = parser(name).parse(argv)
+        arguments = COMMANDS[name].arguments(flags)
+        read_config(flags.run)
+        with locked(flags.run):
+            found = import_module(f"analysis.{name}").command(flags.run, **arguments)
+        _show(found)
+
+    cli.launch(main, StoreError, ConfigError)
+
+
+def _show(found: Any) -> None:
+    if isinstance(found, list):
+        for row in found:
+            print("  ".join(f"{name} {value:.4g}" for name, value in row.items()))
+        return
+    for name, value in found.items():
+        print(f"{name:22s} {value}")

@@ -1,0 +1,90 @@
+"""Does the first layer copy? How far each token after it depends on itself, on the following token, and on others.
+
+python -m analysis.copying --run DIR
+
+Interleaved tokens put a pair into two rows, so one layer must bring them together before another can do gradient
+descent: the first layer's rows become sensitive to the token that follows. Von Oswald et al. 2023, Sec. 5, Fig. 5.
+"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from analysis.commands import run
+
+    run("copying")
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from analysis.subject import Subject, load_subject
+from src.config import ConfigError
+from src.data import tokenise
+from store import layout
+from store.atomic import write_json
+
+
+def first_layer_gradients(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
+    """Norms [2N - 1, 2N] of d sum(first layer's row k) / d (data channels of input row j), k and j context rows.
+
+    Two versions: the gradient averaged over tasks before the norm is taken, and the norm of each task averaged after.
+    """
+    config = subject.config
+    tokens = tokenise(jax.tree.map(jnp.asarray, subject.batch), config.model)
+    data_channels = config.data.dim + 1
+
+    def first_layer_row(tokens: Array, row: Array) -> Array:
+        seen: list[Array] = []
+        subject.model.forward(
+            subject.params, tokens, lambda name, _, value: seen.append(value) if name == "tokens" else None
+        )
+        return jnp.sum(jnp.take(seen[0], row, axis=1))
+
+    @jax.jit
+    def norms(row: Array) -> tuple[Array, Array]:
+        gradient = jax.grad(first_layer_row)(tokens, row)[:, :-1, :data_channels]
+        return jnp.linalg.norm(jnp.mean(gradient, axis=0), axis=-1), jnp.mean(
+            jnp.linalg.norm(gradient, axis=-1), axis=0
+        )
+
+    averaged_first, per_task = zip(*(norms(row) for row in range(config.num_rows - 2)), strict=True)
+    return np.asarray(averaged_first), np.asarray(per_task)
+
+
+def own_next_other(norms: np.ndarray) -> dict[str, float]:
+    """Means over rows k of the sensitivity to itself, to the following token, and to all but these two."""
+    rows, columns = np.indices(norms.shape)
+    offset = columns - rows
+    own, following = float(norms[offset == 0].mean()), float(norms[offset == 1].mean())
+    other = float(norms[(offset != 0) & (offset != 1)].mean())
+    return {"own": own, "next": following, "other": other, "next_over_other": following / max(other, 1e-12)}
+
+
+def copying(subject: Subject) -> dict[str, Any]:
+    """The sensitivities of the first layer in both versions; `ConfigError` unless tokens are interleaved."""
+    if subject.config.model.tokens != "interleaved":
+        raise ConfigError(
+            f"copying is defined for interleaved tokens; {subject.run} has {subject.config.model.tokens} ones"
+        )
+    averaged_first, per_task = first_layer_gradients(subject)
+    return {
+        "averaged_before_norm": own_next_other(averaged_first),
+        "per_task": own_next_other(per_task),
+        "tasks": int(subject.batch.y.shape[0]),
+    }
+
+
+def write(subject: Subject) -> dict[str, Any]:
+    """Writes copying.json."""
+    values = copying(subject)
+    write_json(subject.run / layout.COPYING, values)
+    return values
+
+
+def command(run: Path) -> dict[str, Any]:
+    """The command line: measures a stored run."""
+    return write(load_subject(run))

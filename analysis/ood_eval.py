@@ -1,0 +1,59 @@
+"""Inputs of another scale than in training: the transformer and gradient descent on x times alpha.
+
+python -m analysis.ood_eval --run DIR --alphas 1 1.5 2 3
+"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from analysis.commands import run
+
+    run("ood_eval")
+
+from dataclasses import replace
+from pathlib import Path
+
+from analysis.headline import half_squared_errors, mean_and_error
+from analysis.subject import Subject, load_subject
+from curricula.context import headline_batch
+from src.batch import Batch
+from src.data import scale_inputs
+from store import layout
+from store.atomic import write_csv
+
+
+def scaled_batch(subject: Subject, alpha: float, keep_labels: bool) -> Batch:
+    """The headline tasks with inputs times alpha.
+
+    The labels follow the scaled inputs (same teacher, noise as before), or stay as they were with `keep_labels`.
+    """
+    config = subject.config
+    if keep_labels:
+        return scale_inputs(headline_batch(config), alpha)
+    data = replace(config.data, input_range=alpha * config.data.input_range)
+    return headline_batch(replace(config, data=data))
+
+
+def ood_curve(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, float]]:
+    """One row for each alpha: mean squared errors (without the half) and their standard errors."""
+    rows = []
+    for alpha in alphas:
+        batch = scaled_batch(subject, alpha, keep_labels)
+        tf, tf_error = mean_and_error(2 * half_squared_errors(subject.predict, batch))
+        gd, gd_error = mean_and_error(2 * half_squared_errors(subject.gd.predict, batch))
+        rows.append(
+            {"alpha": alpha, "test_mse": tf, "gd_test_mse": gd, "test_mse_se": tf_error, "gd_test_mse_se": gd_error}
+        )
+    return rows
+
+
+def write(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, float]]:
+    """Writes ood.csv."""
+    rows = ood_curve(subject, alphas, keep_labels)
+    write_csv(subject.run / layout.OOD, rows)
+    return rows
+
+
+def command(run: Path, alphas: list[float], keep_labels: bool) -> list[dict[str, float]]:
+    """The command line: evaluates a stored run."""
+    return write(load_subject(run), alphas, keep_labels)

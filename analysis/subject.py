@@ -1,0 +1,69 @@
+"""A stored run as the subject of an analysis: its predictor, and the gradient descent it is held against."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+import store
+from baselines.gd_step import Predictor, gd, search_step_size
+from curricula.context import step_size_batch
+from src.batch import Batch
+from src.config import ModelConfig, RunConfig
+from src.transformer import Model, make_model
+
+
+class GradientDescent(NamedTuple):
+    """Gradient descent as a baseline: how many steps of which size, and where the size comes from."""
+
+    steps: int
+    step_size: float | jax.Array
+    source: str
+
+    def predict(self, batch: Batch) -> jax.Array:
+        """Predictions [B]."""
+        return gd(batch, self.step_size, self.steps)
+
+
+class Subject(NamedTuple):
+    """What an analysis looks at."""
+
+    run: Path
+    config: RunConfig
+    model: Model
+    params: Any
+    batch: Batch
+    gd: GradientDescent
+
+    @property
+    def predict(self) -> Predictor:
+        """The trained transformer: batch in, predictions [B] out."""
+        return partial(self.model.predict, self.params)
+
+
+def gd_steps(model: ModelConfig) -> int:
+    """How many steps of gradient descent a model is compared with: one for each linear layer.
+
+    A softmax layer below linear ones copies; without any linear layer every layer counts.
+    """
+    linear = sum(model.kind(layer) == "linear" for layer in range(model.num_layers))
+    return linear or model.num_layers
+
+
+def find_gd(config: RunConfig, eta: float | None = None) -> GradientDescent:
+    """The gradient descent a run is compared with, at step `eta` (eta/N in the paper) or the best on other tasks."""
+    steps = gd_steps(config.model)
+    if eta is not None:
+        return GradientDescent(steps, eta, "given")
+    batch = step_size_batch(config)
+    source = f"line search on {config.step_size_tasks} separate clean tasks"
+    return GradientDescent(steps, search_step_size(batch, steps), source)
+
+
+def load_subject(run: Path, eta: float | None = None) -> Subject:
+    """Loads a finished run and finds its baseline."""
+    config, params, batch = store.load(run)
+    return Subject(run, config, make_model(config), params, batch, find_gd(config, eta))

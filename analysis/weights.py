@@ -1,0 +1,55 @@
+"""What a layer computes with: W_K^T W_Q and P W_V of each head, beside the construction of gradient descent.
+
+Only the products matter, and a scale can move between the two, so both are shown with it moved to where the
+construction has it: W_K^T W_Q is divided by beta, the mean of its first D diagonal entries, and P W_V multiplied.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.subject import Subject
+from baselines.construction import gd_params
+from src.config import ConfigError, RunConfig
+from store import layout
+from store.atomic import write_npz
+
+SMALLEST_SCALE = 1e-6  # below it there is no scale to move
+
+
+def products(config: RunConfig, params: dict[str, dict[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """W_K^T W_Q and P W_V, each [L, H, W, W], for column vectors as in the paper (biases left out)."""
+    pairs = []
+    for layer in range(config.model.num_layers):
+        part = params["layer/attention" if config.model.recurrent else f"layer_{layer}/attention"]
+        query, key, value, projection = (
+            np.asarray(part[n], np.float64) for n in ("query", "key", "value", "projection")
+        )
+        pairs.append((np.einsum("whk,uhk->hwu", key, query), np.einsum("hku,whk->huw", projection, value)))
+    kq, pv = zip(*pairs, strict=True)
+    return np.stack(kq), np.stack(pv)
+
+
+def rescale(kq: np.ndarray, pv: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """The products with beta, the mean of the first D diagonal entries of W_K^T W_Q, moved from one to the other."""
+    beta = np.diagonal(kq, axis1=-2, axis2=-1)[..., :dim].mean(axis=-1)[..., None, None]
+    beta = np.where(np.abs(beta) < SMALLEST_SCALE, 1.0, beta)
+    return kq / beta, pv * beta
+
+
+def write(subject: Subject) -> None:
+    """Writes weights.npz: the products as trained and rescaled, and the construction's (empty where there is none)."""
+    config = subject.config
+    kq, pv = products(config, subject.params)
+    scaled_kq, scaled_pv = rescale(kq, pv, config.data.dim)
+    arrays = {"kq": kq, "pv": pv, "rescaled_kq": scaled_kq, "rescaled_pv": scaled_pv}
+    arrays["construction_kq"], arrays["construction_pv"] = _construction(config, float(subject.gd.step_size))
+    write_npz(subject.run / layout.WEIGHTS, arrays)
+
+
+def _construction(config: RunConfig, step_size: float) -> tuple[np.ndarray, np.ndarray]:
+    """The products of the construction, or empty arrays where it is not defined."""
+    try:
+        return products(config, gd_params(config, step_size))
+    except ConfigError:
+        return np.empty(0), np.empty(0)

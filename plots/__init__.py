@@ -1,0 +1,1 @@
+"""Figures from files. Reads run directories through `store` and imports no JAX."""

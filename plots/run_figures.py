@@ -1,0 +1,55 @@
+"""All figures of a run, drawn again from its files.
+
+python -m plots.run_figures --run DIR [DIR ...]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cli
+from plots.attention_quick import draw_attention
+from plots.training import draw_alignment, draw_loss
+from plots.weights import draw_weights
+from store import layout
+from store.readers import StoreError
+from store.rundir import read_config
+
+# (the file a figure is drawn from, how)
+FIGURES: tuple[tuple[str, Callable[[Path], Any]], ...] = (
+    (layout.METRICS, draw_loss),
+    (layout.ALIGNMENT_CURVE, draw_alignment),
+    (layout.WEIGHTS, draw_weights),
+    (layout.ATTENTION_SUMMARY, lambda run: draw_attention(run, run / layout.FIGURES)),
+)
+
+
+def draw_run(run: Path) -> None:
+    """Draws every figure whose file is there."""
+    read_config(run)
+    for source, draw in FIGURES:
+        if (run / source).exists():
+            draw(run)
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("plots.run_figures", "Draws the figures of runs again, from their files.")
+    cli.add_list(built, "--run", Path, [], "run directories")
+    return built
+
+
+def main(argv: list[str]) -> None:
+    """The command line."""
+    runs = parser().parse(argv).run
+    if not runs:
+        raise cli.UsageError("no run to draw: give --run DIR (make demo_concat makes one)")
+    for run in runs:
+        draw_run(run)
+        print(run / layout.FIGURES)
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError)

@@ -1,0 +1,59 @@
+"""What happened during training: the loss beside gradient descent's, and the alignment with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plots import style
+from store import layout
+from store.readers import read_csv
+from store.rundir import read_config, read_metrics
+
+ALIGNMENT_COLUMNS = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
+
+
+@style.styled
+def draw_loss(run: Path) -> Path:
+    """loss.png: train and test loss over steps, and gradient descent on the same test contexts."""
+    config, records = read_config(run), read_metrics(run)
+    steps = [record["step"] for record in records]
+    figure, axes = style.new_figure()
+    panel = axes[0, 0]
+    panel.plot(steps, [r["train_loss"] for r in records], color=style.GREY, linewidth=1, label="train batch")
+    panel.plot(steps, [r["test_loss"] for r in records], color=style.TRANSFORMER, label="Trained Transformer")
+    panel.plot(steps, [r["gd_loss"] for r in records], color=style.DESCENT, linestyle="--", label="Gradient descent")
+    panel.set_xlabel("training step")
+    panel.set_ylabel("loss (half MSE)")
+    panel.set_ylim(bottom=0)
+    panel.legend()
+    style.caption(figure, _caption(run, config.eval_tasks))
+    return style.save(figure, layout.figure(run, "loss"))
+
+
+@style.styled
+def draw_alignment(run: Path) -> Path:
+    """alignment.png: differences of predictions and sensitivities, and the cosine of the latter, over training."""
+    config = read_config(run)
+    curve = read_csv(run / layout.ALIGNMENT_CURVE, ALIGNMENT_COLUMNS)
+    figure, axes = style.new_figure()
+    left = axes[0, 0]
+    left.plot(curve["step"], curve["preds_diff"], color=style.TRANSFORMER, label="predictions: mean |difference|")
+    left.plot(curve["step"], curve["model_diff"], color=style.OTHER, label="sensitivities: mean ‖difference‖")
+    left.set_xlabel("training step")
+    left.set_ylabel("difference to gradient descent")
+    left.set_ylim(bottom=0)
+    right = left.twinx()
+    right.grid(False)
+    right.spines["right"].set_visible(True)
+    right.plot(curve["step"], curve["model_cos"], color=style.DESCENT, linestyle="--", label="sensitivities: cosine")
+    right.set_ylabel("cosine")
+    right.set_ylim(min(0.0, float(curve["model_cos"].min())), 1.02)
+    handles = [line for panel in (left, right) for line in panel.get_lines()]
+    right.legend(handles, [line.get_label() for line in handles], loc="center right", fontsize=8)
+    style.caption(figure, _caption(run, config.eval_tasks))
+    return style.save(figure, layout.figure(run, "alignment"))
+
+
+def _caption(run: Path, tasks: int) -> str:
+    config = read_config(run)
+    return f"{config.name}, seed {config.data_seed}, {tasks} test tasks, one run"

@@ -1,0 +1,1 @@
+"""From flags to configs to runs to run directories."""

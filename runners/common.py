@@ -1,0 +1,147 @@
+"""Runs: trains a pack of configs into their run directories. One run is a pack of one.
+
+The host looks at values between chunks only: there it logs, checks for divergence, saves, and hears of signals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from runners.finish import capture_missing_attention, finish
+from runners.pack import Job, Pack, static_shape
+from src.config import RunConfig
+from src.train import NEVER
+from store import rundir
+from store.lock import locked
+from store.provenance import now, num_threads, provenance
+from utils_log import NULL_LOGGER, Logger
+
+__all__ = ["Job", "run_one", "run_pack"]
+
+
+def run_pack(jobs: Sequence[Job], logger: Logger, attention_batch: int | None = None, width: int = 1) -> str:
+    """Trains what is not done yet, analyses it and fills the run directories, which the caller has locked.
+
+    At most `width` jobs train together; a run's bits depend on the width, so the pack is padded to it. The configs may
+    differ in seeds, learning rate, evaluation contexts, and the rate and strength of training noise; `ValueError`
+    otherwise. Gives "done", "stopped" (by a signal) or "diverged" (all that trained).
+    """
+    if len(jobs) > width or len({static_shape(job.config) for job in jobs}) > 1:
+        raise ValueError(f"a pack holds at most {width} runs here, of one static shape")
+    jax.config.update("jax_default_matmul_precision", "highest")  # TF32 is too coarse for losses near 1e-3
+    logger.line(f"device: {device_text()}")
+    status = {job: rundir.read_status(job.run) for job in jobs}
+    for job in jobs:
+        if status[job] == "done":
+            capture_missing_attention(job.run, attention_batch)
+    pending = [job for job in jobs if status[job] not in ("done", "diverged")]
+    if not pending:
+        return "done" if "done" in status.values() else "diverged"
+    with _noting_failure(pending):
+        return _train_and_finish(Pack(pending, width), logger, attention_batch)
+
+
+def run_one(config: RunConfig, run: Path, logger: Logger = NULL_LOGGER) -> str:
+    """Trains one config into a run directory, or finishes what is there: what the runners do, for use from Python."""
+    with locked(run):
+        return run_pack([Job(run, config)], logger)
+
+
+def device_text() -> str:
+    """The devices in words."""
+    devices = jax.devices()
+    count = f"{len(devices)} x " if len(devices) > 1 else ""
+    threads = f", {num_threads()} threads" if devices[0].platform == "cpu" else ""
+    return f"{count}{devices[0].device_kind}{threads}, jax {jax.__version__}"
+
+
+def _train_and_finish(pack: Pack, logger: Logger, attention_batch: int | None) -> str:
+    _begin(pack)
+    with _hearing_signals() as heard:
+        _train(pack, logger, heard)
+    survivors = [index for index, alive in enumerate(pack.alive) if alive]
+    for index in survivors:
+        job, context, gd = pack.lanes[index]
+        if heard:
+            rundir.update_meta(job.run, status="stopped", stopped_at=pack.step, signal=heard[0], end=now())
+        else:
+            finish(job.run, job.config, pack.model, pack.params(index), context, gd, attention_batch)
+    if not survivors:
+        return "diverged"
+    return "stopped" if heard else "done"
+
+
+def _begin(pack: Pack) -> None:
+    """Makes the directories runs, or takes them up again at the step of their checkpoint."""
+    for index, (job, _, _) in enumerate(pack.lanes):
+        if pack.step == 0:
+            rundir.clear(job.run)
+            rundir.begin(job.run, job.config)
+            facts = provenance(job.config, device_text())
+            rundir.update_meta(job.run, **facts, pack_width=pack.width, start=now(), run_seconds=0.0)
+            rundir.append_metrics(job.run, pack.record(index))
+        rundir.cut_metrics(job.run, pack.step)
+        rundir.update_meta(job.run, status="running", end=None, compile_seconds=pack.compile_seconds)
+    pack.run_seconds = float(rundir.read_meta(pack.lanes[0].job.run)["run_seconds"])
+
+
+def _train(pack: Pack, logger: Logger, heard: list[int]) -> None:
+    """Trains to the end, to a signal, or until every run has diverged."""
+    logger.start(pack.step, pack.num_steps)
+    while pack.step < pack.num_steps and any(pack.alive) and not heard:
+        losses, diverged_at = pack.advance()
+        for index, lane in enumerate(pack.lanes):
+            if pack.alive[index] and diverged_at[index] != NEVER:
+                pack.alive[index] = False
+                _note_divergence(lane.job.run, int(diverged_at[index]))
+            elif pack.alive[index]:
+                _keep(pack, index, float(losses[index]))
+        logger.progress(pack.step, float(np.mean(losses)))
+    logger.stop()
+
+
+def _keep(pack: Pack, index: int, train_loss: float) -> None:
+    """Puts what a chunk gave onto disk: the record first, for a resume cuts records that have no checkpoint yet."""
+    run = pack.lanes[index].job.run
+    if pack.step % pack.eval_every == 0 or pack.step == pack.num_steps:
+        rundir.append_metrics(run, pack.record(index, train_loss))
+    pack.save(index)
+    rundir.update_meta(run, run_seconds=pack.run_seconds, chunk_steps=pack.chunk_steps)
+
+
+def _note_divergence(run: Path, step: int) -> None:
+    losses = [record["test_loss"] for record in rundir.read_metrics(run)][-3:]
+    rundir.update_meta(run, status="diverged", diverged_at=step, last_losses=losses, end=now())
+
+
+@contextlib.contextmanager
+def _noting_failure(jobs: Sequence[Job]) -> Iterator[None]:
+    """Leaves the status "failed" and the traceback with runs that an error ends; they can be resumed."""
+    try:
+        yield
+    except Exception:
+        with contextlib.suppress(OSError):
+            for job in jobs:
+                rundir.update_meta(job.run, status="failed", error=traceback.format_exc(), end=now())
+        raise
+
+
+@contextlib.contextmanager
+def _hearing_signals() -> Iterator[list[int]]:
+    """Notes SIGINT and SIGTERM instead of dying of them: the run ends at the end of the chunk."""
+    heard: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda got, _: heard.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield heard
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

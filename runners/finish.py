@@ -1,0 +1,100 @@
+"""The end of a run: its parameters, its analysis batch, the analyses, the figures, the summary."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from analysis import alignment, attention_maps, copying, headline, ood_eval, weights
+from analysis.commands import ALPHAS
+from analysis.subject import GradientDescent, Subject, load_subject
+from curricula.context import Context, draw_context, task_key
+from plots.run_figures import draw_run
+from src.config import ContextConfig, RunConfig
+from src.prng import Purpose
+from src.transformer import Model
+from store import checkpoint, layout, rundir
+from store.atomic import write_json, write_npy, write_npz
+from store.params import write_params
+from store.provenance import LOSS_CONVENTION, config_id, now
+
+
+def finish(
+    run: Path,
+    config: RunConfig,
+    model: Model,
+    params: Any,
+    context: Context,
+    gd: GradientDescent,
+    attention: int | None,
+) -> None:
+    """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call."""
+    write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
+    _write_contexts(run, config, context)
+    subject = Subject(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)
+    _write_predictions(subject)
+    if attention is not None:
+        attention_maps.write(subject, attention)
+    weights.write(subject)
+    summary = _summary(subject)
+    write_json(run / layout.SUMMARY, summary)
+    draw_run(run)
+    rundir.update_meta(run, status="done", end=now())
+    checkpoint.remove(run)
+
+
+def capture_missing_attention(run: Path, attention: int | None) -> None:
+    """Captures the attention of a run that finished without it, if it is asked for."""
+    if attention is None or (run / layout.ATTENTION_SUMMARY).exists():
+        return
+    attention_maps.write(load_subject(run), attention)
+    draw_run(run)
+
+
+def _summary(subject: Subject) -> dict[str, Any]:
+    config = subject.config
+    last = rundir.read_metrics(subject.run)[-1]
+    contexts = {name: asdict(getattr(config, name)) for name in ("base", "train", "eval")}
+    summary = {
+        **last,
+        "name": config.name,
+        "num_steps": config.training.steps,
+        "contexts": contexts,
+        "headline": headline.headline(subject),
+        "alignment": alignment.write(subject),
+        "ood": ood_eval.write(subject, list(ALPHAS)),
+        "loss_convention": LOSS_CONVENTION,
+    }
+    if config.model.tokens == "interleaved":
+        summary["copying"] = copying.write(subject)
+    return summary
+
+
+def _write_contexts(run: Path, config: RunConfig, context: Context) -> None:
+    """The evaluation batch and what was done to it; the first training batch's orders and masks; both in words."""
+    step_key = jax.random.fold_in(task_key(config, Purpose.TRAIN), 0)
+    first = draw_context(step_key, config.data, config.train, config.training.batch_size)
+    write_npz(run / layout.ANALYSIS_BATCH, jax.tree.map(np.asarray, context.batch)._asdict())
+    for folder in (run, run / layout.ANALYSIS):
+        write_npy(folder / layout.ORDERING_INDEX, np.asarray(context.index))
+        write_npy(folder / layout.NOISE_MASK, np.asarray(context.hit))
+    write_npy(run / layout.ANALYSIS / f"train_{layout.ORDERING_INDEX}", np.asarray(first.index))
+    write_npy(run / layout.ANALYSIS / f"train_{layout.NOISE_MASK}", np.asarray(first.hit))
+    words = {"train": _in_words(config.train, first), "eval": _in_words(config.eval, context)}
+    write_json(run / layout.ANALYSIS_METADATA, words)
+
+
+def _in_words(settings: ContextConfig, context: Context) -> dict[str, Any]:
+    moved = bool((np.asarray(context.index) != np.arange(context.index.shape[1])).any())
+    return asdict(settings) | {"order_had_effect": moved, "noise_had_effect": bool(np.asarray(context.hit).any())}
+
+
+def _write_predictions(subject: Subject) -> None:
+    batch = jax.tree.map(jnp.asarray, subject.batch)
+    predictions = {"tf": subject.predict(batch), "gd": subject.gd.predict(batch)}
+    write_npz(subject.run / layout.PREDICTIONS, {name: np.asarray(value) for name, value in predictions.items()})

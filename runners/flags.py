@@ -1,0 +1,108 @@
+"""The flags that every runner has, and the run config they give. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import cli
+from configs.overrides import AUTO, resolve, set_values
+from configs.presets import PRESETS, preset
+from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, RunConfig
+
+# flag -> config key; a flag that is not given leaves the preset's value
+CONFIG_FLAGS: dict[str, tuple[str, type, str]] = {
+    "steps": ("training.steps", int, "training steps"),
+    "eval_every": ("eval_every", int, "steps between two records of the metrics"),
+    "batch_size": ("training.batch_size", int, "tasks in a training batch"),
+    "lr": ("training.lr", float, "learning rate"),
+    "num_layers": ("model.num_layers", int, "attention layers"),
+    "num_heads": ("model.num_heads", int, "heads of each layer"),
+    "pos_enc_size": ("model.pos_enc_size", int, "size of the sinusoidal code concatenated to each token"),
+}
+
+# flag -> field of a context; `train_` and `eval_` before the flag set one context alone
+CONTEXT_FLAGS: dict[str, tuple[str, type, Sequence[str] | None, str]] = {
+    "ordering": ("ordering", str, ORDERINGS, "order of the pairs"),
+    "noise_mode": ("noise_mode", str, NOISE_MODES, "how pairs are corrupted"),
+    "noise_p": ("noise_p", float, None, "share of pairs hit"),
+    "noise_sigma": ("noise_sigma", float, None, "standard deviation of label noise"),
+    "noise_placement": ("noise_placement", str, PLACEMENTS, "where corrupted pairs stand"),
+}
+CONTEXTS = {"": "base", "train_": "train", "eval_": "eval"}
+
+
+class Request(NamedTuple):
+    """What the user asked a runner for."""
+
+    config: RunConfig
+    out: str | None
+    overwrite: bool
+    attention_batch: int | None  # how many tasks to capture attention of; None for no capture
+
+
+def parser(model: str, prog: str, description: str) -> cli.Parser:
+    """The parser of a runner; its help shows the default preset's values."""
+    defaults = resolve(preset(model))
+    built = cli.Parser(prog, description)
+    built.add_argument("--seed", type=int, default=0, help="seed of data and initialisation")
+    built.add_argument("--data_seed", type=int, help="seed of the data alone")
+    built.add_argument("--init_seed", type=int, help="seed of the initialisation alone")
+    built.add_argument("--preset", choices=PRESETS, default="default", help="the table of docs/contract.md")
+    built.add_argument("--out", help="run directory; runs/<name>[_k] if not given")
+    built.add_argument("--overwrite", action="store_true", help="redo what is there")
+    built.add_argument("--save_attention", action="store_true", help="capture attention at the end")
+    built.add_argument("--attention_batch", type=int, default=512, help="tasks to capture attention of")
+    for flag, (key, kind, text) in CONFIG_FLAGS.items():
+        section, _, field = key.rpartition(".")
+        value = getattr(getattr(defaults, section) if section else defaults, field)
+        built.add_argument(f"--{flag}", type=kind, help=f"{text} (preset: {value})")
+    built.add_argument("--difficulty", choices=(AUTO, *DIFFICULTIES), default=AUTO, help="what easy2hard sorts by")
+    for prefix in CONTEXTS:
+        for flag, (_, kind, choices, text) in CONTEXT_FLAGS.items():
+            scope = f"{text}, in {prefix[:-1]} contexts alone" if prefix else text
+            accepted = (AUTO, *choices) if choices else None
+            read = kind if choices else _number_or_auto
+            built.add_argument(f"--{prefix}{flag}", type=read, choices=accepted, default=AUTO, help=scope)
+    built.epilog = "Any other field of the config: --config.KEY=VALUE, as in --config.dim=20 or --config.data.dim=20."
+    return built
+
+
+def read(model: str, prog: str, description: str, argv: Sequence[str]) -> Request:
+    """The request in a command line; `UsageError` or `ConfigError` for what cannot be run."""
+    rest, overrides = cli.split_config_flags(argv)
+    flags = parser(model, prog, description).parse(rest)
+    config = config_from_flags(model, flags, overrides)
+    tasks = flags.attention_batch if flags.save_attention else None
+    if flags.attention_batch < 1:
+        raise cli.UsageError(f"attention_batch is {flags.attention_batch}; it must be at least 1")
+    return Request(config, flags.out, flags.overwrite, tasks)
+
+
+def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:
+    """The run config of parsed flags and `--config.` overrides; the latter win."""
+    depth = overrides.get("model.num_layers", overrides.get("num_layers", flags.num_layers))
+    recurrent = overrides.get("model.recurrent", overrides.get("recurrent", "false")).lower() in ("true", "1")
+    config = preset(model, flags.preset, _depth(depth), recurrent)
+    set_values(config, {key: getattr(flags, flag) for flag, (key, _, _) in CONFIG_FLAGS.items()})
+    for name in ("data_seed", "init_seed"):
+        own = getattr(flags, name)
+        set_values(config, {name: flags.seed if own is None else own})
+    set_values(config, {"base.difficulty": flags.difficulty})
+    for prefix, context in CONTEXTS.items():
+        values = {f"{context}.{field}": getattr(flags, prefix + flag) for flag, (field, *_) in CONTEXT_FLAGS.items()}
+        set_values(config, values)
+    set_values(config, overrides)
+    return resolve(config)
+
+
+def _depth(value: Any) -> int | None:
+    try:
+        return None if value is None else int(value)
+    except ValueError:
+        raise cli.UsageError(f"num_layers is {value!r}; it must be a whole number") from None
+
+
+def _number_or_auto(text: str) -> float | str:
+    return AUTO if text == AUTO else float(text)

@@ -1,0 +1,151 @@
+"""A pack in training: its programs, its state, how far it is, and how it is saved and restored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from analysis.alignment import compare
+from analysis.subject import GradientDescent, find_gd
+from curricula.context import Context, evaluation_context, task_key, training_batches
+from src.config import ContextConfig, RunConfig
+from src.prng import Purpose, purpose_key
+from src.prng import key as make_key
+from src.train import Member, TrainState, half_mse, lane, make_trainer, stack_members
+from src.transformer import make_model
+from store import checkpoint
+
+CHUNK_SECONDS = 1.0  # aimed at; a chunk must stay below 2 s for signals to be heard in time
+PROBE_STEPS = 20  # steps of the first chunk, which is timed to choose the length of the others
+RECORDED = ("gd_loss", "preds_diff", "model_diff", "model_cos")  # beside the losses, in every line of the metrics
+
+
+class Job(NamedTuple):
+    """A config and the directory its run lives in."""
+
+    run: Path
+    config: RunConfig
+
+
+class Lane(NamedTuple):
+    """What the host keeps of one run while its pack trains."""
+
+    job: Job
+    context: Context
+    gd: GradientDescent
+
+
+def static_shape(config: RunConfig) -> RunConfig:
+    """The config with all that may differ within a pack set to one value."""
+    train = replace(config.train, noise_p=0.0, noise_sigma=0.0)
+    same = ContextConfig()
+    training = replace(config.training, lr=1.0)
+    return replace(config, data_seed=0, init_seed=0, training=training, train=train, base=same, eval=same, preset="")
+
+
+def make_member(config: RunConfig) -> Member:
+    """What of a config may differ within a pack, as arrays."""
+    return Member(
+        init_key=purpose_key(make_key(config.init_seed), Purpose.INIT),
+        data_key=task_key(config, Purpose.TRAIN),
+        lr=jnp.float32(config.training.lr),
+        knobs={"noise_p": jnp.float32(config.train.noise_p), "noise_sigma": jnp.float32(config.train.noise_sigma)},
+    )
+
+
+class Pack:
+    """Runs of one static shape that train together; `step` is how many steps all of them have made."""
+
+    def __init__(self, jobs: Sequence[Job], width: int):
+        """Compiles the training program and takes up the last checkpoint that all runs have, if any."""
+        config = jobs[0].config
+        self.width, self.num_steps, self.eval_every = width, config.training.steps, config.eval_every
+        self.lanes = [Lane(job, evaluation_context(job.config), find_gd(job.config)) for job in jobs]
+        self.alive = [True] * len(jobs)
+        self.model = make_model(config)
+        self.batch_fn = training_batches(config)
+        self.trainer = make_trainer(self.model, config.training, self.batch_fn)
+        self.members = stack_members(self._padded([make_member(job.config) for job in jobs]))
+        self.step, self.state = self._restore([job.run for job in jobs])
+        self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 0
+        self._program = self._compile()
+        self._compare = jax.jit(self._compare_with_gd)
+
+    def advance(self) -> tuple[np.ndarray, np.ndarray]:
+        """Trains to the next step at which the host looks.
+
+        Gives each lane's last training loss and the step at which it diverged (`src.train.NEVER` if it did not).
+        """
+        began, start, stop = time.perf_counter(), self.step, self._next_stop()
+        self.state, info = self._program(self.state, self.members, jnp.int32(start), jnp.int32(stop))
+        losses, diverged_at = np.asarray(info.loss), np.asarray(info.diverged_at)
+        seconds = time.perf_counter() - began
+        self.run_seconds += seconds
+        if self.chunk_steps == 0 or seconds > 2 * CHUNK_SECONDS:
+            self.chunk_steps = max(1, int(CHUNK_SECONDS * (stop - start) / seconds))
+        self.step = stop
+        return losses, diverged_at
+
+    def record(self, index: int, train_loss: float | None = None) -> dict[str, Any]:
+        """A lane's line of the metrics. Before training the train loss is that of the first training batch."""
+        context, gd = self.lanes[index].context, self.lanes[index].gd
+        params = lane(self.state.params, index)
+        if train_loss is None:
+            batch = self.batch_fn(self.members.data_key[index], jnp.int32(0), **lane(self.members.knobs, index))
+            train_loss = float(half_mse(self.model.predict(params, batch), batch.y_query))
+        values = self._compare(params, context.batch, jnp.float32(gd.step_size))
+        record = {"step": self.step, "train_loss": train_loss, "test_loss": float(values["tf_loss"])}
+        return record | {name: float(values[name]) for name in RECORDED}
+
+    def params(self, index: int) -> Any:
+        """A lane's parameters as NumPy arrays."""
+        return jax.tree.map(np.asarray, lane(self.state.params, index))
+
+    def save(self, index: int) -> None:
+        """Saves a lane's state."""
+        names, _ = _names(self.state)
+        leaves = jax.tree.leaves(lane(self.state, index))
+        arrays = {name: np.asarray(leaf) for name, leaf in zip(names, leaves, strict=True)}
+        checkpoint.save(self.lanes[index].job.run, self.step, arrays, {"step": self.step})
+
+    def _restore(self, runs: list[Path]) -> tuple[int, TrainState]:
+        state = self.trainer.init(self.members)
+        step = checkpoint.last_common_step(runs)
+        if step is None:
+            return 0, state
+        names, treedef = _names(state)
+        saved = self._padded([checkpoint.restore(run, step, names) for run in runs])
+        leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in saved]) for name in names]
+        return step, jax.tree.unflatten(treedef, leaves)
+
+    def _compile(self) -> Any:
+        began = time.perf_counter()
+        program = self.trainer.chunk.lower(self.state, self.members, jnp.int32(0), jnp.int32(0)).compile()
+        self.compile_seconds = time.perf_counter() - began
+        return program
+
+    def _compare_with_gd(self, params: Any, batch: Any, step_size: jax.Array) -> dict[str, jax.Array]:
+        gd = GradientDescent(self.lanes[0].gd.steps, step_size, "an argument")
+        return compare(lambda batch: self.model.predict(params, batch), gd.predict, batch)
+
+    def _next_stop(self) -> int:
+        """At most a chunk away, and never past a record or the end."""
+        next_record = (self.step // self.eval_every + 1) * self.eval_every
+        return min(self.step + (self.chunk_steps or PROBE_STEPS), next_record, self.num_steps)
+
+    def _padded(self, values: list[Any]) -> list[Any]:
+        """One value for each place in the pack: the places beyond the runs repeat the last."""
+        return values + [values[-1]] * (self.width - len(values))
+
+
+def _names(state: TrainState) -> tuple[list[str], Any]:
+    """A name for each array of a training state, and the structure to put them back into."""
+    leaves, treedef = jax.tree_util.tree_flatten_with_path(state)
+    return [jax.tree_util.keystr(path) for path, _ in leaves], treedef

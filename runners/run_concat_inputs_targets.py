@@ -1,0 +1,8 @@
+"""lsa1: one linear self-attention layer on tokens (x, y), held against one step of gradient descent."""
+
+from runners import command
+
+MODEL, PROG = "lsa1", "runners.run_concat_inputs_targets"
+
+if __name__ == "__main__":
+    command.run(MODEL, PROG, __doc__)

@@ -1,0 +1,8 @@
+"""twolayer: interleaved tokens, a softmax layer that learns to copy, then a linear one that does gradient descent."""
+
+from runners import command
+
+MODEL, PROG = "twolayer", "runners.run_softmax_copy"
+
+if __name__ == "__main__":
+    command.run(MODEL, PROG, __doc__)

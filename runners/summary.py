@@ -1,0 +1,64 @@
+"""A finished run in a table on the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from store import layout, rundir
+from store.readers import read_json
+
+LABELS = {
+    "tf": "trained transformer",
+    "gd": "gradient descent, {steps} step{s}",
+    "ridge": "ridge (Bayes on clean data)",
+    "zero": "zero",
+}
+
+
+def summary_text(run: Path) -> str:
+    """The table of a finished run: losses with standard errors, alignment, other input scales, time."""
+    summary, meta, config = read_json(run / layout.SUMMARY), rundir.read_meta(run), rundir.read_config(run)
+    numbers, align = summary["headline"], summary["alignment"]
+    steps = align["gd_steps"]
+    title = (
+        f"{config.name}, seed {config.data_seed}: {config.training.steps} steps of {config.training.batch_size} tasks"
+    )
+    lines = ["", title, f"{'loss (half MSE) on ' + str(numbers['tasks']) + ' further tasks':<50}    loss   ± s.e."]
+    for name in (key.removesuffix("_loss") for key in numbers if key.endswith("_loss")):
+        label = LABELS.get(name, name).format(steps=steps, s="s" * (steps > 1))
+        lines.append(_row(label, *_pair(numbers, f"{name}_loss")))
+    if "gd_loss_averaged" in numbers:
+        lines.append(_row("  one step, w and query averaged in closed form", *_pair(numbers, "gd_loss_averaged")))
+    lines.append(_row("transformer / gradient descent, same tasks", *_pair(numbers, "loss_ratio")))
+    lines += [
+        f"alignment on {align['tasks']} tasks: cosine of sensitivities {align['model_cos']:.4f}, mean |prediction "
+        f"difference| {align['preds_diff']:.4f}, mean ‖sensitivity difference‖ {align['model_diff']:.4f}",
+        f"eta/N {align['eta']:.4f} ({align['eta_source']})",
+        "inputs times "
+        + ", ".join(f"{row['alpha']:g}: {row['test_mse'] / row['gd_test_mse']:.3f}" for row in summary["ood"])
+        + " (MSE over gradient descent's)",
+    ]
+    lines += [_copying_row(name, values) for name, values in summary.get("copying", {}).items() if name != "tasks"]
+    seconds = meta["run_seconds"]
+    lines.append(
+        f"run_seconds {seconds:.1f} ({1e3 * seconds / config.training.steps:.2f} ms a step), "
+        f"compile_seconds {meta['compile_seconds']:.1f}; figures in {run / layout.FIGURES}"
+    )
+    return "\n".join(lines)
+
+
+def _pair(numbers: dict[str, Any], key: str) -> tuple[float, float]:
+    return numbers[key], numbers[f"{key}_se"]
+
+
+def _row(label: str, value: float, error: float) -> str:
+    return f"  {label:<48}{value:8.4f}   {error:.4f}"
+
+
+def _copying_row(name: str, values: dict[str, float]) -> str:
+    version = {"averaged_before_norm": "gradient averaged over tasks", "per_task": "norm of each task"}[name]
+    return (
+        f"first layer's sensitivity ({version}): own {values['own']:.3f}, following {values['next']:.3f}, "
+        f"other {values['other']:.3f}; following / other {values['next_over_other']:.1f}"
+    )
