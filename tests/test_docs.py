@@ -1,0 +1,157 @@
+"""The pages under docs/ and the README say what the code does: their tables are compared, their examples run."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from configs.overrides import resolve
+from configs.presets import preset
+from runners import flags
+from store import layout
+from store.rundir import read_meta
+
+SMALL = "--batch_size 64 --config.eval_tasks=64 --config.headline_tasks=200 --config.step_size_tasks=256".split()
+CODE_BLOCK = re.compile(r"```(\S+)([^\n]*)\n(.*?)```", re.S)
+
+
+def blocks(page: Path) -> list[tuple[str, str, str]]:
+    """(language, what stands behind it, text) of each code block."""
+    return [(a, b.strip(), c) for a, b, c in CODE_BLOCK.findall(page.read_text())]
+
+
+def section(page: Path, title: str) -> str:
+    """The text below a heading."""
+    return re.split(r"\n#+ ", page.read_text().split(f"# {title}\n")[1])[0]
+
+
+def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, env=os.environ | {"PYTHONWARNINGS": "error"}
+    )
+
+
+def test_the_contract_lists_exactly_the_runners_flags(root: Path) -> None:
+    parser = flags.parser("lsa1", "a", "b")
+    known = {option for action in parser._actions for option in action.option_strings} - {"-h", "--help"}
+    listed = set(re.findall(r"`(--[a-z_]+)`", section(root / "docs/contract.md", "Runners").split("Without")[0]))
+    assert listed == known
+
+
+def test_the_contract_lists_exactly_the_make_targets(root: Path) -> None:
+    targets = set(re.findall(r"^([a-z][a-z_-]*):", (root / "Makefile").read_text(), re.M))
+    listed = set(re.findall(r"`([a-z_-]+)`", section(root / "docs/contract.md", "Make targets").split(". Each")[0]))
+    assert listed == targets
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "row"),
+    [("lsa1", "default", 0), ("lsa1", "paper", 0), ("twolayer", "default", 1), ("twolayer", "paper", 2)],
+)
+def test_the_contract_shows_the_presets(root: Path, model: str, name: str, row: int) -> None:
+    rows = section(root / "docs/contract.md", "Presets").strip().split("\n")[2:]
+    cells = [cell.strip() for cell in rows[row].strip("|").split("|")]
+    config = resolve(preset(model, name))
+    training = config.training
+    shown = [cells[0], *(float(re.findall(r"[\d.]+(?:e-\d)?", cell)[0]) for cell in cells[2:9])]
+    assert shown == [
+        model,
+        training.lr,
+        training.b1,
+        training.b2,
+        training.grad_clip,
+        config.model.init_scale,
+        training.batch_size,
+        training.steps,
+    ]
+    assert cells[9] == "off to 3 layers, 10 beyond"
+    assert [resolve(preset(model, name, depth)).model.activation_clip for depth in (1, 3, 4)] == [0, 0, 10]
+
+
+@pytest.fixture(scope="module")
+def twolayer_run(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("docs") / "run"
+    words = [
+        sys.executable,
+        "-m",
+        "runners.run_softmax_copy",
+        "--steps",
+        "20",
+        "--save_attention",
+        "--out",
+        str(out),
+        *SMALL,
+    ]
+    done = run(words, root)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_the_contract_lists_exactly_the_files_of_a_run(root: Path, twolayer_run: Path) -> None:
+    rows = section(root / "docs/contract.md", "A run directory").split("\n")
+    names = {name for row in rows if row.startswith("|") for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+    patterns = {name: re.compile(re.sub(r"\\\{[LH]\\\}", r"\\d+", re.escape(name)) + "$") for name in names}
+    found = {str(path.relative_to(twolayer_run)) for path in twolayer_run.rglob("*") if path.is_file()} - {layout.LOCK}
+    unlisted = {file for file in found if not any(pattern.match(file) for pattern in patterns.values())}
+    missing = {name for name, pattern in patterns.items() if not any(pattern.match(file) for file in found)}
+    assert (unlisted, missing) == (set(), {"checkpoints/"})
+
+
+def test_the_contract_names_the_fields_of_the_files(root: Path, twolayer_run: Path) -> None:
+    text = section(root / "docs/contract.md", "A run directory")
+    first = json.loads((twolayer_run / layout.METRICS).read_text().split("\n")[0])
+    words = set(re.findall(r"[a-z_0-9]+", text))
+    assert set(first) <= words
+    for name in (layout.ANALYSIS_BATCH, layout.PREDICTIONS):
+        assert set(np.load(twolayer_run / name)) <= words
+    assert {"compile_seconds", "run_seconds", "status", "chunk_steps"} <= set(read_meta(twolayer_run)) & words
+
+
+def copy_of(root: Path, to: Path) -> Path:
+    """The repository's files, without what git ignores."""
+    ignored = shutil.ignore_patterns(".git", ".venv", "runs", "__pycache__", ".*_cache", ".hypothesis")
+    return Path(shutil.copytree(root, to, ignore=ignored))
+
+
+def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
+    copy = copy_of(root, tmp_path / "copy")
+    ran = []
+    for language, path, text in blocks(root / "docs/extending.md"):
+        if language == "python":
+            assert not (copy / path).exists()
+            (copy / path).write_text(text)
+        elif language == "diff":
+            (copy / "change.diff").write_text(text)
+            applied = run(["git", "apply", "--recount", "change.diff"], copy)
+            assert applied.returncode == 0, applied.stderr
+        else:
+            words = [sys.executable, *text.split()[1:], *SMALL]
+            done = run(words, copy)
+            assert done.returncode == 0, done.stderr
+            ran.append(words[words.index("--out") + 1])
+    assert ran == ["runs/ordering", "runs/noise", "runs/baseline", "runs/runner"]
+    batch = np.load(copy / "runs/ordering/analysis/analysis_batch.npz")
+    assert (np.diff(np.linalg.norm(batch["x"], axis=2), axis=1) <= 1e-6).all()
+    mask = np.load(copy / "runs/noise/noise_mask.npy")
+    batch = np.load(copy / "runs/noise/analysis/analysis_batch.npz")
+    clean = np.einsum("bnd,bd->bn", batch["x"], batch["w"])
+    np.testing.assert_allclose(batch["y"], np.where(mask, -clean, clean), atol=1e-5)
+    summary = json.loads((copy / "runs/baseline/metrics_summary.json").read_text())
+    assert summary["headline"]["mean_label_loss"] > summary["headline"]["gd_loss"]
+    assert json.loads((copy / "runs/runner/config.json").read_text())["model"]["num_heads"] == 2
+
+
+def test_the_python_example_of_the_readme_works(root: Path, tmp_path: Path) -> None:
+    copy = copy_of(root, tmp_path / "copy")
+    code = next(text for language, _, text in blocks(root / "README.md") if language == "python")
+    (copy / "example.py").write_text(code)
+    done = run([sys.executable, "example.py"], copy)
+    assert done.returncode == 0, done.stderr
+    transformer, ridge = map(float, re.findall(r"[\d.]+", done.stdout.splitlines()[-1]))
+    assert ridge < transformer < 0.5
