@@ -45,6 +45,7 @@ class Parser(argparse_flags.ArgumentParser):
         return arguments
 
     def error(self, message: str) -> NoReturn:
+        """What argparse calls for wrong flags."""
         raise UsageError(message)
 
 

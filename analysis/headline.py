@@ -21,7 +21,6 @@ from baselines.gd_step import Predictor, context_losses
 from curricula.context import headline_batch
 from src.batch import Batch
 
-
 # name in the summary -> how the run's baseline is made
 BASELINES: dict[str, Callable[[Subject], Predictor]] = {
     "gd": lambda subject: subject.gd.predict,

@@ -1,7 +1,8 @@
 """What a layer computes with: W_K^T W_Q and P W_V of each head, beside the construction of gradient descent.
 
-Only the products matter, and a scale can move between the two, so both are shown with it moved to where the
-construction has it: W_K^T W_Q is divided by beta, the mean of its first D diagonal entries, and P W_V multiplied.
+Only the products matter, and in a linear layer a scale can move between the two, so both are shown with it moved to
+where the construction has it: W_K^T W_Q is divided by beta, the mean of its first D diagonal entries, and P W_V
+multiplied. Softmax layers have no such freedom and are shown as they are.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ SMALLEST_SCALE = 1e-6  # below it there is no scale to move
 
 
 def products(config: RunConfig, params: dict[str, dict[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """W_K^T W_Q and P W_V, each [L, H, W, W], for column vectors as in the paper (biases left out)."""
+    """W_K^T W_Q and P W_V, each [L, H, W, W], for column vectors as in the paper (biases left out).
+
+    Recurrent layers share their weights, so they are one.
+    """
     pairs = []
-    for layer in range(config.model.num_layers):
-        part = params["layer/attention" if config.model.recurrent else f"layer_{layer}/attention"]
+    for name in config.model.layer_names:
+        part = params[f"{name}/attention"]
         query, key, value, projection = (
             np.asarray(part[n], np.float64) for n in ("query", "key", "value", "projection")
         )
@@ -41,8 +45,10 @@ def write(subject: Subject) -> None:
     """Writes weights.npz: the products as trained and rescaled, and the construction's (empty where there is none)."""
     config = subject.config
     kq, pv = products(config, subject.params)
-    scaled_kq, scaled_pv = rescale(kq, pv, config.data.dim)
-    arrays = {"kq": kq, "pv": pv, "rescaled_kq": scaled_kq, "rescaled_pv": scaled_pv}
+    linear = np.array([config.model.kind(layer) == "linear" for layer in range(len(kq))])
+    arrays = {"kq": kq, "pv": pv}
+    for name, product, scaled in zip(("kq", "pv"), (kq, pv), rescale(kq, pv, config.data.dim), strict=True):
+        arrays[f"rescaled_{name}"] = np.where(linear[:, None, None, None], scaled, product)
     arrays["construction_kq"], arrays["construction_pv"] = _construction(config, float(subject.gd.step_size))
     write_npz(subject.run / layout.WEIGHTS, arrays)
 

@@ -24,8 +24,8 @@ def gd_params(
     layer norm or MLP; `ConfigError` otherwise. Positional codes get no weight.
     """
     _check(config)
-    width, dim, model = config.token_width, config.data.dim, config.model
-    names = ["layer"] if model.recurrent else [f"layer_{layer}" for layer in range(model.num_layers)]
+    width, dim = config.token_width, config.data.dim
+    names = config.model.layer_names
     on_inputs = np.diag(np.arange(width) < dim).astype(float)
     on_label = np.diag(np.arange(width) == dim).astype(float)
     params = {}

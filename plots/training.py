@@ -35,21 +35,18 @@ def draw_alignment(run: Path) -> Path:
     """alignment.png: differences of predictions and sensitivities, and the cosine of the latter, over training."""
     config = read_config(run)
     curve = read_csv(run / layout.ALIGNMENT_CURVE, ALIGNMENT_COLUMNS)
-    figure, axes = style.new_figure()
-    left = axes[0, 0]
+    figure, axes = style.new_figure(columns=2, width=3.6)
+    left, right = axes[0]
     left.plot(curve["step"], curve["preds_diff"], color=style.TRANSFORMER, label="predictions: mean |difference|")
     left.plot(curve["step"], curve["model_diff"], color=style.OTHER, label="sensitivities: mean ‖difference‖")
-    left.set_xlabel("training step")
     left.set_ylabel("difference to gradient descent")
     left.set_ylim(bottom=0)
-    right = left.twinx()
-    right.grid(False)
-    right.spines["right"].set_visible(True)
-    right.plot(curve["step"], curve["model_cos"], color=style.DESCENT, linestyle="--", label="sensitivities: cosine")
-    right.set_ylabel("cosine")
+    left.legend()
+    right.plot(curve["step"], curve["model_cos"], color=style.DESCENT)
+    right.set_ylabel("cosine of sensitivities with gradient descent's")
     right.set_ylim(min(0.0, float(curve["model_cos"].min())), 1.02)
-    handles = [line for panel in (left, right) for line in panel.get_lines()]
-    right.legend(handles, [line.get_label() for line in handles], loc="center right", fontsize=8)
+    for panel in (left, right):
+        panel.set_xlabel("training step")
     style.caption(figure, _caption(run, config.eval_tasks))
     return style.save(figure, layout.figure(run, "alignment"))
 

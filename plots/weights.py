@@ -21,8 +21,8 @@ def draw_weights(run: Path) -> Path:
     arrays = read_npz(run / layout.WEIGHTS, ("rescaled_kq", "rescaled_pv", "construction_kq", "construction_pv"))
     rows: list[tuple[str, np.ndarray, np.ndarray]] = [
         (f"trained, layer {layer}" + (f", head {head}" if config.model.num_heads > 1 else ""), *matrices)
-        for layer in range(config.model.num_layers)
-        for head, matrices in enumerate(zip(arrays["rescaled_kq"][layer], arrays["rescaled_pv"][layer], strict=True))
+        for layer, of_layer in enumerate(zip(arrays["rescaled_kq"], arrays["rescaled_pv"], strict=True))
+        for head, matrices in enumerate(zip(*of_layer, strict=True))
     ]
     if arrays["construction_kq"].size:
         rows.append(("gradient descent", arrays["construction_kq"][0, 0], arrays["construction_pv"][0, 0]))
@@ -33,6 +33,6 @@ def draw_weights(run: Path) -> Path:
             panel.set_xlabel("channel")
             panel.set_ylabel("channel")
     channels = f"channels: {config.data.dim} inputs, the label" + ", the code" * (config.model.pos_enc_size > 0)
-    scale = "scaled so that the left's input diagonal has mean 1"
+    scale = "linear layers scaled so that the left's input diagonal has mean 1"
     style.caption(figure, f"{config.name}, seed {config.data_seed}; {channels}; {scale}")
     return style.save(figure, layout.figure(run, "weights"))

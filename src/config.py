@@ -137,6 +137,11 @@ class ModelConfig:
             "recurrent layers share their weights, so attention must be of one kind",
         )
 
+    @property
+    def layer_names(self) -> list[str]:
+        """The names of the layers' parameters: one for each layer, or one that all share when recurrent."""
+        return ["layer"] if self.recurrent else [f"layer_{layer}" for layer in range(self.num_layers)]
+
     def kind(self, layer: int) -> str:
         """The kind of attention in a layer."""
         return self.attention[min(layer, len(self.attention) - 1)]

@@ -27,7 +27,8 @@ NEVER = 2**31 - 1  # the `diverged_at` of a run whose losses were all finite
 class BatchFn(Protocol):
     """Draws the batch of a step; the same (key, step, knobs) gives the same batch."""
 
-    def __call__(self, key: Array, step: Array, **knobs: Array) -> Batch: ...
+    def __call__(self, key: Array, step: Array, **knobs: Array) -> Batch:
+        """The batch of a step."""
 
 
 class Member(NamedTuple):

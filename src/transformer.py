@@ -96,9 +96,8 @@ def run_stack(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
 
 def _blocks(config: RunConfig) -> list[Block]:
     """One block a layer; the same one every time when recurrent."""
-    if config.model.recurrent:
-        return [Block(config, config.model.kind(0), "layer")] * config.model.num_layers
-    return [Block(config, config.model.kind(layer), f"layer_{layer}") for layer in range(config.model.num_layers)]
+    blocks = [Block(config, config.model.kind(layer), name) for layer, name in enumerate(config.model.layer_names)]
+    return blocks * config.model.num_layers if config.model.recurrent else blocks
 
 
 class Block(hk.Module):

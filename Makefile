@@ -1,0 +1,56 @@
+# Everything a user types. `make` alone lists it. The first target that runs anything makes the environment in .venv;
+# after that no network is used. Variables: PYTHON=python3.12 chooses the interpreter, ARGS="--seed 1" is appended to a
+# target's command, CUDA=1 (or 12, 13) with env installs the CUDA build of jax.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+PY := .venv/bin/python
+ARGS ?=
+CUDA_VERSION := $(if $(filter-out 0,$(CUDA)),$(if $(filter 13,$(CUDA)),13,12))
+STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
+
+# One rule a target; the text behind ## is what `make help` says.
+
+.PHONY: demo_concat demo_copy demo_seeds figs test test-all lint env clean help FORCE
+
+demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
+	$(PY) -m runners.run_concat_inputs_targets --preset default --save_attention --out runs/demo_concat --overwrite $(ARGS)
+
+demo_copy: $(STAMP) ## two layers on interleaved tokens: a softmax layer copies, a linear one descends
+	$(PY) -m runners.run_softmax_copy --save_attention --out runs/demo_copy --overwrite $(ARGS)
+
+demo_seeds: $(STAMP) ## five seeds of the main experiment, trained together
+	$(PY) -m scripts.demo_seeds $(ARGS)
+
+figs: $(STAMP) ## draws the figures of the demo runs again, from their files
+	@set --; for run in runs/demo_*; do if [ -f "$$run/config.json" ]; then set -- "$$@" "$$run"; fi; done; \
+	$(PY) -m plots.run_figures $${1+--run} "$$@" $(ARGS)
+
+test: $(STAMP) ## the tests, less the slow ones: what CI runs
+	$(PY) -m pytest -m "not slow" -n 2 --dist loadfile $(ARGS)
+
+test-all: $(STAMP) ## all tests
+	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+
+lint: $(STAMP) ## format, lint and types; changes nothing
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+
+env: $(STAMP) ## makes .venv or brings it up to date; CUDA=1 for a GPU
+
+clean: ## removes .venv and caches; runs/ stays
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z][a-z_-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+# The stamp is written last, so a half-finished installation does not count. An interpreter that is asked for by name is
+# compared with the one in .venv each time.
+$(STAMP): requirements.txt requirements-dev.txt $(if $(PYTHON),FORCE)
+	@PYTHON="$(PYTHON)" sh scripts/make_env.sh $@ $(CUDA_VERSION)
