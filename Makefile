@@ -18,10 +18,10 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 .PHONY: demo_concat demo_copy demo_seeds figs test test-all lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
-	$(PY) -m runners.run_concat_inputs_targets --preset default --save_attention --out runs/demo_concat --overwrite $(ARGS)
+	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
 
 demo_copy: $(STAMP) ## two layers on interleaved tokens: a softmax layer copies, a linear one descends
-	$(PY) -m runners.run_softmax_copy --save_attention --out runs/demo_copy --overwrite $(ARGS)
+	$(PY) -m runners.run_softmax_copy --save_attention --eval_every 100 --out runs/demo_copy --overwrite $(ARGS)
 
 demo_seeds: $(STAMP) ## five seeds of the main experiment, trained together
 	$(PY) -m scripts.demo_seeds $(ARGS)
@@ -30,10 +30,10 @@ figs: $(STAMP) ## draws the figures of the demo runs again, from their files
 	@set --; for run in runs/demo_*; do if [ -f "$$run/config.json" ]; then set -- "$$@" "$$run"; fi; done; \
 	$(PY) -m plots.run_figures $${1+--run} "$$@" $(ARGS)
 
-test: $(STAMP) ## the tests, less the slow ones: what CI runs
+test: lint ## the tests, less the slow ones: what CI runs
 	$(PY) -m pytest -m "not slow" -n 2 --dist loadfile $(ARGS)
 
-test-all: $(STAMP) ## all tests
+test-all: lint ## all tests
 	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
 lint: $(STAMP) ## format, lint and types; changes nothing

@@ -17,17 +17,22 @@ fail() {
 
 is_supported() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' >/dev/null 2>&1; }
 
-identity() { "$1" -c 'import sys; print(sys.base_prefix, *sys.version_info[:3])'; }
+# Which interpreter it is, or which one an environment was made from.
+identity() { "$1" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3], sys.base_prefix)' 2>/dev/null; }
 
+# The interpreter, its version and its home.
 if [ -n "${PYTHON:-}" ]; then
     python=$PYTHON
-    command -v "$python" >/dev/null || fail "PYTHON=$python is no command: name an interpreter of Python 3.11 or newer."
-    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) ||
-        fail "PYTHON=$python does not run as Python: name an interpreter of Python 3.11 or newer."
-    case $version in
-    [12].* | 3.[0-9] | 3.10) fail "PYTHON=$python is Python $version; this project needs Python 3.11 or newer." ;;
+    asked=$(identity "$python") || asked=
+    case $asked in
+    [12].* | 3.[0-9].* | 3.10.*)
+        fail "PYTHON=$python is Python ${asked%% *}; this project needs Python 3.11 or newer."
+        ;;
+    [3-9].*) ;;
+    *) fail "PYTHON=$python does not run as Python: name an interpreter of Python 3.11 or newer." ;;
     esac
 else
+    asked=
     python=
     for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
         if is_supported "$candidate"; then
@@ -37,41 +42,41 @@ else
     done
 fi
 
-# Another make may be at it.
+# What is to become of a .venv that is there: `reason` says why it must make way. Without PYTHON= any that works stays.
+reason=
 if [ -f "$mark" ]; then
     owner=$(cat "$mark")
     case $(ps -p "${owner:-0}" -o args= 2>/dev/null || true) in
     *make_env*) fail "Process $owner is installing into $venv; try again when it has ended." ;;
     esac
-    echo "The last installation into $venv was cut off; starting again."
-    rm -rf "$venv"
-fi
-
-# An environment of another interpreter than the one asked for makes way; without PYTHON= any that works stays.
-if [ -d "$venv" ]; then
-    if ! current=$(identity "$venv/bin/python" 2>/dev/null); then
-        echo "The interpreter of $venv no longer runs; starting again."
-        rm -rf "$venv"
-    elif [ -n "${PYTHON:-}" ] && [ "$current" != "$(identity "$python")" ]; then
-        echo "$venv is of Python ${current#* }, not of $python; starting again."
-        rm -rf "$venv"
-    elif ! is_supported "$venv/bin/python" && [ -z "${PYTHON:-}" ]; then
-        fail "$venv is of a Python that is too old or too new: remove it with 'make clean' and try again."
+    reason="The last installation into $venv was cut off"
+elif [ -d "$venv" ]; then
+    if ! current=$(identity "$venv/bin/python"); then
+        reason="The interpreter of $venv no longer runs"
+    elif [ -n "$asked" ] && [ "$current" != "$asked" ]; then
+        reason="$venv was made from another interpreter, Python ${current%% *}"
+    elif [ -z "$asked" ] && ! is_supported "$venv/bin/python"; then
+        reason="$venv is of Python ${current%% *}"
     elif [ "$stamp" -nt requirements.txt ] && [ "$stamp" -nt requirements-dev.txt ]; then
         exit 0
     fi
 fi
 
-if [ ! -d "$venv" ]; then
+if [ ! -d "$venv" ] || [ -n "$reason" ]; then
     [ -n "$python" ] || fail "No Python 3.11 to 3.14 on the path: install one, or name it with PYTHON=/path/to/python3."
     "$python" -c 'import ensurepip, venv' 2>/dev/null ||
-        fail "$python lacks the modules venv and ensurepip: install them (Debian and Ubuntu: apt install python3-venv)."
+        fail "$python lacks the module venv or ensurepip: install them (Debian, Ubuntu: apt install python3-venv)."
 fi
 
 # Once the CUDA build is in, an update keeps it.
 for made in "$venv"/.made-cuda*; do
     [ -n "$cuda" ] || [ ! -f "$made" ] || cuda=${made##*-cuda}
 done
+
+if [ -n "$reason" ]; then
+    echo "$reason; starting again."
+    rm -rf "$venv"
+fi
 
 pip_install() {
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --only-binary=:all: "$@"

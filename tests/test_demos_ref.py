@@ -1,0 +1,34 @@
+"""The walk-throughs run as scripts and print what their text says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def printed(root: Path, name: str) -> str:
+    words = [sys.executable, "-W", "error", "-m", f"demos_ref.{name}"]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_one_layer_is_gradient_descent(root: Path) -> None:
+    text = printed(root, "one_layer_is_gradient_descent")
+    losses = dict(re.findall(r"loss, ([a-z ]+?) +([\d.]+)", text))
+    trained, half_way, built = (float(losses[name]) for name in ("trained", "half way", "constructed"))
+    assert trained == pytest.approx(built, rel=0.01)  # expected-values: trained within 1 % of one step
+    assert half_way == pytest.approx(built, rel=0.01)  # the construction after interpolation keeps the loss within 1 %
+    assert float(re.search(r"reversed: (\S+)", text)[1]) < 1e-5
+
+
+@pytest.mark.slow
+def test_learning_to_copy(root: Path) -> None:
+    text = printed(root, "learning_to_copy")
+    losses = [float(loss) for loss in re.findall(r"step +\d+ +loss ([\d.]+)", text)]
+    assert max(losses[1:5]) > 0.4 > 0.23 > losses[-1]
+    for ratio in re.findall(r"'next_over_other': ([\d.]+)", text):
+        assert float(ratio) > 10
