@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,14 +23,19 @@ class StoreError(Exception):
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder, not a file")
     try:
         yield
+    except StoreError:
+        raise
     except FileNotFoundError:
         raise StoreError(f"{path} does not exist") from None
-    except IsADirectoryError:
-        raise StoreError(f"{path} is a folder, not a file") from None
-    except (ValueError, KeyError, EOFError, SafetensorError) as error:
-        raise StoreError(f"{path} cannot be read: {str(error).splitlines()[0] if str(error) else error!r}") from None
+    except Exception as error:  # damaged bytes raise whatever the parser of that format happens to meet
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's fault, not the file's
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise StoreError(f"{path} cannot be read: {reason}") from None
 
 
 def _text(path: Path) -> str:
@@ -54,7 +59,10 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """One JSON object a line; a last line without an end was cut off in writing and is left out."""
     text = _text(path)
     with _reading(path):
-        return [json.loads(line) for line in text.split("\n")[:-1]]
+        records = [json.loads(line) for line in text.split("\n")[:-1]]
+        if not all(isinstance(record, dict) for record in records):
+            raise ValueError("a line of it does not hold a JSON object")
+        return records
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
@@ -72,8 +80,8 @@ def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 
 def read_npy(path: Path) -> np.ndarray:
     """One array."""
-    with _reading(path):
-        array = np.load(path, allow_pickle=False)
+    with _reading(path), path.open("rb") as file:
+        array = np.load(file, allow_pickle=False)
         if not isinstance(array, np.ndarray):
             raise ValueError("it does not hold one array")
         return array
@@ -81,8 +89,8 @@ def read_npy(path: Path) -> np.ndarray:
 
 def read_npz(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     """The arrays of these names."""
-    with _reading(path):
-        archive = np.load(path, allow_pickle=False)
+    with _reading(path), path.open("rb") as file:
+        archive = np.load(file, allow_pickle=False)
         if isinstance(archive, np.ndarray):
             raise ValueError("it holds one array, not named ones")
         with archive:
