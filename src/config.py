@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -259,6 +260,7 @@ def _value(field: dataclasses.Field[Any], value: Any) -> Any:
         )
         return tuple(value)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        require(abs(value) < sys.float_info.max, f"{field.name} is too large a number")
         return float(value)
     require(type(value) is type(default), f"{field.name} is {value!r}; it must be of type {type(default).__name__}")
     return value

@@ -61,7 +61,7 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
     if out is not None:
         _check_usable(Path(out), config, overwrite)
         return Path(out)
-    same = [run for run in _newest_first(runs) if _same_config(run, config)]
+    same = _newest_first([run for run in _runs_below(runs) if _same_config(run, config)])
     if overwrite and same:
         return same[0]
     unfinished = [run for run in same if read_status(run) not in ("done", "diverged")]
@@ -112,9 +112,12 @@ def _check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
         raise StoreError(f"{out} is not empty and not a run directory; choose another --out")
 
 
-def _newest_first(runs: Path) -> list[Path]:
-    found = [path.parent for path in runs.glob(f"*/{layout.META}")] if runs.is_dir() else []
-    return sorted(found, key=lambda run: str(read_meta(run).get("start")), reverse=True)
+def _runs_below(runs: Path) -> list[Path]:
+    return [path.parent for path in runs.glob(f"*/{layout.META}")] if runs.is_dir() else []
+
+
+def _newest_first(runs: list[Path]) -> list[Path]:
+    return sorted(runs, key=lambda run: str(read_meta(run).get("start")), reverse=True)
 
 
 def _same_config(run: Path, config: RunConfig) -> bool:
