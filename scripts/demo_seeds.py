@@ -11,7 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import cli
+from analysis.compare import mean_and_interval, table
 from configs.overrides import resolve
 from configs.presets import preset
 from runners.command import restore_conditions
@@ -78,21 +81,16 @@ def _train(pairs: list[tuple[Path, RunConfig]]) -> bool:
 
 def _report(runs: list[Path]) -> int:
     """Prints a row for each seed and the mean with its 95 % interval; 0 if every number is where it must be."""
-    import numpy as np
-    from scipy.stats import t
-
     summaries = [read_json(run / layout.SUMMARY) for run in runs]
-    table = np.array([[read(summary) for read, _, _ in COLUMNS.values()] for summary in summaries])
-    half_width = t.ppf(0.975, len(runs) - 1) * table.std(axis=0, ddof=1) / np.sqrt(len(runs))
-    print(f"\n{'':12}" + "".join(f"{name:>14}" for name in COLUMNS))
-    for run, row in zip(runs, table, strict=True):
-        print(f"{run.name:12}" + "".join(f"{value:14.4f}" for value in row))
-    print(f"{'mean':12}" + "".join(f"{value:14.4f}" for value in table.mean(axis=0)))
-    print(f"{'± 95 %':12}" + "".join(f"{value:14.4f}" for value in half_width))
-    print(f"{'must be':12}" + "".join(f"{text:>14}" for _, text, _ in COLUMNS.values()))
+    values = np.array([[read(summary) for read, _, _ in COLUMNS.values()] for summary in summaries])
+    mean, half_width = mean_and_interval(values)
+    rows: dict[str, Any] = {run.name: row for run, row in zip(runs, values.tolist(), strict=True)}
+    rows |= {"mean": mean.tolist(), "± 95 %": half_width.tolist()}
+    rows["must be"] = [text for _, text, _ in COLUMNS.values()]
+    print("\n" + table(list(COLUMNS), rows))
     missed = [
         f"{name} of {run.name}"
-        for (name, (_, _, holds)), column in zip(COLUMNS.items(), table.T, strict=True)
+        for (name, (_, _, holds)), column in zip(COLUMNS.items(), values.T, strict=True)
         for run, value in zip(runs, column, strict=True)
         if not holds(value)
     ]

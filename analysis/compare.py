@@ -1,0 +1,88 @@
+"""Finished runs side by side; their mean with a 95 % interval where they differ in seeds alone.
+
+python -m analysis.compare RUN RUN ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cli
+from src.config import RunConfig
+from store import layout
+from store.readers import StoreError, read_json
+from store.rundir import read_config
+
+# column -> where it stands in metrics_summary.json
+COLUMNS = {
+    "loss ratio": ("headline", "loss_ratio"),
+    "tf loss": ("headline", "tf_loss"),
+    "gd loss": ("headline", "gd_loss"),
+    "cosine": ("alignment", "model_cos"),
+    "preds diff": ("alignment", "preds_diff"),
+    "model diff": ("alignment", "model_diff"),
+}
+
+
+def mean_and_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean over runs (axis 0) and the half width of its 95 % t interval: t_(n-1) s / sqrt(n)."""
+    from scipy.stats import t
+
+    count = len(values)
+    return values.mean(axis=0), t.ppf(0.975, count - 1) * values.std(axis=0, ddof=1) / np.sqrt(count)
+
+
+def table(header: Sequence[str], rows: dict[str, Sequence[Any]]) -> str:
+    """Rows of numbers (or words) under their header, aligned."""
+    first = max(len(name) for name in rows) + 2
+    lines = [" " * first + "".join(f"{name:>14}" for name in header)]
+    for name, values in rows.items():
+        cells = (f"{value:14.4f}" if isinstance(value, float) else f"{value:>14}" for value in values)
+        lines.append(f"{name:{first}}" + "".join(cells))
+    return "\n".join(lines)
+
+
+def compare(runs: Sequence[Path]) -> str:
+    """The table of the runs' headline and alignment numbers; the mean where they are seeds of one experiment."""
+    values = np.array([_numbers(run) for run in runs])
+    rows = {str(run): list(map(float, row)) for run, row in zip(runs, values, strict=True)}
+    if len(runs) > 1 and len({_without_seeds(read_config(run)) for run in runs}) == 1:
+        mean, half_width = mean_and_interval(values)
+        rows |= {"mean": list(map(float, mean)), "± 95 %": list(map(float, half_width))}
+    return table(list(COLUMNS), rows)
+
+
+def _numbers(run: Path) -> list[float]:
+    read_config(run)
+    if not (run / layout.SUMMARY).exists():
+        raise StoreError(f"{run} is not finished: it has no {layout.SUMMARY}")
+    summary = read_json(run / layout.SUMMARY)
+    try:
+        return [float(summary[part][name]) for part, name in COLUMNS.values()]
+    except (KeyError, TypeError):
+        raise StoreError(f"{run / layout.SUMMARY} is not a run's summary") from None
+
+
+def _without_seeds(config: RunConfig) -> RunConfig:
+    return replace(config, data_seed=0, init_seed=0, preset="")
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("analysis.compare", "Shows finished runs side by side, with the mean over seeds.")
+    built.add_argument("runs", type=Path, nargs="+", help="run directories")
+    return built
+
+
+def main(argv: list[str]) -> None:
+    """The command line."""
+    print(compare(parser().parse(argv).runs))
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError)
