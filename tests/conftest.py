@@ -1,15 +1,11 @@
-"""Strict numerics, a fixed hypothesis profile, and the repository root on the path."""
+"""Strict numerics and a fixed hypothesis profile. The root is on the path through pytest's `pythonpath`."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-import hypothesis  # noqa: E402
-import jax  # noqa: E402
-import pytest  # noqa: E402
+import hypothesis
+import jax
+import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -27,4 +23,4 @@ def x64() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The repository's root folder."""
-    return ROOT
+    return Path(__file__).resolve().parent.parent

@@ -9,7 +9,7 @@ from src import prng
 
 WORD = 2**32
 WIDTHS = (8, 16, 32, 64)
-SHAPES = ((), (0,), (1,), (2,), (7,), (31,), (97,), (3, 5), (0, 4), (2, 3, 4))
+SHAPES = ((), (0,), (1,), (7,), (97,), (3, 5))
 MANY = 1 << 16
 
 # Random123's known-answer tests for Threefry-2x32-20: key, block, encrypted block (Salmon et al. 2011).
@@ -18,6 +18,9 @@ KNOWN_ANSWERS = (
     ((WORD - 1, WORD - 1), (WORD - 1, WORD - 1), (0x1CB996FC, 0xBB002BE7)),
     ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
 )
+
+# The first words of seed 2026, printed by the reference below.
+GOLDEN = [3789761601, 2381190641, 3896460566, 119823817, 1119404671]
 
 
 def threefry(key, block):
@@ -94,7 +97,9 @@ def test_layout_of_every_width(shape, x64):
     size = int(np.prod(shape, dtype=int))
     words = reference_words(11, 2 * size + 2)
     blocks = np.array([threefry((0, 11), (0, index)) for index in range(size)], np.uint64).reshape(-1, 2)
-    expected = {width: reference_words(11, -(-size * width // 32)).view(f"<u{width // 8}")[:size] for width in WIDTHS[:3]}
+    expected = {
+        width: reference_words(11, -(-size * width // 32)).view(f"<u{width // 8}")[:size] for width in WIDTHS[:3]
+    }
     expected[64] = blocks[:, 0] << np.uint64(32) | blocks[:, 1]
     assert len(set(words.tolist())) == len(words)
     for width in WIDTHS:
@@ -106,7 +111,7 @@ def test_layout_of_every_width(shape, x64):
 def test_wide_numbers_begin_alike_at_every_size(x64):
     key = prng.key(3)
     long = jax.random.bits(key, (50,), "uint64")
-    for size in (0, 1, 2, 17, 49):
+    for size in (0, 1, 17):
         np.testing.assert_array_equal(jax.random.bits(key, (size,), "uint64"), long[:size])
 
 
@@ -117,31 +122,26 @@ def test_an_odd_count_drops_the_last_word():
 
 def test_refuses_other_widths_and_too_many_words():
     with pytest.raises(ValueError, match="not 24"):
-        prng.THREEFRY.random_bits(jnp.zeros(2, jnp.uint32), 24, (3,))
+        prng._random_bits(jnp.zeros(2, jnp.uint32), 24, (3,))
     with pytest.raises(ValueError, match="fewer than 2\\^32"):
         jax.random.bits(prng.key(0), (WORD,))
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_vmap_equals_a_loop_and_jit_equals_eager(width, x64):
-    keys = jax.random.split(prng.key(1), 5)
-
-    def draw(key):
-        return jax.random.bits(key, (7,), f"uint{width}")
-
-    loop = np.stack([draw(key) for key in keys])
-    np.testing.assert_array_equal(jax.vmap(draw)(keys), loop)
-    np.testing.assert_array_equal(jax.jit(jax.vmap(draw))(keys), loop)
-    with jax.disable_jit():
-        np.testing.assert_array_equal(draw(keys[0]), loop[0])
+def draw_everything(key, number):
+    """Bits of all widths and derived keys, as arrays."""
+    derived = [jax.random.key_data(keys) for keys in (jax.random.split(key, 3), jax.random.fold_in(key, number))]
+    return [jax.random.bits(key, (7,), f"uint{width}") for width in WIDTHS] + derived
 
 
-def test_split_and_fold_in_under_vmap_and_jit():
-    keys, numbers = jax.random.split(prng.key(1), 5), jnp.arange(5)
-    for derive in (lambda key, number: jax.random.split(key, 3), jax.random.fold_in):
-        loop = np.stack([jax.random.key_data(derive(key, number)) for key, number in zip(keys, numbers, strict=True)])
-        np.testing.assert_array_equal(jax.random.key_data(jax.vmap(derive)(keys, numbers)), loop)
-        np.testing.assert_array_equal(jax.random.key_data(jax.jit(jax.vmap(derive))(keys, numbers)), loop)
+def test_vmap_equals_a_loop_and_jit_equals_eager(x64):
+    keys, numbers = (
+        jax.random.wrap_key_data(jnp.arange(8, dtype="uint32").reshape(4, 2), impl=prng.THREEFRY),
+        jnp.arange(4),
+    )
+    loop = [draw_everything(key, number) for key, number in zip(keys, numbers, strict=True)]
+    together = jax.jit(jax.vmap(draw_everything))(keys, numbers)
+    for rows, lanes in zip(zip(*loop, strict=True), together, strict=True):
+        np.testing.assert_array_equal(lanes, np.stack(rows))
 
 
 def test_split_and_fold_in_are_blocks_of_their_own_domains():
@@ -154,7 +154,7 @@ def test_split_and_fold_in_are_blocks_of_their_own_domains():
 
 
 def test_no_two_derived_keys_or_blocks_collide(x64):
-    """Children by split and fold_in, raw 64-bit blocks, grandchildren by both ways: all different, and from the parent."""
+    """A key, its children by split and by fold_in, its raw 64-bit blocks, grandchildren by both ways: all differ."""
     key = prng.key(4)
     children = jax.random.split(key, 3000)
     folded = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(3000))
@@ -169,7 +169,7 @@ def test_no_two_derived_keys_or_blocks_collide(x64):
     assert len(np.unique(everything)) == len(everything)
 
 
-def test_keys_of_seeds():
+def test_narrow_seeds_fill_the_low_word():
     assert jax.random.key_data(prng.key(0)).tolist() == [0, 0]
     assert jax.random.key_data(prng.key(WORD // 2 - 1)).tolist() == [0, WORD // 2 - 1]
     assert jax.random.key_data(prng.key(jnp.uint32(WORD - 1))).tolist() == [0, WORD - 1]
@@ -241,7 +241,8 @@ def test_bits_of_a_word_are_independent_of_each_other():
 @pytest.mark.parametrize("seed", [0, 1, 12345])
 def test_uniforms_follow_their_law(seed):
     sample = uniforms(seed)
-    assert 0 <= sample.min() and sample.max() < 1
+    assert sample.min() >= 0
+    assert sample.max() < 1
     assert stats.kstest(sample, "uniform").pvalue > LEAST_P
     assert abs(sample.mean() - 1 / 2) < MOST_SIGMAS * np.sqrt(1 / 12 / MANY)
     assert abs(sample.var() - 1 / 12) < MOST_SIGMAS * np.sqrt(1 / 180 / MANY)  # var of (u - 1/2)^2 is 1/180
