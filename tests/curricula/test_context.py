@@ -1,0 +1,86 @@
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from curricula.context import evaluation_context, headline_batch, step_size_batch, task_key, training_batches
+from src.config import ContextConfig, DataConfig, RunConfig, TrainConfig
+from src.prng import Purpose, key
+
+NOISE = ContextConfig(noise_mode="label_noise", noise_p=0.5, noise_sigma=0.5)
+CONFIG = RunConfig(
+    data=DataConfig(dim=3, num_pairs=4),
+    training=TrainConfig(batch_size=32),
+    eval_tasks=32,
+    headline_tasks=32,
+    step_size_tasks=32,
+    train=NOISE,
+    eval=NOISE,
+)
+
+
+def sets_of_tasks(config):
+    """One batch from every source of tasks that a run has."""
+    draw = training_batches(config)
+    data_key = task_key(config, Purpose.TRAIN)
+    return {
+        "step 0": draw(data_key, 0),
+        "step 1": draw(data_key, 1),
+        "evaluation": evaluation_context(config).batch,
+        "headline": headline_batch(config),
+        "step size": step_size_batch(config),
+    }
+
+
+def numbers(batch):
+    return {float(value) for value in np.concatenate([np.ravel(batch.x), np.ravel(batch.w)])}
+
+
+def test_no_two_sets_of_tasks_share_a_number():
+    """Of two runs as well. Two of some 480 float32 values a set may be equal by chance."""
+    sets = [numbers(batch) for seed in (0, 1) for batch in sets_of_tasks(replace(CONFIG, data_seed=seed)).values()]
+    for index, first in enumerate(sets):
+        for second in sets[index + 1 :]:
+            assert len(first & second) <= 2
+
+
+def test_the_same_seed_and_step_give_the_same_bits():
+    for first, second in zip(sets_of_tasks(CONFIG).values(), sets_of_tasks(CONFIG).values(), strict=True):
+        for a, b in zip(first, second, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_training_batches_are_the_same_in_and_out_of_a_compiled_loop():
+    draw, data_key = training_batches(CONFIG), key(4)
+    inside = jax.jit(lambda step: draw(data_key, step))(7)
+    for a, b in zip(inside, draw(data_key, 7), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)  # fused programs may round a product differently
+
+
+def test_evaluation_noise_depends_on_the_seed():
+    first, second = (np.asarray(evaluation_context(replace(CONFIG, data_seed=seed)).hit) for seed in (0, 1))
+    assert (first != second).mean() == pytest.approx(0.5, abs=0.2)  # two fair coins, 128 pairs
+
+
+def test_noise_of_train_and_eval_are_set_apart():
+    clean = ContextConfig()
+    only_train = replace(CONFIG, eval=clean)
+    assert not np.asarray(evaluation_context(only_train).hit).any()
+    told = np.einsum("bnd,bd->bn", *[sets_of_tasks(only_train)["step 0"]._asdict()[name] for name in ("x", "w")])
+    assert np.abs(told - sets_of_tasks(only_train)["step 0"].y).max() > 0.1
+    only_eval = sets_of_tasks(replace(CONFIG, train=clean))["step 0"]
+    np.testing.assert_allclose(np.einsum("bnd,bd->bn", only_eval.x, only_eval.w), only_eval.y, atol=1e-5)
+
+
+def test_knobs_stand_in_for_the_settings():
+    """What differs within a pack reaches the batch as an argument, with the same bits as from the settings."""
+    draw = training_batches(replace(CONFIG, train=replace(NOISE, noise_p=0.0, noise_sigma=0.0)))
+    by_knobs = draw(key(1), 3, noise_p=np.float32(0.5), noise_sigma=np.float32(0.5))
+    for a, b in zip(by_knobs, training_batches(CONFIG)(key(1), 3), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_step_sizes_are_searched_on_clean_tasks():
+    batch = step_size_batch(CONFIG)
+    np.testing.assert_allclose(np.einsum("bnd,bd->bn", batch.x, batch.w), batch.y, atol=1e-6)

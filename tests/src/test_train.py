@@ -1,0 +1,205 @@
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from src.config import DataConfig, RunConfig, TrainConfig
+from src.data import sample_batch
+from src.prng import key
+from src.train import (
+    NEVER,
+    Member,
+    Trainer,
+    TrainState,
+    half_mse,
+    lane,
+    make_optimizer,
+    make_trainer,
+    stack_members,
+    train_step,
+)
+from src.transformer import make_model
+
+CONFIG = RunConfig(data=DataConfig(dim=4, num_pairs=5), training=TrainConfig(batch_size=64))
+MODEL = make_model(CONFIG)
+
+
+def batch_fn(data_key, step, scale=1.0):
+    """Batches whose labels are multiplied by a member's own scale."""
+    batch = sample_batch(jax.random.fold_in(data_key, step), CONFIG.data, CONFIG.training.batch_size)
+    return batch._replace(y=scale * batch.y, y_query=scale * batch.y_query)
+
+
+def member(seed, lr=1e-3, scale=1.0):
+    return Member(key(seed), key(seed + 1000), jnp.float32(lr), {"scale": jnp.float32(scale)})
+
+
+def trainer(config=CONFIG.training) -> Trainer:
+    return make_trainer(MODEL, config, batch_fn)
+
+
+def trained(members, *stops, program=None):
+    """The state and the last info after chunks that end at these steps."""
+    program = trainer() if program is None else program
+    pack = stack_members(members)
+    state, start = program.init(pack), 0
+    for stop in stops:
+        state, info = program.chunk(state, pack, jnp.int32(start), jnp.int32(stop))
+        start = stop
+    return state, info
+
+
+def same_bits(a, b):
+    return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+def test_a_pack_agrees_with_the_runs_alone():
+    """DESIGN: parameters to 1e-5 after 300 steps; programs of other widths round differently."""
+    members = [member(0), member(1, lr=5e-4), member(2, scale=0.5)]
+    together, _ = trained(members, 300)
+    for index, alone in enumerate(members):
+        single, _ = trained([alone], 300)
+        pairs = zip(jax.tree.leaves(lane(together.params, index)), jax.tree.leaves(single.params), strict=True)
+        for in_pack, by_itself in pairs:
+            np.testing.assert_allclose(in_pack, by_itself[0], atol=1e-5)
+
+
+def test_the_data_of_a_pack_are_those_of_the_runs_alone_to_the_bit():
+    keys = jnp.stack([key(5), key(6), key(7)])
+    together = jax.jit(jax.vmap(batch_fn, in_axes=(0, None)))(keys, 3)
+    for index in range(3):
+        assert same_bits(lane(together, index), jax.jit(batch_fn)(keys[index], 3))
+
+
+def test_neither_lane_nor_companions_change_a_members_bits():
+    chosen = member(3)
+    first, _ = trained([chosen, member(1), member(2)], 40)
+    last, _ = trained([member(8, lr=3e-3), member(9, scale=2.0), chosen], 40)
+    assert same_bits(lane(first, 0), lane(last, 2))
+    assert not same_bits(lane(first, 0), lane(first, 1))
+
+
+def test_chunk_boundaries_change_no_bit():
+    whole, info = trained([member(0)], 50)
+    parts, last = trained([member(0)], 1, 20, 50)
+    assert same_bits(whole, parts)
+    assert same_bits(info.loss, last.loss)
+
+
+def test_a_second_chunk_of_any_length_does_not_recompile():
+    calls = []
+
+    def counted(data_key, step, **knobs):
+        calls.append(step)
+        return batch_fn(data_key, step, **knobs)
+
+    program = make_trainer(MODEL, CONFIG.training, counted)
+    trained([member(0)], 5, program=program)
+    traces = len(calls)
+    trained([member(1)], 5, 7, 30, program=program)
+    assert traces > 0
+    assert len(calls) == traces
+    assert program.chunk._cache_size() == 1
+
+
+def test_training_lowers_the_loss():
+    """From the loss of answering 0, D v/2 = 4/24 = .167, towards one step's, .0893 in closed form at D = 4, N = 5."""
+    test = sample_batch(key(99), CONFIG.data, 4000)
+    state, _ = trained([member(0, lr=3e-3)], 600)
+    before = half_mse(jnp.zeros_like(test.y_query), test.y_query)
+    after = half_mse(MODEL.predict(lane(state.params, 0), test), test.y_query)
+    assert after < 0.65 * before
+
+
+def adam_in_numpy(gradients, params, lr, b1, b2, clip, decay):
+    """AdamW after clipping by global norm, in float64 (Kingma & Ba; Loshchilov & Hutter)."""
+    first, second = np.zeros_like(params), np.zeros_like(params)
+    for step, gradient in enumerate(gradients, start=1):
+        norm = np.linalg.norm(gradient)
+        gradient = gradient * min(1.0, clip / norm) if clip else gradient
+        first = b1 * first + (1 - b1) * gradient
+        second = b2 * second + (1 - b2) * gradient**2
+        direction = (first / (1 - b1**step)) / (np.sqrt(second / (1 - b2**step)) + 1e-8)
+        params = params - lr * (direction + decay * params)
+    return params
+
+
+@pytest.mark.parametrize(("clip", "decay"), [(0.0, 0.0), (0.5, 0.0), (0.5, 0.1)])
+def test_the_optimiser_is_clipped_adamw(clip, decay, x64):
+    config = TrainConfig(grad_clip=clip, weight_decay=decay)
+    optimizer = make_optimizer(config)
+    rng = np.random.default_rng(0)
+    params, gradients = rng.normal(size=6), rng.normal(size=(5, 6))
+    moved, state = jnp.asarray(params), optimizer.init(jnp.asarray(params))
+    for gradient in gradients:
+        direction, state = optimizer.update(jnp.asarray(gradient), state, moved)
+        moved = moved - 0.01 * direction
+    expected = adam_in_numpy(gradients, params, 0.01, config.b1, config.b2, clip, decay)
+    np.testing.assert_allclose(moved, expected, rtol=1e-7)  # 1e-7: optax adds its 1e-8 in another place of the sum
+
+
+def test_a_step_follows_the_gradient_of_half_the_mean_squared_error(x64):
+    """With the plain gradient as direction, params - lr * dL/dparams; the slope is checked by finite differences."""
+    params = jax.tree.map(lambda leaf: jnp.full(leaf.shape, 0.3, jnp.float64), MODEL.init(key(0)))
+    batch = sample_batch(key(1), CONFIG.data, 32)
+
+    state = TrainState(params, optax.identity().init(params))
+    after, loss = train_step(MODEL, optax.identity(), state, batch, jnp.asarray(1.0))
+    errors = np.asarray(MODEL.predict(params, batch)) - np.asarray(batch.y_query)
+    assert float(loss) == pytest.approx(0.5 * float(np.mean(errors**2)), rel=1e-12)
+    slope = params["layer_0/attention"]["query"] - after.params["layer_0/attention"]["query"]
+    nudge = jnp.zeros_like(slope).at[1, 0, 2].set(1e-6)
+
+    def loss_at(sign):
+        part = params["layer_0/attention"]
+        moved = {"layer_0/attention": part | {"query": part["query"] + sign * nudge}}
+        return half_mse(MODEL.predict(moved, batch), batch.y_query)
+
+    assert float(slope[1, 0, 2]) == pytest.approx(float(loss_at(1) - loss_at(-1)) / 2e-6, rel=1e-6)
+
+
+def test_divergence_is_told_of_the_member_alone():
+    wild = trainer(replace(CONFIG.training, grad_clip=0.0))
+    state, info = trained([member(0), member(1, scale=1e30)], 30, program=wild)
+    calm, _ = trained([member(0), member(1)], 30, program=wild)
+    assert int(info.diverged_at[0]) == NEVER
+    assert 1 <= int(info.diverged_at[1]) <= 30
+    assert same_bits(lane(state, 0), lane(calm, 0))
+
+
+DATA_PARALLEL = """
+import sys; sys.path.insert(0, {root!r}); sys.path.insert(0, {here!r})
+import jax, numpy as np
+from test_train import member, stack_members, trained, trainer
+assert len(jax.devices()) == {count}
+program, members = trainer(), [member(0), member(1)]
+state, _ = trained(members, 60, program=program)
+compiled = program.chunk.lower(state, stack_members(members), 0, 1).compile()
+print(int("all-reduce" in compiled.as_text()))
+np.savez({out!r}, *jax.tree.leaves(state.params))
+"""
+
+
+def test_several_devices_give_what_one_gives(root: Path, tmp_path: Path):
+    """Four virtual CPU devices share each batch; sums over tasks are then taken in another order, hence 1e-5."""
+    found = {}
+    for count in (1, 4):
+        out = tmp_path / f"{count}.npz"
+        code = DATA_PARALLEL.format(root=str(root), here=str(Path(__file__).parent), count=count, out=str(out))
+        flags = f"--xla_force_host_platform_device_count={count}"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"XLA_FLAGS": flags}
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == str(int(count > 1)), "gradients are summed across devices when there are some"
+        with np.load(out) as arrays:
+            found[count] = [arrays[name] for name in arrays]
+    for one, four in zip(found[1], found[4], strict=True):
+        np.testing.assert_allclose(four, one, atol=1e-5)
