@@ -82,8 +82,8 @@ def write(subject: Subject) -> dict[str, Any]:
     """Writes alignment.json, and the curve over training from the metrics that the run logged."""
     values = alignment(subject)
     write_json(subject.run / layout.ALIGNMENT, values)
-    rows = [{name: record.get(name) for name in CURVE} for record in read_metrics(subject.run)]
-    write_csv(subject.run / layout.ALIGNMENT_CURVE, rows)
+    records = [record | {"tf_loss": record["test_loss"]} for record in read_metrics(subject.run)]
+    write_csv(subject.run / layout.ALIGNMENT_CURVE, [{name: record[name] for name in CURVE} for record in records])
     return values
 
 

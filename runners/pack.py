@@ -21,10 +21,10 @@ from src.prng import key as make_key
 from src.train import Member, TrainState, half_mse, lane, make_trainer, stack_members
 from src.transformer import make_model
 from store import checkpoint
+from store.rundir import METRICS_FIELDS
 
 CHUNK_SECONDS = 1.0  # aimed at; a chunk must stay below 2 s for signals to be heard in time
 PROBE_STEPS = 20  # steps of the first chunk, which is timed to choose the length of the others
-RECORDED = ("gd_loss", "preds_diff", "model_diff", "model_cos")  # beside the losses, in every line of the metrics
 
 
 class Job(NamedTuple):
@@ -101,8 +101,8 @@ class Pack:
             batch = self.batch_fn(self.members.data_key[index], jnp.int32(0), **lane(self.members.knobs, index))
             train_loss = float(half_mse(self.model.predict(params, batch), batch.y_query))
         values = self._compare(params, context.batch, jnp.float32(gd.step_size))
-        record = {"step": self.step, "train_loss": train_loss, "test_loss": float(values["tf_loss"])}
-        return record | {name: float(values[name]) for name in RECORDED}
+        found = values | {"train_loss": train_loss, "test_loss": values["tf_loss"]}
+        return {"step": self.step} | {name: float(found[name]) for name in METRICS_FIELDS if name != "step"}
 
     def params(self, index: int) -> Any:
         """A lane's parameters as NumPy arrays."""

@@ -32,8 +32,6 @@ def _reading(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise StoreError(f"{path} does not exist") from None
     except Exception as error:  # damaged bytes raise whatever the parser of that format happens to meet
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # the disk's fault, not the file's
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise StoreError(f"{path} cannot be read: {reason}") from None
 

@@ -16,6 +16,7 @@ from store.provenance import config_id
 from store.readers import StoreError, read_json, read_json_lines
 
 RUNS = Path("runs")
+METRICS_FIELDS = ("step", "train_loss", "test_loss", "gd_loss", "preds_diff", "model_diff", "model_cos")
 STATUSES = ("running", "done", "stopped", "diverged", "failed")
 
 
@@ -90,15 +91,16 @@ def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
 def cut_metrics(run: Path, step: int) -> None:
     """Keeps the metrics up to a step: what came after the checkpoint will be computed again."""
     path = run / layout.METRICS
-    records = [record for record in read_json_lines(path) if record["step"] <= step] if path.exists() else []
+    found = read_json_lines(path) if path.exists() else []
+    records = [record for record in found if record.get("step", step) <= step]
     write_bytes(path, "".join(json_text(record, indent=None) + "\n" for record in records).encode())
 
 
 def read_metrics(run: Path) -> list[dict[str, Any]]:
     """The metrics, one record for each logged step."""
     records = read_json_lines(run / layout.METRICS)
-    if not records or any("step" not in record for record in records):
-        raise StoreError(f"{run / layout.METRICS} holds no metrics")
+    if not records or not all(set(METRICS_FIELDS) <= set(record) for record in records):
+        raise StoreError(f"{run / layout.METRICS} holds no metrics of a run: these have {', '.join(METRICS_FIELDS)}")
     return records
 
 
