@@ -1,0 +1,78 @@
+"""Runs side by side: the table is of the runs, and there is a mean only where one makes sense."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+
+from analysis.compare import COLUMNS, compare, mean_and_interval
+from store import StoreError, layout
+from tests.runners.tiny import Workshop, copied
+
+
+@given(hnp.arrays(float, st.tuples(st.integers(2, 6), st.just(3)), elements=st.floats(-10, 10)))
+def test_the_interval_is_students(values: np.ndarray) -> None:
+    """t_(n-1) s / sqrt(n), by scipy's own interval; with five runs t is 2.78."""
+    mean, half_width = mean_and_interval(values)
+    error = stats.sem(values, axis=0)
+    np.testing.assert_allclose(mean, values.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(half_width, stats.t.ppf(0.975, len(values) - 1) * error, rtol=1e-9, atol=1e-12)
+    _, five = mean_and_interval(np.array([[1.0], [2], [3], [4], [5]]))
+    assert five[0] == pytest.approx(2.776 * np.sqrt(2.5 / 5), rel=1e-3)
+
+
+def changed(run: Path, to: Path, section: str = "", **values: object) -> Path:
+    """A copy of a run with other values in its config and a cosine of its own."""
+    out = copied(run, to)
+    config, summary = (json.loads((out / name).read_text()) for name in (layout.CONFIG, layout.SUMMARY))
+    (config[section] if section else config).update(values)
+    summary["alignment"]["model_cos"] += 0.25
+    (out / layout.CONFIG).write_text(json.dumps(config))
+    (out / layout.SUMMARY).write_text(json.dumps(summary))
+    return out
+
+
+def rows(text: str) -> dict[str, list[float]]:
+    """The table's rows of numbers, by name."""
+    words = [line.rsplit(maxsplit=len(COLUMNS)) for line in text.splitlines()[1:]]
+    return {name.strip(): [float(word) for word in numbers] for name, *numbers in words}
+
+
+def test_seeds_of_one_experiment_have_a_mean(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    other = changed(lsa1_run, tmp_path / "other", data_seed=5, init_seed=6)
+    done = workshop.run("analysis.compare", lsa1_run, other)
+    assert done.returncode == 0, done.stderr
+    found = rows(done.stdout)
+    assert list(found) == [str(lsa1_run), str(other), "mean", "± 95 %"]
+    summary = json.loads((lsa1_run / layout.SUMMARY).read_text())
+    headline, align = summary["headline"], summary["alignment"]
+    losses = [headline[name] for name in ("loss_ratio", "tf_loss", "gd_loss")]
+    expected = [*losses, *(align[name] for name in ("model_cos", "preds_diff", "model_diff"))]
+    np.testing.assert_allclose(found[str(lsa1_run)], expected, atol=6e-5)
+    differs = [name == "cosine" for name in COLUMNS]
+    np.testing.assert_allclose(found[str(other)], np.array(expected) + 0.25 * np.array(differs), atol=6e-5)
+    np.testing.assert_allclose(found["mean"], np.array(expected) + 0.125 * np.array(differs), atol=6e-5)
+    half_width = 12.706 * 0.125  # t of one degree of freedom; the standard error of two values is half their distance
+    np.testing.assert_allclose(found["± 95 %"], half_width * np.array(differs), atol=1e-3)
+
+
+@pytest.mark.parametrize(("section", "values"), [("training", {"lr": 0.5}), ("", {"eval_tasks": 7})])
+def test_runs_of_different_experiments_have_none(
+    lsa1_run: Path, tmp_path: Path, section: str, values: dict[str, object]
+) -> None:
+    other = changed(lsa1_run, tmp_path / "other", section, **values)
+    assert list(rows(compare([lsa1_run, other]))) == [str(lsa1_run), str(other)]
+    assert list(rows(compare([lsa1_run]))) == [str(lsa1_run)]
+
+
+@pytest.mark.parametrize("content", ["{}", '{"headline": 3}', "[1]", "{broken"])
+def test_a_summary_of_another_schema_is_refused(lsa1_run: Path, tmp_path: Path, content: str) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    (run / layout.SUMMARY).write_text(content)
+    with pytest.raises(StoreError, match=r"run/metrics_summary\.json"):
+        compare([run])

@@ -1,0 +1,116 @@
+"""The presets are the published table; a config is locked."""
+
+from typing import Any
+
+import pytest
+from ml_collections import ConfigDict
+
+from configs.overrides import resolve
+from configs.presets import preset
+from src.config import RunConfig
+
+# (learning rate, gradient clip, activation clip) by number of layers, and what holds at any depth. Source: the
+# published code of von Oswald et al. 2023 and the project's contract. Clip 0 is off.
+CONCATENATED = {1: (1e-3, 1e-3, 0), 2: (1e-3, 1e-3, 0), 3: (1e-3, 10, 0), 4: (5e-4, 10, 10), 12: (5e-4, 10, 10)}
+INTERLEAVED = {1: (1e-3, 10, 0), 2: (1e-3, 10, 0), 3: (1e-3, 10, 0), 4: (5e-4, 10, 10), 12: (5e-4, 10, 10)}
+ANY_DEPTH = {  # (batch size, variance scale of the initialisation)
+    ("lsa1", "default"): (2048, 0.002),
+    ("lsa1", "paper"): (2048, 0.002),
+    ("twolayer", "default"): (512, 0.5),
+    ("twolayer", "paper"): (2048, 0.02),
+}
+MODELS = list(ANY_DEPTH)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 12])
+@pytest.mark.parametrize(("model", "name"), MODELS)
+def test_the_table(model: str, name: str, depth: int) -> None:
+    config = resolve(preset(model, name, depth))
+    training = config.training
+    by_depth = (training.lr, training.grad_clip, config.model.activation_clip)
+    assert by_depth == (CONCATENATED if model == "lsa1" else INTERLEAVED)[depth]
+    assert (training.batch_size, config.model.init_scale) == ANY_DEPTH[model, name]
+    assert (training.b1, training.b2, training.weight_decay) == (0.9, 0.98, 0.0)
+    assert config.model.num_layers == depth
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "depth", "recurrent", "steps"),
+    [
+        ("lsa1", "default", 1, False, 5000),
+        ("lsa1", "paper", 1, False, 5000),
+        ("lsa1", "paper", 2, False, 50_000),
+        ("lsa1", "paper", 5, False, 50_000),
+        ("lsa1", "paper", 2, True, 5000),
+        ("lsa1", "paper", 12, True, 5000),
+        ("twolayer", "paper", 2, False, 10_000),
+        ("twolayer", "default", 2, False, 5000),
+    ],
+)
+def test_steps(model: str, name: str, depth: int, recurrent: bool, steps: int) -> None:
+    config = resolve(preset(model, name, depth, recurrent))
+    assert (config.training.steps, config.model.recurrent) == (steps, recurrent)
+
+
+@pytest.mark.parametrize("name", ["default", "paper"])
+def test_the_models(name: str) -> None:
+    """lsa1: a linear layer without codes on (x, y); twolayer: softmax below linear, interleaved tokens, codes of 10."""
+    one, two = resolve(preset("lsa1", name)), resolve(preset("twolayer", name))
+    assert (one.name, one.model.tokens, one.model.pos_enc_size) == ("lsa1", "concatenated", 0)
+    assert [one.model.kind(layer) for layer in range(one.model.num_layers)] == ["linear"]
+    assert (two.name, two.model.tokens, two.model.pos_enc_size) == ("twolayer", "interleaved", 10)
+    assert [two.model.kind(layer) for layer in range(two.model.num_layers)] == ["softmax", "linear"]
+    for config in (one, two):
+        assert (config.token_width, config.num_rows) == {"lsa1": (11, 11), "twolayer": (21, 21)}[config.name]
+        assert (config.data.dim, config.data.num_pairs, config.data.input_law) == (10, 10, "uniform")
+        assert (config.data.input_range, config.data.weight_scale, config.data.noise_std) == (1.0, 1.0, 0.0)
+        assert (config.eval_every, config.eval_tasks, config.headline_tasks) == (500, 2048, 10_000)
+        assert config.model.num_heads == 1
+        assert config.preset == name
+
+
+@pytest.mark.parametrize("model", ["lsa1", "twolayer"])
+def test_a_preset_is_clean_and_in_random_order(model: str) -> None:
+    config = resolve(preset(model))
+    for context in (config.base, config.train, config.eval):
+        assert (context.ordering, context.noise_mode, context.noise_placement) == ("random", "clean", "mixed")
+        assert (context.noise_p, context.noise_sigma, context.difficulty) == (0.0, 0.0, "gd_error")
+
+
+def set_misspelt(config: ConfigDict) -> None:
+    config.training.lrr = 1.0
+
+
+def set_at_the_top(config: ConfigDict) -> None:
+    config.lr = 1.0
+
+
+def set_by_item(config: ConfigDict) -> None:
+    config["model"]["heads"] = 2
+
+
+@pytest.mark.parametrize("change", [set_misspelt, set_at_the_top, set_by_item])
+def test_a_preset_is_locked(change: Any) -> None:
+    with pytest.raises((AttributeError, KeyError)):
+        change(preset("lsa1"))
+
+
+def test_a_locked_preset_can_be_changed_where_it_has_fields() -> None:
+    config = preset("lsa1")
+    config.training.lr = 0.25
+    assert resolve(config).training.lr == 0.25
+
+
+def test_presets_share_nothing() -> None:
+    """Changing one preset does not reach the next one: no table is handed out."""
+    first = preset("twolayer", "paper")
+    first.training.lr = 7.0
+    first.base.ordering = "easy2hard"
+    assert resolve(preset("twolayer", "paper")) != resolve(first)
+    assert resolve(preset("twolayer", "paper")).base == RunConfig().base
+
+
+@pytest.mark.parametrize(("model", "name"), [("lsa2", "default"), ("lsa1", "papers")])
+def test_there_is_no_preset_of_another_name(model: str, name: str) -> None:
+    with pytest.raises(KeyError):
+        preset(model, name)

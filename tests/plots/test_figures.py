@@ -1,0 +1,205 @@
+"""Figures are drawn from files alone, without JAX, and show what the files hold."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from plots import run_figures, style, training, weights
+from plots.attention_quick import draw_attention
+from store import StoreError, layout
+from store.atomic import write_csv, write_json, write_npy, write_npz
+from tests.runners.tiny import Workshop, copied
+
+FIGURES = {
+    "lsa1": {"loss", "alignment", "weights", "attention_layer0_head0"},
+    "twolayer": {"loss", "alignment", "weights", "attention_layer0_head0", "attention_layer1_head0"},
+}
+
+
+def pixels(path: Path) -> np.ndarray:
+    """An image as [rows, columns, 3]."""
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def is_a_figure(path: Path) -> bool:
+    """Large enough, on white, and with something in several colours on it."""
+    image = pixels(path)
+    colours, counts = np.unique(image.reshape(-1, 3), axis=0, return_counts=True)
+    ink = 1 - counts.max() / counts.sum()
+    return min(image.shape[:2]) > 300 and len(colours) > 20 and 0.02 < ink < 0.98 and bool((image[0] == 255).all())
+
+
+def redrawn(run: Path, to: Path) -> Path:
+    """A copy of a run without its figures."""
+    out = copied(run, to)
+    shutil.rmtree(out / layout.FIGURES)
+    return out
+
+
+@pytest.mark.parametrize("model", ["lsa1", "twolayer"])
+def test_the_runs_own_figures_are_figures(model: str, lsa1_run: Path, twolayer_run: Path) -> None:
+    run = {"lsa1": lsa1_run, "twolayer": twolayer_run}[model]
+    drawn = {path.stem: path for path in (run / layout.FIGURES).iterdir()}
+    assert drawn.keys() == FIGURES[model]
+    assert all(is_a_figure(path) for path in drawn.values())
+
+
+def test_the_command_draws_them_again_without_jax(
+    lsa1_run: Path, twolayer_run: Path, workshop: Workshop, tmp_path: Path
+) -> None:
+    one, two = redrawn(lsa1_run, tmp_path / "one"), redrawn(twolayer_run, tmp_path / "two")
+    code = (
+        "import runpy, sys\n"
+        f"sys.argv = ['run_figures', '--run', {str(one)!r}, {str(two)!r}]\n"
+        "try:\n    runpy.run_module('plots.run_figures', run_name='__main__')\n"
+        "finally:\n    print(*({'jax', 'haiku'} & set(sys.modules)))"
+    )
+    done = workshop.python("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{one / layout.FIGURES}\n{two / layout.FIGURES}\n\n"
+    for run, original in ((one, lsa1_run), (two, twolayer_run)):
+        assert {path.stem for path in (run / layout.FIGURES).iterdir()} == FIGURES[original.name]
+        for path in (run / layout.FIGURES).iterdir():
+            np.testing.assert_array_equal(pixels(path), pixels(original / layout.FIGURES / path.name))
+
+
+def test_the_attention_command_draws_where_it_is_told(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    done = workshop.run("plots.attention_quick", "--run", lsa1_run, "--out", tmp_path / "figs")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{tmp_path / 'figs' / 'attention_layer0_head0.png'}\n"
+    assert is_a_figure(tmp_path / "figs" / "attention_layer0_head0.png")
+
+
+def test_without_attention_one_sentence_says_how_to_get_it(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    run = redrawn(lsa1_run, tmp_path / "run")
+    shutil.rmtree(run / layout.ATTENTION)
+    done = workshop.run("plots.attention_quick", "--run", run)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {run} has no captured attention; run it again with --save_attention\n"
+    run_figures.draw_run(run)
+    assert {path.stem for path in (run / layout.FIGURES).iterdir()} == {"loss", "alignment", "weights"}
+
+
+# What they show
+
+
+def test_the_loss_curve_follows_the_metrics(lsa1_run: Path, tmp_path: Path) -> None:
+    run = redrawn(lsa1_run, tmp_path / "run")
+    before = pixels(training.draw_loss(run))
+    lines = (run / layout.METRICS).read_text().splitlines(keepends=True)
+    (run / layout.METRICS).write_text("".join(lines[:-2]))
+    assert not np.array_equal(pixels(training.draw_loss(run)), before)
+
+
+def test_lines_are_the_recorded_numbers(lsa1_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line's data, by its label, read from the figure before it is saved."""
+    drawn: list[Figure] = []
+    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure) or path)
+    training.draw_loss(lsa1_run)
+    training.draw_alignment(lsa1_run)
+    rows = np.genfromtxt(lsa1_run / layout.ALIGNMENT_CURVE, delimiter=",", names=True)
+    lines = {line.get_label(): line for figure in drawn for axes in figure.axes for line in axes.get_lines()}
+    shown = {
+        "Trained Transformer": "tf_loss",
+        "Gradient descent": "gd_loss",
+        "predictions: mean |difference|": "preds_diff",
+        "sensitivities: mean ‖difference‖": "model_diff",
+    }
+    for label, column in shown.items():
+        np.testing.assert_array_equal(lines[label].get_xdata(), rows["step"])
+        np.testing.assert_array_equal(lines[label].get_ydata(), rows[column])
+    cosines = [line for line in lines.values() if np.array_equal(line.get_ydata(), rows["model_cos"])]
+    assert len(cosines) == 1
+    assert [axes.get_xlabel() for axes in drawn[0].axes] == ["training step"]
+    assert "half" in drawn[0].axes[0].get_ylabel()
+
+
+def images(figure: Figure) -> list[np.ndarray]:
+    """The matrices in a figure."""
+    return [np.asarray(image.get_array()) for axes in figure.axes for image in axes.get_images()]
+
+
+def test_the_weights_figure_shows_the_trained_products_and_the_construction(
+    lsa1_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure) or path)
+    weights.draw_weights(lsa1_run)
+    stored = np.load(lsa1_run / layout.WEIGHTS)
+    names = ("rescaled_kq", "rescaled_pv", "construction_kq", "construction_pv")
+    for found, name in zip(images(drawn[0]), names, strict=True):
+        np.testing.assert_array_equal(found, stored[name][0, 0])
+
+
+def test_the_attention_figure_shows_the_batch_mean(
+    twolayer_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[tuple[Figure, Path]] = []
+    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append((figure, path)) or path)
+    draw_attention(twolayer_run, tmp_path)
+    assert [path.name for _, path in drawn] == ["attention_layer0_head0.png", "attention_layer1_head0.png"]
+    for layer, (figure, _) in enumerate(drawn):
+        np.testing.assert_array_equal(images(figure)[0], np.load(twolayer_run / f"attn/layer{layer}_head0.npy"))
+
+
+def test_every_head_has_its_figure(lsa1_run: Path, tmp_path: Path) -> None:
+    run = redrawn(lsa1_run, tmp_path / "run")
+    summary = {"tasks": 4, "layers": [{"layer": 0, "kind": "softmax", "heads": [{"head": 0}, {"head": 1}]}]}
+    write_json(run / layout.ATTENTION_SUMMARY, summary)
+    for head in range(2):
+        write_npy(layout.attention_head(run, 0, head), np.full((3, 2), head / 2))
+    paths = draw_attention(run, tmp_path / "figs")
+    assert [path.name for path in paths] == ["attention_layer0_head0.png", "attention_layer0_head1.png"]
+    assert not np.array_equal(*(pixels(path) for path in paths))
+
+
+@pytest.mark.parametrize(("symmetric", "limits"), [(True, (-3.0, 3.0)), (False, (0.0, 3.0))])
+def test_colours_are_symmetric_about_0_for_signed_maps(symmetric: bool, limits: tuple[float, float]) -> None:
+    figure, axes = style.new_figure()
+    style.heat_map(axes[0, 0], np.array([[1.0, -3.0], [0.5, 2.0]]), "title", symmetric)
+    assert axes[0, 0].get_images()[0].get_clim() == limits
+    assert len(figure.axes) == 2
+
+
+def test_a_map_of_zeros_has_colours_too() -> None:
+    _, axes = style.new_figure()
+    style.heat_map(axes[0, 0], np.zeros((2, 2)), "title")
+    assert axes[0, 0].get_images()[0].get_clim() == (-1.0, 1.0)
+
+
+def test_the_style_does_not_leak() -> None:
+    from matplotlib import rcParams
+
+    before = dict(rcParams)
+    seen = style.styled(lambda: rcParams["font.size"])()
+    assert seen == style.RC["font.size"] != before["font.size"]
+    assert dict(rcParams) == before
+
+
+# What cannot be drawn
+
+
+def test_a_curve_of_another_schema_is_refused(lsa1_run: Path, tmp_path: Path) -> None:
+    run = redrawn(lsa1_run, tmp_path / "run")
+    write_csv(run / layout.ALIGNMENT_CURVE, [{"step": 0, "accuracy": 0.5}])
+    with pytest.raises(StoreError, match=r"alignment\.csv.*no column preds_diff"):
+        training.draw_alignment(run)
+    write_npz(run / layout.WEIGHTS, {"kq": np.zeros((1, 1, 2, 2))})
+    with pytest.raises(StoreError, match=r"weights\.npz"):
+        weights.draw_weights(run)
+    (run / layout.METRICS).write_text("")
+    with pytest.raises(StoreError, match=r"metrics\.jsonl holds no metrics"):
+        training.draw_loss(run)
+    assert not (run / layout.FIGURES).exists()
+
+
+def test_metrics_of_another_schema_are_refused(lsa1_run: Path, tmp_path: Path) -> None:
+    run = redrawn(lsa1_run, tmp_path / "run")
+    (run / layout.METRICS).write_text('{"step": 0, "accuracy": 0.5}\n')
+    with pytest.raises(StoreError, match=r"metrics\.jsonl"):
+        training.draw_loss(run)

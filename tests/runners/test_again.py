@@ -1,0 +1,81 @@
+"""A command given twice, on directories that hold something already, and runs that diverge."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from store import layout, rundir
+from tests.runners.tiny import LSA1, SIZES, Workshop, copied, results
+
+
+def times(run: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file() and path.name != ".lock"}
+
+
+def test_a_finished_run_is_shown_and_not_touched(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    before = results(run), times(run)
+    again = workshop.run(LSA1, *SIZES, "--out", run)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == workshop.said("lsa1").replace(str(lsa1_run), str(run))
+    assert (results(run), times(run)) == before
+
+
+def test_attention_asked_for_later_is_what_it_would_have_been(
+    lsa1_run: Path, workshop: Workshop, tmp_path: Path
+) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    shutil.rmtree(run / layout.ATTENTION)
+    (run / layout.FIGURES / "attention_layer0_head0.png").unlink()
+    params_written = (run / layout.PARAMS).stat().st_mtime_ns
+    done = workshop.run(LSA1, *SIZES, "--out", run, "--save-attention")
+    assert done.returncode == 0, done.stderr
+    assert results(run) == results(lsa1_run)
+    assert (run / layout.FIGURES / "attention_layer0_head0.png").exists()
+    assert (run / layout.PARAMS).stat().st_mtime_ns == params_written
+
+
+@pytest.mark.parametrize("words", [["--seed", "1"], ["--lr", "0.5"], ["--eval_ordering", "easy2hard"]])
+def test_another_config_leaves_the_run_alone(
+    lsa1_run: Path, workshop: Workshop, tmp_path: Path, words: list[str]
+) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    before = results(run), times(run)
+    done = workshop.run(LSA1, *SIZES, "--out", run, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {run} holds a run of another config; choose another --out, or --overwrite it\n"
+    assert (results(run), times(run)) == before
+
+
+def test_overwriting_trains_anew_to_the_same_bytes_and_spares_what_is_not_the_runs(
+    lsa1_run: Path, workshop: Workshop, tmp_path: Path
+) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    (run / "notes.md").write_text("mine")
+    (run / layout.PARAMS).write_bytes(b"broken")
+    (run / layout.ATTENTION / "layer7.npz").write_bytes(b"stale")
+    done = workshop.run(LSA1, *SIZES, "--out", run, "--save_attention", "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert results(run) == results(lsa1_run) | {"notes.md": b"mine"}
+
+
+def test_a_run_that_diverges_says_so(workshop: Workshop, tmp_path: Path) -> None:
+    """Every weight moves by about 1e9 a step under Adam, so the loss, of their products, overflows float32 at once."""
+    words = [LSA1, *SIZES, "--lr", "1e9", "--config.grad_clip=0", "--out", tmp_path / "run"]
+    done = workshop.run(*words)
+    meta = rundir.read_meta(tmp_path / "run")
+    first = json.loads((tmp_path / "run" / layout.METRICS).read_text().splitlines()[0])
+    assert (done.returncode, meta["status"]) == (1, "diverged")
+    assert 1 < meta["diverged_at"] < 10
+    assert meta["last_losses"] == [first["test_loss"]]
+    sentence = done.stderr.splitlines()[-1]
+    said = (
+        f"error: lsa1 diverged at step {meta['diverged_at']} after test losses {first['test_loss']:.4g}; a smaller --lr"
+    )
+    assert sentence.startswith(said)
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run" / layout.PARAMS).exists()
+    again = workshop.run(*words)
+    assert (again.returncode, again.stderr) == (1, sentence + "\n")

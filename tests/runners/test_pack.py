@@ -1,0 +1,160 @@
+"""Runs that train together: each has its own directory, and its bytes depend on nothing that its companions do."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from runners.common import Job, run_pack
+from runners.pack import static_shape
+from src.config import ContextConfig, RunConfig
+from store import layout, rundir
+from store.params import read_params
+from tests.runners.tiny import RECORDED, Workshop, results
+from utils_log import NullLogger
+
+WIDTH = 4
+SEEDS = (0, 1, 2)
+
+TRAIN = f"""
+import sys
+from dataclasses import replace
+from pathlib import Path
+from runners import common
+from store import rundir
+from utils_log import ConsoleLogger
+
+class Watched(common.Pack):
+    def advance(self):
+        print("lanes", len(self.lanes), "of", *self.members.lr.shape)
+        return super().advance()
+
+common.Pack = Watched
+
+def job(run, seed, lr):
+    config = rundir.read_config(Path(sys.argv[1]))
+    return common.Job(Path(sys.argv[2]) / run, replace(config, data_seed=seed, init_seed=seed,
+                                                training=replace(config.training, lr=lr)))
+
+jobs = [job(f"seed_{{seed}}", seed, 1e-3) for seed in {SEEDS}]
+print(common.run_pack([*jobs, job("wild", 0, 1e9)], ConsoleLogger(), width={WIDTH}))
+"""
+
+
+class Packs(NamedTuple):
+    """A pack of three seeds and a run that diverges; and the same again after one of the seeds was lost."""
+
+    folder: Path
+    said: str
+    first: dict[str, dict[str, bytes]]
+    untouched: dict[str, int]
+    said_again: str
+
+
+def written(folder: Path) -> dict[str, int]:
+    """When each run's parameters were written."""
+    return {path.parent.name: path.stat().st_mtime_ns for path in folder.glob(f"*/{layout.PARAMS}")}
+
+
+@pytest.fixture(scope="module")
+def packs(workshop: Workshop, lsa1_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Packs:
+    folder = tmp_path_factory.mktemp("pack")
+    (folder / "seed_1").mkdir()
+    done = workshop.python("-c", TRAIN, lsa1_run, folder)
+    assert done.returncode == 0, done.stderr
+    first, times = {f"seed_{seed}": results(folder / f"seed_{seed}") for seed in SEEDS}, written(folder)
+    shutil.rmtree(folder / "seed_1")
+    (folder / "seed_1").mkdir()
+    again = workshop.python("-c", TRAIN, lsa1_run, folder)
+    assert again.returncode == 0, again.stderr
+    return Packs(folder, done.stdout, first, times, again.stdout)
+
+
+def test_every_run_has_its_own_directory(packs: Packs) -> None:
+    assert packs.said.splitlines()[-1] == "done"
+    for seed in SEEDS:
+        run = packs.folder / f"seed_{seed}"
+        assert rundir.read_meta(run)["seeds"] == {"data_seed": seed, "init_seed": seed}
+        assert (rundir.read_status(run), rundir.read_meta(run)["pack_width"]) == ("done", WIDTH)
+        assert tuple(record["step"] for record in rundir.read_metrics(run)) == RECORDED
+    assert len({files[layout.PARAMS_PICKLE] for files in packs.first.values()}) == len(SEEDS)
+    assert len({files[layout.ANALYSIS_BATCH] for files in packs.first.values()}) == len(SEEDS)
+
+
+def test_a_run_that_diverges_does_not_take_the_others_with_it(packs: Packs) -> None:
+    meta = rundir.read_meta(packs.folder / "wild")
+    assert meta["status"] == "diverged"
+    assert 1 < meta["diverged_at"] < 10
+    assert not (packs.folder / "wild" / layout.PARAMS).exists()
+
+
+def test_a_lost_run_comes_back_with_the_same_bytes(packs: Packs) -> None:
+    """It then trains with no companion but the padding."""
+    assert packs.said_again.splitlines()[-1] == "done"
+    found = {f"seed_{seed}": results(packs.folder / f"seed_{seed}") for seed in SEEDS}
+    assert found == packs.first
+
+
+def test_only_the_lost_run_is_trained_again(packs: Packs) -> None:
+    now = written(packs.folder)
+    assert {name for name in now if now[name] != packs.untouched[name]} == {"seed_1"}
+
+
+def test_a_pack_is_padded_to_its_width(packs: Packs) -> None:
+    """Bits depend on the width, so a run that trains without its companions trains at their width all the same."""
+    for said, lanes in ((packs.said, WIDTH), (packs.said_again, 1)):
+        assert {line for line in said.splitlines() if line.startswith("lanes")} == {f"lanes {lanes} of {WIDTH}"}
+
+
+def test_a_run_in_a_pack_is_the_run_alone(packs: Packs, lsa1_run: Path) -> None:
+    """Data to the bit, parameters to 1e-5."""
+    run = packs.folder / "seed_0"
+    for name in (layout.ANALYSIS_BATCH, layout.ORDERING_INDEX, "analysis/train_ordering_idx.npy"):
+        assert packs.first["seed_0"][name] == (lsa1_run / name).read_bytes()
+    packed, alone = read_params(run), read_params(lsa1_run)
+    for module, leaf in alone.items():
+        for name, value in leaf.items():
+            np.testing.assert_allclose(packed[module][name], value, atol=1e-5)
+
+
+def test_a_pack_is_not_wider_than_it_is(tmp_path: Path) -> None:
+    jobs = [Job(tmp_path / str(seed), RunConfig(data_seed=seed)) for seed in range(3)]
+    with pytest.raises(ValueError, match="at most 2 runs"):
+        run_pack(jobs, NullLogger(), width=2)
+    assert not any(tmp_path.iterdir())
+
+
+BASE = RunConfig()
+TOGETHER = {
+    "seeds": replace(BASE, data_seed=1, init_seed=2),
+    "step size": replace(BASE, training=replace(BASE.training, lr=0.5)),
+    "evaluation": replace(BASE, eval=ContextConfig(ordering="easy2hard", noise_mode="label_noise")),
+    "rate of noise": replace(BASE, train=replace(BASE.train, noise_p=0.5)),
+    "strength of noise": replace(BASE, train=replace(BASE.train, noise_sigma=0.5)),
+}
+APART = {
+    "order": replace(BASE, train=ContextConfig(ordering="easy2hard")),
+    "kind of noise": replace(BASE, train=ContextConfig(noise_mode="label_noise")),
+    "placement": replace(BASE, train=ContextConfig(noise_placement="clean_first")),
+    "width": replace(BASE, data=replace(BASE.data, dim=11)),
+    "batch": replace(BASE, training=replace(BASE.training, batch_size=7)),
+    "momentum": replace(BASE, training=replace(BASE.training, b1=0.5)),
+    "length": replace(BASE, training=replace(BASE.training, steps=7)),
+    "records": replace(BASE, eval_every=7),
+    "heads": replace(BASE, model=replace(BASE.model, num_heads=2)),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_runs_that_differ_in_values_alone_train_together(name: str) -> None:
+    assert static_shape(TOGETHER[name]) == static_shape(BASE)
+
+
+@pytest.mark.parametrize("name", APART)
+def test_runs_of_different_programs_do_not(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="of one static shape"):
+        run_pack([Job(tmp_path / "a", BASE), Job(tmp_path / "b", APART[name])], NullLogger(), width=2)
+    assert not any(tmp_path.iterdir())

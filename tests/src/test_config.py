@@ -1,0 +1,209 @@
+import ast
+import dataclasses
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from src import config
+from src.config import (
+    ConfigError,
+    ContextConfig,
+    DataConfig,
+    ModelConfig,
+    RunConfig,
+    TrainConfig,
+    from_dict,
+    to_dict,
+)
+
+CONFIGS = (RunConfig, DataConfig, ModelConfig, TrainConfig, ContextConfig)
+ODD = RunConfig(
+    name="odd",
+    data_seed=7,
+    eval_tasks=12,
+    data=DataConfig(dim=3, input_law="gaussian", noise_std=0.25, num_distractors=2),
+    model=ModelConfig(tokens="interleaved", attention=("softmax", "linear"), num_layers=3, pos_enc_size=4, bias=True),
+    training=TrainConfig(lr=3e-4, b2=0.999),
+    eval=ContextConfig(ordering="easy2hard", difficulty="residual", noise_mode="label_noise", noise_p=0.1),
+)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_frozen(kind):
+    for field in dataclasses.fields(kind):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(kind(), field.name, None)
+
+
+@pytest.mark.parametrize("value", [RunConfig(), ODD])
+def test_round_trip_through_json(value):
+    text = json.dumps(to_dict(value))
+    again = from_dict(json.loads(text))
+    assert again == value
+    assert hash(again) == hash(value)
+
+
+def test_to_dict_keeps_the_values():
+    values = to_dict(ODD)
+    assert values["model"]["attention"] == ["softmax", "linear"]
+    assert values["data"] == {
+        "dim": 3,
+        "num_pairs": 10,
+        "input_law": "gaussian",
+        "input_range": 1.0,
+        "weight_scale": 1.0,
+        "noise_std": 0.25,
+        "num_distractors": 2,
+    }
+
+
+@given(st.floats(1e-6, 1e3), st.floats(0, 1e3), st.integers(1, 50), st.integers(0, 2**32 - 1))
+def test_any_legal_numbers_survive_json(input_range, noise_std, dim, seed):
+    value = RunConfig(data_seed=seed, data=DataConfig(dim=dim, input_range=input_range, noise_std=noise_std))
+    assert from_dict(json.loads(json.dumps(to_dict(value)))) == value
+
+
+def test_missing_fields_take_their_defaults():
+    assert from_dict({"data": {"dim": 3}}) == RunConfig(data=DataConfig(dim=3))
+    assert from_dict({}) == RunConfig()
+
+
+def test_a_whole_number_serves_as_a_float():
+    value = from_dict({"lr": 1}, TrainConfig)
+    assert value == TrainConfig(lr=1.0)
+    assert isinstance(value.lr, float)
+
+
+BAD_VALUES = (
+    (DataConfig, "dim", 0, "at least 1"),
+    (DataConfig, "num_pairs", 0, "at least 1"),
+    (DataConfig, "num_distractors", -1, "at least 0"),
+    (DataConfig, "num_distractors", 11, "only 10 pairs"),
+    (DataConfig, "input_law", "cauchy", "uniform, gaussian"),
+    (DataConfig, "input_range", 0.0, "above 0"),
+    (DataConfig, "input_range", float("inf"), "above 0"),
+    (DataConfig, "weight_scale", -1.0, "above 0"),
+    (DataConfig, "noise_std", -0.1, "at least 0"),
+    (DataConfig, "noise_std", float("nan"), "at least 0"),
+    (ModelConfig, "tokens", "words", "concatenated, interleaved"),
+    (ModelConfig, "attention", (), "at least one layer"),
+    (ModelConfig, "attention", ("linear", "cubic"), "linear, softmax"),
+    (ModelConfig, "num_layers", 0, "at least 1"),
+    (ModelConfig, "num_heads", 0, "at least 1"),
+    (ModelConfig, "key_size", -1, "at least 0"),
+    (ModelConfig, "mlp_width", -1, "at least 0"),
+    (ModelConfig, "pos_enc_size", -2, "at least 0"),
+    (ModelConfig, "pos_enc_size", 3, "even"),
+    (ModelConfig, "damping", 0.0, "above 0"),
+    (ModelConfig, "activation_clip", -1.0, "at least 0"),
+    (ModelConfig, "init_scale", 0.0, "above 0"),
+    (TrainConfig, "steps", 0, "at least 1"),
+    (TrainConfig, "batch_size", 0, "at least 1"),
+    (TrainConfig, "lr", 0.0, "above 0"),
+    (TrainConfig, "b1", 1.0, "below 1"),
+    (TrainConfig, "b2", -0.1, "below 1"),
+    (TrainConfig, "weight_decay", -1.0, "at least 0"),
+    (TrainConfig, "grad_clip", float("nan"), "at least 0"),
+    (ContextConfig, "ordering", "largest", "smallnorm2largenorm"),
+    (ContextConfig, "difficulty", "ridge", "residual, gd_error"),
+    (ContextConfig, "noise_mode", "pink", "label_noise"),
+    (ContextConfig, "noise_p", 1.1, "between 0 and 1"),
+    (ContextConfig, "noise_p", -0.1, "between 0 and 1"),
+    (ContextConfig, "noise_sigma", -0.5, "at least 0"),
+    (ContextConfig, "noise_placement", "last", "clean_first"),
+    (RunConfig, "eval_every", 0, "at least 1"),
+    (RunConfig, "eval_tasks", 1, "at least 2"),
+    (RunConfig, "headline_tasks", 0, "at least 2"),
+    (RunConfig, "step_size_tasks", 0, "at least 2"),
+    (RunConfig, "data_seed", -1, "from 0 to"),
+    (RunConfig, "init_seed", 2**32, "from 0 to"),
+)
+
+
+@pytest.mark.parametrize(("kind", "name", "value", "words"), BAD_VALUES)
+def test_a_bad_value_is_one_sentence_that_names_it(kind, name, value, words):
+    with pytest.raises(ConfigError) as error:
+        kind(**{name: value})
+    sentence = str(error.value)
+    assert name in sentence
+    assert words in sentence
+    assert "\n" not in sentence
+
+
+def test_every_checked_field_is_tried_above():
+    """A field is tried with a bad value unless every value of its type is legal."""
+    parts = {"data", "model", "training", "base", "train", "eval"}
+    free = parts | {"name", "preset", "recurrent", "bias", "layer_norm"}
+    tried = {(kind, name) for kind, name, _, _ in BAD_VALUES}
+    assert {(kind, f.name) for kind in CONFIGS for f in dataclasses.fields(kind) if f.name not in free} == tried
+
+
+def test_values_that_do_not_fit_together():
+    with pytest.raises(ConfigError, match="does not divide among 2 heads"):
+        ModelConfig(key_size=5, num_heads=2)
+    with pytest.raises(ConfigError, match="share their weights"):
+        ModelConfig(attention=("softmax", "linear"), num_layers=2, recurrent=True)
+    ModelConfig(attention=("softmax", "linear"), num_layers=1, recurrent=True)  # one layer is of one kind
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"dimension": 3}, "unknown config fields: dimension"),
+        ({"data": {"dims": 3}}, "unknown config fields: dims"),
+        ({"eval_tasks": "12"}, "eval_tasks is '12'; it must be of type int"),
+        ({"eval_tasks": 12.0}, "it must be of type int"),
+        ({"eval_tasks": True}, "it must be of type int"),
+        ({"training": {"lr": True}}, "it must be of type float"),
+        ({"training": {"lr": None}}, "it must be of type float"),
+        ({"model": {"bias": 1}}, "it must be of type bool"),
+        ({"model": {"attention": "linear"}}, "it must be a list of words"),
+        ({"model": {"attention": [1]}}, "it must be a list of words"),
+        ({"data": 3}, "a config must be an object, not int"),
+        ([], "a config must be an object, not list"),
+        ({"data": {"dim": 0}}, "dim is 0"),
+    ],
+)
+def test_what_json_can_get_wrong(values, words):
+    with pytest.raises(ConfigError, match=words):
+        from_dict(values)
+
+
+@pytest.mark.parametrize(("law", "input_range"), [("uniform", 1.0), ("uniform", 3.0), ("gaussian", 0.5)])
+def test_moments_of_the_input_laws(law, input_range):
+    """Against SciPy's distributions."""
+    data = DataConfig(input_law=law, input_range=input_range)
+    exact = stats.uniform(-input_range / 2, input_range) if law == "uniform" else stats.norm(0, input_range)
+    assert data.input_variance == pytest.approx(exact.moment(2), rel=1e-12)
+    assert data.input_fourth_moment == pytest.approx(exact.moment(4), rel=1e-12)
+
+
+@pytest.mark.parametrize(("tokens", "rows"), [("concatenated", 8), ("interleaved", 15)])
+def test_derived_sizes(tokens, rows):
+    value = RunConfig(data=DataConfig(dim=3, num_pairs=7), model=ModelConfig(tokens=tokens, pos_enc_size=4))
+    assert value.num_rows == rows
+    assert value.token_width == 3 + 1 + 4
+
+
+def test_the_last_kind_of_attention_repeats():
+    model = ModelConfig(attention=("softmax", "linear"), num_layers=4)
+    assert [model.kind(layer) for layer in range(4)] == ["softmax", "linear", "linear", "linear"]
+
+
+def test_layer_names():
+    assert ModelConfig(num_layers=3).layer_names == ["layer_0", "layer_1", "layer_2"]
+    assert ModelConfig(num_layers=3, recurrent=True).layer_names == ["layer"]
+
+
+def test_configs_need_the_standard_library_alone():
+    """So that flags are checked before JAX is imported."""
+    with open(config.__file__) as source:
+        nodes = list(ast.walk(ast.parse(source.read())))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
+    assert "dataclasses" in names
+    assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names

@@ -1,0 +1,225 @@
+import ast
+import importlib.util
+import inspect
+import re
+import sys
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from src import attn, prng, transformer
+from src.batch import Batch
+from src.config import DataConfig, ModelConfig, RunConfig
+from src.data import sample_batch, tokenise
+from src.transformer import make_model
+from tests import reference
+
+DATA = DataConfig(dim=3, num_pairs=4)
+PLAIN = ModelConfig()
+FULL = ModelConfig(
+    tokens="interleaved",
+    attention=("softmax", "linear"),
+    num_layers=3,
+    num_heads=2,
+    key_size=6,
+    damping=0.7,
+    pos_enc_size=4,
+    bias=True,
+    layer_norm=True,
+    mlp_width=5,
+)
+STACKS = {
+    "one linear layer": PLAIN,
+    "three linear layers": ModelConfig(num_layers=3),
+    "recurrent": ModelConfig(num_layers=3, recurrent=True),
+    "damped": ModelConfig(num_layers=2, damping=0.5),
+    "clipped": ModelConfig(num_layers=2, activation_clip=0.4),
+    "layer norm": ModelConfig(num_layers=2, layer_norm=True),
+    "mlp": ModelConfig(num_layers=2, mlp_width=5),
+    "recurrent with all": replace(FULL, attention=("softmax",), recurrent=True),
+    "with all": FULL,
+}
+
+
+def run(model, **parts):
+    return RunConfig(data=DATA, model=model, **parts)
+
+
+def random_params(config, seed=0):
+    """Float64 parameters of the model's own structure, no entry of which is 0 or 1 by design."""
+    rng = np.random.default_rng(seed)
+    shapes = jax.eval_shape(make_model(config).init, prng.key(0))
+    return jax.tree.map(lambda leaf: 0.5 * rng.normal(size=leaf.shape), shapes)
+
+
+def setting(model, seed=0):
+    config = run(model)
+    return config, make_model(config), random_params(config, seed), reference.random_batch(seed, 3, 4, 3)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_equals_an_independent_stack(name, x64):
+    """Predictions, and everything in the trace, against plain NumPy."""
+    config, model, params, batch = setting(STACKS[name])
+    history = reference.stack(params, config, np.asarray(tokenise(batch, config.model)))
+    np.testing.assert_allclose(model.predict(params, batch), history[-1][2], rtol=1e-10, atol=1e-10)
+    trace = model.trace(params, batch)
+    assert len(trace.tokens) == len(trace.attention) == len(history) == config.model.num_layers
+    for layer, (tokens, maps, prediction) in enumerate(history):
+        np.testing.assert_allclose(trace.tokens[layer], tokens, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(trace.attention[layer], maps, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(trace.layer_predictions[layer], prediction, rtol=1e-10, atol=1e-10)
+
+
+def test_the_clip_and_the_damping_of_the_tests_above_act(x64):
+    for name in ("clipped", "damped"):
+        config, model, params, batch = setting(STACKS[name])
+        free = make_model(run(replace(config.model, activation_clip=0.0, damping=1.0)))
+        assert np.abs(model.predict(params, batch) - free.predict(params, batch)).min() > 1e-3
+
+
+def test_layer_predictions_are_those_of_shallower_stacks(x64):
+    config, model, params, batch = setting(FULL)
+    deep = model.trace(params, batch).layer_predictions
+    for depth in (1, 2, 3):
+        shallow = make_model(run(replace(config.model, num_layers=depth)))
+        kept = {name: values for name, values in params.items() if int(name[len("layer_")]) < depth}
+        np.testing.assert_allclose(shallow.predict(kept, batch), deep[depth - 1], rtol=1e-10, atol=1e-10)
+
+
+def test_recurrent_layers_are_one_layer_applied_again(x64):
+    """K recurrent layers equal K layers with the same weights, and have a K-th of the parameters."""
+    recurrent, shared, params, batch = setting(ModelConfig(num_layers=3, recurrent=True))
+    assert set(params) == {"layer/attention"}
+    unrolled = make_model(run(replace(recurrent.model, recurrent=False)))
+    copies = {f"layer_{layer}/attention": params["layer/attention"] for layer in range(3)}
+    np.testing.assert_allclose(shared.predict(params, batch), unrolled.predict(copies, batch), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("num_layers", [1, 4])
+def test_initial_scale_is_shared_by_the_layers(num_layers):
+    """Variance init_scale / (L fan-in) in each layer, from the initialiser of von Oswald et al. 2023, App. A."""
+    data = DataConfig(dim=49, num_pairs=2)
+    model = make_model(RunConfig(data=data, model=ModelConfig(num_layers=num_layers)))
+    params = jax.jit(model.init)(prng.key(1))
+    values = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)]).astype(float)
+    assert values.var() == pytest.approx(0.002 / num_layers / 50, rel=4 * np.sqrt(2 / values.size))
+
+
+def test_initial_parameters_depend_on_the_key_alone():
+    """And no two matrices are drawn alike."""
+    init = jax.jit(make_model(run(ModelConfig(num_layers=2))).init)
+    one, again, other = (init(prng.key(seed)) for seed in (1, 1, 2))
+    jax.tree.map(np.testing.assert_array_equal, one, again)
+    matrices = [np.sort(np.ravel(leaf)) for leaf in jax.tree.leaves((one, other))]
+    assert len(np.unique(matrices, axis=0)) == 2 * 2 * 4
+
+
+# What order can do.
+
+
+@pytest.mark.parametrize("tokens", ["concatenated", "interleaved"])
+@pytest.mark.parametrize("size", [0, 4])
+def test_the_order_of_pairs_counts_only_with_codes(tokens, size, x64):
+    model = ModelConfig(tokens=tokens, attention=("softmax", "linear"), num_layers=2, pos_enc_size=size)
+    _, model, params, batch = setting(model)
+    order = np.array([2, 0, 3, 1])
+    moved = batch._replace(x=batch.x[:, order], y=batch.y[:, order])
+    change = np.abs(model.predict(params, moved) - model.predict(params, batch))
+    if size == 0:
+        assert change.max() < 1e-10
+    else:
+        assert change.min() > 1e-3
+
+
+# Nothing leaks.
+
+
+@pytest.mark.parametrize("model", [PLAIN, FULL])
+def test_the_querys_label_and_the_teacher_never_reach_the_prediction(model, x64):
+    _, model, params, batch = setting(model)
+    gradient = jax.jit(jax.grad(lambda batch: model.predict(params, batch).sum()))(jax.tree.map(jnp.asarray, batch))
+    for name in ("y_query", "w"):
+        np.testing.assert_array_equal(getattr(gradient, name), 0)
+    for name in ("x", "y", "x_query"):
+        assert np.abs(getattr(gradient, name)).max() > 1e-3
+
+
+@pytest.mark.parametrize("model", [PLAIN, FULL])
+def test_tasks_of_a_batch_do_not_see_each_other(model, x64):
+    _, model, params, batch = setting(model)
+    predict = jax.jit(model.predict)
+    whole = predict(params, batch)
+    alone = [predict(params, Batch(*(part[task : task + 1] for part in batch))) for task in range(3)]
+    np.testing.assert_allclose(np.concatenate(alone), whole, rtol=1e-10, atol=1e-10)
+
+
+# Hooks cost nothing when off: the optimised program is that of sources without the hook call sites.
+
+
+class WithoutHooks(ast.NodeTransformer):
+    """Drops every statement `hook(...)`, and takes the stripped attention where the stack imports it."""
+
+    def __init__(self):
+        self.dropped = 0
+
+    def visit_Expr(self, node):
+        if isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "hook":
+            self.dropped += 1
+            return None
+        return node
+
+    def visit_ImportFrom(self, node):
+        node.module = "attn_without_hooks" if node.module == "src.attn" else node.module
+        return node
+
+
+def stripped(module, monkeypatch):
+    """A module executed from its source less the hook call sites, and how many there were."""
+    name = f"{module.__name__.removeprefix('src.')}_without_hooks"
+    transformer = WithoutHooks()
+    tree = ast.fix_missing_locations(transformer.visit(ast.parse(inspect.getsource(module))))
+    copy = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader=None))
+    monkeypatch.setitem(sys.modules, name, copy)
+    exec(compile(tree, name, "exec"), copy.__dict__)
+    return copy, transformer.dropped
+
+
+def program(function, *arguments):
+    """The optimised HLO without what only names source lines."""
+    text = jax.jit(function).lower(*arguments).compile().as_text()
+    text = re.sub(r"\b(metadata|origin)=\{[^}]*\}", "", text)
+    lines = [
+        line
+        for line in text.splitlines()
+        if line and not re.match(r"HloModule|FileNames|FunctionNames|FileLocations|StackFrames|\d+ ", line)
+    ]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("model", [PLAIN, FULL])
+def test_hooks_off_cost_nothing(model, monkeypatch):
+    bare_attn, in_attn = stripped(attn, monkeypatch)
+    bare, in_stack = stripped(transformer, monkeypatch)
+    assert (in_attn, in_stack) == (1, 2)
+    assert bare.Attention is bare_attn.Attention
+    config = run(model)
+    real, bare_model = make_model(config), bare.make_model(config)
+    params, batch = real.init(prng.key(0)), sample_batch(prng.key(1), DATA, 8)
+
+    def predict(params, batch):
+        return real.predict(params, batch)
+
+    def bare_predict(params, batch):
+        return bare_model.predict(params, batch)
+
+    def trace(params, batch):
+        return real.trace(params, batch)
+
+    off = program(predict, params, batch)
+    assert "dot" in off or "fusion" in off
+    assert off == program(bare_predict, params, batch)
+    assert off != program(trace, params, batch)

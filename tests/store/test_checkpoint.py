@@ -1,0 +1,74 @@
+"""The last two checkpoints are kept, so that runs stopped between two saves have one in common."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store import StoreError, checkpoint, layout
+
+
+def save(run: Path, step: int) -> None:
+    checkpoint.save(run, step, {"['w']": np.full(3, step, np.float32)}, {"step": step})
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=6, unique=True).map(sorted))
+def test_the_last_two_are_kept(tmp_path_factory: pytest.TempPathFactory, saved: list[int]) -> None:
+    run = tmp_path_factory.mktemp("run")
+    for step in saved:
+        save(run, step)
+    assert checkpoint.steps(run) == saved[-2:]
+    assert len(list((run / layout.CHECKPOINTS).iterdir())) == len(saved[-2:])
+    assert checkpoint.last_common_step([run]) == saved[-1]
+    np.testing.assert_array_equal(checkpoint.restore(run, saved[-1], ["['w']"])["['w']"], np.full(3, saved[-1]))
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=2, max_size=6, unique=True).map(sorted), st.integers(1, 3))
+def test_a_pack_stopped_between_two_saves_has_a_common_step(
+    tmp_path_factory: pytest.TempPathFactory, saved: list[int], ahead: int
+) -> None:
+    """Lanes save one after another: `ahead` of four have the last step, the others the one before it."""
+    runs = [tmp_path_factory.mktemp("run") for _ in range(4)]
+    for lane, run in enumerate(runs):
+        for step in saved if lane < ahead else saved[:-1]:
+            save(run, step)
+    assert checkpoint.last_common_step(runs) == saved[-2]
+
+
+def test_without_a_common_step_there_is_none(tmp_path: Path) -> None:
+    save(tmp_path / "a", 10)
+    assert checkpoint.last_common_step([tmp_path / "a", tmp_path / "new"]) is None
+    save(tmp_path / "b", 20)
+    assert checkpoint.last_common_step([tmp_path / "a", tmp_path / "b"]) is None
+
+
+def test_a_checkpoint_half_written_is_not_one(tmp_path: Path) -> None:
+    save(tmp_path, 10)
+    half = layout.checkpoint(tmp_path, 20)
+    half.with_name(f".{half.name}.tmp").write_bytes(b"half")
+    assert checkpoint.steps(tmp_path) == [10]
+
+
+@pytest.mark.parametrize("content", [b"", b"rubbish that is no checkpoint"])
+def test_a_broken_checkpoint_says_how_to_go_on(tmp_path: Path, content: bytes) -> None:
+    save(tmp_path, 10)
+    layout.checkpoint(tmp_path, 10).write_bytes(content)
+    with pytest.raises(StoreError, match=r"step_00000010\.safetensors.*--overwrite"):
+        checkpoint.restore(tmp_path, 10, ["['w']"])
+
+
+@pytest.mark.parametrize("names", [["['v']"], ["['w']", "['v']"], []])
+def test_a_checkpoint_of_another_state_is_refused(tmp_path: Path, names: list[str]) -> None:
+    save(tmp_path, 10)
+    with pytest.raises(StoreError, match=r"step_00000010\.safetensors.*--overwrite"):
+        checkpoint.restore(tmp_path, 10, names)
+
+
+def test_removing_them_leaves_the_rest(tmp_path: Path) -> None:
+    save(tmp_path, 10)
+    (tmp_path / layout.METRICS).write_text("kept")
+    checkpoint.remove(tmp_path)
+    checkpoint.remove(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [layout.METRICS]

@@ -1,0 +1,23 @@
+"""What only reads files or checks flags starts without JAX, pandas and matplotlib."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LIGHT = {
+    "store": ("store", "store.lock", "store.params", "store.checkpoint", "store.provenance", "store.rundir"),
+    "command lines": ("cli", "configs.presets", "configs.overrides", "runners.command", "runners.flags"),
+    "analyses": ("analysis.commands", "analysis.compare"),
+    "figures": ("plots.attention_quick", "plots.run_figures", "plots.training", "plots.weights", "plots.style"),
+    "seeds": ("scripts.demo_seeds",),
+}
+HEAVY = ("jax", "haiku", "optax", "pandas", "matplotlib", "scipy")
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_importing_it_imports_nothing_heavy(root: Path, name: str) -> None:
+    code = f"import sys, {', '.join(LIGHT[name])}; print(*({set(HEAVY)} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [], "")

@@ -1,0 +1,111 @@
+"""A config's id changes with everything that its numbers depend on; provenance says what a result came from."""
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src import config as known
+from src.config import RunConfig, from_dict, to_dict
+from store import provenance
+from store.provenance import config_id
+
+CHOICES = {
+    "input_law": known.INPUT_LAWS,
+    "tokens": known.TOKENS,
+    "ordering": known.ORDERINGS,
+    "difficulty": known.DIFFICULTIES,
+    "noise_mode": known.NOISE_MODES,
+    "noise_placement": known.PLACEMENTS,
+    "name": ("lsa1", "twolayer"),
+    "preset": ("default", "paper"),
+}
+LEAVES = [
+    (section, name)
+    for section, value in to_dict(RunConfig()).items()
+    for name in (value if isinstance(value, dict) else [""])
+]
+
+
+def another(name: str, value: Any) -> Any:
+    """Another legal value of a field."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 2
+    if isinstance(value, float):
+        return value / 2 + 0.25
+    if isinstance(value, list):
+        return ["softmax"]
+    return next(choice for choice in CHOICES[name] if choice != value)
+
+
+def changed(*leaves: tuple[str, str]) -> RunConfig:
+    """The default config with these fields changed."""
+    values = to_dict(RunConfig())
+    for section, name in leaves:
+        owner, key = (values[section], name) if name else (values, section)
+        owner[key] = another(key, owner[key])
+    config: RunConfig = from_dict(values)
+    return config
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=".".join)
+def test_every_field_but_the_presets_name_changes_the_id(leaf: tuple[str, str]) -> None:
+    assert changed(leaf) != RunConfig()
+    assert (config_id(changed(leaf)) == config_id(RunConfig())) == (leaf == ("preset", ""))
+
+
+@given(st.sets(st.sampled_from(LEAVES), max_size=4), st.sets(st.sampled_from(LEAVES), max_size=4))
+def test_ids_are_equal_exactly_where_configs_are(a: set[tuple[str, str]], b: set[tuple[str, str]]) -> None:
+    same = replace(changed(*a), preset="") == replace(changed(*b), preset="")
+    assert (config_id(changed(*a)) == config_id(changed(*b))) == same
+
+
+@given(st.sets(st.sampled_from(LEAVES), max_size=4))
+def test_an_id_survives_json(leaves: set[tuple[str, str]]) -> None:
+    config = changed(*leaves)
+    assert config_id(from_dict(json.loads(json.dumps(to_dict(config))))) == config_id(config)
+
+
+def test_another_version_of_the_results_is_another_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = config_id(RunConfig())
+    monkeypatch.setattr(provenance, "RESULTS_VERSION", provenance.RESULTS_VERSION + 1)
+    assert config_id(RunConfig()) != before
+
+
+def test_threads_are_those_asked_for_or_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NPROC", raising=False)
+    assert provenance.num_threads() == len(os.sched_getaffinity(0))
+    monkeypatch.setenv("NPROC", "7")
+    assert provenance.num_threads() == 7
+
+
+def test_provenance_says_what_a_result_came_from(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NPROC", "3")
+    facts = provenance.provenance(RunConfig(data_seed=4, init_seed=5), "some device")
+    expected = {"device": "some device", "threads": 3, "seeds": {"data_seed": 4, "init_seed": 5}}
+    assert {name: facts[name] for name in expected} == expected
+    assert facts["config_id"] == config_id(RunConfig(data_seed=4, init_seed=5))
+    assert {facts["versions"][name] for name in ("jax", "numpy")} == {version("jax"), version("numpy")}
+    needed = {"schema_version", "results_version", "command", "git_hash", "git_dirty", "platform", "prng", "precision"}
+    assert needed <= set(facts)
+
+
+def test_the_commit_is_gits(root: Path) -> None:
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True)
+    expected = asked.stdout.strip() if asked.returncode == 0 else None
+    assert provenance.provenance(RunConfig(), "")["git_hash"] == expected
+
+
+def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    facts = provenance.provenance(RunConfig(), "")
+    assert (facts["git_hash"], facts["git_dirty"]) == (None, None)

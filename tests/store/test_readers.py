@@ -1,0 +1,232 @@
+"""Readers give what was written or a `StoreError` that names the file; no bytes make them do anything else."""
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from src.config import RunConfig, to_dict
+from store import StoreError, atomic, layout, readers, rundir
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "json": readers.read_json,
+    "jsonl": readers.read_json_lines,
+    "csv": lambda path: readers.read_csv(path, ("step", "loss")),
+    "npy": readers.read_npy,
+    "npz": lambda path: readers.read_npz(path, ("x", "y")),
+    "safetensors": readers.read_safetensors,
+}
+ROWS = [{"step": 0, "loss": 0.25}, {"step": 10, "loss": 0.125}]
+ARRAYS = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "y": np.array([True, False])}
+
+
+class Trap:
+    """Unpickling one of these fails the test."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return pytest.fail, ("a pickle was run",)
+
+
+def valid(kind: str, folder: Path) -> bytes:
+    """The bytes of a valid file of a kind."""
+    path = folder / f"valid.{kind}"
+    writers: dict[str, Callable[[], None]] = {
+        "json": lambda: atomic.write_json(path, {"rows": ROWS}),
+        "jsonl": lambda: atomic.write_bytes(path, "".join(json.dumps(row) + "\n" for row in ROWS).encode()),
+        "csv": lambda: atomic.write_csv(path, ROWS),
+        "npy": lambda: atomic.write_npy(path, ARRAYS["x"]),
+        "npz": lambda: atomic.write_npz(path, ARRAYS),
+        "safetensors": lambda: atomic.write_safetensors(path, ARRAYS, {"step": 3}),
+    }
+    writers[kind]()
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    return {kind: valid(kind, tmp_path_factory.mktemp("good")) for kind in READERS}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
+
+
+def attempt(read: Callable[[], Any]) -> Any:
+    """What a reader gives, or its refusal."""
+    try:
+        return read()
+    except StoreError as refusal:
+        return refusal
+
+
+def read_or_refuse(kind: str, content: bytes, folder: Path) -> Any:
+    """What a reader gives, or its refusal, which must name the file and be one line."""
+    path = folder / f"some.{kind}"
+    path.write_bytes(content)
+    found = attempt(lambda: READERS[kind](path))
+    if isinstance(found, StoreError):
+        assert str(path) in str(found)
+        assert "\n" not in str(found)
+    return found
+
+
+def same(found: Any, expected: Any) -> bool:
+    if isinstance(expected, np.ndarray):
+        return found.dtype == expected.dtype and np.array_equal(found, expected)
+    if isinstance(expected, dict):
+        return set(found) == set(expected) and all(same(found[name], value) for name, value in expected.items())
+    return bool(found == expected)
+
+
+def test_what_was_written_is_read(good: dict[str, bytes], folder: Path) -> None:
+    found = {kind: read_or_refuse(kind, content, folder) for kind, content in good.items()}
+    assert found["json"] == {"rows": ROWS}
+    assert found["jsonl"] == ROWS
+    assert found["csv"].to_dict("records") == ROWS
+    assert same(found["npy"], ARRAYS["x"])
+    assert same(found["npz"], ARRAYS)
+    assert same(found["safetensors"][0], ARRAYS)
+    assert found["safetensors"][1] == {"step": 3}
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_missing_files_and_folders_are_refused(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name, words in {"missing": "does not exist", "folder": "is a folder"}.items():
+        with pytest.raises(StoreError, match=words) as caught:
+            READERS[kind](tmp_path / name)
+        assert str(tmp_path / name) in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", READERS)
+@given(content=st.binary(max_size=200))
+@example(content=b"")
+@example(content=b"[" * 100_000)
+@example(content=b'{"a":' * 100_000)
+@example(content=b"PK\x03\x04 not a zip file")
+@example(content=b"PK\x05\x06" + bytes(18))
+@example(content=b"\x93NUMPY\x01\x00\x10\x00{'descr': (((((\n")
+@example(content=b"\xff" * 8 + b"{}")
+def test_no_bytes_make_a_reader_raise_anything_else(kind: str, content: bytes, folder: Path) -> None:
+    read_or_refuse(kind, content, folder)
+
+
+@pytest.mark.parametrize("kind", ["json", "npy", "npz", "safetensors"])
+@given(share=st.floats(0, 1, exclude_max=True))
+def test_truncated_files_are_refused(kind: str, share: float, good: dict[str, bytes], folder: Path) -> None:
+    content = good[kind].rstrip(b"\n")
+    assert isinstance(read_or_refuse(kind, content[: int(share * len(content))], folder), StoreError)
+
+
+@pytest.mark.parametrize("kind", READERS)
+@given(place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
+def test_files_with_a_wrong_byte_are_read_or_refused(
+    kind: str, place: float, byte: int, good: dict[str, bytes], folder: Path
+) -> None:
+    content = bytearray(good[kind])
+    content[int(place * len(content))] = byte
+    read_or_refuse(kind, bytes(content), folder)
+
+
+TEXT = {"json", "jsonl", "csv"}  # the same text can be several of these
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors"])
+@pytest.mark.parametrize("byte", [0x00, 0x50, 0xFF])
+def test_every_single_byte_can_be_wrong(kind: str, byte: int, good: dict[str, bytes], folder: Path) -> None:
+    for place in range(len(good[kind])):
+        content = bytearray(good[kind])
+        content[place] = byte
+        read_or_refuse(kind, bytes(content), folder)
+
+
+@pytest.mark.parametrize(("kind", "other"), [(a, b) for a in READERS for b in READERS if a != b and not {a, b} <= TEXT])
+def test_files_of_another_format_are_refused(kind: str, other: str, good: dict[str, bytes], folder: Path) -> None:
+    assert isinstance(read_or_refuse(kind, good[other], folder), StoreError)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_pickles_are_refused_and_not_run(kind: str, folder: Path) -> None:
+    assert isinstance(read_or_refuse(kind, pickle.dumps(Trap()), folder), StoreError)
+
+
+def test_arrays_of_objects_are_refused_and_not_run(folder: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([Trap()], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "a.npz", x=np.array([Trap()], dtype=object), y=np.zeros(2))
+    for kind in ("npy", "npz"):
+        assert isinstance(read_or_refuse(kind, (tmp_path / f"a.{kind}").read_bytes(), folder), StoreError)
+
+
+def test_missing_names_are_said(tmp_path: Path) -> None:
+    atomic.write_npz(tmp_path / "a.npz", {"x": np.zeros(2)})
+    atomic.write_csv(tmp_path / "a.csv", [{"step": 1, "accuracy": 2}])
+    with pytest.raises(StoreError, match=r"a\.npz.*y"):
+        readers.read_npz(tmp_path / "a.npz", ("x", "y"))
+    with pytest.raises(StoreError, match=r"a\.csv.*no column loss"):
+        readers.read_csv(tmp_path / "a.csv", ("step", "loss"))
+
+
+def test_text_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "LARGEST_TEXT", 2**20)
+    (tmp_path / "a.json").write_bytes(b" " * (2**20 + 1))
+    for read in (readers.read_json, readers.read_json_lines, lambda path: readers.read_csv(path, ())):
+        with pytest.raises(StoreError, match=r"a\.json is larger than 1 MiB"):
+            read(tmp_path / "a.json")
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=3), st.integers()), max_size=5), st.integers(0, 500))
+def test_json_lines_lose_at_most_the_line_that_was_cut(folder: Path, records: list[dict[str, int]], cut: int) -> None:
+    """Cut anywhere, a file of lines holds exactly the records whose line had ended."""
+    lines = [json.dumps(record) + "\n" for record in records]
+    content = "".join(lines).encode()[:cut]
+    path = folder / "cut.jsonl"
+    path.write_bytes(content)
+    assert readers.read_json_lines(path) == records[: content.count(b"\n")]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+LEAVES = [
+    (section, name)
+    for section, value in to_dict(RunConfig()).items()
+    for name in (value if isinstance(value, dict) else [None])
+]
+
+
+@given(st.sampled_from(LEAVES), JSON)
+@example(("training", "lr"), 10**400)
+@example(("data", None), 3)
+def test_a_config_with_a_foreign_value_is_read_or_refused(
+    folder: Path, leaf: tuple[str, str | None], value: object
+) -> None:
+    config = to_dict(RunConfig())
+    if leaf[1] is None:
+        config[leaf[0]] = value
+    else:
+        config[leaf[0]][leaf[1]] = value
+    (folder / layout.CONFIG).write_text(json.dumps(config))
+    found = attempt(lambda: rundir.read_config(folder))
+    assert isinstance(found, RunConfig) or str(folder / layout.CONFIG) in str(found)
+
+
+@given(st.lists(JSON, max_size=3))
+@example([3])
+@example([[1]])
+def test_metrics_with_foreign_lines_are_read_or_refused(folder: Path, lines: list[object]) -> None:
+    (folder / layout.METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = attempt(lambda: rundir.read_metrics(folder))
+    if isinstance(found, StoreError):
+        assert str(folder / layout.METRICS) in str(found)
+    else:
+        assert found == lines
+        assert all("step" in record for record in found)

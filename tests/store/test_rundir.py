@@ -1,0 +1,200 @@
+"""Which directory a run gets, what clearing one removes, and what its metrics keep."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src.config import RunConfig
+from store import StoreError, layout, rundir
+
+CONFIG = RunConfig(data_seed=1)
+OTHER = RunConfig(data_seed=2)
+
+
+def make(run: Path, config: RunConfig = CONFIG, status: str = "done", start: str = "2026-01-01T00:00:00") -> Path:
+    """A run directory with a status and a start."""
+    rundir.begin(run, config)
+    rundir.update_meta(run, status=status, start=start)
+    return run
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# Without --out
+
+
+def test_the_first_run_gets_its_name(tmp_path: Path) -> None:
+    assert rundir.choose(CONFIG, None, False, tmp_path / "none") == tmp_path / "none" / "lsa1"
+
+
+@pytest.mark.parametrize("status", ["done", "diverged"])
+def test_beside_finished_runs_the_next_free_name_is_taken(tmp_path: Path, status: str) -> None:
+    for name in ("lsa1", "lsa1_1", "lsa1_3"):
+        make(tmp_path / name, status=status)
+    assert rundir.choose(CONFIG, None, False, tmp_path) == tmp_path / "lsa1_2"
+
+
+def test_names_taken_by_anything_are_not_used(tmp_path: Path) -> None:
+    (tmp_path / "lsa1").write_text("a file")
+    (tmp_path / "lsa1_1").mkdir()
+    make(tmp_path / "lsa1_2", OTHER, "running")
+    assert rundir.choose(CONFIG, None, False, tmp_path) == tmp_path / "lsa1_3"
+
+
+@pytest.mark.parametrize("status", ["running", "stopped", "failed"])
+def test_the_newest_unfinished_run_of_the_config_is_resumed(tmp_path: Path, status: str) -> None:
+    make(tmp_path / "lsa1", status=status, start="2026-01-03T00:00:00")
+    make(tmp_path / "b", status=status, start="2026-01-05T00:00:00")
+    make(tmp_path / "c", status="done", start="2026-01-07T00:00:00")
+    make(tmp_path / "d", OTHER, status, start="2026-01-09T00:00:00")
+    assert rundir.choose(CONFIG, None, False, tmp_path) == tmp_path / "b"
+
+
+def test_overwriting_redoes_the_newest_run_of_the_config(tmp_path: Path) -> None:
+    make(tmp_path / "a", status="running", start="2026-01-03T00:00:00")
+    make(tmp_path / "b", status="done", start="2026-01-05T00:00:00")
+    make(tmp_path / "c", OTHER, start="2026-01-09T00:00:00")
+    assert rundir.choose(CONFIG, None, True, tmp_path) == tmp_path / "b"
+    assert rundir.choose(RunConfig(data_seed=3), None, True, tmp_path) == tmp_path / "lsa1"
+
+
+def test_another_runs_broken_files_do_not_matter(tmp_path: Path) -> None:
+    make(tmp_path / "a", status="running")
+    make(tmp_path / "b", status="running")
+    (tmp_path / "b" / layout.CONFIG).write_text("{broken")
+    assert rundir.choose(CONFIG, None, False, tmp_path) == tmp_path / "a"
+
+
+def test_another_runs_broken_meta_does_not_matter(tmp_path: Path) -> None:
+    make(tmp_path / "a", status="running")
+    make(tmp_path / "b", OTHER)
+    (tmp_path / "b" / layout.META).write_text("{broken")
+    assert rundir.choose(CONFIG, None, False, tmp_path) == tmp_path / "a"
+
+
+def test_the_preset_a_config_came_from_does_not_matter(tmp_path: Path) -> None:
+    make(tmp_path / "a", replace(CONFIG, preset="paper"), "running")
+    assert rundir.choose(CONFIG, None, False, tmp_path) == tmp_path / "a"
+
+
+# With --out
+
+
+@pytest.mark.parametrize("status", rundir.STATUSES)
+def test_out_is_taken_if_it_holds_the_same_config(tmp_path: Path, status: str) -> None:
+    run = make(tmp_path / "run", status=status)
+    before = tree(tmp_path)
+    assert rundir.choose(CONFIG, str(run), False) == run
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("status", rundir.STATUSES)
+def test_out_with_another_config_is_refused_unless_overwritten(tmp_path: Path, status: str) -> None:
+    run = make(tmp_path / "run", OTHER, status)
+    before = tree(tmp_path)
+    with pytest.raises(StoreError, match="another config"):
+        rundir.choose(CONFIG, str(run), False)
+    assert rundir.choose(CONFIG, str(run), True) == run
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_out_that_is_something_else_is_refused(tmp_path: Path, overwrite: bool) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "thesis.tex").write_text("years of work")
+    (tmp_path / "file").write_text("more work")
+    before = tree(tmp_path)
+    for name, words in {"folder": "not a run directory", "file": "is a file"}.items():
+        with pytest.raises(StoreError, match=words):
+            rundir.choose(CONFIG, str(tmp_path / name), overwrite)
+    assert tree(tmp_path) == before
+
+
+def test_out_may_be_new_or_empty(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "locked" / layout.LOCK).touch()
+    for name in ("new", "empty", "locked"):
+        assert rundir.choose(CONFIG, str(tmp_path / name), False) == tmp_path / name
+
+
+# Files of a run
+
+FILES = [value for name, value in vars(layout).items() if name.isupper() and isinstance(value, str)]
+
+
+def test_clearing_removes_a_runs_own_files_and_nothing_else(tmp_path: Path) -> None:
+    kept = {"notes.md": b"mine", "mine/notes.md": b"mine", "config.json.bak": b"mine"}
+    for name, content in kept.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    folders = (layout.CHECKPOINTS, layout.ATTENTION, layout.FIGURES, layout.ANALYSIS)
+    own = [f"{name}/file" if name in folders else name for name in FILES if name != layout.LOCK]
+    for name in [*own, "attn/layer0.npz", "figs/loss.png", "checkpoints/step_00000010.safetensors"]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"the run's")
+    rundir.clear(tmp_path)
+    assert tree(tmp_path) == kept
+    rundir.clear(tmp_path)
+    assert tree(tmp_path) == kept
+
+
+def test_a_config_comes_back(tmp_path: Path) -> None:
+    config = RunConfig(name="twolayer", model=replace(RunConfig().model, attention=("softmax", "linear")))
+    rundir.begin(tmp_path, config)
+    assert rundir.read_config(tmp_path) == config
+
+
+def test_meta_is_added_to(tmp_path: Path) -> None:
+    assert rundir.read_meta(tmp_path) == {}
+    assert rundir.read_status(tmp_path) == "new"
+    rundir.update_meta(tmp_path, status="running", threads=2)
+    rundir.update_meta(tmp_path, status="done", end="later")
+    assert rundir.read_meta(tmp_path) == {"status": "done", "threads": 2, "end": "later"}
+    assert rundir.read_status(tmp_path) == "done"
+
+
+def test_a_folder_without_a_config_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is not a run directory"):
+        rundir.read_config(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"[1]\n", b'{"loss": 1}\n', b'{"step": 0'])
+def test_metrics_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / layout.METRICS).write_bytes(content)
+    with pytest.raises(StoreError, match=layout.METRICS):
+        rundir.read_metrics(tmp_path)
+
+
+@given(
+    st.lists(st.integers(0, 100), min_size=1, max_size=6, unique=True).map(sorted),
+    st.integers(0, 100),
+    st.binary(max_size=10).filter(lambda cut: b"\n" not in cut),
+)
+def test_cutting_metrics_keeps_what_a_checkpoint_knows(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[int], at: int, cut_line: bytes
+) -> None:
+    """Cutting and then appending what came after again gives the file of an uninterrupted run."""
+    run = tmp_path_factory.mktemp("run")
+    records = [{"step": step, "test_loss": 1 / (3 + step)} for step in steps]
+    for record in records:
+        rundir.append_metrics(run, record)
+    whole = (run / layout.METRICS).read_bytes()
+    (run / layout.METRICS).write_bytes(whole + b'{"step' + cut_line.hex().encode())
+    rundir.cut_metrics(run, at)
+    kept = [json.loads(line) for line in (run / layout.METRICS).read_text().splitlines()]
+    assert kept == [record for record in records if record["step"] <= at]
+    for record in records[len(kept) :]:
+        rundir.append_metrics(run, record)
+    assert (run / layout.METRICS).read_bytes() == whole
+
+
+def test_cutting_metrics_that_are_not_there_makes_an_empty_file(tmp_path: Path) -> None:
+    rundir.cut_metrics(tmp_path, 0)
+    assert (tmp_path / layout.METRICS).read_bytes() == b""

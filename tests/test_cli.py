@@ -1,0 +1,393 @@
+"""The door of every command: what is accepted, and how everything else is refused before anything is written."""
+
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cli
+from runners import flags
+from src.config import RunConfig
+from store import layout, rundir
+from store.lock import locked
+
+RUNNERS = ("runners.run_concat_inputs_targets", "runners.run_softmax_copy")
+ANALYSES = ("analysis.alignment", "analysis.ood_eval", "analysis.copying")
+COMMANDS = (*RUNNERS, *ANALYSES, "analysis.compare", "plots.attention_quick", "plots.run_figures", "scripts.demo_seeds")
+
+
+def parser() -> cli.Parser:
+    built = cli.Parser("some.command", "Does something.")
+    built.add_argument("--batch_size", type=int, default=1)
+    built.add_argument("--save_attention", action="store_true")
+    cli.add_list(built, "--alphas", float, [1.0], "scales")
+    return built
+
+
+# What is accepted
+
+
+@pytest.mark.parametrize("flag", ["--batch_size", "--batch-size"])
+@pytest.mark.parametrize("joined", [True, False])
+def test_dash_and_underscore_are_the_same(flag: str, joined: bool) -> None:
+    words = [f"{flag}=7"] if joined else [flag, "7"]
+    assert parser().parse([*words, "--save-attention"]).batch_size == 7
+
+
+def test_dashes_in_values_stay() -> None:
+    built = cli.Parser("some.command", "")
+    built.add_argument("--out")
+    assert built.parse(["--out=my-run_1"]).out == "my-run_1"
+    assert built.parse(["--out", "my-run_1"]).out == "my-run_1"
+
+
+NUMBERS = st.lists(st.floats(-1e6, 1e6).filter(lambda x: x >= 0), min_size=1, max_size=4)
+
+
+@given(NUMBERS, st.lists(st.sampled_from([",", " ", ", "]), min_size=3, max_size=3))
+def test_lists_come_with_commas_spaces_or_both(numbers: list[float], between: list[str]) -> None:
+    text = "".join(str(number) + gap for number, gap in zip(numbers, [*between, ""], strict=False)).rstrip(", ")
+    assert parser().parse(["--alphas", *text.split(" ")]).alphas == numbers
+    assert parser().parse(["--alphas", text]).alphas == numbers
+
+
+def test_a_list_has_its_default_and_a_second_one_replaces_the_first() -> None:
+    assert parser().parse([]).alphas == [1.0]
+    assert parser().parse(["--alphas", "2", "--alphas", "3", "4"]).alphas == [3.0, 4.0]
+    assert parser().parse([]).alphas == [1.0]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--config.lr=0.5", "--steps", "3"],
+        ["--config.lr", "0.5", "--steps", "3"],
+        ["--steps", "3", "--config.lr", "0.5"],
+        ["--steps=3", "--config.lr=0.5"],
+    ],
+)
+def test_config_flags_come_with_an_equals_sign_or_a_space(words: list[str]) -> None:
+    rest, values = cli.split_config_flags(words)
+    assert values == {"lr": "0.5"}
+    assert " ".join(rest).replace("=", " ") == "--steps 3"
+
+
+def test_config_flags_keep_equals_signs_and_take_dashes_in_names() -> None:
+    assert cli.split_config_flags(["--config.model.num-layers=a=b"]) == ([], {"model.num_layers": "a=b"})
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--batch", "7"], "unknown argument --batch, did you mean --batch_size?"),
+        (["--save"], "unknown argument --save"),
+        (["--bach_size=7"], "unknown argument --bach_size, did you mean --batch_size?"),
+        (["--xyzzy"], "unknown argument --xyzzy"),
+        (["stray"], "unknown argument stray"),
+        (["--batch_size", "many"], "argument --batch_size: invalid int value: 'many'"),
+        (["--batch_size"], "argument --batch_size: expected one argument"),
+        (["--alphas"], "argument --alphas: expected at least one argument"),
+        (["--alphas", ","], "--alphas needs at least one value"),
+        (["--alphas", "1,two"], "--alphas: '1 two' is not a list of float values"),
+    ],
+)
+def test_the_parser_refuses_in_a_sentence(words: list[str], sentence: str) -> None:
+    with pytest.raises(cli.UsageError, match=f"^{re.escape(sentence)}"):
+        parser().parse(words)
+
+
+def test_flags_are_never_abbreviated() -> None:
+    """Every proper beginning of a flag is unknown, so adding a flag never changes what a command line means."""
+    for length in range(3, len("--batch_size")):
+        with pytest.raises(cli.UsageError, match="unknown argument"):
+            parser().parse(["--batch_size"[:length] + "=7"])
+
+
+def test_a_config_flag_needs_a_value() -> None:
+    for words in (["--config.lr"], ["--config.lr", ""]):
+        with pytest.raises(cli.UsageError, match=r"--config\.lr needs a value"):
+            cli.split_config_flags(words)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (cli.UsageError("it is\n  wrong"), 2, "error: it is wrong\n"),
+        (KeyError("mine"), 2, "error: 'mine'\n"),
+        (FileNotFoundError(2, "whatever", "a/b.json"), 2, "error: a/b.json: No such file or directory\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_the_launcher_says_what_went_wrong(
+    error: BaseException, status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(argv: list[str]) -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as exited:
+        cli.launch(main, KeyError)
+    assert (exited.value.code, capsys.readouterr().err) == (status, message)
+
+
+def test_the_launcher_lets_bugs_through() -> None:
+    def main(argv: list[str]) -> None:
+        raise TypeError("a bug")
+
+    with pytest.raises(TypeError, match="a bug"):
+        cli.launch(main, KeyError)
+
+
+@pytest.mark.parametrize(("given", "status"), [(None, 0), (0, 0), (1, 1)])
+def test_the_launcher_exits_with_the_commands_status(given: int | None, status: int) -> None:
+    with pytest.raises(SystemExit) as exited:
+        cli.launch(lambda argv: given)
+    assert exited.value.code == status
+
+
+# Every command, through its own door
+
+Refused = Callable[..., str]
+
+
+def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Every file's content and time of writing, every folder, and the lock's file, which trying to lock touches."""
+
+    def state(path: Path) -> tuple[bytes, int]:
+        timeless = path.is_dir() or path.name == layout.LOCK
+        return b"" if path.is_dir() else path.read_bytes(), 0 if timeless else path.stat().st_mtime_ns
+
+    return {str(path.relative_to(folder)): state(path) for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def refused(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Runs a command's own file in this process; gives its sentence if it exits with 2, one line and no file."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(command: str, *words: str) -> str:
+        monkeypatch.setattr(sys, "argv", [command, *words])
+        before = snapshot(tmp_path)
+        with pytest.raises(SystemExit) as exited:
+            runpy.run_path(str(root / f"{command.replace('.', '/')}.py"), run_name="__main__")
+        said = capsys.readouterr()
+        assert (exited.value.code, said.out) == (2, "")
+        assert said.err.startswith("error: ")
+        assert said.err.count("\n") == 1
+        assert snapshot(tmp_path) == before
+        return said.err
+
+    return run
+
+
+def run_folder(folder: Path) -> Path:
+    """A folder that is a run as far as a command looks before it works."""
+    rundir.begin(folder, RunConfig())
+    return folder
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_names_the_nearest_flag(command: str, refused: Refused) -> None:
+    makes_runs = command in (*RUNNERS, "scripts.demo_seeds")
+    flag = "--outt" if makes_runs else "--helpp" if command == "analysis.compare" else "--runn"
+    given = [] if makes_runs else ["x"] if command == "analysis.compare" else ["--run", "x"]
+    assert f"unknown argument {flag}, did you mean {flag[:-1]}?" in refused(command, *given, f"{flag}=x")
+
+
+@pytest.mark.parametrize("command", RUNNERS)
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--stepz 3", "unknown argument --stepz, did you mean --steps?"),
+        ("--config.num_layer=3", "unknown config key 'num_layer', did you mean num_layers?"),
+        ("--config.lr", "--config.lr needs a value"),
+        ("--config.lr=fast", "lr is 'fast'; it must be a number"),
+        ("--noise_p 1.5", "noise_p is 1.5; it must be between 0 and 1"),
+        ("--noise_p=-0.1", "noise_p is -0.1; it must be between 0 and 1"),
+        ("--train_noise_p nan", "noise_p is nan; it must be between 0 and 1"),
+        ("--noise_p half", "argument --noise_p: invalid"),
+        ("--noise_sigma=-1", "noise_sigma is -1.0; it must be at least 0"),
+        ("--eval_noise_sigma nan", "noise_sigma is nan; it must be at least 0"),
+        ("--eval_noise_sigma inf", "noise_sigma is inf; it must be at least 0"),
+        ("--noise_mode loud", "invalid choice: 'loud'"),
+        ("--ordering sorted", "invalid choice: 'sorted'"),
+        ("--noise_placement last", "invalid choice: 'last'"),
+        ("--difficulty hard", "invalid choice: 'hard'"),
+        ("--preset best", "invalid choice: 'best'"),
+        ("--steps 0", "steps is 0; it must be a whole number of at least 1"),
+        ("--steps=-5", "steps is -5; it must be a whole number of at least 1"),
+        ("--steps 2.5", "invalid int value: '2.5'"),
+        ("--eval_every 0", "eval_every is 0; it must be a whole number of at least 1"),
+        ("--batch_size 0", "batch_size is 0; it must be a whole number of at least 1"),
+        ("--num_layers 0", "num_layers is 0; it must be a whole number of at least 1"),
+        ("--num_heads 0", "num_heads is 0; it must be a whole number of at least 1"),
+        ("--num_heads 3 --config.key_size=10", "key_size is 10; it does not divide among 3 heads"),
+        ("--pos_enc_size 3", "pos_enc_size is 3"),
+        ("--pos_enc_size=-2", "pos_enc_size is -2; it must be a whole number of at least 0"),
+        ("--attention_batch 0 --save_attention", "attention_batch is 0; it must be at least 1"),
+        ("--lr 0", "lr is 0.0; it must be above 0"),
+        ("--lr nan", "lr is nan; it must be above 0"),
+        ("--lr inf", "lr is inf; it must be above 0"),
+        ("--seed=-1", "seed is -1; it must be a whole number from 0 to 2^32 - 1"),
+        ("--config.dim=0", "dim is 0; it must be a whole number of at least 1"),
+        ("--config.num_pairs=0", "num_pairs is 0; it must be a whole number of at least 1"),
+        ("--config.eval_tasks=1", "eval_tasks is 1; it must be a whole number of at least 2"),
+        ("--config.headline_tasks=0", "headline_tasks is 0; it must be a whole number of at least 2"),
+        ("--config.num_distractors=11", "num_distractors is 11; a context has only 10 pairs"),
+        ("--config.b2=1", "b2 is 1.0; it must be at least 0 and below 1"),
+        ("--config.b1=nan", "b1 is nan; it must be at least 0 and below 1"),
+        ("--config.attention=cosine", "attention is 'cosine'; it must be one of linear, softmax"),
+        ("--config.attention=", "attention is empty; it must name the kind of at least one layer"),
+        ("--config.recurrent=perhaps", "recurrent is 'perhaps'; it must be true or false"),
+        ("--config.input_law=cauchy", "input_law is 'cauchy'; it must be one of uniform, gaussian"),
+        ("--config.base.noise_p=2", "noise_p is 2.0; it must be between 0 and 1"),
+        ("--num_layers two", "invalid int value: 'two'"),
+        ("--config.num_layers=two", "num_layers is 'two'; it must be a whole number"),
+        ("now", "unknown argument now"),
+    ],
+)
+def test_runners_refuse(command: str, words: str, sentence: str, refused: Refused) -> None:
+    assert sentence in refused(command, "--out", "fresh", *words.split())
+
+
+@pytest.mark.parametrize("command", RUNNERS)
+def test_runners_refuse_directories_that_are_not_theirs(command: str, refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("some text")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "thesis.tex").write_text("years of work")
+    run_folder(tmp_path / "other")
+    assert "file is a file, not a run directory" in refused(command, "--out", "file")
+    assert "file" in refused(command, "--out", "file/run")
+    assert "folder is not empty and not a run directory" in refused(command, "--out", "folder")
+    assert "folder is not empty and not a run directory" in refused(command, "--out", "folder", "--overwrite")
+    assert "other holds a run of another config" in refused(command, "--out", "other", "--seed", "1")
+
+
+@pytest.mark.parametrize("command", RUNNERS)
+def test_runners_refuse_a_directory_in_use(command: str, refused: Refused, tmp_path: Path) -> None:
+    with locked(tmp_path / "run"):
+        assert "run is in use by another process" in refused(command, "--out", "run")
+
+
+@pytest.mark.parametrize("command", [*ANALYSES, "plots.attention_quick", "plots.run_figures"])
+def test_commands_on_a_run_refuse_what_is_none(command: str, refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("some text")
+    run_folder(tmp_path / "broken")
+    (tmp_path / "broken" / layout.CONFIG).write_text('{"seed": 3}')
+    for name in ("missing", "folder", "file"):
+        assert f"{name} is not a run directory" in refused(command, "--run", name)
+    assert f"broken/{layout.CONFIG} cannot be used: unknown config fields: seed" in refused(command, "--run", "broken")
+
+
+@pytest.mark.parametrize("command", [*ANALYSES, "plots.attention_quick"])
+def test_commands_on_a_run_need_one(command: str, refused: Refused) -> None:
+    assert "--run" in refused(command)
+
+
+def test_runs_that_are_none_or_not_finished_are_not_compared(refused: Refused, tmp_path: Path) -> None:
+    run_folder(tmp_path / "begun")
+    assert "runs" in refused("analysis.compare")
+    assert "missing is not a run directory" in refused("analysis.compare", "missing", "begun")
+    assert "begun is not finished" in refused("analysis.compare", "begun")
+
+
+def test_drawing_nothing_says_how_to_get_something(refused: Refused) -> None:
+    assert "no run to draw: give --run DIR" in refused("plots.run_figures")
+
+
+@pytest.mark.parametrize("eta", ["0", "-1", "nan", "inf"])
+def test_alignment_refuses_step_sizes(eta: str, refused: Refused, tmp_path: Path) -> None:
+    run_folder(tmp_path / "run")
+    assert "it must be a finite number above 0" in refused("analysis.alignment", "--run", "run", f"--eta={eta}")
+
+
+@pytest.mark.parametrize("alphas", ["0", "1,-2", "nan", "1 inf", "one", ","])
+def test_ood_eval_refuses_scales(alphas: str, refused: Refused, tmp_path: Path) -> None:
+    run_folder(tmp_path / "run")
+    assert "alphas" in refused("analysis.ood_eval", "--run", "run", "--alphas", *alphas.split())
+
+
+def test_unfinished_runs_are_not_analysed(refused: Refused, tmp_path: Path) -> None:
+    run_folder(tmp_path / "run")
+    (tmp_path / "run" / layout.LOCK).touch()
+    for command in ANALYSES:
+        assert "does not exist" in refused(command, "--run", "run")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--seeds 1,1", "seeds must be at least two different ones"),
+        ("--seeds 1 2 1", "seeds must be at least two different ones"),
+        ("--seeds 3", "seeds must be at least two different ones"),
+        ("--seeds 0,-1", "data_seed is -1"),
+        ("--seeds a,b", "--seeds: 'a b' is not a list of int values"),
+        ("--seeds 0.5 1", "is not a list of int values"),
+        ("--steps 0", "steps is 0; it must be a whole number of at least 1"),
+        ("--out file", "file"),
+    ],
+)
+def test_demo_seeds_refuses(words: str, sentence: str, refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("some text")
+    assert sentence in refused("scripts.demo_seeds", *words.split())
+
+
+def test_demo_seeds_refuses_a_folder_that_is_not_its_own(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "seed_1").mkdir()
+    (tmp_path / "seed_1" / "notes").write_text("mine")
+    assert "seed_1 is not empty and not a run directory" in refused("scripts.demo_seeds", "--out", ".")
+
+
+# The same in processes of their own: some wrong lines, and help
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("runners.run_concat_inputs_targets", "--stepz 3"),
+        ("runners.run_concat_inputs_targets", "--noise_p 1.5 --out {}/run"),
+        ("runners.run_softmax_copy", "--config.num_layer=3 --out {}/run"),
+        ("runners.run_softmax_copy", "--out {}/file/run"),
+        ("analysis.alignment", "--run {}/missing"),
+        ("analysis.ood_eval", "--run {}/missing --alphas 0"),
+        ("analysis.copying", "--run {}/missing"),
+        ("plots.attention_quick", "--run {}/missing"),
+        ("plots.run_figures", "--run {}/missing"),
+        ("scripts.demo_seeds", "--seeds 1 1 --out {}/seeds"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence_and_status_2(
+    command: str, words: str, root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("some text")
+    line = [sys.executable, "-m", command, *words.format(tmp_path).split()]
+    done = subprocess.run(line, cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_needs_nothing_heavy(command: str, root: Path) -> None:
+    line = [sys.executable, "-X", "importtime", "-m", command, "--help"]
+    done = subprocess.run(line, cwd=root, capture_output=True, text=True)
+    imported = {row.rpartition("|")[2].strip().partition(".")[0] for row in done.stderr.splitlines()}
+    assert done.returncode == 0
+    assert f"usage: python -m {command}" in done.stdout
+    assert "argparse" in imported
+    assert not imported & {"jax", "jaxlib", "haiku", "optax", "pandas", "matplotlib", "scipy"}
+
+
+def test_help_shows_the_presets_values() -> None:
+    text = flags.parser("twolayer", "a", "b").format_help()
+    assert re.search(r"tasks in a training batch\s+\(preset: 512\)", text)
+    assert re.search(r"size of the sinusoidal code\s+concatenated to each\s+token\s+\(preset: 10\)", text)
