@@ -31,10 +31,12 @@ def section(page: Path, title: str) -> str:
     return re.split(r"\n#+ ", page.read_text().split(f"# {title}\n")[1])[0]
 
 
-def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words, cwd=folder, capture_output=True, text=True, env=os.environ | {"PYTHONWARNINGS": "error"}
-    )
+def run(words: list[str], folder: Path, compiled: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A command with warnings as errors; `compiled` is where it may find programs compiled before."""
+    cache = {} if compiled is None else {"JAX_COMPILATION_CACHE_DIR": str(compiled)}
+    cache |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+    environment = os.environ | cache | {"PYTHONWARNINGS": "error"}
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, env=environment)
 
 
 def test_the_contract_lists_exactly_the_runners_flags(root: Path) -> None:
@@ -145,7 +147,7 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
             apply(text, copy)
         else:
             words = [sys.executable, *text.split()[1:], *SMALL]
-            done = run(words, copy)
+            done = run(words, copy, tmp_path / "compiled")
             assert done.returncode == 0, done.stderr
             ran.append(words[words.index("--out") + 1])
     assert ran == ["runs/ordering", "runs/noise", "runs/baseline", "runs/runner"]
