@@ -82,7 +82,7 @@ def split_config_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
             rest.append(word)
             continue
         key, equals, value = word.removeprefix(CONFIG_PREFIX).partition("=")
-        if not equals and (value := next(words, "")) == "":
+        if not equals and ((value := next(words, "")) == "" or value.startswith("--")):
             raise UsageError(f"{word} needs a value")
         values[key.replace("-", "_")] = value
     return rest, values

@@ -14,28 +14,30 @@ from store.readers import StoreError, read_json, read_npy
 from store.rundir import read_config
 
 
-@style.styled
 def draw_attention(run: Path, out: Path) -> list[Path]:
     """attention_layer{L}_head{H}.png for every head captured; `StoreError` if nothing was."""
     config = read_config(run)
     if not (run / layout.ATTENTION_SUMMARY).exists():
         raise StoreError(f"{run} has no captured attention; run it again with --save_attention")
     summary = read_json(run / layout.ATTENTION_SUMMARY)
-    drawn = []
-    for part in summary["layers"]:
-        for head in range(len(part["heads"])):
-            layer = part["layer"]
-            mean = read_npy(layout.attention_head(run, layer, head))
-            figure, axes = style.new_figure(width=3.8, height=3.4)
-            panel = axes[0, 0]
-            style.heat_map(
-                panel, mean, f"{part['kind']} attention, layer {layer}, head {head}", part["kind"] == "linear"
-            )
-            panel.set_xlabel("context token")
-            panel.set_ylabel("token that looks")
-            style.caption(figure, f"{config.name}, seed {config.data_seed}, mean over {summary['tasks']} tasks")
-            drawn.append(style.save(figure, out / f"attention_layer{layer}_head{head}.png"))
-    return drawn
+    try:
+        parts = [(part["layer"], part["kind"], head["head"]) for part in summary["layers"] for head in part["heads"]]
+        text = f"{config.name}, seed {config.data_seed}, mean over {summary['tasks']} tasks"
+    except (KeyError, TypeError):
+        raise StoreError(f"{run / layout.ATTENTION_SUMMARY} is not a summary of attention maps") from None
+    return [_draw_head(run, out, *part, text) for part in parts]
+
+
+@style.styled
+def _draw_head(run: Path, out: Path, layer: int, kind: str, head: int, text: str) -> Path:
+    mean = read_npy(layout.attention_head(run, layer, head))
+    figure, axes = style.new_figure(width=3.8, height=3.4)
+    panel = axes[0, 0]
+    style.heat_map(panel, mean, f"{kind} attention, layer {layer}, head {head}", kind == "linear")
+    panel.set_xlabel("context token")
+    panel.set_ylabel("token that looks")
+    style.caption(figure, text)
+    return style.save(figure, out / f"attention_layer{layer}_head{head}.png")
 
 
 def parser() -> cli.Parser:

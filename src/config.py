@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -210,6 +211,9 @@ class RunConfig:
     eval: ContextConfig = ContextConfig()
 
     def __post_init__(self) -> None:
+        require(
+            re.fullmatch(r"\w[\w.-]*", self.name) is not None, f"name is {self.name!r}; it must be a plain file name"
+        )
         _sizes(self, "eval_every")
         _sizes(self, "eval_tasks", "headline_tasks", "step_size_tasks", least=2)
         for name in ("data_seed", "init_seed"):

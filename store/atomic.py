@@ -55,12 +55,14 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def write_npy(path: Path, array: np.ndarray) -> None:
     """Writes one array."""
-    write_with(path, lambda buffer: np.save(buffer, np.asarray(array), allow_pickle=False))
+    write_with(path, lambda buffer: np.save(buffer, np.asarray(array, order="C"), allow_pickle=False))
 
 
 def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Writes named arrays. NumPy's zip entries carry a fixed date, so equal arrays are equal files."""
-    write_with(path, lambda buffer: np.savez(buffer, **{name: np.asarray(array) for name, array in arrays.items()}))
+    write_with(
+        path, lambda buffer: np.savez(buffer, **{name: np.asarray(array, order="C") for name, array in arrays.items()})
+    )
 
 
 def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:

@@ -25,10 +25,23 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def config_id(config: RunConfig) -> str:
-    """A hash of all that a run's numbers depend on: the resolved config and the results version."""
-    values = {name: value for name, value in to_dict(config).items() if name not in VOLATILE}
+    """A hash of all that a run's numbers depend on: the resolved config and the results version.
+
+    Only what differs from the defaults counts, so that a field added later, at its default, leaves old ids alone.
+    """
+    values = _differences(to_dict(config), to_dict(RunConfig()))
+    values = {name: value for name, value in values.items() if name not in VOLATILE}
     text = json.dumps({"config": values, "results_version": RESULTS_VERSION}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _differences(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """The entries that differ from the defaults, sections within sections."""
+    return {
+        name: _differences(value, defaults[name]) if isinstance(value, dict) else value
+        for name, value in values.items()
+        if value != defaults[name]
+    }
 
 
 def num_threads() -> int:

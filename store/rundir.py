@@ -73,7 +73,7 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
 
 
 def clear(run: Path) -> None:
-    """Removes what a run has put into its directory, and nothing else."""
+    """Removes a run's own files, and its folders with all that is in them; whatever else stands beside them stays."""
     for name in layout.OWN_FOLDERS:
         shutil.rmtree(run / name, ignore_errors=True)
     for name in layout.OWN:

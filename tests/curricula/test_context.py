@@ -73,6 +73,18 @@ def test_noise_of_train_and_eval_are_set_apart():
     np.testing.assert_allclose(np.einsum("bnd,bd->bn", only_eval.x, only_eval.w), only_eval.y, atol=1e-5)
 
 
+def test_every_set_of_tasks_follows_its_own_settings():
+    """Training batches those of training; the evaluation and the headline those of evaluation."""
+    sorted_by_norm = ContextConfig(ordering="smallnorm2largenorm")
+    for train, eval_, expected in (
+        (sorted_by_norm, NOISE, {"step 0", "step 1"}),
+        (NOISE, sorted_by_norm, {"evaluation", "headline"}),
+    ):
+        sets = sets_of_tasks(replace(CONFIG, train=train, eval=eval_))
+        norms = {name: np.linalg.norm(batch.x, axis=2) for name, batch in sets.items()}
+        assert {name for name, values in norms.items() if (np.diff(values, axis=1) >= -1e-6).all()} == expected
+
+
 def test_knobs_stand_in_for_the_settings():
     """What differs within a pack reaches the batch as an argument, with the same bits as from the settings."""
     draw = training_batches(replace(CONFIG, train=replace(NOISE, noise_p=0.0, noise_sigma=0.0)))

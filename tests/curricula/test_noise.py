@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from baselines.gd_step import gd, one_step_size
+from baselines.gd_step import gd_weights, one_step_size
 from curricula.context import draw_context
-from curricula.noise import NOISE_MODES
+from curricula.noise import NOISE_MODES, corrupt
 from src import config
 from src.config import ContextConfig, DataConfig
 from src.data import sample_batch
@@ -81,6 +81,37 @@ def test_a_random_pair_alone_is_distributed_as_a_clean_one():
     assert stats.ks_2samp(scaled[::10], fresh_scaled[::10]).pvalue > LEAST_P  # y given |x|: N(0, |x|^2)
 
 
+def test_second_moments_of_random_pairs():
+    """E x^2 = v and E y^2 = D v s^2, at an input range of 3 and a teacher scale of 2."""
+    data = dataclasses.replace(DATA, weight_scale=2.0, input_range=3.0)
+    batch = drawn("random_pairs", 1.0, data=data).batch
+    for values, moment in ((batch.x, 9 / 12), (batch.y, 10 * 9 / 12 * 4)):
+        squares = np.asarray(values, float).ravel() ** 2
+        assert abs(squares.mean() - moment) < 4 * squares.std() / np.sqrt(squares.size)
+
+
+def test_masks_and_noise_are_drawn_from_words_of_their_own():
+    """As uniforms, in the order drawn, neither agrees with the teacher's nor the inputs' words (N = D here)."""
+    context = drawn("label_noise", 0.5, sigma=1.0)
+    clean = sample_batch(key(0), DATA, 4000)
+    noisy = np.asarray(drawn("label_noise", 1.0, sigma=1.0).batch.y) - clean.y
+    streams = [np.asarray(context.hit, float), stats.norm.cdf(noisy), np.asarray(clean.x), stats.norm.cdf(clean.w)]
+    length = 4000 * 10 // 2
+    table = np.corrcoef([stream.ravel()[:length] for stream in streams]) - np.eye(4)
+    assert np.abs(table).max() < 4.5 / np.sqrt(length)
+
+
+@pytest.mark.parametrize("mode", config.NOISE_MODES)
+def test_the_injected_error_is_exactly_0_where_nothing_is_hit(mode):
+    """And elsewhere |y - w.x| of the pair as it now is."""
+    batch, hit, error = corrupt(key(0), sample_batch(key(0), DATA, 100), mode, 0.5, 0.7, DATA)
+    hit, error = np.asarray(hit), np.asarray(error)
+    assert (error[~hit] == 0).all()
+    expected = np.abs(batch.y - np.einsum("bnd,bd->bn", batch.x, batch.w))
+    np.testing.assert_allclose(error[hit], expected[hit], atol=1e-5)
+    assert hit.any() == (mode != "clean")
+
+
 def test_the_label_of_a_random_pair_knows_nothing_of_the_task():
     context = drawn("random_pairs", 0.5, size=8000)
     hit = np.asarray(context.hit)
@@ -121,6 +152,9 @@ def test_random_pairs_ignore_sigma_and_carry_the_observation_noise():
     ],
 )
 def test_gradient_descent_on_corrupted_contexts_has_the_expected_loss(mode, p, expected):
+    """Averaged over queries in closed form, v/2 |w_1 - w|^2, which makes the standard error small enough to tell p."""
     batch = drawn(mode, p, size=40_000, seed=3).batch
-    losses = 0.5 * (np.asarray(gd(batch, one_step_size(DATA))) - np.asarray(batch.y_query)) ** 2
+    distance = np.asarray(gd_weights(batch, one_step_size(DATA)), float) - np.asarray(batch.w)
+    losses = 0.5 / 12 * np.sum(distance**2, axis=1)
+    assert losses.std() / np.sqrt(len(losses)) < 0.001
     assert abs(losses.mean() - expected) < 4 * losses.std() / np.sqrt(len(losses))

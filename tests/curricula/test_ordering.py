@@ -112,6 +112,15 @@ def test_residual_puts_untouched_pairs_first_and_sorts_them_by_gd_error(mode):
         assert ascending(row[mask][None])
 
 
+def test_residual_backwards_breaks_ties_backwards_too():
+    """hard2easy is the whole order of easy2hard reversed, ties by gd_error included."""
+    easy, hard = (
+        drawn(ContextConfig(name, "residual", "label_noise", 0.4, 0.5)) for name in ("easy2hard", "hard2easy")
+    )
+    np.testing.assert_array_equal(easy.index, np.asarray(hard.index)[:, ::-1])
+    assert np.asarray(hard.hit)[:, 0].any()
+
+
 def test_without_a_hit_residual_is_gd_error():
     """p = 0 is a control: all residuals are exactly 0, so ties decide, and they are decided by gd_error."""
     by_residual = drawn(ContextConfig("easy2hard", "residual", "label_noise", 0.0, 0.5))

@@ -11,7 +11,7 @@ import pytest
 from runners.common import Job, run_pack
 from runners.pack import static_shape
 from src.config import ContextConfig, RunConfig
-from store import layout, rundir
+from store import checkpoint, layout, rundir
 from store.params import read_params
 from tests.runners.tiny import RECORDED, Workshop, results
 from utils_log import NullLogger
@@ -88,6 +88,8 @@ def test_a_run_that_diverges_does_not_take_the_others_with_it(packs: Packs) -> N
     meta = rundir.read_meta(packs.folder / "wild")
     assert meta["status"] == "diverged"
     assert 1 < meta["diverged_at"] < 10
+    assert [record["step"] for record in rundir.read_metrics(packs.folder / "wild")] == [0]
+    assert checkpoint.steps(packs.folder / "wild") == []
     assert not (packs.folder / "wild" / layout.PARAMS).exists()
 
 

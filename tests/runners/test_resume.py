@@ -62,19 +62,20 @@ def story(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Story
 def test_the_first_process_died_between_a_record_and_its_checkpoint(story: Story) -> None:
     first = story.killed_first
     assert (first.done.returncode, first.meta["status"]) == (-9, "running")
-    assert (first.metrics, first.checkpoints) == ([0, 30], [20])
+    assert first.metrics == [0, 30]
+    assert 20 <= first.checkpoints[-1] < 30
 
 
 def test_the_second_took_up_the_checkpoint_and_died_after_another(story: Story) -> None:
     second = story.killed_later
     assert (second.done.returncode, second.meta["status"]) == (-9, "running")
-    assert (second.metrics, second.checkpoints) == ([0, 30, 60], [20, 30, 60])
+    assert (second.metrics, second.checkpoints[-1]) == ([0, 30, 60], 60)
 
 
 def test_the_third_stopped_when_asked_and_said_how_to_go_on(story: Story) -> None:
     third = story.stopped
     assert (third.done.returncode, third.meta["status"], third.meta["stopped_at"]) == (143, "stopped", 90)
-    assert (third.metrics, third.checkpoints) == ([0, 30, 60, 90], [80, 90])
+    assert (third.metrics, third.checkpoints[-1]) == ([0, 30, 60, 90], 90)
     sentence = third.done.stdout.splitlines()[-1]
     said = "stopped at step 90; the same command without --overwrite resumes it: "
     assert sentence.startswith(f"{said}{Path(sys.executable).name} -m {LSA1} ")

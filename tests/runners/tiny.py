@@ -34,7 +34,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 class Workshop:
-    """A folder for the shared runs and the compiled programs, the same for all test processes of a session."""
+    """A folder for the shared runs and the compiled programs, the same for all processes that test."""
 
     def __init__(self, folder: Path):
         self.folder = folder

@@ -67,6 +67,19 @@ def test_inputs_query_and_teacher_are_independent():
     assert np.abs(table[np.triu_indices(len(table), 1)]).max() < 4.5
 
 
+def test_no_two_parts_of_a_batch_are_drawn_from_the_same_words():
+    """One key gives every array the same first words; as uniforms, in the order drawn, no two may agree."""
+    clean, noisy, distracted = (
+        draw(6, law) for law in (SMALL, replace(SMALL, noise_std=1.0), replace(SMALL, num_distractors=2))
+    )
+    noise = np.concatenate([noisy.y - clean.y, (noisy.y_query - clean.y_query)[:, None]], axis=1)
+    streams = [(part + 0.5).ravel() for part in (clean.x, clean.x_query)]
+    streams += [stats.norm.cdf(part).ravel() for part in (clean.w, noise, distracted.y[:, :2])]
+    length = min(map(len, streams)) // 2  # the rest are the blocks' second words, which begin elsewhere
+    table = np.corrcoef([stream[:length] for stream in streams]) - np.eye(5)
+    assert np.abs(table).max() < 4.5 / np.sqrt(length)
+
+
 def test_observation_noise():
     """Labels gain noise_std * N(0, 1), the query's too, and nothing else changes."""
     noisy, clean = (draw(4, replace(SMALL, noise_std=std)) for std in (0.3, 0.0))

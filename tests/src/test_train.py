@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -41,6 +42,7 @@ def member(seed, lr=1e-3, scale=1.0):
     return Member(key(seed), key(seed + 1000), jnp.float32(lr), {"scale": jnp.float32(scale)})
 
 
+@cache  # its programs compile once for each width
 def trainer(config=CONFIG.training) -> Trainer:
     return make_trainer(MODEL, config, batch_fn)
 
@@ -172,6 +174,29 @@ def test_divergence_is_told_of_the_member_alone():
     assert int(info.diverged_at[0]) == NEVER
     assert 1 <= int(info.diverged_at[1]) <= 30
     assert same_bits(lane(state, 0), lane(calm, 0))
+
+
+def poisoned(data_key, step, at):
+    """Good batches, but for the target of one step, which makes its loss infinite and the next ones NaN."""
+    batch = batch_fn(data_key, step)
+    return batch._replace(y_query=jnp.where(step == at, jnp.inf, batch.y_query))
+
+
+def test_divergence_is_dated_by_the_first_loss_that_is_not_finite():
+    """As a count of steps done, for step i of 0, 1, ... that is i + 1; a member that never diverges is not dated."""
+    program = make_trainer(MODEL, CONFIG.training, poisoned)
+    members = [member(seed)._replace(knobs={"at": jnp.int32(at)}) for seed, at in ((0, 4), (1, 99), (2, 0))]
+    _, info = trained(members, 9, program=program)
+    assert info.diverged_at.tolist() == [5, NEVER, 1]
+    assert np.isnan(info.loss).tolist() == [True, False, True]
+
+
+def test_a_chunk_gives_its_input_states_memory_away():
+    program, pack = trainer(), stack_members([member(0)])
+    state = program.init(pack)
+    program.chunk(state, pack, jnp.int32(0), jnp.int32(1))
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state.params))
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(pack))
 
 
 DATA_PARALLEL = """

@@ -39,7 +39,7 @@ STACKS = {
     "clipped": ModelConfig(num_layers=2, activation_clip=0.4),
     "layer norm": ModelConfig(num_layers=2, layer_norm=True),
     "mlp": ModelConfig(num_layers=2, mlp_width=5),
-    "recurrent with all": replace(FULL, attention=("softmax",), recurrent=True),
+    "recurrent with all": replace(FULL, attention=("softmax",), num_layers=2, recurrent=True),
     "with all": FULL,
 }
 
@@ -99,10 +99,9 @@ def test_recurrent_layers_are_one_layer_applied_again(x64):
     np.testing.assert_allclose(shared.predict(params, batch), unrolled.predict(copies, batch), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("num_layers", [1, 4])
-def test_initial_scale_is_shared_by_the_layers(num_layers):
+def test_initial_scale_is_shared_by_the_layers():
     """Variance init_scale / (L fan-in) in each layer, from the initialiser of von Oswald et al. 2023, App. A."""
-    data = DataConfig(dim=49, num_pairs=2)
+    data, num_layers = DataConfig(dim=49, num_pairs=2), 3
     model = make_model(RunConfig(data=data, model=ModelConfig(num_layers=num_layers)))
     params = jax.jit(model.init)(prng.key(1))
     values = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)]).astype(float)
@@ -116,6 +115,19 @@ def test_initial_parameters_depend_on_the_key_alone():
     jax.tree.map(np.testing.assert_array_equal, one, again)
     matrices = [np.sort(np.ravel(leaf)) for leaf in jax.tree.leaves((one, other))]
     assert len(np.unique(matrices, axis=0)) == 2 * 2 * 4
+
+
+@pytest.mark.parametrize("tokens", ["concatenated", "interleaved"])
+def test_the_last_layer_computes_the_querys_row_alone(tokens):
+    """The only attention of one layer is [B, 1, 1, N], where a trace has all rows."""
+    config = run(ModelConfig(tokens=tokens))
+    model, batch, rows = make_model(config), sample_batch(prng.key(1), DATA, 8), config.num_rows
+    params = model.init(prng.key(0))
+    all_rows, one_row = f"f32[8,1,{rows},{rows - 1}]", f"f32[8,1,1,{rows - 1}]"
+    predict, trace = str(jax.make_jaxpr(model.predict)(params, batch)), str(jax.make_jaxpr(model.trace)(params, batch))
+    assert one_row in predict
+    assert all_rows not in predict
+    assert all_rows in trace
 
 
 # What order can do.
