@@ -260,7 +260,7 @@ def test_tuned_steps(steps, loss, best):
 
 def test_tuned_gd_plus_plus():
     """Two steps: loss .1104 at eta/N = 1.35 and gamma = .176."""
-    batch = sampled(PAPER, 7, 4096)
+    batch = sampled(PAPER, 7, 2048)
     step_size, gamma = search_gd_plus_plus(batch, 2)
     errors = 0.5 * (np.asarray(gd_plus_plus(batch, step_size, gamma, 2), np.float64) - batch.y_query) ** 2
     assert sigmas(errors, 0.1104) < SIGMAS
