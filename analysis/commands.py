@@ -65,6 +65,9 @@ COMMANDS = {
         _alignment_arguments,
     ),
     "ood_eval": Command("Evaluates a run on inputs of other scales.", _ood_flags, _ood_arguments),
+    "attention_stats": Command(
+        "Asks whether the attention of a run separates corrupted pairs from clean ones.", _no_flags, _no_arguments
+    ),
     "copying": Command(
         "Measures how far the first layer's rows depend on the following token.", _no_flags, _no_arguments
     ),

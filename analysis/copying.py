@@ -39,9 +39,13 @@ def first_layer_gradients(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
 
     def first_layer_row(tokens: Array, row: Array) -> Array:
         seen: list[Array] = []
-        subject.model.forward(
-            subject.params, tokens, lambda name, _, value: seen.append(value) if name == "tokens" else None
-        )
+
+        def collect(name: str, layer: int, value: Array) -> Array:
+            if name == "tokens":
+                seen.append(value)
+            return value
+
+        subject.model.forward(subject.params, tokens, collect)
         return jnp.sum(jnp.take(seen[0], row, axis=1))
 
     @jax.jit

@@ -77,6 +77,12 @@ def evaluation_context(config: RunConfig) -> Context:
     return draw_context(task_key(config, Purpose.EVAL), config.data, config.eval, config.eval_tasks)
 
 
+def clean_twin(config: RunConfig, context: Context) -> Batch:
+    """The evaluation batch as it would be with no pair corrupted: the same keys, and the same permutation of pairs."""
+    batch = sample_batch(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
+    return take_pairs(batch, context.index)
+
+
 def headline_batch(config: RunConfig) -> Batch:
     """Further tasks of the evaluation's law, for the headline numbers."""
     return draw_context(task_key(config, Purpose.HEADLINE), config.data, config.eval, config.headline_tasks).batch

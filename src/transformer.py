@@ -70,7 +70,12 @@ def make_model(config: RunConfig) -> Model:
 
     def trace(params: Params, batch: Batch) -> Trace:
         seen: dict[str, list[Array]] = defaultdict(list)
-        forward(params, tokenise(batch, config.model), lambda name, layer, value: seen[name].append(value))
+
+        def collect(name: str, layer: int, value: Array) -> Array:
+            seen[name].append(value)
+            return value
+
+        forward(params, tokenise(batch, config.model), collect)
         return Trace(jnp.stack(seen["prediction"]), tuple(seen["attention"]), tuple(seen["tokens"]))
 
     return Model(init, predict, trace, forward)
@@ -80,7 +85,8 @@ def run_stack(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
     """Predictions [B] from tokens [B, R, W]; to be called inside `hk.transform`.
 
     Without a hook the last layer computes the query's row alone, for nothing else is read. A hook sees, per layer,
-    ("attention", [B, H, R, N]), ("tokens", [B, R, W]) and ("prediction", [B]).
+    ("attention", [B, H, R, N]), ("tokens", [B, R, W]) and ("prediction", [B]); what it gives back for the first two is
+    what the model goes on with, so a hook can patch as well as look.
     """
     model, label_channel = config.model, config.data.dim
     blocks = _blocks(config)
@@ -89,7 +95,7 @@ def run_stack(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
         tokens = block(tokens, layer, 1 if only_query else config.num_rows, hook)
         if model.activation_clip > 0:
             tokens = jnp.clip(tokens, -model.activation_clip, model.activation_clip)
-        hook("tokens", layer, tokens)
+        tokens = hook("tokens", layer, tokens)
         hook("prediction", layer, -tokens[:, -1, label_channel])
     return -tokens[:, -1, label_channel]
 

@@ -25,6 +25,8 @@ ALIGNMENT_CURVE = "analysis/alignment.csv"
 OOD = "analysis/ood.csv"
 WEIGHTS = "analysis/weights.npz"
 COPYING = "analysis/copying.json"
+ATTENTION_STATS = "analysis/attention_stats.json"
+ATTENTION_STATS_FIGURE = "analysis/attention_stats.png"
 LOCK = ".lock"
 
 # Everything a run may have put into its directory; `--overwrite` removes these and nothing else.

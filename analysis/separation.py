@@ -1,0 +1,93 @@
+"""How well a score separates clean pairs from corrupted ones: AUROC within positions, with intervals over contexts.
+
+AUROC = P(score of a clean pair > score of a corrupted one) + P(equal)/2: above .5, corrupted pairs score lower. Pairs
+of one context are not independent, so contexts are what is resampled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+BOOTSTRAPS = 200
+LEVEL = 0.95
+
+
+def pair_counts(scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mann-Whitney counts at one position: (U, n_clean n_corrupted), each [K], for K weightings of the contexts.
+
+    scores and hit [B], weights [K, B]: how often each context counts. U = sum over clean a and corrupted b of
+    w_a w_b (1[s_a > s_b] + 1[s_a = s_b]/2).
+    """
+    values, place = np.unique(scores, return_inverse=True)
+    corrupted = np.zeros((len(weights), len(values)))
+    clean = np.zeros_like(corrupted)
+    for row, weight in enumerate(weights):
+        corrupted[row] = np.bincount(place, weight * hit, len(values))
+        clean[row] = np.bincount(place, weight * ~hit, len(values))
+    below = np.cumsum(corrupted, axis=1) - corrupted
+    return (clean * (below + corrupted / 2)).sum(axis=1), clean.sum(axis=1) * corrupted.sum(axis=1)
+
+
+def matched_auroc(scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Position-matched AUROC [K]: sum_j U_j / sum_j n_j,clean n_j,corrupted over positions j; nan if that is 0.
+
+    scores and hit [B, N], weights [K, B].
+    """
+    counts = np.array([pair_counts(scores[:, j], hit[:, j], weights) for j in range(scores.shape[1])]).sum(axis=0)
+    return np.divide(counts[0], counts[1], out=np.full(len(weights), np.nan), where=counts[1] > 0)
+
+
+def raw_auroc(scores: np.ndarray, hit: np.ndarray) -> float:
+    """AUROC [ ] over all pairs, whatever their position; nan if all are clean or all corrupted."""
+    if hit.all() or not hit.any():
+        return float("nan")
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(~hit.ravel(), scores.ravel()))
+
+
+def position_auroc(scores: np.ndarray, hit: np.ndarray) -> float:
+    """The control that knows the position alone: each pair's score is the mean at its position on the other half."""
+    half = len(scores) // 2
+    means = np.broadcast_to(scores[half:].mean(axis=0), scores[:half].shape)
+    return raw_auroc(means, hit[:half])
+
+
+def separation(scores: np.ndarray, hit: np.ndarray, twin: np.ndarray, seed: int) -> dict[str, Any]:
+    """A score [B, N] in numbers: means, AUROCs, and what corruption itself changes.
+
+    `auroc` is the position-matched one, with a bootstrap interval over contexts; `twin_change_noisy` and
+    `twin_change_clean` are the mean change of the score against the clean twin (the same contexts uncorrupted), over
+    corrupted and over clean pairs, with standard errors over contexts.
+    """
+    counts = np.random.default_rng(seed).multinomial(len(scores), np.full(len(scores), 1 / len(scores)), BOOTSTRAPS)
+    resampled = matched_auroc(scores, hit, counts.astype(float))
+    tail = 50 * (1 - LEVEL)
+    interval = np.percentile(resampled, [tail, 100 - tail]) if np.isfinite(resampled).all() else [np.nan, np.nan]
+    change = scores - twin
+    result: dict[str, Any] = {
+        "clean_mean": _mean(scores, ~hit),
+        "noisy_mean": _mean(scores, hit),
+        "auroc": matched_auroc(scores, hit, np.ones((1, len(scores))))[0],
+        "auroc_interval": list(interval),
+        "auroc_raw": raw_auroc(scores, hit),
+        "auroc_position": position_auroc(scores, hit),
+    }
+    for name, chosen in (("noisy", hit), ("clean", ~hit)):
+        result[f"twin_change_{name}"], result[f"twin_change_{name}_se"] = _mean_and_error(change, chosen)
+    return result
+
+
+def _mean(values: np.ndarray, chosen: np.ndarray) -> float:
+    return float(values[chosen].mean()) if chosen.any() else float("nan")
+
+
+def _mean_and_error(values: np.ndarray, chosen: np.ndarray) -> tuple[float, float]:
+    """The mean over chosen pairs, and its standard error with contexts as the unit (ratio estimator)."""
+    if not chosen.any():
+        return float("nan"), float("nan")
+    mean = values[chosen].mean()
+    residual = np.where(chosen, values - mean, 0.0).sum(axis=1)
+    return float(mean), float(residual.std(ddof=1) * np.sqrt(len(values)) / chosen.sum())
