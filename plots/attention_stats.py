@@ -31,7 +31,7 @@ def draw_attention_stats(run: Path) -> Path:
     panel.axvline(0.5, color=style.GREY, linewidth=0.8)
     panel.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     panel.set_ylim(len(rows) - 0.5, -0.5)
-    panel.set_xlabel("AUROC: clean above noisy, within positions")
+    panel.set_xlabel("AUROC (clean > noisy)")
     noise = f"{stats['noise_mode']}, p = {stats['noise_p']:g}, {stats['placement']}"
     style.caption(figure, f"{config.name}, seed {config.data_seed}; {noise}; {stats['tasks']} contexts, 95 % intervals")
     return style.save(figure, run / layout.ATTENTION_STATS_FIGURE)

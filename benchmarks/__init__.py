@@ -1,0 +1,1 @@
+"""What things cost, as ratios inside one run: this class of machine is noisy."""

@@ -1,0 +1,105 @@
+"""The plain loop: what a careful person writes first, and what every speed here is a ratio to.
+
+One jitted batch and one jitted step for each dispatch, JAX's stock random numbers, attention with explicit queries, keys,
+values and projections over all rows. Same model, same optimiser, same law of the data, so it reaches the same loss.
+
+python -m benchmarks.plain_loop --steps 5000     trains lsa1 as a plain script, from process start
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from src.batch import Batch
+from src.config import RunConfig
+from src.data import tokenise
+from src.prng import key as make_key
+from src.train import half_mse, make_optimizer
+from src.transformer import make_model
+
+
+def sample(key: Array, config: RunConfig, size: int) -> Batch:
+    """A batch from JAX's stock random numbers: linear regression on uniform inputs, no noise."""
+    data = config.data
+    task, inputs, query = jax.random.split(key, 3)
+    half = data.input_range / 2
+    w = data.weight_scale * jax.random.normal(task, (size, data.dim))
+    x = jax.random.uniform(inputs, (size, data.num_pairs, data.dim), minval=-half, maxval=half)
+    x_query = jax.random.uniform(query, (size, data.dim), minval=-half, maxval=half)
+    return Batch(x, jnp.einsum("bnd,bd->bn", x, w), x_query, jnp.einsum("bd,bd->b", x_query, w), w)
+
+
+def predict(params: Any, batch: Batch, config: RunConfig) -> Array:
+    """The model's prediction, layer by layer over all rows."""
+    model = config.model
+    tokens = tokenise(batch, model)
+    for layer in range(model.num_layers):
+        part = params[f"{model.layer_names[0 if model.recurrent else layer]}/attention"]
+        context = tokens[:, :-1]
+        query = jnp.einsum("brw,whk->bhrk", tokens, part["query"])
+        key = jnp.einsum("bnw,whk->bhnk", context, part["key"])
+        value = jnp.einsum("bnw,whk->bhnk", context, part["value"])
+        scores = jnp.einsum("bhrk,bhnk->bhrn", query, key)
+        if model.kind(layer) == "softmax":
+            scores = jax.nn.softmax(scores / jnp.sqrt(query.shape[-1]), axis=-1)
+        mixed = jnp.einsum("bhrn,bhnk->bhrk", scores, value)
+        tokens = tokens + model.damping * jnp.einsum("bhrk,hkw->brw", mixed, part["projection"])
+        if model.activation_clip > 0:
+            tokens = jnp.clip(tokens, -model.activation_clip, model.activation_clip)
+    return -tokens[:, -1, config.data.dim]
+
+
+def plain_loop(config: RunConfig) -> tuple[Callable[[int], float], Callable[[], float]]:
+    """(train(n) -> seconds of n further steps, loss() on a fixed batch of 10 000 tasks)."""
+    optimizer = make_optimizer(config.training)
+    draw = jax.jit(lambda key: sample(key, config, config.training.batch_size))
+
+    @jax.jit
+    def step(params: Any, state: Any, batch: Batch) -> tuple[Any, Any]:
+        gradient = jax.grad(lambda params: half_mse(predict(params, batch, config), batch.y_query))(params)
+        updates, state = optimizer.update(gradient, state, params)
+        return optax.apply_updates(params, jax.tree.map(lambda u: -config.training.lr * u, updates)), state
+
+    params = make_model(config).init(make_key(config.init_seed))
+    state = optimizer.init(params)
+    keys = jax.random.key(config.data_seed)
+    count = 0
+
+    def train(steps: int) -> float:
+        nonlocal params, state, count
+        began = time.perf_counter()
+        for _ in range(steps):
+            params, state = step(params, state, draw(jax.random.fold_in(keys, count)))
+            count += 1
+        jax.block_until_ready(params)
+        return time.perf_counter() - began
+
+    test = sample(jax.random.key(10**6), config, 10_000)
+
+    def loss() -> float:
+        return float(half_mse(predict(params, test, config), test.y_query))
+
+    return train, loss
+
+
+def main() -> None:
+    """Trains lsa1 from process start, as a plain script does."""
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=5000)
+    config = RunConfig()
+    train, loss = plain_loop(config)
+    train(parser.parse_args().steps)
+    print(f"loss {loss():.4f}")
+
+
+if __name__ == "__main__":
+    main()
