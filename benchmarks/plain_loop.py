@@ -1,6 +1,6 @@
 """The plain loop: what a careful person writes first, and what every speed here is a ratio to.
 
-One jitted batch and one jitted step for each dispatch, JAX's stock random numbers, attention with explicit queries, keys,
+One jitted batch and one jitted step for each dispatch, stock random numbers, attention with explicit queries, keys,
 values and projections over all rows. Same model, same optimiser, same law of the data, so it reaches the same loss.
 
 python -m benchmarks.plain_loop --steps 5000     trains lsa1 as a plain script, from process start

@@ -17,7 +17,7 @@ def make_attention(kind, num_heads, key_size, bias, scale=1.0):
     def forward(rows, context):
         seen = []
         layer = Attention(kind, num_heads, key_size, bias, init, "attention")
-        update = layer(rows, context, 3, lambda name, number, value: seen.append((name, number, value)))
+        update = layer(rows, context, 3, lambda name, number, value: seen.append((name, number, value)) or value)
         return update, seen
 
     return hk.without_apply_rng(hk.transform(forward))

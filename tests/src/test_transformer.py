@@ -173,7 +173,7 @@ def test_tasks_of_a_batch_do_not_see_each_other(model, x64):
 
 
 class WithoutHooks(ast.NodeTransformer):
-    """Drops every statement `hook(...)`, and takes the stripped attention where the stack imports it."""
+    """Drops every `hook(...)` and `value = hook(..., value)`; takes the stripped attention where it is imported."""
 
     def __init__(self):
         self.dropped = 0
@@ -183,6 +183,9 @@ class WithoutHooks(ast.NodeTransformer):
             self.dropped += 1
             return None
         return node
+
+    def visit_Assign(self, node):
+        return self.visit_Expr(node)
 
     def visit_ImportFrom(self, node):
         node.module = "attn_without_hooks" if node.module == "src.attn" else node.module
