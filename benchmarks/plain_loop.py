@@ -95,10 +95,12 @@ def main() -> None:
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=5000)
-    config = RunConfig()
-    train, loss = plain_loop(config)
-    train(parser.parse_args().steps)
-    print(f"loss {loss():.4f}")
+    steps = parser.parse_args().steps
+    train, loss = plain_loop(RunConfig())
+    first = train(1)
+    seconds = train(steps - 1)
+    print(f"loss {loss():.4f} after {steps} steps, {1e3 * seconds / max(steps - 1, 1):.2f} ms a step")
+    print(f"the first step took {first:.1f} s, compiling")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,46 @@
+"""The plain loop is the same model, the same law of the data, and the same optimiser."""
+
+import jax
+import numpy as np
+import pytest
+
+from benchmarks.plain_loop import plain_loop, predict, sample
+from src.config import DataConfig, ModelConfig, RunConfig, TrainConfig
+from src.data import sample_batch
+from src.prng import key
+from src.transformer import make_model
+
+MODELS = {
+    "lsa1": ModelConfig(init_scale=0.5),
+    "recurrent": ModelConfig(num_layers=3, recurrent=True, init_scale=0.5, num_heads=2),
+    "clipped": ModelConfig(num_layers=2, init_scale=4.0, activation_clip=0.5, damping=0.7),
+    "twolayer": ModelConfig("interleaved", ("softmax", "linear"), num_layers=2, pos_enc_size=4, init_scale=0.5),
+}
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_it_predicts_what_the_model_predicts(model):
+    """Queries, keys, values and projections one by one against the products; float32, so 1e-5."""
+    config = RunConfig(model=model)
+    built = make_model(config)
+    params, batch = built.init(key(0)), sample_batch(key(1), config.data, 30)
+    expected = built.predict(params, batch)
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(predict(params, batch, config), expected, atol=1e-5)
+
+
+def test_its_data_follow_the_same_law():
+    data = RunConfig().data
+    batch = sample(jax.random.key(0), RunConfig(), 4000)
+    assert np.asarray(batch.x).var() == pytest.approx(data.input_variance, rel=0.02)
+    assert np.asarray(batch.w).var() == pytest.approx(1, rel=0.05)
+    np.testing.assert_allclose(batch.y, np.einsum("bnd,bd->bn", batch.x, batch.w), atol=1e-5)
+
+
+def test_it_learns():
+    """Predicting 0 costs D/24 = .125 at D = 3."""
+    config = RunConfig(data=DataConfig(dim=3, num_pairs=6), training=TrainConfig(batch_size=128, lr=3e-3))
+    train, loss = plain_loop(config)
+    before = loss()
+    assert train(500) > 0
+    assert loss() < 0.7 * before == pytest.approx(0.0875, rel=0.05)
