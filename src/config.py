@@ -52,7 +52,10 @@ def _in_range(name: str, value: float, low: float = -math.inf, high: float = mat
 def _sizes(owner: Any, *names: str, least: int = 1) -> None:
     for name in names:
         value = getattr(owner, name)
-        require(value >= least, f"{name} is {value}; it must be a whole number of at least {least}")
+        require(
+            isinstance(value, int) and value >= least,
+            f"{name} is {value}; it must be a whole number of at least {least}",
+        )
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,10 @@ class RunConfig:
         _sizes(self, "eval_tasks", "headline_tasks", "step_size_tasks", least=2)
         for name in ("data_seed", "init_seed"):
             value = getattr(self, name)
-            require(0 <= value < 2**32, f"{name} is {value}; it must be a whole number from 0 to 2^32 - 1")
+            require(
+                isinstance(value, int) and 0 <= value < 2**32,
+                f"{name} is {value}; it must be a whole number from 0 to 2^32 - 1",
+            )
 
     @property
     def token_width(self) -> int:

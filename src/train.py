@@ -48,7 +48,7 @@ class TrainState(NamedTuple):
 
 
 class ChunkInfo(NamedTuple):
-    """What a chunk tells of itself: the last step's loss, and the first step whose loss was not finite (or NEVER)."""
+    """What a chunk tells of itself: its last loss, and which step (from 1) first had one that is not finite, or NEVER."""
 
     loss: Array
     diverged_at: Array

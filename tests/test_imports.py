@@ -14,7 +14,7 @@ FLOORS = (
     ("report", "eval_order", "eval_noise", "scripts", "demos_ref", "benchmarks"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-SAME_FLOOR = {("configs", "src"), ("store", "src"), ("curricula", "baselines"), ("benchmarks", "scripts")}
+SAME_FLOOR = {("configs", "src"), ("store", "src"), ("curricula", "baselines")}
 WITHOUT_JAX = ("store", "plots", "configs", "cli", "utils_log", "utils_attention")
 HEAVY = ("jax", "jaxlib", "haiku", "optax")
 

@@ -88,7 +88,7 @@ def test_a_step_decreases_the_loss_as_a_quadratic(x64):
     np.testing.assert_allclose((loss(start) - loss(after)) / c, np.sum(gradient**2, axis=1), rtol=1e-4)
 
 
-@given(st.integers(0, 1000), st.integers(0, 20))
+@given(st.integers(0, 1000), st.sampled_from((1, 20)))
 def test_least_squares_is_a_fixed_point(seed, steps):
     """For many pairs and few dimensions, N > D."""
     batch = reference.random_batch(seed, pairs=7, dim=3)

@@ -153,7 +153,8 @@ def test_a_step_follows_the_gradient_of_half_the_mean_squared_error(x64):
     batch = sample_batch(key(1), CONFIG.data, 32)
 
     state = TrainState(params, optax.identity().init(params))
-    after, loss = train_step(MODEL, optax.identity(), state, batch, jnp.asarray(1.0))
+    step = jax.jit(train_step, static_argnums=(0, 1))
+    after, loss = step(MODEL, optax.identity(), state, batch, jnp.asarray(1.0))
     errors = np.asarray(MODEL.predict(params, batch)) - np.asarray(batch.y_query)
     assert float(loss) == pytest.approx(0.5 * float(np.mean(errors**2)), rel=1e-12)
     slope = params["layer_0/attention"]["query"] - after.params["layer_0/attention"]["query"]
