@@ -48,7 +48,7 @@ class TrainState(NamedTuple):
 
 
 class ChunkInfo(NamedTuple):
-    """What a chunk tells of itself: its last loss, and which step (from 1) first had one that is not finite, or NEVER."""
+    """What a chunk tells: its last loss, and which step (from 1) first had one that is not finite, or NEVER."""
 
     loss: Array
     diverged_at: Array
