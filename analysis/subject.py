@@ -65,5 +65,6 @@ def find_gd(config: RunConfig, eta: float | None = None) -> GradientDescent:
 
 def load_subject(run: Path, eta: float | None = None) -> Subject:
     """Loads a finished run and finds its baseline."""
+    jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
     config, params, batch = store.load(run)
     return Subject(run, config, make_model(config), params, batch, find_gd(config, eta))

@@ -14,13 +14,11 @@ def ridge(batch: Batch, penalty: float) -> Array:
 
     penalty = 0 is the least-norm solution of the least-squares problem; there the inverse is a pseudo-inverse.
     """
+    if penalty == 0:  # of X itself: its Gram matrix has the squared condition number, too much for float32
+        return jnp.einsum("bdn,bn,bd->b", jnp.linalg.pinv(batch.x), batch.y, batch.x_query)
     gram = jnp.einsum("bid,bjd->bij", batch.x, batch.x)
-    if penalty == 0:
-        inverse = jnp.linalg.pinv(gram, hermitian=True)
-        dual = jnp.einsum("bij,bj->bi", inverse, batch.y)
-    else:
-        eye = jnp.broadcast_to(jnp.eye(gram.shape[-1], dtype=gram.dtype), gram.shape)
-        dual = jnp.linalg.solve(gram + penalty * eye, batch.y[:, :, None])[:, :, 0]
+    eye = jnp.broadcast_to(jnp.eye(gram.shape[-1], dtype=gram.dtype), gram.shape)
+    dual = jnp.linalg.solve(gram + penalty * eye, batch.y[:, :, None])[:, :, 0]
     return jnp.einsum("bn,bnd,bd->b", dual, batch.x, batch.x_query)
 
 

@@ -119,19 +119,23 @@ def fit_step_size(batch: Batch) -> float:
     return float(jnp.sum(feature * batch.y_query) / jnp.sum(feature**2))
 
 
-def search_step_size(batch: Batch, steps: int, low: float = 1e-3, high: float = 4.0, zooms: int = 4) -> float:
+def search_step_size(batch: Batch, steps: int, zooms: int = 4) -> float:
     """The step size of `steps` steps with the least loss on these tasks, found on a grid that zooms in.
 
-    One step has a closed form and needs no search.
+    One step has a closed form and needs no search; the grid for more starts from 0 to 6.6 times that step, so that it
+    follows the scale of the inputs.
     """
+    one_step = fit_step_size(batch)
     if steps == 1:
-        return fit_step_size(batch)
-    return float(_zoom(partial(_gd_losses, batch, steps), [(low, high)], zooms)[0])
+        return one_step
+    return float(_zoom(partial(_gd_losses, batch, steps), [(1e-3 * one_step, 6.6 * one_step)], zooms)[0])
 
 
 def search_gd_plus_plus(batch: Batch, steps: int, zooms: int = 4) -> tuple[float, float]:
     """The (step size, gamma) of GD++, shared by all steps, with the least loss on these tasks."""
-    best = _zoom(partial(_gd_plus_plus_losses, batch, steps), [(0.05, 4.0), (0.0, 0.6)], zooms, points=13)
+    one_step = fit_step_size(batch)
+    bounds = [(0.08 * one_step, 6.6 * one_step), (0.0, one_step)]
+    best = _zoom(partial(_gd_plus_plus_losses, batch, steps), bounds, zooms, points=13)
     return float(best[0]), float(best[1])
 
 

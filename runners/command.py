@@ -63,7 +63,7 @@ def restore_conditions(directory: Path, width: int = 1) -> None:
     The same bits come only from the same versions, threads and width of the pack. To be called before JAX is imported.
     """
     meta = rundir.read_meta(directory)
-    if meta.get("status") not in ("running", "stopped"):
+    if meta.get("status") in ("done", "diverged") or "versions" not in meta:
         return
     now_in_force = {**versions(), "pack_width": width}
     for name, was in {**meta["versions"], "pack_width": meta["pack_width"]}.items():

@@ -14,6 +14,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from runners.command import restore_conditions
 from runners.finish import capture_missing_attention, finish
 from runners.pack import Job, Pack, static_shape
 from src.config import RunConfig
@@ -49,8 +50,13 @@ def run_pack(jobs: Sequence[Job], logger: Logger, attention_batch: int | None = 
 
 
 def run_one(config: RunConfig, run: Path, logger: Logger = NULL_LOGGER) -> str:
-    """Trains one config into a run directory, or finishes what is there: what the runners do, for use from Python."""
+    """Trains one config into a run directory, or finishes what is there: what the runners do, for use from Python.
+
+    `StoreError` if the directory holds a run of another config, or one begun under other conditions.
+    """
+    rundir.choose(config, str(run), overwrite=False)
     with locked(run):
+        restore_conditions(run)
         return run_pack([Job(run, config)], logger)
 
 
@@ -128,7 +134,7 @@ def _noting_failure(jobs: Sequence[Job]) -> Iterator[None]:
         yield
     except Exception:
         with contextlib.suppress(OSError):
-            for job in jobs:
+            for job in (job for job in jobs if rundir.has_begun(job.run)):
                 rundir.update_meta(job.run, status="failed", error=traceback.format_exc(), end=now())
         raise
 

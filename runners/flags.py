@@ -72,6 +72,8 @@ def parser(model: str, prog: str, description: str) -> cli.Parser:
 def read(model: str, prog: str, description: str, argv: Sequence[str]) -> Request:
     """The request in a command line; `UsageError` or `ConfigError` for what cannot be run."""
     rest, overrides = cli.split_config_flags(argv)
+    if "preset" in overrides:
+        raise cli.UsageError("preset is not a field to set but a table to start from: --preset")
     flags = parser(model, prog, description).parse(rest)
     config = config_from_flags(model, flags, overrides)
     tasks = flags.attention_batch if flags.save_attention else None

@@ -18,7 +18,7 @@ LABELS = {
 
 def summary_text(run: Path) -> str:
     """The table of a finished run: losses with standard errors, alignment, other input scales, time."""
-    summary, meta, config = read_json(run / layout.SUMMARY), rundir.read_meta(run), rundir.read_config(run)
+    summary, meta, config = _with_nan(read_json(run / layout.SUMMARY)), rundir.read_meta(run), rundir.read_config(run)
     numbers, align = summary["headline"], summary["alignment"]
     steps = align["gd_steps"]
     title = (
@@ -46,6 +46,15 @@ def summary_text(run: Path) -> str:
         f"compile_seconds {meta['compile_seconds']:.1f}; figures in {run / layout.FIGURES}"
     )
     return "\n".join(lines)
+
+
+def _with_nan(value: Any) -> Any:
+    """JSON's null as the number it stands for, one that is not finite."""
+    if isinstance(value, dict):
+        return {name: _with_nan(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_nan(item) for item in value]
+    return float("nan") if value is None else value
 
 
 def _pair(numbers: dict[str, Any], key: str) -> tuple[float, float]:

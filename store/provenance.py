@@ -47,7 +47,8 @@ def _differences(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, 
 def num_threads() -> int:
     """Threads that the CPU backend uses: `NPROC` if set, else the processors this process may run on."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(os.environ.get("NPROC", affinity))
+    wanted = os.environ.get("NPROC", "")
+    return int(wanted) if wanted.isdigit() else affinity
 
 
 def versions() -> dict[str, str]:

@@ -42,6 +42,16 @@ def read_meta(run: Path) -> dict[str, Any]:
     return read_json(run / layout.META) if (run / layout.META).exists() else {}
 
 
+def has_begun(run: Path) -> bool:
+    """Whether the directory is a run's already."""
+    return (run / layout.CONFIG).exists()
+
+
+def stored_id(run: Path) -> str:
+    """The id of a run as it was trained, under the results version of then."""
+    return str(read_meta(run).get("config_id") or config_id(read_config(run)))
+
+
 def begin(run: Path, config: RunConfig) -> None:
     """Makes the directory a run of this config."""
     write_json(run / layout.CONFIG, to_dict(config))
@@ -108,8 +118,10 @@ def _check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
     if out.exists() and not out.is_dir():
         raise StoreError(f"{out} is a file, not a run directory")
     if (out / layout.CONFIG).exists():
-        if not overwrite and config_id(read_config(out)) != config_id(config):
-            raise StoreError(f"{out} holds a run of another config; choose another --out, or --overwrite it")
+        if not overwrite and stored_id(out) != config_id(config):
+            raise StoreError(
+                f"{out} holds a run of another config or results version; choose another --out, or --overwrite it"
+            )
     elif out.is_dir() and any(path.name != layout.LOCK for path in out.iterdir()):
         raise StoreError(f"{out} is not empty and not a run directory; choose another --out")
 
@@ -124,6 +136,6 @@ def _newest_first(runs: list[Path]) -> list[Path]:
 
 def _same_config(run: Path, config: RunConfig) -> bool:
     try:
-        return config_id(read_config(run)) == config_id(config)
+        return stored_id(run) == config_id(config)
     except StoreError:  # another run's broken file is not this run's concern
         return False

@@ -77,3 +77,9 @@ def test_the_bayes_penalty_is_the_best_one():
     best, low, high = ((np.asarray(ridge(batch, f * penalty)) - batch.y_query) ** 2 for f in (1, 0.4, 2.5))
     for other in (low, high):
         assert stats.ttest_rel(other, best).statistic > 4
+
+
+def test_without_penalty_it_is_exact_in_float32_too():
+    """As many noiseless pairs as dimensions tell w exactly; what float32 loses stays far below any other loss here."""
+    batch = sample_batch(prng.key(3), DataConfig(), 4000)
+    assert float(0.5 * np.mean((np.asarray(ridge(batch, 0.0)) - np.asarray(batch.y_query)) ** 2)) < 1e-4
