@@ -45,7 +45,10 @@ def test_another_config_leaves_the_run_alone(
     before = results(run), times(run)
     done = workshop.run(LSA1, *SIZES, "--out", run, *words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: {run} holds a run of another config; choose another --out, or --overwrite it\n"
+    assert (
+        done.stderr
+        == f"error: {run} holds a run of another config or results version; choose another --out, or --overwrite it\n"
+    )
     assert (results(run), times(run)) == before
 
 
