@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from src.products import pair_scores, weighted_sums
+
 Hook = Callable[[str, int, Array], Array]  # (name, layer, value) -> the value to go on with
 
 
@@ -56,13 +58,14 @@ class Attention(hk.Module):
         projection = self._fan_in_parameter("projection", (self.num_heads, self.key_size, width))
         if self.bias:
             rows, context = _with_constant(rows), _with_constant(context)
-        score_matrix = jnp.einsum("whk,uhk->hwu", query, key)
-        value_matrix = jnp.einsum("whk,hku->hwu", value, projection)
-        scores = jnp.einsum("bhru,bnu->bhrn", jnp.einsum("brw,hwu->bhru", rows, score_matrix), context)
-        weights = ATTENTION_WEIGHTS[self.kind](scores, self.key_size)
+        score_matrices = jnp.einsum("whk,uhk->hwu", query, key)
+        value_matrices = jnp.einsum("whk,hku->hwu", value, projection)
+        queries = jnp.einsum("brw,hwu->hbru", rows, score_matrices)
+        scores = jax.vmap(pair_scores, in_axes=(0, None))(queries, context)
+        weights = ATTENTION_WEIGHTS[self.kind](jnp.moveaxis(scores, 0, 1), self.key_size)
         weights = hook("attention", layer, weights)
-        pooled = jnp.einsum("bhrn,bnw->bhrw", weights, context)
-        update = jnp.einsum("bhrw,hwu->bru", pooled, value_matrix)
+        pooled = jax.vmap(weighted_sums, in_axes=(1, None))(weights, context)
+        update = jnp.einsum("hbrw,hwu->bru", pooled, value_matrices)
         if self.bias:
             offset = hk.get_parameter("projection_bias", (width,), init=jnp.zeros)
             update = update + jnp.broadcast_to(offset, update.shape)

@@ -55,9 +55,9 @@ def _label(key: Array, data: DataConfig, x: Array, x_query: Array, w: Array) -> 
         noise = data.noise_std * jax.random.normal(purpose_key(key, Purpose.OBSERVATION), (size, pairs + 1))
         y, y_query = y + noise[:, :-1], y_query + noise[:, -1]
     if data.num_distractors > 0:
-        # Pairs are exchangeable, so which ones are hit does not matter; a code-free model cannot tell.
-        values = jax.random.normal(purpose_key(key, Purpose.DISTRACTOR), (size, data.num_distractors))
-        y = y.at[:, : data.num_distractors].set(values)
+        values = jax.random.normal(purpose_key(key, Purpose.DISTRACTOR), (size, pairs))
+        places = jax.random.uniform(purpose_key(key, Purpose.DISTRACTOR_PLACE), (size, pairs))
+        y = jnp.where(jnp.argsort(places, axis=1) < data.num_distractors, values, y)  # a random permutation's first
     return Batch(x, y, x_query, y_query, w)
 
 

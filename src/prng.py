@@ -132,6 +132,7 @@ class Purpose(IntEnum):
     NOISE_MASK = 21
     NOISE_VALUE = 22
     INPUT_LAW = 23
+    DISTRACTOR_PLACE = 24
 
 
 def purpose_key(key: Array, purpose: Purpose) -> Array:

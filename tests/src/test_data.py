@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import jax
@@ -70,11 +71,11 @@ def test_inputs_query_and_teacher_are_independent():
 def test_no_two_parts_of_a_batch_are_drawn_from_the_same_words():
     """One key gives every array the same first words; as uniforms, in the order drawn, no two may agree."""
     clean, noisy, distracted = (
-        draw(6, law) for law in (SMALL, replace(SMALL, noise_std=1.0), replace(SMALL, num_distractors=2))
+        draw(6, law) for law in (SMALL, replace(SMALL, noise_std=1.0), replace(SMALL, num_distractors=SMALL.num_pairs))
     )
     noise = np.concatenate([noisy.y - clean.y, (noisy.y_query - clean.y_query)[:, None]], axis=1)
     streams = [(part + 0.5).ravel() for part in (clean.x, clean.x_query)]
-    streams += [stats.norm.cdf(part).ravel() for part in (clean.w, noise, distracted.y[:, :2])]
+    streams += [stats.norm.cdf(part).ravel() for part in (clean.w, noise, distracted.y)]
     length = min(map(len, streams)) // 2  # the rest are the blocks' second words, which begin elsewhere
     table = np.corrcoef([stream[:length] for stream in streams]) - np.eye(5)
     assert np.abs(table).max() < 4.5 / np.sqrt(length)
@@ -98,6 +99,15 @@ def test_distractors_are_standard_normal_labels():
     assert abs(np.corrcoef(changed, none.y[some.y != none.y])[0, 1]) < SIGMAS / np.sqrt(changed.size)
     for name in ("x", "x_query", "y_query", "w"):
         np.testing.assert_array_equal(getattr(some, name), getattr(none, name))
+
+
+def test_distractors_stand_anywhere():
+    """Every set of places is as likely as any other, so that no positional code tells which pairs to trust."""
+    some, none = (draw(5, replace(SMALL, num_distractors=count)) for count in (2, 0))
+    sets = (some.y != none.y) @ (1 << np.arange(SMALL.num_pairs))
+    counts = np.unique(sets, return_counts=True)[1]
+    assert len(counts) == math.comb(SMALL.num_pairs, 2)
+    assert stats.chisquare(counts).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(("count", "loss"), [(0, 0.206), (2, 0.257), (4, 0.316), (6, 0.384), (8, 0.460)])
