@@ -196,6 +196,7 @@ def test_purposes_are_pinned():
         "NOISE_MASK": 21,
         "NOISE_VALUE": 22,
         "INPUT_LAW": 23,
+        "DISTRACTOR_PLACE": 24,
     }
 
 
