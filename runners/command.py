@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import cli
 from runners import flags
 from runners.summary import summary_text
 from src.config import ConfigError
-from store import rundir
+from store import checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import num_threads, versions
 from store.readers import StoreError
@@ -43,15 +44,28 @@ def report(directory: Path, name: str, status: str) -> int:
     if status == "done":
         print(summary_text(directory))
         return 0
-    meta = rundir.read_meta(directory)
-    if status == "stopped":
-        again = f"{Path(sys.executable).name} {' '.join(sys.orig_argv[1:])}".replace(" --overwrite", "")
-        print(f"stopped at step {meta['stopped_at']}; the same command without --overwrite resumes it: {again}")
-        return 128 + int(meta["signal"])
+    return report_stop([directory]) if status == "stopped" else report_divergence(directory, name)
+
+
+def report_stop(runs: Sequence[Path]) -> int:
+    """Says where runs that a signal ended will go on, and how; the exit status that the signal gives a process."""
+    stopped = [meta for meta in map(rundir.read_meta, runs) if meta.get("status") == "stopped"]
+    steps = sorted({int(meta["stopped_at"]) for meta in stopped}) or [0]
+    again = f"{Path(sys.executable).name} {' '.join(sys.orig_argv[1:])}".replace(" --overwrite", "")
+    where = f"step {', '.join(map(str, steps))}"
+    print(f"stopped at {where}; the same command without --overwrite resumes it: {again}")
+    return 128 + max((int(meta["signal"]) for meta in stopped), default=signal.SIGTERM)
+
+
+def report_divergence(run: Path, name: str) -> int:
+    """Says at which step a run diverged, after which losses, and what usually helps."""
+    meta = rundir.read_meta(run)
     losses = ", ".join(f"{loss:.4g}" for loss in meta["last_losses"])
+    steps = checkpoint.steps(run)
+    kept = f"; the state after step {steps[-1]} is kept in {layout.checkpoint(run, steps[-1])}" if steps else ""
     print(
         f"error: {name} diverged at step {meta['diverged_at']} after test losses {losses}; a smaller --lr, a smaller "
-        "--config.grad_clip or --config.activation_clip=10 usually helps",
+        f"--config.grad_clip or --config.activation_clip=10 usually helps{kept}",
         file=sys.stderr,
     )
     return 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,10 +17,10 @@ import numpy as np
 
 from runners.command import restore_conditions
 from runners.finish import capture_missing_attention, finish
-from runners.pack import Job, Pack, static_shape
+from runners.pack import Job, Pack, by_checkpoint, static_shape
 from src.config import RunConfig
 from src.train import NEVER
-from store import rundir
+from store import checkpoint, rundir
 from store.lock import locked
 from store.provenance import now, num_threads, provenance
 from utils_log import NULL_LOGGER, Logger
@@ -43,10 +44,14 @@ def run_pack(jobs: Sequence[Job], logger: Logger, attention_batch: int | None = 
         if status[job] == "done":
             capture_missing_attention(job.run, attention_batch)
     pending = [job for job in jobs if status[job] not in ("done", "diverged")]
-    if not pending:
-        return "done" if "done" in status.values() else "diverged"
-    with _noting_failure(pending):
-        return _train_and_finish(Pack(pending, width), logger, attention_batch)
+    with _noting_failure(pending), _hearing_signals() as signals:
+        try:
+            for together in by_checkpoint(pending):
+                _train_and_finish(together, width, logger, attention_batch, signals)
+        except Stopped as stop:
+            _note_stop(pending, stop.signal)
+            return "stopped"
+    return "done" if any(rundir.read_status(job.run) == "done" for job in jobs) else "diverged"
 
 
 def run_one(config: RunConfig, run: Path, logger: Logger = NULL_LOGGER) -> str:
@@ -68,40 +73,47 @@ def device_text() -> str:
     return f"{count}{devices[0].device_kind}{threads}, jax {jax.__version__}"
 
 
-def _train_and_finish(pack: Pack, logger: Logger, attention_batch: int | None) -> str:
-    _begin(pack)
-    with _hearing_signals() as heard:
-        _train(pack, logger, heard)
-    survivors = [index for index, alive in enumerate(pack.alive) if alive]
-    for index in survivors:
-        job, context, gd = pack.lanes[index]
-        if heard:
-            rundir.update_meta(job.run, status="stopped", stopped_at=pack.step, signal=heard[0], end=now())
-        else:
-            finish(job.run, job.config, pack.model, pack.params(index), context, gd, attention_batch)
-    if not survivors:
-        return "diverged"
-    return "stopped" if heard else "done"
+def _train_and_finish(
+    jobs: Sequence[Job], width: int, logger: Logger, attention_batch: int | None, signals: _Signals
+) -> None:
+    _begin(jobs, width)
+    signals.check()
+    pack = Pack(jobs, width)
+    signals.check()
+    _take_up(pack)
+    _train(pack, logger, signals)
+    for index, (job, context, gd) in enumerate(pack.lanes):
+        if pack.alive[index]:
+            for _ in finish(job.run, job.config, pack.model, pack.params(index), context, gd, attention_batch):
+                signals.check()
 
 
-def _begin(pack: Pack) -> None:
-    """Makes the directories runs, or takes them up again at the step of their checkpoint."""
-    for index, (job, _, _) in enumerate(pack.lanes):
-        if pack.step == 0:
+def _begin(jobs: Sequence[Job], width: int) -> None:
+    """Makes the directories runs, or says that they go on."""
+    for job in jobs:
+        if not checkpoint.steps(job.run):
             rundir.clear(job.run)
             rundir.begin(job.run, job.config)
             facts = provenance(job.config, device_text())
-            rundir.update_meta(job.run, **facts, pack_width=pack.width, start=now(), run_seconds=0.0)
-            rundir.append_metrics(job.run, pack.record(index))
+            rundir.update_meta(job.run, **facts, pack_width=width, start=now(), run_seconds=0.0)
+        rundir.update_meta(job.run, status="running", end=None)
+
+
+def _take_up(pack: Pack) -> None:
+    """Makes the metrics end where the pack begins."""
+    for index, (job, _, _) in enumerate(pack.lanes):
         rundir.cut_metrics(job.run, pack.step)
-        rundir.update_meta(job.run, status="running", end=None, compile_seconds=pack.compile_seconds)
-    pack.run_seconds = float(rundir.read_meta(pack.lanes[0].job.run)["run_seconds"])
+        if pack.step == 0:
+            rundir.append_metrics(job.run, pack.record(index))
+        rundir.update_meta(job.run, compile_seconds=pack.compile_seconds)
+    meta = rundir.read_meta(pack.lanes[0].job.run)
+    pack.run_seconds, pack.chunk_steps = float(meta["run_seconds"]), int(meta.get("chunk_steps", 1))
 
 
-def _train(pack: Pack, logger: Logger, heard: list[int]) -> None:
+def _train(pack: Pack, logger: Logger, signals: _Signals) -> None:
     """Trains to the end, to a signal, or until every run has diverged."""
     logger.start(pack.step, pack.num_steps)
-    while pack.step < pack.num_steps and any(pack.alive) and not heard:
+    while pack.step < pack.num_steps and any(pack.alive):
         losses, diverged_at = pack.advance()
         for index, lane in enumerate(pack.lanes):
             if pack.alive[index] and diverged_at[index] != NEVER:
@@ -110,7 +122,10 @@ def _train(pack: Pack, logger: Logger, heard: list[int]) -> None:
             elif pack.alive[index]:
                 _keep(pack, index, float(losses[index]))
         logger.progress(pack.step, float(np.mean(losses)))
+        if signals.heard:
+            break
     logger.stop()
+    signals.check()
 
 
 def _keep(pack: Pack, index: int, train_loss: float) -> None:
@@ -127,6 +142,14 @@ def _note_divergence(run: Path, step: int) -> None:
     rundir.update_meta(run, status="diverged", diverged_at=step, last_losses=losses, end=now())
 
 
+def _note_stop(jobs: Sequence[Job], number: int) -> None:
+    """Leaves the status "stopped" with runs that have begun and not ended, and the step at which they will go on."""
+    for job in jobs:
+        if rundir.read_status(job.run) == "running":
+            step = max(checkpoint.steps(job.run), default=0)
+            rundir.update_meta(job.run, status="stopped", stopped_at=step, signal=number, end=now())
+
+
 @contextlib.contextmanager
 def _noting_failure(jobs: Sequence[Job]) -> Iterator[None]:
     """Leaves the status "failed" and the traceback with runs that an error ends; they can be resumed."""
@@ -139,15 +162,38 @@ def _noting_failure(jobs: Sequence[Job]) -> Iterator[None]:
         raise
 
 
+class Stopped(Exception):
+    """SIGINT or SIGTERM has ended a run."""
+
+    def __init__(self, number: int):
+        super().__init__(number)
+        self.signal = number
+
+
+class _Signals:
+    """Notes signals; between two parts of its work a run asks whether there was one."""
+
+    def __init__(self) -> None:
+        self.heard: list[int] = []
+
+    def hear(self, number: int, frame: object) -> None:
+        """The handler. It only notes: JAX may be anywhere."""
+        self.heard.append(number)
+
+    def check(self) -> None:
+        """Raises `Stopped` if a signal has come."""
+        if self.heard:
+            raise Stopped(self.heard[0])
+
+
 @contextlib.contextmanager
-def _hearing_signals() -> Iterator[list[int]]:
-    """Notes SIGINT and SIGTERM instead of dying of them: the run ends at the end of the chunk."""
-    heard: list[int] = []
-    handlers = {
-        number: signal.signal(number, lambda got, _: heard.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+def _hearing_signals() -> Iterator[_Signals]:
+    """Handles SIGINT and SIGTERM instead of dying of them, in the main thread, which alone can."""
+    signals = _Signals()
+    heard = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    handlers = {number: signal.signal(number, signals.hear) for number in heard}
     try:
-        yield heard
+        yield signals
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)

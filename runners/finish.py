@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,14 @@ from store.atomic import write_json, write_npy, write_npz
 from store.params import write_params
 from store.provenance import LOSS_CONVENTION, config_id, now
 
+# name in the summary -> how it is measured; copying is what the first layer of interleaved tokens does
+MEASURES: dict[str, Callable[[Subject], Any]] = {
+    "headline": headline.headline,
+    "alignment": alignment.write,
+    "ood": lambda subject: ood_eval.write(subject, list(ALPHAS)),
+    "copying": copying.write,
+}
+
 
 def finish(
     run: Path,
@@ -32,18 +41,29 @@ def finish(
     context: Context,
     gd: GradientDescent,
     attention: int | None,
-) -> None:
-    """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call."""
+) -> Iterator[None]:
+    """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call.
+
+    Between its parts it gives control back, so that a signal need not wait for all of them.
+    """
     write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
     _write_contexts(run, config, context)
+    yield
     subject = Subject(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)
     _write_predictions(subject)
     if attention is not None:
         attention_maps.write(subject, attention)
+        yield
     weights.write(subject)
-    summary = _summary(subject)
-    write_json(run / layout.SUMMARY, summary)
+    yield
+    measured = {}
+    for name, measure in MEASURES.items():
+        if name != "copying" or config.model.tokens == "interleaved":
+            measured[name] = measure(subject)
+            yield
+    write_json(run / layout.SUMMARY, _summary(subject, measured))
     draw_run(run)
+    yield
     rundir.update_meta(run, status="done", end=now())
     checkpoint.remove(run)
 
@@ -56,23 +76,12 @@ def capture_missing_attention(run: Path, attention: int | None) -> None:
     draw_run(run)
 
 
-def _summary(subject: Subject) -> dict[str, Any]:
+def _summary(subject: Subject, measured: Mapping[str, Any]) -> dict[str, Any]:
     config = subject.config
     last = rundir.read_metrics(subject.run)[-1]
     contexts = {name: asdict(getattr(config, name)) for name in ("base", "train", "eval")}
-    summary = {
-        **last,
-        "name": config.name,
-        "num_steps": config.training.steps,
-        "contexts": contexts,
-        "headline": headline.headline(subject),
-        "alignment": alignment.write(subject),
-        "ood": ood_eval.write(subject, list(ALPHAS)),
-        "loss_convention": LOSS_CONVENTION,
-    }
-    if config.model.tokens == "interleaved":
-        summary["copying"] = copying.write(subject)
-    return summary
+    facts = {"name": config.name, "num_steps": config.training.steps, "contexts": contexts}
+    return last | facts | measured | {"loss_convention": LOSS_CONVENTION}
 
 
 def _write_contexts(run: Path, config: RunConfig, context: Context) -> None:
@@ -90,8 +99,14 @@ def _write_contexts(run: Path, config: RunConfig, context: Context) -> None:
 
 
 def _in_words(settings: ContextConfig, context: Context) -> dict[str, Any]:
+    """The settings, and whether each changed any context of this batch."""
     moved = bool((np.asarray(context.index) != np.arange(context.index.shape[1])).any())
-    return asdict(settings) | {"order_had_effect": moved, "noise_had_effect": bool(np.asarray(context.hit).any())}
+    hit = np.asarray(context.hit)
+    return asdict(settings) | {
+        "order_had_effect": moved and settings.ordering != "random",
+        "noise_had_effect": bool(hit.any()) and (settings.noise_mode != "label_noise" or settings.noise_sigma > 0),
+        "placement_had_effect": moved and settings.noise_placement != "mixed" and bool(hit.any() and not hit.all()),
+    }
 
 
 def _write_predictions(subject: Subject) -> None:

@@ -24,7 +24,7 @@ from store import checkpoint
 from store.rundir import METRICS_FIELDS
 
 CHUNK_SECONDS = 1.0  # aimed at; a chunk must stay below 2 s for signals to be heard in time
-PROBE_STEPS = 20  # steps of the first chunk, which is timed to choose the length of the others
+GROWTH = 20  # the first chunk is one step, and no chunk is longer than so many times the one before
 
 
 class Job(NamedTuple):
@@ -32,6 +32,21 @@ class Job(NamedTuple):
 
     run: Path
     config: RunConfig
+
+
+def by_checkpoint(jobs: Sequence[Job]) -> list[list[Job]]:
+    """The jobs in groups that can go on together: each has a step that all of its runs hold, 0 for those not begun."""
+    groups: list[tuple[set[int], list[Job]]] = []
+    for job in jobs:
+        steps = set(checkpoint.steps(job.run)) or {0}
+        for common, members in groups:
+            if common & steps:
+                common &= steps
+                members.append(job)
+                break
+        else:
+            groups.append((steps, [job]))
+    return [members for _, members in groups]
 
 
 class Lane(NamedTuple):
@@ -74,7 +89,7 @@ class Pack:
         self.trainer = make_trainer(self.model, config.training, self.batch_fn)
         self.members = stack_members(self._padded([make_member(job.config) for job in jobs]))
         self.step, self.state = self._restore([job.run for job in jobs])
-        self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 0
+        self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
         self._program = self._compile()
         self._compare = jax.jit(self._compare_with_gd)
 
@@ -88,8 +103,8 @@ class Pack:
         losses, diverged_at = np.asarray(info.loss), np.asarray(info.diverged_at)
         seconds = time.perf_counter() - began
         self.run_seconds += seconds
-        if self.chunk_steps == 0 or seconds > 2 * CHUNK_SECONDS:
-            self.chunk_steps = max(1, int(CHUNK_SECONDS * (stop - start) / seconds))
+        if not CHUNK_SECONDS / 2 < seconds * self.chunk_steps / (stop - start) < 2 * CHUNK_SECONDS:
+            self.chunk_steps = max(1, min(int(CHUNK_SECONDS * (stop - start) / seconds), GROWTH * (stop - start)))
         self.step = stop
         return losses, diverged_at
 
@@ -138,7 +153,7 @@ class Pack:
     def _next_stop(self) -> int:
         """At most a chunk away, and never past a record or the end."""
         next_record = (self.step // self.eval_every + 1) * self.eval_every
-        return min(self.step + (self.chunk_steps or PROBE_STEPS), next_record, self.num_steps)
+        return min(self.step + self.chunk_steps, next_record, self.num_steps)
 
     def _padded(self, values: list[Any]) -> list[Any]:
         """One value for each place in the pack: the places beyond the runs repeat the last."""

@@ -17,7 +17,7 @@ import cli
 from analysis.compare import mean_and_interval, table
 from configs.overrides import resolve
 from configs.presets import preset
-from runners.command import restore_conditions
+from runners.command import report_divergence, report_stop, restore_conditions
 from src.config import ConfigError, RunConfig
 from store import layout, rundir
 from store.lock import locked
@@ -66,17 +66,21 @@ def main(argv: list[str]) -> int:
                 rundir.clear(run)
             restore_conditions(run, WIDTH)
         if not _train(list(zip(runs, configs, strict=True))):
-            return 1
-    return _report(runs)
+            return report_stop(runs)
+    diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
+    for run in diverged:
+        report_divergence(run, run.name)
+    return 1 if diverged else _report(runs)
 
 
 def _train(pairs: list[tuple[Path, RunConfig]]) -> bool:
+    """Trains what is left; whether it came to its end rather than to a signal."""
     from runners.common import Job, run_pack  # imports JAX
     from utils_log import ConsoleLogger
 
     jobs = [Job(run, config) for run, config in pairs]
     packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
-    return all(run_pack(pack, ConsoleLogger(), width=WIDTH) == "done" for pack in packs)
+    return all(run_pack(pack, ConsoleLogger(), width=WIDTH) != "stopped" for pack in packs)
 
 
 def _report(runs: list[Path]) -> int:

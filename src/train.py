@@ -21,7 +21,7 @@ from src.batch import Batch
 from src.config import TrainConfig
 from src.transformer import Model, Params
 
-NEVER = 2**31 - 1  # the `diverged_at` of a run whose losses were all finite
+NEVER = 2**31 - 1  # the `diverged_at` of a run that did not
 
 
 class BatchFn(Protocol):
@@ -48,7 +48,10 @@ class TrainState(NamedTuple):
 
 
 class ChunkInfo(NamedTuple):
-    """What a chunk tells: its last loss, and which step (from 1) first had one that is not finite, or NEVER."""
+    """What a chunk tells: its last loss, and the step (from 1) at which it diverged, or NEVER.
+
+    That is the first step whose loss is not finite, or the last of a chunk that leaves a state that is not.
+    """
 
     loss: Array
     diverged_at: Array
@@ -100,8 +103,9 @@ def make_trainer(model: Model, config: TrainConfig, batch_fn: BatchFn, devices: 
             bad = jnp.where(jnp.isfinite(loss), NEVER, index + 1)
             return state, ChunkInfo(loss, jnp.minimum(info.diverged_at, bad))
 
-        done: tuple[TrainState, ChunkInfo] = lax.fori_loop(start, stop, body, (state, info))
-        return done
+        state, info = lax.fori_loop(start, stop, body, (state, info))
+        bad = jnp.where(_all_finite(state), NEVER, stop)
+        return state, info._replace(diverged_at=jnp.minimum(info.diverged_at, bad))
 
     return Trainer(jax.jit(jax.vmap(init)), jax.jit(chunk, donate_argnums=0))
 
@@ -129,6 +133,13 @@ def stack_members(members: Sequence[Member]) -> Member:
 def lane(tree: Any, index: int) -> Any:
     """One lane of a pack's tree."""
     return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def _all_finite(state: TrainState) -> Array:
+    """Whether each lane [lanes] of a state holds finite numbers alone."""
+    return jax.vmap(lambda leaves: jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves])))(
+        jax.tree.leaves(state)
+    )
 
 
 def _spread_over(devices: Sequence[Any], batch_size: int) -> Callable[[Batch], Batch]:

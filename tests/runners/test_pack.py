@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from runners.common import Job, run_pack
-from runners.pack import static_shape
+from runners.pack import by_checkpoint, static_shape
 from src.config import ContextConfig, RunConfig
 from store import checkpoint, layout, rundir
 from store.params import read_params
+from store.readers import read_safetensors
 from tests.runners.tiny import RECORDED, Workshop, results
 from utils_log import NullLogger
 
@@ -89,8 +90,16 @@ def test_a_run_that_diverges_does_not_take_the_others_with_it(packs: Packs) -> N
     assert meta["status"] == "diverged"
     assert 1 < meta["diverged_at"] < 10
     assert [record["step"] for record in rundir.read_metrics(packs.folder / "wild")] == [0]
-    assert checkpoint.steps(packs.folder / "wild") == []
     assert not (packs.folder / "wild" / layout.PARAMS).exists()
+
+
+def test_a_run_that_diverges_keeps_its_last_good_checkpoint(packs: Packs) -> None:
+    run = packs.folder / "wild"
+    step = checkpoint.steps(run)[-1]
+    assert 0 < step < rundir.read_meta(run)["diverged_at"]
+    arrays, _ = read_safetensors(layout.checkpoint(run, step))
+    assert len(arrays) > 4
+    assert all(np.isfinite(array).all() for array in arrays.values())
 
 
 def test_a_lost_run_comes_back_with_the_same_bytes(packs: Packs) -> None:
@@ -160,3 +169,19 @@ def test_runs_of_different_programs_do_not(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="of one static shape"):
         run_pack([Job(tmp_path / "a", BASE), Job(tmp_path / "b", APART[name])], NullLogger(), width=2)
     assert not any(tmp_path.iterdir())
+
+
+def held(folder: Path, *steps: int) -> Job:
+    """A job whose directory has checkpoints of these steps."""
+    for step in steps:
+        checkpoint.save(folder, step, {"a": np.zeros(1)}, {})
+    return Job(folder, BASE)
+
+
+def test_runs_go_on_together_from_a_step_that_all_of_them_hold(tmp_path: Path) -> None:
+    """A run added later starts by itself, and so does one that came from another pack: nothing is trained again."""
+    ahead, behind = held(tmp_path / "a", 40, 60), held(tmp_path / "b", 20, 40)
+    fresh, newer = held(tmp_path / "c"), held(tmp_path / "d")
+    other = held(tmp_path / "e", 500, 520)
+    assert by_checkpoint([fresh, ahead, other, newer, behind]) == [[fresh, newer], [ahead, behind], [other]]
+    assert checkpoint.last_common_step([ahead.run, behind.run]) == 40

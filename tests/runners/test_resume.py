@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from store import checkpoint, layout, rundir
-from tests.runners.tiny import LSA1, RECORDED, SIZES, THREADS, TWOLAYER, Done, Workshop, copied, results
-
-INTERRUPTED = str(Path(__file__).parent / "interrupted")
+from tests.runners.tiny import INTERRUPTED, LSA1, RECORDED, SIZES, THREADS, TWOLAYER, Done, Workshop, copied, results
 
 
 class Stage(NamedTuple):
@@ -125,7 +123,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(
     workshop: Workshop, lsa1_run: Path, tmp_path: Path
 ) -> None:
     line = [LSA1, *SIZES, "--out", tmp_path / "run", "--save_attention"]
-    killed = workshop.run(*line, INTERRUPT="before:step_00000020.safetensors:SIGKILL", PYTHONPATH=INTERRUPTED)
+    killed = workshop.run(*line, INTERRUPT="before:step_00000001.safetensors:SIGKILL", PYTHONPATH=INTERRUPTED)
     assert (killed.returncode, checkpoint.steps(tmp_path / "run")) == (-9, [])
     done = workshop.run(*line)
     assert done.returncode == 0, done.stderr

@@ -115,7 +115,9 @@ def test_meta_says_where_the_run_came_from(run: Path) -> None:
 
 def test_the_metadata_says_that_nothing_was_done(run: Path) -> None:
     words = read(run / layout.ANALYSIS_METADATA)
-    nothing = RANDOM_AND_CLEAN | {"order_had_effect": False, "noise_had_effect": False}
+    nothing = RANDOM_AND_CLEAN | dict.fromkeys(
+        (f"{name}_had_effect" for name in ("order", "noise", "placement")), False
+    )
     assert words == {"train": nothing, "eval": nothing}
     assert not np.load(run / layout.NOISE_MASK).any()
     np.testing.assert_array_equal(np.load(run / layout.ORDERING_INDEX), np.tile(np.arange(PAIRS), (TASKS, 1)))

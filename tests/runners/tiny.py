@@ -18,6 +18,7 @@ from src.batch import Batch
 from store import layout
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+INTERRUPTED = str(Path(__file__).parent / "interrupted")  # on PYTHONPATH, it sends signals at chosen places
 LSA1, TWOLAYER = "runners.run_concat_inputs_targets", "runners.run_softmax_copy"
 
 STEPS, EVERY, BATCH, TASKS, DIM, PAIRS = 100, 30, 64, 64, 4, 6

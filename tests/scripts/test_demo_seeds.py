@@ -12,7 +12,7 @@ from scipy import stats
 from scripts.demo_seeds import COLUMNS, WIDTH
 from store import rundir
 from store.readers import read_json
-from tests.runners.tiny import Done, Workshop
+from tests.runners.tiny import INTERRUPTED, Done, Workshop
 
 # What five seeds of the demo give to four digits: the closed form's .606 and .20623, and the transformer beside them.
 GOOD: dict[str, Any] = {
@@ -118,6 +118,31 @@ def test_a_second_time_nothing_is_trained(short: tuple[Path, Done], workshop: Wo
     again = demo(workshop, out, "--seeds", "0", "3", "--steps", 3)
     assert (again.returncode, again.stdout) == (1, first.stdout)
     assert [(path.read_bytes(), path.stat().st_mtime_ns) for path in files] == before
+
+
+def test_stopped_it_says_how_to_go_on_and_a_seed_more_trains_none_again(workshop: Workshop, tmp_path: Path) -> None:
+    line = ["scripts.demo_seeds", "--out", tmp_path / "seeds", "--steps", 60]
+    place = {"INTERRUPT": "after:step_00000021.safetensors:SIGTERM", "PYTHONPATH": INTERRUPTED}
+    stopped = workshop.run(*line, "--seeds", "0,3", **place)
+    assert stopped.returncode == 143, stopped.stderr
+    sentence = stopped.stdout.splitlines()[-1]
+    assert sentence.startswith("stopped at step 21; the same command without --overwrite resumes it: ")
+    assert sentence.endswith("--seeds 0,3")
+    runs = [tmp_path / "seeds" / f"seed_{seed}" for seed in (0, 3)]
+    place["INTERRUPT"] = "before:step_00000001.safetensors:SIGKILL"  # the first step of the third seed
+    killed = workshop.run(*line, "--seeds", "0,3,1", **place)
+    assert killed.returncode == -9
+    assert [rundir.read_status(run) for run in runs] == ["done", "done"]
+    assert rundir.read_status(tmp_path / "seeds" / "seed_1") == "running"
+
+
+def test_a_seed_that_diverges_is_named(workshop: Workshop, tmp_path: Path) -> None:
+    done = demo(workshop, tmp_path / "seeds", "--seeds", "0,3", "--steps", 3)
+    assert done.returncode == 1
+    rundir.update_meta(tmp_path / "seeds" / "seed_3", status="diverged", diverged_at=2, last_losses=[0.5])
+    again = demo(workshop, tmp_path / "seeds", "--seeds", "0,3", "--steps", 3)
+    assert again.returncode == 1
+    assert "error: seed_3 diverged at step 2 after test losses 0.5; a smaller --lr" in again.stderr
 
 
 def test_another_number_of_steps_is_another_config(short: tuple[Path, Done], workshop: Workshop) -> None:

@@ -183,6 +183,12 @@ def poisoned(data_key, step, at):
     return batch._replace(y_query=jnp.where(step == at, jnp.inf, batch.y_query))
 
 
+def overflowing(data_key, step, scale):
+    """Batches whose inputs alone are multiplied by a member's own scale."""
+    batch = batch_fn(data_key, step)
+    return batch._replace(x=scale * batch.x)
+
+
 def test_divergence_is_dated_by_the_first_loss_that_is_not_finite():
     """As a count of steps done, for step i of 0, 1, ... that is i + 1; a member that never diverges is not dated."""
     program = make_trainer(MODEL, CONFIG.training, poisoned)
@@ -190,6 +196,16 @@ def test_divergence_is_dated_by_the_first_loss_that_is_not_finite():
     _, info = trained(members, 9, program=program)
     assert info.diverged_at.tolist() == [5, NEVER, 1]
     assert np.isnan(info.loss).tolist() == [True, False, True]
+
+
+def test_a_state_that_is_not_finite_is_divergence_although_its_loss_was():
+    """Inputs of 1e10 make a loss of 1e27, finite in float32; the squares of its gradient, which Adam keeps, are not."""
+    program = make_trainer(MODEL, replace(CONFIG.training, grad_clip=0.0), overflowing)
+    members = [member(seed)._replace(knobs={"scale": jnp.float32(scale)}) for seed, scale in ((0, 1.0), (1, 1e10))]
+    state, info = trained(members, 1, program=program)
+    assert np.isfinite(info.loss).all()
+    assert info.diverged_at.tolist() == [NEVER, 1]
+    assert np.isfinite(np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(lane(state, 0))])).all()
 
 
 def test_a_chunk_gives_its_input_states_memory_away():

@@ -1,25 +1,63 @@
 """Python imports this at its start when the folder is on PYTHONPATH: it sends the process a signal at a chosen place.
 
-INTERRUPT is `before:NAME:SIGNAL` or `after:NAME:SIGNAL`: the signal comes right before or after a file of that name
-gets its final name, so where a run is interrupted depends on neither clock nor load.
+INTERRUPT is `WHEN:NAME:SIGNAL` or `WHEN:NAME:SIGNAL:COUNT`. NAME is a file, as a pattern, and WHEN is
+
+    during   a file of that name is being written: half of what was written last is there
+    before   it is written, but does not have its final name yet
+    after    it has its final name
+
+The signal comes the first time, or the COUNT-th. So where a run is interrupted depends on neither clock nor load.
+INTERRUPT_LOG is a file that gets a line when the signal is sent.
 """
 
+import fnmatch
 import os
 import signal
 from typing import Any
 
-when, name, number = os.environ["INTERRUPT"].split(":")
-replace = os.replace
+when, name, number, *count = os.environ["INTERRUPT"].split(":")
+left = int(count[0]) if count else 1
+replace, fsync = os.replace, os.fsync
 
 
-def interrupting(source: Any, target: Any) -> None:
+def is_the_one(path: Any) -> bool:
+    """Whether this is the COUNT-th time that a file of that name comes by."""
+    global left
+    if not fnmatch.fnmatch(os.path.basename(path), name):
+        return False
+    left -= 1
+    return left == 0
+
+
+def interrupt() -> None:
+    """Notes that the place was hit, and sends the signal."""
+    if log := os.environ.get("INTERRUPT_LOG"):
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(os.environ["INTERRUPT"] + "\n")
+    os.kill(os.getpid(), signal.Signals[number])
+
+
+def interrupting_replace(source: Any, target: Any) -> None:
     """`os.replace` with a signal before or after."""
-    hit = os.path.basename(target) == name
+    hit = when != "during" and is_the_one(target)
     if hit and when == "before":
-        os.kill(os.getpid(), signal.Signals[number])
+        interrupt()
     replace(source, target)
     if hit and when == "after":
-        os.kill(os.getpid(), signal.Signals[number])
+        interrupt()
 
 
-os.replace = interrupting
+def interrupting_fsync(descriptor: int) -> None:
+    """`os.fsync` of a file of which half is lost: of its last line if lines are added to it."""
+    path = os.readlink(f"/proc/self/fd/{descriptor}")
+    folder, base = os.path.split(path)
+    if when == "during" and is_the_one(os.path.join(folder, base.removeprefix(".").removesuffix(".tmp"))):
+        with open(path, "rb") as file:
+            content = file.read()
+        kept = content[:-1].rfind(b"\n") + 1 if base.endswith(".jsonl") else 0
+        os.ftruncate(descriptor, (kept + len(content)) // 2)
+        interrupt()
+    fsync(descriptor)
+
+
+os.replace, os.fsync = interrupting_replace, interrupting_fsync
