@@ -10,17 +10,20 @@ if __name__ == "__main__":
 
     run("alignment")
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from analysis.subject import Subject, load_subject
-from baselines.gd_step import Predictor
+from baselines.gd_step import Predictor, gd
 from src.batch import Batch
 from src.train import half_mse
+from src.transformer import Model, Params
 from store import layout
 from store.atomic import write_csv, write_json
 from store.rundir import read_metrics
@@ -64,16 +67,24 @@ def compare(predict: Predictor, baseline: Predictor, batch: Batch) -> dict[str, 
     }
 
 
+@partial(jax.jit, static_argnums=(0, 1))
+def compare_with_gd(
+    model: Model, gd_steps: int, params: Params, step_size: float | Array, batch: Batch
+) -> dict[str, Array]:
+    """A model against gradient descent on the same tasks: one program for all the moments of a training and its end."""
+    return compare(partial(model.predict, params), partial(gd, step_size=step_size, steps=gd_steps), batch)
+
+
 def alignment(subject: Subject) -> dict[str, Any]:
     """The transformer against gradient descent on the analysis batch."""
-    batch = jax.tree.map(jnp.asarray, subject.batch)
-    values = jax.jit(lambda batch: compare(subject.predict, subject.gd.predict, batch))(batch)
+    step_size = np.float32(subject.gd.step_size)
+    values = compare_with_gd(subject.model, subject.gd.steps, subject.params, step_size, subject.batch)
     return {
         **{name: float(value) for name, value in values.items()},
         "eta": float(subject.gd.step_size),
         "eta_source": subject.gd.source,
         "gd_steps": subject.gd.steps,
-        "tasks": int(batch.y_query.shape[0]),
+        "tasks": len(subject.batch.y_query),
         "loss_convention": "half the mean squared error",
     }
 

@@ -7,7 +7,7 @@ its standard error from the paired differences.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -29,10 +29,14 @@ BASELINES: dict[str, Callable[[Subject], Predictor]] = {
 }
 
 
-def half_squared_errors(predict: Predictor, batch: Batch) -> np.ndarray:
-    """Half the squared error [B] of each task."""
-    errors = jax.jit(lambda batch: 0.5 * (predict(batch) - batch.y_query) ** 2)(batch)
-    return np.asarray(errors, np.float64)
+def half_squared_errors(predictors: Mapping[str, Predictor]) -> Callable[[Batch], dict[str, np.ndarray]]:
+    """Half the squared error [B] of each task, for each predictor: one program for all batches of a shape."""
+
+    @jax.jit
+    def errors(batch: Batch) -> dict[str, jax.Array]:
+        return {name: 0.5 * (predict(batch) - batch.y_query) ** 2 for name, predict in predictors.items()}
+
+    return lambda batch: {name: np.asarray(values, np.float64) for name, values in errors(batch).items()}
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
@@ -52,12 +56,13 @@ def headline(subject: Subject) -> dict[str, Any]:
     config = subject.config
     batch = headline_batch(config)
     predictors = {"tf": subject.predict} | {name: make(subject) for name, make in BASELINES.items()}
-    errors_of = {name: half_squared_errors(predict, batch) for name, predict in predictors.items()}
+    errors_of = half_squared_errors(predictors)(batch)
     ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
     result: dict[str, Any] = {"tasks": config.headline_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
     for name, errors in errors_of.items():
         result[f"{name}_loss"], result[f"{name}_loss_se"] = mean_and_error(errors)
     if subject.gd.steps == 1 and config.eval.noise_mode == "clean" and config.data.num_distractors == 0:
-        averaged = np.asarray(context_losses(batch, config.data, float(subject.gd.step_size)), np.float64)
+        losses = jax.jit(lambda batch: context_losses(batch, config.data, float(subject.gd.step_size)))(batch)
+        averaged = np.asarray(losses, np.float64)
         result["gd_loss_averaged"], result["gd_loss_averaged_se"] = mean_and_error(averaged)
     return result

@@ -37,10 +37,11 @@ def scaled_batch(subject: Subject, alpha: float, keep_labels: bool) -> Batch:
 def ood_curve(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, float]]:
     """One row for each alpha: mean squared errors (without the half) and their standard errors."""
     rows = []
+    errors_on = half_squared_errors({"tf": subject.predict, "gd": subject.gd.predict})
     for alpha in alphas:
-        batch = scaled_batch(subject, alpha, keep_labels)
-        tf, tf_error = mean_and_error(2 * half_squared_errors(subject.predict, batch))
-        gd, gd_error = mean_and_error(2 * half_squared_errors(subject.gd.predict, batch))
+        errors = errors_on(scaled_batch(subject, alpha, keep_labels))
+        tf, tf_error = mean_and_error(2 * errors["tf"])
+        gd, gd_error = mean_and_error(2 * errors["gd"])
         rows.append(
             {"alpha": alpha, "test_mse": tf, "gd_test_mse": gd, "test_mse_se": tf_error, "gd_test_mse_se": gd_error}
         )

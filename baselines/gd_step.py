@@ -115,8 +115,13 @@ def context_losses(batch: Batch, data: DataConfig, step_size: float) -> Array:
 
 def fit_step_size(batch: Batch) -> float:
     """The step size of one step from zero with the least loss on these tasks: sum f y / sum f^2, f at c = 1."""
+    return float(_fitted_step_size(batch))
+
+
+@jax.jit
+def _fitted_step_size(batch: Batch) -> Array:
     feature = gd(batch, 1.0)
-    return float(jnp.sum(feature * batch.y_query) / jnp.sum(feature**2))
+    return jnp.sum(feature * batch.y_query) / jnp.sum(feature**2)
 
 
 def search_step_size(batch: Batch, steps: int, zooms: int = 4) -> float:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from curricula.noise import corrupt
@@ -18,7 +19,7 @@ from curricula.placement import PLACEMENTS
 from src.batch import Batch
 from src.config import ContextConfig, DataConfig, RunConfig
 from src.data import sample_batch, take_pairs
-from src.prng import Purpose, purpose_key
+from src.prng import Purpose
 from src.prng import key as make_key
 from src.train import BatchFn
 
@@ -57,6 +58,12 @@ def draw_context(
     return Context(batch, index.astype(jnp.int32), hit)
 
 
+# Sets of tasks of one law and size share a program.
+_draw = jax.jit(draw_context, static_argnames=("data", "context", "batch_size"))
+_sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
+_key, _fold_in = jax.jit(make_key), jax.jit(jax.random.fold_in)
+
+
 def training_batches(config: RunConfig) -> BatchFn:
     """The batch function of a run's training contexts. Noise rate and strength may differ within a pack."""
 
@@ -68,26 +75,33 @@ def training_batches(config: RunConfig) -> BatchFn:
 
 
 def task_key(config: RunConfig, purpose: Purpose) -> Array:
-    """The key of one of a run's sets of tasks."""
-    return purpose_key(make_key(config.data_seed), purpose)
+    """The key of one of a run's sets of tasks: that of the purpose under the data seed."""
+    key: Array = _fold_in(_key(np.uint32(config.data_seed)), np.uint32(purpose))
+    return key
+
+
+def first_training_context(config: RunConfig) -> Context:
+    """The context of the first training step, with what was done to it."""
+    key = _fold_in(task_key(config, Purpose.TRAIN), np.uint32(0))
+    return _draw(key, config.data, config.train, config.training.batch_size)
 
 
 def evaluation_context(config: RunConfig) -> Context:
     """The evaluation batch, which is also the analysis batch."""
-    return draw_context(task_key(config, Purpose.EVAL), config.data, config.eval, config.eval_tasks)
+    return _draw(task_key(config, Purpose.EVAL), config.data, config.eval, config.eval_tasks)
 
 
 def clean_twin(config: RunConfig, context: Context) -> Batch:
     """The evaluation batch as it would be with no pair corrupted: the same keys, and the same permutation of pairs."""
-    batch = sample_batch(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
+    batch = _sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
     return take_pairs(batch, context.index)
 
 
 def headline_batch(config: RunConfig) -> Batch:
     """Further tasks of the evaluation's law, for the headline numbers."""
-    return draw_context(task_key(config, Purpose.HEADLINE), config.data, config.eval, config.headline_tasks).batch
+    return _draw(task_key(config, Purpose.HEADLINE), config.data, config.eval, config.headline_tasks).batch
 
 
 def step_size_batch(config: RunConfig) -> Batch:
     """Clean tasks on which step sizes are searched, shared with nothing else."""
-    return sample_batch(task_key(config, Purpose.STEP_SIZE), config.data, config.step_size_tasks)
+    return _sample(task_key(config, Purpose.STEP_SIZE), config.data, config.step_size_tasks)

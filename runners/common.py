@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from runners.command import restore_conditions
-from runners.finish import capture_missing_attention, finish
+from runners.finish import capture_missing_attention, finish, import_what_ends_a_run
 from runners.pack import Job, Pack, by_checkpoint, static_shape
 from src.config import RunConfig
 from src.train import NEVER
@@ -101,10 +101,11 @@ def _begin(jobs: Sequence[Job], width: int) -> None:
 
 def _take_up(pack: Pack) -> None:
     """Makes the metrics end where the pack begins."""
+    first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
     for index, (job, _, _) in enumerate(pack.lanes):
         rundir.cut_metrics(job.run, pack.step)
         if pack.step == 0:
-            rundir.append_metrics(job.run, pack.record(index))
+            rundir.append_metrics(job.run, pack.record(index, float(first_losses[index])))
         rundir.update_meta(job.run, compile_seconds=pack.compile_seconds)
     meta = rundir.read_meta(pack.lanes[0].job.run)
     pack.run_seconds, pack.chunk_steps = float(meta["run_seconds"]), int(meta.get("chunk_steps", 1))
@@ -112,6 +113,7 @@ def _take_up(pack: Pack) -> None:
 
 def _train(pack: Pack, logger: Logger, signals: _Signals) -> None:
     """Trains to the end, to a signal, or until every run has diverged."""
+    threading.Thread(target=import_what_ends_a_run).start()  # training leaves Python idle
     logger.start(pack.step, pack.num_steps)
     while pack.step < pack.num_steps and any(pack.alive):
         losses, diverged_at = pack.advance()

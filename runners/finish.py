@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from analysis import alignment, attention_maps, copying, headline, ood_eval, weights
 from analysis.commands import ALPHAS
 from analysis.subject import GradientDescent, Subject, load_subject
-from curricula.context import Context, draw_context, task_key
+from curricula.context import Context, first_training_context
 from plots.run_figures import draw_run
 from src.config import ContextConfig, RunConfig
-from src.prng import Purpose
 from src.transformer import Model
 from store import checkpoint, layout, rundir
 from store.atomic import write_json, write_npy, write_npz
@@ -68,6 +67,12 @@ def finish(
     checkpoint.remove(run)
 
 
+def import_what_ends_a_run() -> None:
+    """Imports what tables and figures need, which takes a second."""
+    for name in ("pandas", "matplotlib.figure", "matplotlib.backends.backend_agg"):
+        import_module(name)
+
+
 def capture_missing_attention(run: Path, attention: int | None) -> None:
     """Captures the attention of a run that finished without it, if it is asked for."""
     if attention is None or (run / layout.ATTENTION_SUMMARY).exists():
@@ -86,8 +91,7 @@ def _summary(subject: Subject, measured: Mapping[str, Any]) -> dict[str, Any]:
 
 def _write_contexts(run: Path, config: RunConfig, context: Context) -> None:
     """The evaluation batch and what was done to it; the first training batch's orders and masks; both in words."""
-    step_key = jax.random.fold_in(task_key(config, Purpose.TRAIN), 0)
-    first = draw_context(step_key, config.data, config.train, config.training.batch_size)
+    first = first_training_context(config)
     write_npz(run / layout.ANALYSIS_BATCH, jax.tree.map(np.asarray, context.batch)._asdict())
     for folder in (run, run / layout.ANALYSIS):
         write_npy(folder / layout.ORDERING_INDEX, np.asarray(context.index))
@@ -110,6 +114,6 @@ def _in_words(settings: ContextConfig, context: Context) -> dict[str, Any]:
 
 
 def _write_predictions(subject: Subject) -> None:
-    batch = jax.tree.map(jnp.asarray, subject.batch)
-    predictions = {"tf": subject.predict(batch), "gd": subject.gd.predict(batch)}
-    write_npz(subject.run / layout.PREDICTIONS, {name: np.asarray(value) for name, value in predictions.items()})
+    predict = jax.jit(lambda batch: {"tf": subject.predict(batch), "gd": subject.gd.predict(batch)})
+    predictions = {name: np.asarray(values) for name, values in predict(subject.batch).items()}
+    write_npz(subject.run / layout.PREDICTIONS, predictions)

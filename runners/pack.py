@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,13 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.alignment import compare
+from analysis.alignment import compare_with_gd
 from analysis.subject import GradientDescent, find_gd
 from curricula.context import Context, evaluation_context, task_key, training_batches
 from src.config import ContextConfig, RunConfig
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
-from src.train import Member, TrainState, half_mse, lane, make_trainer, stack_members
+from src.train import Member, TrainState, make_trainer, stack_members
 from src.transformer import make_model
 from store import checkpoint
 from store.rundir import METRICS_FIELDS
@@ -82,16 +83,17 @@ class Pack:
         """Compiles the training program and takes up the last checkpoint that all runs have, if any."""
         config = jobs[0].config
         self.width, self.num_steps, self.eval_every = width, config.training.steps, config.eval_every
-        self.lanes = [Lane(job, evaluation_context(job.config), find_gd(job.config)) for job in jobs]
         self.alive = [True] * len(jobs)
         self.model = make_model(config)
-        self.batch_fn = training_batches(config)
-        self.trainer = make_trainer(self.model, config.training, self.batch_fn)
-        self.members = stack_members(self._padded([make_member(job.config) for job in jobs]))
+        self.trainer = make_trainer(self.model, config.training, training_batches(config))
+        self.members = jax.jit(lambda: stack_members(self._padded([make_member(job.config) for job in jobs])))()
         self.step, self.state = self._restore([job.run for job in jobs])
         self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
-        self._program = self._compile()
-        self._compare = jax.jit(self._compare_with_gd)
+        lowered = self.trainer.chunk.lower(self.state, self.members, jnp.int32(0), jnp.int32(0))
+        with ThreadPoolExecutor(1) as meanwhile:
+            compiling = meanwhile.submit(self._compile, lowered)
+            self.lanes = [Lane(job, evaluation_context(job.config), find_gd(job.config)) for job in jobs]
+        self._program = compiling.result()
 
     def advance(self) -> tuple[np.ndarray, np.ndarray]:
         """Trains to the next step at which the host looks.
@@ -108,26 +110,28 @@ class Pack:
         self.step = stop
         return losses, diverged_at
 
-    def record(self, index: int, train_loss: float | None = None) -> dict[str, Any]:
-        """A lane's line of the metrics. Before training the train loss is that of the first training batch."""
+    def first_losses(self) -> np.ndarray:
+        """Each lane's loss on its first training batch: that of a step which is not kept."""
+        copy = jax.tree.map(np.asarray, self.state)
+        _, info = self._program(copy, self.members, jnp.int32(0), jnp.int32(1))
+        return np.asarray(info.loss)
+
+    def record(self, index: int, train_loss: float) -> dict[str, Any]:
+        """A lane's line of the metrics."""
         context, gd = self.lanes[index].context, self.lanes[index].gd
-        params = lane(self.state.params, index)
-        if train_loss is None:
-            batch = self.batch_fn(self.members.data_key[index], jnp.int32(0), **lane(self.members.knobs, index))
-            train_loss = float(half_mse(self.model.predict(params, batch), batch.y_query))
-        values = self._compare(params, context.batch, jnp.float32(gd.step_size))
+        step_size = np.float32(gd.step_size)
+        values = compare_with_gd(self.model, gd.steps, self.params(index), step_size, context.batch)
         found = values | {"train_loss": train_loss, "test_loss": values["tf_loss"]}
         return {"step": self.step} | {name: float(found[name]) for name in METRICS_FIELDS if name != "step"}
 
     def params(self, index: int) -> Any:
         """A lane's parameters as NumPy arrays."""
-        return jax.tree.map(np.asarray, lane(self.state.params, index))
+        return _lane(self.state.params, index)
 
     def save(self, index: int) -> None:
         """Saves a lane's state."""
         names, _ = _names(self.state)
-        leaves = jax.tree.leaves(lane(self.state, index))
-        arrays = {name: np.asarray(leaf) for name, leaf in zip(names, leaves, strict=True)}
+        arrays = dict(zip(names, jax.tree.leaves(_lane(self.state, index)), strict=True))
         checkpoint.save(self.lanes[index].job.run, self.step, arrays, {"step": self.step})
 
     def _restore(self, runs: list[Path]) -> tuple[int, TrainState]:
@@ -140,15 +144,11 @@ class Pack:
         leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in saved]) for name in names]
         return step, jax.tree.unflatten(treedef, leaves)
 
-    def _compile(self) -> Any:
+    def _compile(self, lowered: jax.stages.Lowered) -> Any:
         began = time.perf_counter()
-        program = self.trainer.chunk.lower(self.state, self.members, jnp.int32(0), jnp.int32(0)).compile()
+        program = lowered.compile()
         self.compile_seconds = time.perf_counter() - began
         return program
-
-    def _compare_with_gd(self, params: Any, batch: Any, step_size: jax.Array) -> dict[str, jax.Array]:
-        gd = GradientDescent(self.lanes[0].gd.steps, step_size, "an argument")
-        return compare(lambda batch: self.model.predict(params, batch), gd.predict, batch)
 
     def _next_stop(self) -> int:
         """At most a chunk away, and never past a record or the end."""
@@ -158,6 +158,11 @@ class Pack:
     def _padded(self, values: list[Any]) -> list[Any]:
         """One value for each place in the pack: the places beyond the runs repeat the last."""
         return values + [values[-1]] * (self.width - len(values))
+
+
+def _lane(tree: Any, index: int) -> Any:
+    """One lane of a pack's tree, as NumPy arrays."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[index], tree)
 
 
 def _names(state: TrainState) -> tuple[list[str], Any]:
