@@ -6,16 +6,18 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import cli
 from runners import flags
 from runners.summary import summary_text
 from src.config import ConfigError
-from store import rundir
+from store import checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import num_threads, versions
-from store.readers import StoreError
+from store.readers import StoreError, expecting, is_count, is_number
+
+MOST_THREADS = 4096  # more are no machine's, and starting them would end in an error
 
 
 def run(model: str, prog: str, description: str) -> NoReturn:
@@ -34,7 +36,8 @@ def main(model: str, prog: str, description: str, argv: Sequence[str]) -> int:
         from runners.common import Job, run_pack  # imports JAX, which reads the number of threads once
         from utils_log import ConsoleLogger
 
-        status = run_pack([Job(directory, request.config)], ConsoleLogger(), request.attention_batch)
+        with ConsoleLogger() as logger:
+            status = run_pack([Job(directory, request.config)], logger, request.attention_batch)
     return report(directory, request.config.name, status)
 
 
@@ -43,7 +46,11 @@ def report(directory: Path, name: str, status: str) -> int:
     if status == "done":
         print(summary_text(directory))
         return 0
-    meta = rundir.read_meta(directory)
+    with expecting(directory / layout.META, "a run's meta.json"):
+        return _report_unfinished(rundir.read_meta(directory), name, status)
+
+
+def _report_unfinished(meta: dict[str, Any], name: str, status: str) -> int:
     if status == "stopped":
         again = f"{Path(sys.executable).name} {' '.join(sys.orig_argv[1:])}".replace(" --overwrite", "")
         print(f"stopped at step {meta['stopped_at']}; the same command without --overwrite resumes it: {again}")
@@ -63,16 +70,20 @@ def restore_conditions(directory: Path, width: int = 1) -> None:
     The same bits come only from the same versions, threads and width of the pack. To be called before JAX is imported.
     """
     meta = rundir.read_meta(directory)
-    if meta.get("status") in ("done", "diverged") or "versions" not in meta:
+    begun = "versions" in meta or checkpoint.steps(directory)
+    if meta.get("status") in ("done", "diverged") or not begun:
         return
     now_in_force = {**versions(), "pack_width": width}
-    for name, was in {**meta["versions"], "pack_width": meta["pack_width"]}.items():
+    with expecting(directory / layout.META, "a run's meta.json; --overwrite trains the run anew"):
+        conditions = {**meta["versions"], "pack_width": meta["pack_width"]}
+        threads = meta["threads"]
+        if not (is_count(threads) and 0 < threads <= MOST_THREADS and is_number(meta["run_seconds"])):
+            raise ValueError
+    for name, was in conditions.items():
         if was != now_in_force.get(name):
             found = now_in_force.get(name)
             raise StoreError(f"{directory} was begun with {name} {was}, not {found}; --overwrite trains it anew")
-    if meta["threads"] != num_threads():
+    if threads != num_threads():
         if "NPROC" in os.environ or "jax" in sys.modules:
-            raise StoreError(
-                f"{directory} was begun with {meta['threads']} threads; set NPROC={meta['threads']} to resume"
-            )
-        os.environ["NPROC"] = str(meta["threads"])
+            raise StoreError(f"{directory} was begun with {threads} threads; set NPROC={threads} to resume")
+        os.environ["NPROC"] = str(threads)
