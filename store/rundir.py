@@ -140,13 +140,19 @@ def _check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
         raise StoreError(f"{out} is a file, not a run directory")
     if (out / layout.CONFIG).exists():
         if not overwrite:
-            read_status(out)
-        if not overwrite and stored_id(out) != config_id(config):
-            raise StoreError(
-                f"{out} holds a run of another config or results version; choose another --out, or --overwrite it"
-            )
+            _check_same(out, config)
     elif out.is_dir() and any(path.name != layout.LOCK for path in out.iterdir()):
         raise StoreError(f"{out} is not empty and not a run directory; choose another --out")
+
+
+def _check_same(out: Path, config: RunConfig) -> None:
+    read_status(out)
+    if stored_id(out) != config_id(config):
+        raise StoreError(
+            f"{out} holds a run of another config or results version; choose another --out, or --overwrite it"
+        )
+    if config_id(read_config(out)) != config_id(config):
+        raise StoreError(f"{out / layout.CONFIG} is not the config that the run was trained with")
 
 
 def _runs_below(runs: Path) -> list[Path]:

@@ -1,10 +1,8 @@
 """The door of every command: what is accepted, and how everything else is refused before anything is written."""
 
 import re
-import runpy
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,10 +14,9 @@ from runners import flags
 from src.config import RunConfig
 from store import layout, rundir
 from store.lock import locked
+from tests.doors import ANALYSES, COMMANDS, RUNNERS, Refused, ran, refused
 
-RUNNERS = ("runners.run_concat_inputs_targets", "runners.run_softmax_copy")
-ANALYSES = ("analysis.alignment", "analysis.ood_eval", "analysis.copying")
-COMMANDS = (*RUNNERS, *ANALYSES, "analysis.compare", "plots.attention_quick", "plots.run_figures", "scripts.demo_seeds")
+__all__ = ["ran", "refused"]
 
 
 def parser() -> cli.Parser:
@@ -154,38 +151,6 @@ def test_the_launcher_exits_with_the_commands_status(given: int | None, status: 
 
 
 # Every command, through its own door
-
-Refused = Callable[..., str]
-
-
-def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Every file's content and time of writing, every folder, and the lock's file, which trying to lock touches."""
-
-    def state(path: Path) -> tuple[bytes, int]:
-        timeless = path.is_dir() or path.name == layout.LOCK
-        return b"" if path.is_dir() else path.read_bytes(), 0 if timeless else path.stat().st_mtime_ns
-
-    return {str(path.relative_to(folder)): state(path) for path in folder.rglob("*")}
-
-
-@pytest.fixture
-def refused(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
-    """Runs a command's own file in this process; gives its sentence if it exits with 2, one line and no file."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(command: str, *words: str) -> str:
-        monkeypatch.setattr(sys, "argv", [command, *words])
-        before = snapshot(tmp_path)
-        with pytest.raises(SystemExit) as exited:
-            runpy.run_path(str(root / f"{command.replace('.', '/')}.py"), run_name="__main__")
-        said = capsys.readouterr()
-        assert (exited.value.code, said.out) == (2, "")
-        assert said.err.startswith("error: ")
-        assert said.err.count("\n") == 1
-        assert snapshot(tmp_path) == before
-        return said.err
-
-    return run
 
 
 def run_folder(folder: Path) -> Path:
@@ -360,6 +325,8 @@ def test_demo_seeds_refuses_a_folder_that_is_not_its_own(refused: Refused, tmp_p
         ("analysis.alignment", "--run {}/missing"),
         ("analysis.ood_eval", "--run {}/missing --alphas 0"),
         ("analysis.copying", "--run {}/missing"),
+        ("analysis.attention_stats", "--run {}/missing"),
+        ("analysis.compare", "{}/missing"),
         ("plots.attention_quick", "--run {}/missing"),
         ("plots.run_figures", "--run {}/missing"),
         ("scripts.demo_seeds", "--seeds 1 1 --out {}/seeds"),
