@@ -87,6 +87,6 @@ def write(subject: Subject) -> dict[str, Any]:
     return values
 
 
-def command(run: Path, allow_pickle: bool, eta: float | None) -> dict[str, Any]:
+def command(run: Path, eta: float | None, allow_pickle: bool = False) -> dict[str, Any]:
     """The command line: aligns a stored run."""
     return write(load_subject(run, eta, allow_pickle))

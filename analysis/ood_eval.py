@@ -54,6 +54,6 @@ def write(subject: Subject, alphas: list[float], keep_labels: bool = False) -> l
     return rows
 
 
-def command(run: Path, allow_pickle: bool, alphas: list[float], keep_labels: bool) -> list[dict[str, Any]]:
+def command(run: Path, alphas: list[float], keep_labels: bool, allow_pickle: bool = False) -> list[dict[str, Any]]:
     """The command line: evaluates a stored run."""
     return write(load_subject(run, allow_pickle=allow_pickle), alphas, keep_labels)

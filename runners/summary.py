@@ -20,9 +20,9 @@ LABELS = {
 
 def summary_text(run: Path) -> str:
     """The table of a finished run: losses with standard errors, alignment, other input scales, time."""
-    summary, config = _shown(read_json(run / layout.SUMMARY)), rundir.read_config(run)
+    summary, config = read_json(run / layout.SUMMARY), rundir.read_config(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
-        lines = _results(summary, config)
+        lines = _results(_shown(summary), config)
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
         seconds, per_step = meta["run_seconds"], 1e3 * meta["run_seconds"] / config.training.steps

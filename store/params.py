@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +17,8 @@ from store.atomic import write_bytes, write_safetensors
 from store.readers import LARGEST_TEXT, StoreError, expecting, read_safetensors, reading
 
 Params = dict[str, dict[str, np.ndarray]]
+
+MOST_OPERATIONS, MOST_TUPLES = 1_000_000, 20_000  # of a pickle; an array has about 30 and 4
 
 
 def write_params(run: Path, params: Mapping[str, Mapping[str, Any]], metadata: Mapping[str, Any]) -> None:
@@ -113,11 +116,24 @@ class _Unpickler(pickle.Unpickler):
         return lambda *given: make(*given)
 
 
+def _check_length(content: bytes) -> None:
+    """Refuses a pickle of very many parts: hashing a tuple in a tuple in a tuple ends in a crash, not in an error."""
+    hashed = 0
+    for count, (operation, _, _) in enumerate(pickletools.genops(content)):
+        hashed += operation.name.startswith(("TUPLE", "FROZENSET"))
+        if count > MOST_OPERATIONS or hashed > MOST_TUPLES:
+            raise ValueError("it holds more parts than parameters have")
+
+
 def _read_pickle(path: Path) -> Params:
     """Nested arrays from a pickle that holds them and nothing else."""
     with reading(path):
         if path.stat().st_size > LARGEST_TEXT:
             raise ValueError(f"it is larger than {LARGEST_TEXT >> 20} MiB")
-        found = _Unpickler(io.BytesIO(path.read_bytes())).load()
+        content = path.read_bytes()
+        _check_length(content)
+        found = _Unpickler(io.BytesIO(content)).load()
     with expecting(path, "a pickle of parameters"):
-        return {str(module): {str(name): value.array for name, value in leaf.items()} for module, leaf in found.items()}
+        if not all(isinstance(name, str) for module, leaf in found.items() for name in (module, *leaf)):
+            raise ValueError
+        return {module: {name: value.array for name, value in leaf.items()} for module, leaf in found.items()}

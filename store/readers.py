@@ -35,7 +35,7 @@ def expecting(path: Path, what: str) -> Iterator[None]:
     """Turns what goes wrong while values of another schema are picked apart into "PATH is not WHAT"."""
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
         raise StoreError(f"{path} is not {what}") from None
 
 

@@ -122,6 +122,11 @@ def test_a_config_flag_needs_a_value() -> None:
         (KeyError("mine"), 2, "error: 'mine'\n"),
         (FileNotFoundError(2, "whatever", "a/b.json"), 2, "error: a/b.json: No such file or directory\n"),
         (KeyboardInterrupt(), 130, ""),
+        (MemoryError("bytes"), 2, f"error: {cli.OUT_OF_MEMORY}\n"),
+        (RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating"), 2, f"error: {cli.OUT_OF_MEMORY}\n"),
+        (KeyError("\x1b[31m\u202e\x07\x9b"), 2, "error: '\\x1b[31m\\u202e\\x07\\x9b'\n"),
+        (cli.UsageError("a\x1b[2Jb\u202ec\x00d\x85e\r\nf ü‖ g"), 2, "error: a\\x1b[2Jb\\u202ec\\x00d e f ü‖ g\n"),
+        (FileNotFoundError(2, "whatever", "a\x1b]0;b"), 2, "error: a\\x1b]0;b: No such file or directory\n"),
     ],
 )
 def test_the_launcher_says_what_went_wrong(
@@ -141,6 +146,33 @@ def test_the_launcher_lets_bugs_through() -> None:
 
     with pytest.raises(TypeError, match="a bug"):
         cli.launch(main, KeyError)
+
+
+def test_the_launcher_lets_other_errors_of_xla_through() -> None:
+    def main(argv: list[str]) -> None:
+        raise RuntimeError("INTERNAL: a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        cli.launch(main)
+
+
+def test_memory_that_xla_does_not_get_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    import jax.numpy as jnp
+
+    def main(argv: list[str]) -> None:
+        jnp.zeros(2**55, jnp.int8).block_until_ready()
+
+    with pytest.raises(SystemExit) as exited:
+        cli.launch(main)
+    assert (exited.value.code, capsys.readouterr().err) == (2, f"error: {cli.OUT_OF_MEMORY}\n")
+
+
+@given(st.text())
+def test_what_is_printable_is_one_line_and_stays(text: str) -> None:
+    shown = cli.printable(text)
+    assert shown.isprintable()
+    assert cli.printable(shown) == shown
+    assert shown == text or not text.isprintable()
 
 
 @pytest.mark.parametrize(("given", "status"), [(None, 0), (0, 0), (1, 1)])
@@ -214,6 +246,12 @@ def test_every_command_names_the_nearest_flag(command: str, refused: Refused) ->
         ("--config.recurrent=perhaps", "recurrent is 'perhaps'; it must be true or false"),
         ("--config.input_law=cauchy", "input_law is 'cauchy'; it must be one of uniform, gaussian"),
         ("--config.base.noise_p=2", "noise_p is 2.0; it must be between 0 and 1"),
+        ("--config.name=../x", "name is '../x'; it must be a plain file name"),
+        ("--config.name=/x", "name is '/x'; it must be a plain file name"),
+        ("--batch_size 1000000000", "batch_size is 1000000000; with"),
+        ("--config.headline_tasks=1000000000", "headline_tasks is 1000000000; with"),
+        ("--config.mlp_width=1000000000", "has 2^31 weights or more"),
+        ("--steps 4294967296", "steps is 4294967296; it must be below 2^31 - 1"),
         ("--num_layers two", "invalid int value: 'two'"),
         ("--config.num_layers=two", "num_layers is 'two'; it must be a whole number"),
         ("now", "unknown argument now"),

@@ -196,7 +196,8 @@ def check_survives(ran: Ran, command: str, run: Path, name: str) -> None:
     assert "\x1b" not in done.out + done.err
 
 
-JSON_READ = [(n, c) for n, c in ALL if n in (layout.META, layout.SUMMARY, layout.ATTENTION_SUMMARY)]
+JSON_READ = [(layout.ATTENTION_SUMMARY, "plots.attention_quick"), (layout.META, TWOLAYER)]
+JSON_READ += [(layout.SUMMARY, command) for command in READERS[layout.SUMMARY]]
 
 
 @pytest.mark.slow
