@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from absl.flags import argparse_flags
 
 CONFIG_PREFIX = "--config."
+OUT_OF_MEMORY = "there is not enough memory for arrays of these sizes; fewer tasks or a smaller model need less"
 
 
 class UsageError(Exception):
@@ -102,13 +103,24 @@ def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception
         status = _complain(str(error))
     except OSError as error:
         status = _complain(f"{error.filename or 'a file'}: {os.strerror(error.errno) if error.errno else error}")
+    except MemoryError:
+        status = _complain(OUT_OF_MEMORY)
+    except RuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):  # how XLA says it; its own class is not imported here
+            raise
+        status = _complain(OUT_OF_MEMORY)
     except KeyboardInterrupt:
         status = 130
     sys.exit(status)
 
 
+def printable(text: object) -> str:
+    """Text that a terminal shows as it is: escape sequences, line ends and marks of direction are spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
 def _complain(message: str) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"error: {printable(' '.join(message.split()))}", file=sys.stderr)
     return 2
 
 

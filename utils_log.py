@@ -44,10 +44,19 @@ NULL_LOGGER = NullLogger()
 
 
 class ConsoleLogger:
-    """Lines on standard output; a progress bar with loss, steps a second and time left on standard error."""
+    """Lines on standard output; a progress bar with loss, steps a second and time left on standard error.
+
+    As a context it closes the bar at its end, so what is said of an error begins on a line of its own.
+    """
 
     def __init__(self) -> None:
         self.bar: tqdm | None = None
+
+    def __enter__(self) -> ConsoleLogger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def line(self, text: str) -> None:
         """Prints the line."""

@@ -91,13 +91,13 @@ def alignment(subject: Subject) -> dict[str, Any]:
 
 def write(subject: Subject) -> dict[str, Any]:
     """Writes alignment.json, and the curve over training from the metrics that the run logged."""
+    records = [record | {"tf_loss": record["test_loss"]} for record in read_metrics(subject.run)]
     values = alignment(subject)
     write_json(subject.run / layout.ALIGNMENT, values)
-    records = [record | {"tf_loss": record["test_loss"]} for record in read_metrics(subject.run)]
     write_csv(subject.run / layout.ALIGNMENT_CURVE, [{name: record[name] for name in CURVE} for record in records])
     return values
 
 
-def command(run: Path, eta: float | None) -> dict[str, Any]:
+def command(run: Path, eta: float | None, allow_pickle: bool = False) -> dict[str, Any]:
     """The command line: aligns a stored run."""
-    return write(load_subject(run, eta))
+    return write(load_subject(run, eta, allow_pickle))

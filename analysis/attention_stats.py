@@ -134,9 +134,9 @@ def write(subject: Subject, context: Context) -> dict[str, Any]:
     return values
 
 
-def command(run: Path) -> dict[str, Any]:
+def command(run: Path, allow_pickle: bool = False) -> dict[str, Any]:
     """The command line: the position-matched AUROC of every score of a stored run, with its interval."""
-    subject = load_subject(run)
+    subject = load_subject(run, allow_pickle=allow_pickle)
     values = write(subject, evaluation_context(subject.config))
     shown = {f"gd {name}": numbers for name, numbers in values["gd"].items()} | {"model influence": values["influence"]}
     for layer in values["layers"]:

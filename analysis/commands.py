@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 import cli
 from src.config import ConfigError, require
 from store.lock import locked
-from store.readers import StoreError
+from store.readers import StoreError, is_number
 from store.rundir import read_config
 
 ALPHAS = (1.0, 1.5, 2.0, 3.0)
@@ -78,19 +78,27 @@ def parser(name: str) -> cli.Parser:
     """The parser of an analysis."""
     built = cli.Parser(f"analysis.{name}", COMMANDS[name].description)
     built.add_argument("--run", type=Path, required=True, help="run directory")
+    built.add_argument(
+        "--allow_pickle", action="store_true", help="read params.pkl where params.safetensors is missing"
+    )
     COMMANDS[name].add_flags(built)
     return built
+
+
+def read(name: str, argv: Sequence[str]) -> tuple[Path, dict[str, Any]]:
+    """The run and the arguments in a command line; `UsageError` or `ConfigError` for what cannot be asked."""
+    flags = parser(name).parse(argv)
+    return flags.run, {"allow_pickle": flags.allow_pickle, **COMMANDS[name].arguments(flags)}
 
 
 def run(name: str) -> NoReturn:
     """Runs an analysis on this process's arguments, prints what it found, and exits."""
 
     def main(argv: list[str]) -> None:
-        flags = parser(name).parse(argv)
-        arguments = COMMANDS[name].arguments(flags)
-        read_config(flags.run)
-        with locked(flags.run):
-            found = import_module(f"analysis.{name}").command(flags.run, **arguments)
+        directory, arguments = read(name, argv)
+        read_config(directory)
+        with locked(directory):
+            found = import_module(f"analysis.{name}").command(directory, **arguments)
         _show(found)
 
     cli.launch(main, StoreError, ConfigError)
@@ -99,7 +107,11 @@ def run(name: str) -> NoReturn:
 def _show(found: Any) -> None:
     if isinstance(found, list):
         for row in found:
-            print("  ".join(f"{name} {value:.4g}" for name, value in row.items()))
+            print(
+                "  ".join(
+                    f"{name} {value:.4g}" if is_number(value) else f"{name} {value}" for name, value in row.items()
+                )
+            )
         return
     for name, value in found.items():
-        print(f"{name:22s} {value}")
+        print(f"{name:22s} {cli.printable(value)}")

@@ -15,7 +15,7 @@ import numpy as np
 import cli
 from src.config import RunConfig
 from store import layout
-from store.readers import StoreError, read_json
+from store.readers import StoreError, expecting, read_json
 from store.rundir import read_config
 
 # column -> where it stands in metrics_summary.json
@@ -50,7 +50,7 @@ def table(header: Sequence[str], rows: dict[str, Sequence[Any]]) -> str:
 def compare(runs: Sequence[Path]) -> str:
     """The table of the runs' headline and alignment numbers; the mean where they are seeds of one experiment."""
     values = np.array([_numbers(run) for run in runs])
-    rows = {str(run): list(map(float, row)) for run, row in zip(runs, values, strict=True)}
+    rows = {cli.printable(run): list(map(float, row)) for run, row in zip(runs, values, strict=True)}
     if len(runs) > 1 and len({_without_seeds(read_config(run)) for run in runs}) == 1:
         mean, half_width = mean_and_interval(values)
         rows |= {"mean": list(map(float, mean)), "± 95 %": list(map(float, half_width))}
@@ -62,10 +62,8 @@ def _numbers(run: Path) -> list[float]:
     if not (run / layout.SUMMARY).exists():
         raise StoreError(f"{run} is not finished: it has no {layout.SUMMARY}")
     summary = read_json(run / layout.SUMMARY)
-    try:
+    with expecting(run / layout.SUMMARY, "a run's summary"):
         return [float(summary[part][name]) for part, name in COLUMNS.values()]
-    except (KeyError, TypeError):
-        raise StoreError(f"{run / layout.SUMMARY} is not a run's summary") from None
 
 
 def _without_seeds(config: RunConfig) -> RunConfig:

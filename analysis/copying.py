@@ -89,6 +89,6 @@ def write(subject: Subject) -> dict[str, Any]:
     return values
 
 
-def command(run: Path) -> dict[str, Any]:
+def command(run: Path, allow_pickle: bool = False) -> dict[str, Any]:
     """The command line: measures a stored run."""
-    return write(load_subject(run))
+    return write(load_subject(run, allow_pickle=allow_pickle))

@@ -12,6 +12,7 @@ if __name__ == "__main__":
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from analysis.headline import half_squared_errors, mean_and_error
 from analysis.subject import Subject, load_subject
@@ -34,27 +35,26 @@ def scaled_batch(subject: Subject, alpha: float, keep_labels: bool) -> Batch:
     return headline_batch(replace(config, data=data))
 
 
-def ood_curve(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, float]]:
-    """One row for each alpha: mean squared errors (without the half) and their standard errors."""
+def ood_curve(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
+    """One row for each alpha: mean squared errors (without the half) and their standard errors, and whose labels."""
     rows = []
     errors_on = half_squared_errors({"tf": subject.predict, "gd": subject.gd.predict})
     for alpha in alphas:
         errors = errors_on(scaled_batch(subject, alpha, keep_labels))
         tf, tf_error = mean_and_error(2 * errors["tf"])
         gd, gd_error = mean_and_error(2 * errors["gd"])
-        rows.append(
-            {"alpha": alpha, "test_mse": tf, "gd_test_mse": gd, "test_mse_se": tf_error, "gd_test_mse_se": gd_error}
-        )
+        row = {"alpha": alpha, "test_mse": tf, "gd_test_mse": gd, "test_mse_se": tf_error, "gd_test_mse_se": gd_error}
+        rows.append(row | {"labels": "kept" if keep_labels else "scaled"})
     return rows
 
 
-def write(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, float]]:
+def write(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
     """Writes ood.csv."""
     rows = ood_curve(subject, alphas, keep_labels)
     write_csv(subject.run / layout.OOD, rows)
     return rows
 
 
-def command(run: Path, alphas: list[float], keep_labels: bool) -> list[dict[str, float]]:
+def command(run: Path, alphas: list[float], keep_labels: bool, allow_pickle: bool = False) -> list[dict[str, Any]]:
     """The command line: evaluates a stored run."""
-    return write(load_subject(run), alphas, keep_labels)
+    return write(load_subject(run, allow_pickle=allow_pickle), alphas, keep_labels)

@@ -13,7 +13,11 @@ from baselines.gd_step import Predictor, gd, search_step_size
 from curricula.context import step_size_batch
 from src.batch import Batch
 from src.config import ModelConfig, RunConfig
+from src.prng import key as make_key
 from src.transformer import Model, make_model
+from store import layout
+from store.params import flattened
+from store.readers import check_arrays
 
 
 class GradientDescent(NamedTuple):
@@ -63,8 +67,11 @@ def find_gd(config: RunConfig, eta: float | None = None) -> GradientDescent:
     return GradientDescent(steps, search_step_size(batch, steps), source)
 
 
-def load_subject(run: Path, eta: float | None = None) -> Subject:
-    """Loads a finished run and finds its baseline."""
+def load_subject(run: Path, eta: float | None = None, allow_pickle: bool = False) -> Subject:
+    """Loads a finished run and finds its baseline; `StoreError` if the parameters are another model's."""
     jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
-    config, params, batch = store.load(run)
-    return Subject(run, config, make_model(config), params, batch, find_gd(config, eta))
+    config, params, batch = store.load(run, allow_pickle)
+    model = make_model(config)
+    expected = flattened(jax.eval_shape(model.init, make_key(0)))
+    check_arrays(run / layout.PARAMS, flattened(params), {name: leaf.shape for name, leaf in expected.items()})
+    return Subject(run, config, model, params, batch, find_gd(config, eta))

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 import cli
 from plots import style
+from src.config import RunConfig
 from store import layout
-from store.readers import StoreError, read_json, read_npy
+from store.lock import refuse_links
+from store.readers import StoreError, check_arrays, expecting, is_count, read_json, read_npy
 from store.rundir import read_config
 
 
@@ -19,18 +23,38 @@ def draw_attention(run: Path, out: Path) -> list[Path]:
     config = read_config(run)
     if not (run / layout.ATTENTION_SUMMARY).exists():
         raise StoreError(f"{run} has no captured attention; run it again with --save_attention")
-    summary = read_json(run / layout.ATTENTION_SUMMARY)
-    try:
-        parts = [(part["layer"], part["kind"], head["head"]) for part in summary["layers"] for head in part["heads"]]
-        text = f"{config.name}, seed {config.data_seed}, mean over {summary['tasks']} tasks"
-    except (KeyError, TypeError):
-        raise StoreError(f"{run / layout.ATTENTION_SUMMARY} is not a summary of attention maps") from None
-    return [_draw_head(run, out, *part, text) for part in parts]
+    heads, tasks = _captured(run, config)
+    means = [_read_mean(run, config, *place) for place in heads]
+    text = f"{config.name}, seed {config.data_seed}, mean over {tasks} tasks"
+    kinds = [config.model.kind(layer) for layer, _ in heads]
+    return [_draw_head(mean, out, *place, kind, text) for mean, place, kind in zip(means, heads, kinds, strict=True)]
+
+
+def _captured(run: Path, config: RunConfig) -> tuple[list[tuple[int, int]], int]:
+    """The (layer, head) of each captured map, and of how many tasks. They become file names, so they are checked."""
+    path = run / layout.ATTENTION_SUMMARY
+    summary = read_json(path)
+    with expecting(path, "a summary of attention maps"):
+        heads = [(part["layer"], head["head"]) for part in summary["layers"] for head in part["heads"]]
+        tasks = summary["tasks"]
+    sizes = (config.model.num_layers, config.model.num_heads)
+    known = all(
+        is_count(number) and number < size for place in heads for number, size in zip(place, sizes, strict=True)
+    )
+    if not (known and is_count(tasks) and len(set(heads)) == len(heads)):
+        raise StoreError(f"{path} names layers, heads or tasks that are none of this run's")
+    return heads, tasks
+
+
+def _read_mean(run: Path, config: RunConfig, layer: int, head: int) -> np.ndarray:
+    path = layout.attention_head(run, layer, head)
+    mean = read_npy(path)
+    check_arrays(path, {"the mean map": mean}, {"the mean map": (config.num_rows, config.num_rows - 1)})
+    return mean
 
 
 @style.styled
-def _draw_head(run: Path, out: Path, layer: int, kind: str, head: int, text: str) -> Path:
-    mean = read_npy(layout.attention_head(run, layer, head))
+def _draw_head(mean: np.ndarray, out: Path, layer: int, head: int, kind: str, text: str) -> Path:
     figure, axes = style.new_figure(width=3.8, height=3.4)
     panel = axes[0, 0]
     style.heat_map(panel, mean, f"{kind} attention, layer {layer}, head {head}", kind == "linear")
@@ -51,8 +75,9 @@ def parser() -> cli.Parser:
 def main(argv: list[str]) -> None:
     """The command line."""
     flags = parser().parse(argv)
+    refuse_links(flags.run)
     for path in draw_attention(flags.run, flags.out or flags.run / layout.FIGURES):
-        print(path)
+        print(cli.printable(path))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from plots.attention_quick import draw_attention
 from plots.training import draw_alignment, draw_loss
 from plots.weights import draw_weights
 from store import layout
+from store.lock import refuse_links
 from store.readers import StoreError
 from store.rundir import read_config
 
@@ -29,6 +30,7 @@ FIGURES: tuple[tuple[str, Callable[[Path], Any]], ...] = (
 def draw_run(run: Path) -> None:
     """Draws every figure whose file is there."""
     read_config(run)
+    refuse_links(run)
     for source, draw in FIGURES:
         if (run / source).exists():
             draw(run)
@@ -48,7 +50,7 @@ def main(argv: list[str]) -> None:
         raise cli.UsageError("no run to draw: give --run DIR (make demo_concat makes one)")
     for run in runs:
         draw_run(run)
-        print(run / layout.FIGURES)
+        print(cli.printable(run / layout.FIGURES))
 
 
 if __name__ == "__main__":

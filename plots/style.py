@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from cli import printable
 from store.atomic import write_with
 
 if TYPE_CHECKING:
@@ -77,4 +78,9 @@ def heat_map(axes: Axes, matrix: np.ndarray, title: str, symmetric: bool = True)
 
 def caption(figure: Figure, text: str) -> None:
     """A line below the axes: what was measured, on how much."""
-    figure.supxlabel(text, fontsize=7, color="#555555")
+    figure.supxlabel(plain(text), fontsize=7, color="#555555")
+
+
+def plain(text: object) -> str:
+    """Text from a file as it is: no mathematics between dollar signs, no control characters."""
+    return printable(text).replace("$", r"\$")

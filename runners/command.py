@@ -16,7 +16,9 @@ from src.config import ConfigError
 from store import checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import num_threads, versions
-from store.readers import StoreError
+from store.readers import StoreError, expecting, is_count, is_number
+
+MOST_THREADS = 4096  # more are no machine's, and starting them would end in an error
 
 
 def run(model: str, prog: str, description: str) -> NoReturn:
@@ -35,7 +37,8 @@ def main(model: str, prog: str, description: str, argv: Sequence[str]) -> int:
         from runners.common import Job, run_pack  # imports JAX, which reads the number of threads once
         from utils_log import ConsoleLogger
 
-        status = run_pack([Job(directory, request.config)], ConsoleLogger(), request.attention_batch)
+        with ConsoleLogger() as logger:
+            status = run_pack([Job(directory, request.config)], logger, request.attention_batch)
     return report(directory, request.config.name, status)
 
 
@@ -49,22 +52,27 @@ def report(directory: Path, name: str, status: str) -> int:
 
 def report_stop(runs: Sequence[Path]) -> int:
     """Says where runs that a signal ended will go on, and how; the exit status that the signal gives a process."""
-    stopped = [meta for meta in map(rundir.read_meta, runs) if meta.get("status") == "stopped"]
-    steps = sorted({int(meta["stopped_at"]) for meta in stopped}) or [0]
+    found = []
+    for run in (run for run in runs if rundir.read_status(run) == "stopped"):
+        with expecting(run / layout.META, "a run's meta.json"):
+            meta = rundir.read_meta(run)
+            found.append((int(meta["stopped_at"]), int(meta["signal"])))
+    steps, signals = ({*values} for values in zip(*(found or [(0, signal.SIGTERM)]), strict=True))
     again = f"{Path(sys.executable).name} {' '.join(sys.orig_argv[1:])}".replace(" --overwrite", "")
-    where = f"step {', '.join(map(str, steps))}"
-    print(f"stopped at {where}; the same command without --overwrite resumes it: {again}")
-    return 128 + max((int(meta["signal"]) for meta in stopped), default=signal.SIGTERM)
+    where = ", ".join(map(str, sorted(steps)))
+    print(f"stopped at step {where}; the same command without --overwrite resumes it: {again}")
+    return 128 + max(signals)
 
 
 def report_divergence(run: Path, name: str) -> int:
     """Says at which step a run diverged, after which losses, and what usually helps."""
     meta = rundir.read_meta(run)
-    losses = ", ".join(f"{loss:.4g}" for loss in meta["last_losses"])
+    with expecting(run / layout.META, "a run's meta.json"):
+        losses, diverged_at = ", ".join(f"{loss:.4g}" for loss in meta["last_losses"]), int(meta["diverged_at"])
     steps = checkpoint.steps(run)
     kept = f"; the state after step {steps[-1]} is kept in {layout.checkpoint(run, steps[-1])}" if steps else ""
     print(
-        f"error: {name} diverged at step {meta['diverged_at']} after test losses {losses}; a smaller --lr, a smaller "
+        f"error: {name} diverged at step {diverged_at} after test losses {losses}; a smaller --lr, a smaller "
         f"--config.grad_clip or --config.activation_clip=10 usually helps{kept}",
         file=sys.stderr,
     )
@@ -77,16 +85,20 @@ def restore_conditions(directory: Path, width: int = 1) -> None:
     The same bits come only from the same versions, threads and width of the pack. To be called before JAX is imported.
     """
     meta = rundir.read_meta(directory)
-    if meta.get("status") in ("done", "diverged") or "versions" not in meta:
+    begun = "versions" in meta or checkpoint.steps(directory)
+    if meta.get("status") in ("done", "diverged") or not begun:
         return
     now_in_force = {**versions(), "pack_width": width}
-    for name, was in {**meta["versions"], "pack_width": meta["pack_width"]}.items():
+    with expecting(directory / layout.META, "a run's meta.json; --overwrite trains the run anew"):
+        conditions = {**meta["versions"], "pack_width": meta["pack_width"]}
+        threads = meta["threads"]
+        if not (is_count(threads) and 0 < threads <= MOST_THREADS and is_number(meta["run_seconds"])):
+            raise ValueError
+    for name, was in conditions.items():
         if was != now_in_force.get(name):
             found = now_in_force.get(name)
             raise StoreError(f"{directory} was begun with {name} {was}, not {found}; --overwrite trains it anew")
-    if meta["threads"] != num_threads():
+    if threads != num_threads():
         if "NPROC" in os.environ or "jax" in sys.modules:
-            raise StoreError(
-                f"{directory} was begun with {meta['threads']} threads; set NPROC={meta['threads']} to resume"
-            )
-        os.environ["NPROC"] = str(meta["threads"])
+            raise StoreError(f"{directory} was begun with {threads} threads; set NPROC={threads} to resume")
+        os.environ["NPROC"] = str(threads)

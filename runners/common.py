@@ -23,6 +23,7 @@ from src.train import NEVER
 from store import checkpoint, rundir
 from store.lock import locked
 from store.provenance import now, num_threads, provenance
+from store.readers import StoreError
 from utils_log import NULL_LOGGER, Logger
 
 __all__ = ["Job", "run_one", "run_pack"]
@@ -158,7 +159,7 @@ def _noting_failure(jobs: Sequence[Job]) -> Iterator[None]:
     try:
         yield
     except Exception:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, StoreError):
             for job in (job for job in jobs if rundir.has_begun(job.run)):
                 rundir.update_meta(job.run, status="failed", error=traceback.format_exc(), end=now())
         raise

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cli import printable
+from src.config import RunConfig
 from store import layout, rundir
-from store.readers import read_json
+from store.readers import expecting, read_json
 
 LABELS = {
     "tf": "trained transformer",
@@ -18,7 +20,17 @@ LABELS = {
 
 def summary_text(run: Path) -> str:
     """The table of a finished run: losses with standard errors, alignment, other input scales, time."""
-    summary, meta, config = _with_nan(read_json(run / layout.SUMMARY)), rundir.read_meta(run), rundir.read_config(run)
+    summary, config = read_json(run / layout.SUMMARY), rundir.read_config(run)
+    with expecting(run / layout.SUMMARY, "a run's summary"):
+        lines = _results(_shown(summary), config)
+    meta = rundir.read_meta(run)
+    with expecting(run / layout.META, "a run's meta.json"):
+        seconds, per_step = meta["run_seconds"], 1e3 * meta["run_seconds"] / config.training.steps
+        times = f"run_seconds {seconds:.1f} ({per_step:.2f} ms a step), compile_seconds {meta['compile_seconds']:.1f}"
+    return "\n".join([*lines, f"{times}; figures in {printable(run / layout.FIGURES)}"])
+
+
+def _results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     numbers, align = summary["headline"], summary["alignment"]
     steps = align["gd_steps"]
     title = (
@@ -40,20 +52,17 @@ def summary_text(run: Path) -> str:
         + " (MSE over gradient descent's)",
     ]
     lines += [_copying_row(name, values) for name, values in summary.get("copying", {}).items() if name != "tasks"]
-    seconds = meta["run_seconds"]
-    lines.append(
-        f"run_seconds {seconds:.1f} ({1e3 * seconds / config.training.steps:.2f} ms a step), "
-        f"compile_seconds {meta['compile_seconds']:.1f}; figures in {run / layout.FIGURES}"
-    )
-    return "\n".join(lines)
+    return lines
 
 
-def _with_nan(value: Any) -> Any:
-    """JSON's null as the number it stands for, one that is not finite."""
+def _shown(value: Any) -> Any:
+    """JSON's null as the number it stands for, one that is not finite; text as a terminal shows it."""
     if isinstance(value, dict):
-        return {name: _with_nan(item) for name, item in value.items()}
+        return {printable(name): _shown(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_with_nan(item) for item in value]
+        return [_shown(item) for item in value]
+    if isinstance(value, str):
+        return printable(value)
     return float("nan") if value is None else value
 
 

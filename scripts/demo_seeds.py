@@ -21,7 +21,7 @@ from runners.command import report_divergence, report_stop, restore_conditions
 from src.config import ConfigError, RunConfig
 from store import layout, rundir
 from store.lock import locked
-from store.readers import StoreError, read_json
+from store.readers import StoreError, expecting, read_json
 
 WIDTH = 5  # runs that train together
 
@@ -80,13 +80,13 @@ def _train(pairs: list[tuple[Path, RunConfig]]) -> bool:
 
     jobs = [Job(run, config) for run, config in pairs]
     packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
-    return all(run_pack(pack, ConsoleLogger(), width=WIDTH) != "stopped" for pack in packs)
+    with ConsoleLogger() as logger:
+        return all(run_pack(pack, logger, width=WIDTH) != "stopped" for pack in packs)
 
 
 def _report(runs: list[Path]) -> int:
     """Prints a row for each seed and the mean with its 95 % interval; 0 if every number is where it must be."""
-    summaries = [read_json(run / layout.SUMMARY) for run in runs]
-    values = np.array([[read(summary) for read, _, _ in COLUMNS.values()] for summary in summaries])
+    values = np.array([_numbers(run) for run in runs])
     mean, half_width = mean_and_interval(values)
     rows: dict[str, Any] = {run.name: row for run, row in zip(runs, values.tolist(), strict=True)}
     rows |= {"mean": mean.tolist(), "± 95 %": half_width.tolist()}
@@ -98,13 +98,25 @@ def _report(runs: list[Path]) -> int:
         for run, value in zip(runs, column, strict=True)
         if not holds(value)
     ]
-    seconds = max(rundir.read_meta(run)["run_seconds"] for run in runs)
+    seconds = max(_seconds(run) for run in runs)
     print(
         f"run_seconds of the pack {seconds:.1f}; GD loss is averaged over w and the query in closed form, sampled z is"
     )
     print("the sampled loss's distance from .2062 in standard errors; 10000 tasks a seed, transformer and GD paired")
     print("every number is where it must be" if not missed else f"missed: {', '.join(missed)}")
     return 1 if missed else 0
+
+
+def _numbers(run: Path) -> list[float]:
+    summary = read_json(run / layout.SUMMARY)
+    with expecting(run / layout.SUMMARY, "a run's summary"):
+        return [float(read(summary)) for read, _, _ in COLUMNS.values()]
+
+
+def _seconds(run: Path) -> float:
+    meta = rundir.read_meta(run)
+    with expecting(run / layout.META, "a run's meta.json"):
+        return float(meta["run_seconds"])
 
 
 if __name__ == "__main__":

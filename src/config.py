@@ -22,6 +22,8 @@ DIFFICULTIES = ("residual", "gd_error")
 NOISE_MODES = ("clean", "label_noise", "random_pairs")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
 
+TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
+
 
 class ConfigError(ValueError):
     """A value that cannot be used; the message is one sentence for the user."""
@@ -138,7 +140,7 @@ class ModelConfig:
         )
         require(self.pos_enc_size % 2 == 0, f"pos_enc_size is {self.pos_enc_size}; sines come with cosines, so even")
         require(
-            not self.recurrent or len({self.kind(layer) for layer in range(self.num_layers)}) == 1,
+            not self.recurrent or len(set(self.attention[: self.num_layers])) == 1,
             "recurrent layers share their weights, so attention must be of one kind",
         )
 
@@ -166,6 +168,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         _sizes(self, "steps", "batch_size")
+        require(self.steps < TOO_MANY - 1, f"steps is {self.steps}; it must be below 2^31 - 1")
         _in_range("lr", self.lr, 0, open_low=True)
         _in_range("weight_decay", self.weight_decay, 0)
         _in_range("grad_clip", self.grad_clip, 0)
@@ -225,6 +228,22 @@ class RunConfig:
                 isinstance(value, int) and 0 <= value < 2**32,
                 f"{name} is {value}; it must be a whole number from 0 to 2^32 - 1",
             )
+        self._check_arrays()
+
+    def _check_arrays(self) -> None:
+        """Refuses what would end without memory: arrays of too many elements."""
+        counts = {name: getattr(self, name) for name in ("eval_tasks", "headline_tasks", "step_size_tasks")}
+        for name, tasks in (counts | {"batch_size": self.training.batch_size}).items():
+            require(
+                tasks * self.num_rows * self.token_width < TOO_MANY,
+                f"{name} is {tasks}; with {self.num_rows} rows of {self.token_width} channels a task, that is an array "
+                "of 2^31 elements or more",
+            )
+        keys = self.model.key_size or self.model.num_heads * self.token_width
+        weights = self.model.num_layers * max(keys, self.model.mlp_width) * self.token_width
+        require(
+            weights < TOO_MANY, f"a model of {self.model.num_layers} layers of {keys} keys has 2^31 weights or more"
+        )
 
     @property
     def token_width(self) -> int:

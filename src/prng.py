@@ -74,12 +74,16 @@ def _fold_in(key: Array, data: int) -> Array:
     return jnp.stack(_blocks(key, DOMAIN_FOLD_IN, jnp.asarray(data, jnp.uint32)))
 
 
-def _words(key: Array, count: int) -> Array:
-    """`count` random 32-bit words, two from each block."""
+def _pairs_of_words(key: Array, count: int) -> tuple[Array, Array]:
+    """The first and the second words of as many blocks as hold `count` random 32-bit words."""
     if count >= 1 << 32:
         raise ValueError(f"one key gives fewer than 2^32 words, not {count}; split it first")
-    first, second = _blocks(key, DOMAIN_BITS, lax.iota(jnp.uint32, (count + 1) // 2))
-    return jnp.concatenate([first, second])[:count]
+    return _blocks(key, DOMAIN_BITS, lax.iota(jnp.uint32, (count + 1) // 2))
+
+
+def _words(key: Array, count: int) -> Array:
+    """`count` random 32-bit words, two from each block."""
+    return jnp.concatenate(_pairs_of_words(key, count))[:count]
 
 
 def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
@@ -87,7 +91,7 @@ def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     if bit_width == 32:
         return _words(key, size).reshape(shape)
     if bit_width == 64:
-        first, second = _blocks(key, DOMAIN_BITS, lax.iota(jnp.uint32, size))
+        first, second = _pairs_of_words(key, 2 * size)
         bits = (first.astype(jnp.uint64) << jnp.array(32, jnp.uint64)) | second.astype(jnp.uint64)
         return bits.reshape(shape)
     if bit_width in (8, 16):

@@ -6,6 +6,7 @@ step that all of them have is the last but one of some.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,9 +30,8 @@ def save(run: Path, step: int, arrays: Mapping[str, np.ndarray], metadata: Mappi
 
 def steps(run: Path) -> list[int]:
     """The steps that have a checkpoint, ascending."""
-    return sorted(
-        int(path.stem.removeprefix("step_")) for path in (run / layout.CHECKPOINTS).glob("step_*.safetensors")
-    )
+    names = [path.name for path in (run / layout.CHECKPOINTS).glob("step_*.safetensors")]
+    return sorted(int(match[1]) for name in names if (match := re.fullmatch(r"step_([0-9]{8,10})\.safetensors", name)))
 
 
 def last_common_step(runs: Sequence[Path]) -> int | None:

@@ -11,7 +11,7 @@ from src.batch import Batch
 from src.config import RunConfig
 from store import layout
 from store.params import read_params
-from store.readers import read_npz
+from store.readers import check_arrays, read_npz
 from store.rundir import read_config
 
 
@@ -23,8 +23,21 @@ class Run(NamedTuple):
     batch: Batch
 
 
-def load(run: str | Path) -> Run:
-    """Loads a finished run; `StoreError` says what is missing or broken."""
+def load(run: str | Path, allow_pickle: bool = False) -> Run:
+    """Loads a finished run; `StoreError` says what is missing or broken.
+
+    With `allow_pickle`, parameters that are there as params.pkl alone are read from it; nothing in it is run.
+    """
     path = Path(run)
     config = read_config(path)
-    return Run(config, read_params(path), Batch(**read_npz(path / layout.ANALYSIS_BATCH, Batch._fields)))
+    params = read_params(path, allow_pickle)
+    arrays = read_npz(path / layout.ANALYSIS_BATCH, Batch._fields)
+    check_arrays(path / layout.ANALYSIS_BATCH, arrays, batch_shapes(config))
+    return Run(config, params, Batch(**arrays))
+
+
+def batch_shapes(config: RunConfig) -> dict[str, tuple[int, ...]]:
+    """The shapes of a config's analysis batch, by field."""
+    tasks, pairs, dim = config.eval_tasks, config.data.num_pairs, config.data.dim
+    shapes = {"x": (tasks, pairs, dim), "y": (tasks, pairs), "x_query": (tasks, dim), "y_query": (tasks,)}
+    return shapes | {"w": (tasks, dim)}

@@ -1,8 +1,13 @@
-"""One process at a time in a run directory. The lock is the kernel's, so a killed process leaves none behind."""
+"""One process at a time in a run directory. The lock is the kernel's, so a killed process leaves none behind.
+
+Whoever holds a directory writes into it, so this is also where links among its files are refused: what stands behind
+them is not the run's.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +18,21 @@ from store.readers import StoreError
 
 @contextmanager
 def locked(run: Path) -> Iterator[None]:
-    """Holds a run directory; `StoreError` if another process does."""
+    """Holds a run directory; `StoreError` if another process does, or if writing there would follow a link."""
     run.mkdir(parents=True, exist_ok=True)
-    with open(run / layout.LOCK, "w") as file:
+    refuse_links(run)
+    with os.fdopen(os.open(run / layout.LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb+", 0) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StoreError(f"{run} is in use by another process") from None
         yield
+
+
+def refuse_links(run: Path) -> None:
+    """`StoreError` if one of a run's own files or folders, or a file in one of these, is a symbolic link."""
+    own = [run / name for name in (*layout.OWN, *layout.OWN_FOLDERS, layout.LOCK)]
+    inside = [path for name in layout.OWN_FOLDERS if (run / name).is_dir() for path in (run / name).iterdir()]
+    for path in (*own, *inside):
+        if path.is_symlink():
+            raise StoreError(f"{path} is a symbolic link, and nothing is written through links; remove it")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import pickle
-from collections.abc import Mapping
+import pickletools
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +14,126 @@ import numpy as np
 
 from store import layout
 from store.atomic import write_bytes, write_safetensors
-from store.readers import read_safetensors
+from store.readers import LARGEST_TEXT, StoreError, expecting, read_safetensors, reading
+
+Params = dict[str, dict[str, np.ndarray]]
+
+MOST_OPERATIONS, MOST_TUPLES = 1_000_000, 20_000  # of a pickle; an array has about 30 and 4
 
 
 def write_params(run: Path, params: Mapping[str, Mapping[str, Any]], metadata: Mapping[str, Any]) -> None:
     """Writes a run's parameters: as safetensors, and as a pickle of NumPy arrays for those who expect one."""
     arrays = {module: {name: np.asarray(value) for name, value in leaf.items()} for module, leaf in params.items()}
-    flat = {f"{module}/{name}": value for module, leaf in arrays.items() for name, value in leaf.items()}
-    write_safetensors(run / layout.PARAMS, flat, metadata)
+    write_safetensors(run / layout.PARAMS, flattened(arrays), metadata)
     write_bytes(run / layout.PARAMS_PICKLE, pickle.dumps(arrays, protocol=4))
 
 
-def read_params(run: Path) -> dict[str, dict[str, np.ndarray]]:
-    """A run's parameters, from safetensors."""
+def read_params(run: Path, allow_pickle: bool = False) -> Params:
+    """A run's parameters, from safetensors; where that is missing and `allow_pickle`, from the pickle."""
+    if not (run / layout.PARAMS).exists() and (run / layout.PARAMS_PICKLE).exists():
+        if not allow_pickle:
+            only = f"{run / layout.PARAMS} does not exist, only {layout.PARAMS_PICKLE}"
+            raise StoreError(f"{only}; --allow_pickle reads that, running nothing in it")
+        return _read_pickle(run / layout.PARAMS_PICKLE)
     flat, _ = read_safetensors(run / layout.PARAMS)
-    nested: dict[str, dict[str, np.ndarray]] = {}
+    nested: Params = {}
     for key, value in flat.items():
         module, _, name = key.rpartition("/")
         nested.setdefault(module, {})[name] = value
     return nested
+
+
+def flattened(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The leaves by `module/name`."""
+    return {f"{module}/{name}": value for module, leaf in params.items() for name, value in leaf.items()}
+
+
+# Pickles. Even NumPy's own functions can be misused by a pickle that gives them states no array has, so none of them is
+# called: what a pickle names is looked up here and recorded, and arrays are made from the bytes it holds.
+
+
+class _Dtype:
+    """A pickled type of numbers."""
+
+    def __init__(self, name: str, *_: Any) -> None:
+        if not re.fullmatch("[biuf][1248]", name):
+            raise ValueError(f"it holds values of type {name!r}, not numbers")
+        self.dtype = np.dtype(name)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class _Array:
+    """A pickled array, empty until its state comes."""
+
+    def __init__(self, *_: Any) -> None:
+        self.array = np.empty(0)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, by_columns, content = state
+        self.array = _values(content, kind).reshape(shape, order="F" if by_columns else "C")
+
+
+def _values(content: bytes, kind: _Dtype) -> np.ndarray:
+    return np.frombuffer(content, kind.dtype).astype(kind.dtype.newbyteorder("="))
+
+
+def _from_buffer(content: bytes, kind: _Dtype, shape: tuple[int, ...], order: str) -> _Array:
+    made = _Array()
+    made.array = _values(content, kind).reshape(shape, order="F" if order == "F" else "C")
+    return made
+
+
+def _scalar(kind: _Dtype, content: bytes) -> _Array:
+    return _from_buffer(content, kind, (), "C")
+
+
+ADMITTED: dict[tuple[str, str], Callable[..., Any]] = {
+    ("collections", "OrderedDict"): dict,
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _Dtype,
+    **{
+        (f"numpy.{core}.{module}", name): make
+        for core in ("core", "_core")
+        for module, name, make in (
+            ("multiarray", "_reconstruct", _Array),
+            ("multiarray", "scalar", _scalar),
+            ("numeric", "_frombuffer", _from_buffer),
+        )
+    },
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Knows what arrays and plain containers need, and nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """A stand-in made for this one mention, so a pickle that sets attributes on it changes nothing that stays."""
+        if (module, name) not in ADMITTED:
+            raise ValueError(f"it asks for {module}.{name}, which arrays do not need")
+        make = ADMITTED[module, name]
+        return lambda *given: make(*given)
+
+
+def _check_length(content: bytes) -> None:
+    """Refuses a pickle of very many parts: hashing a tuple in a tuple in a tuple ends in a crash, not in an error."""
+    hashed = 0
+    for count, (operation, _, _) in enumerate(pickletools.genops(content)):
+        hashed += operation.name.startswith(("TUPLE", "FROZENSET"))
+        if count > MOST_OPERATIONS or hashed > MOST_TUPLES:
+            raise ValueError("it holds more parts than parameters have")
+
+
+def _read_pickle(path: Path) -> Params:
+    """Nested arrays from a pickle that holds them and nothing else."""
+    with reading(path):
+        if path.stat().st_size > LARGEST_TEXT:
+            raise ValueError(f"it is larger than {LARGEST_TEXT >> 20} MiB")
+        content = path.read_bytes()
+        _check_length(content)
+        found = _Unpickler(io.BytesIO(content)).load()
+    with expecting(path, "a pickle of parameters"):
+        if not all(isinstance(name, str) for module, leaf in found.items() for name in (module, *leaf)):
+            raise ValueError
+        return {module: {name: value.array for name, value in leaf.items()} for module, leaf in found.items()}

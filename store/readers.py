@@ -1,12 +1,17 @@
-"""Readers of a run's files. What cannot be read is a `StoreError` that names the file."""
+"""Readers of a run's files. What cannot be read is a `StoreError` that names the file.
+
+A file may come from anywhere: nothing in it is run, and nothing is allocated because a header says so.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import safe_open
@@ -15,6 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LARGEST_TEXT = 256 * 2**20  # bytes of JSON or CSV that are read at all
+LARGEST_ARRAYS = 4 * 2**30  # bytes of arrays, decoded, that are read from one file
+LARGEST_NUMBER = float(np.finfo(np.float32).max)  # of everything computed in float32
+
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 class StoreError(Exception):
@@ -22,9 +31,21 @@ class StoreError(Exception):
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def expecting(path: Path, what: str) -> Iterator[None]:
+    """Turns what goes wrong while values of another schema are picked apart into "PATH is not WHAT"."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
+        raise StoreError(f"{path} is not {what}") from None
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turns what goes wrong while a file is read into a sentence that names it."""
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a file")
+    if path.exists() and not path.is_file():  # a pipe would never end
+        raise StoreError(f"{path} is not a regular file")
     try:
         yield
     except StoreError:
@@ -37,7 +58,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _text(path: Path) -> str:
-    with _reading(path):
+    with reading(path):
         if path.stat().st_size > LARGEST_TEXT:
             raise StoreError(f"{path} is larger than {LARGEST_TEXT >> 20} MiB")
         return path.read_text(encoding="utf-8")
@@ -46,7 +67,7 @@ def _text(path: Path) -> str:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object."""
     text = _text(path)
-    with _reading(path):
+    with reading(path):
         value = json.loads(text)
         if not isinstance(value, dict):
             raise ValueError("it does not hold a JSON object")
@@ -56,7 +77,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """One JSON object a line; a last line without an end was cut off in writing and is left out."""
     text = _text(path)
-    with _reading(path):
+    with reading(path):
         records = [json.loads(line) for line in text.split("\n")[:-1]]
         if not all(isinstance(record, dict) for record in records):
             raise ValueError("a line of it does not hold a JSON object")
@@ -64,39 +85,90 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """A table that has at least these columns."""
+    """A table that has at least these columns, of numbers (empty cells are nan), and at least one row."""
     import pandas as pd  # half a second, see store.atomic
 
     _text(path)
-    with _reading(path):
+    with reading(path):
         table = pd.read_csv(path)
         missing = [name for name in columns if name not in table.columns]
         if missing:
             raise ValueError(f"it has no column {', '.join(missing)}")
+        if table.empty:
+            raise ValueError("it has no rows")
+        for name in columns:
+            values = table[name]
+            if values.dtype.kind not in "iuf" or (values.abs() > LARGEST_NUMBER).any():
+                raise ValueError(f"its column {name} does not hold numbers")
         return table
 
 
 def read_npy(path: Path) -> np.ndarray:
     """One array."""
-    with _reading(path), path.open("rb") as file:
-        array = np.load(file, allow_pickle=False)
-        if not isinstance(array, np.ndarray):
-            raise ValueError("it does not hold one array")
+    with reading(path), path.open("rb") as file:
+        _check_header(file, path.stat().st_size)
+        file.seek(0)
+        array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
         return array
 
 
 def read_npz(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     """The arrays of these names."""
-    with _reading(path), path.open("rb") as file:
-        archive = np.load(file, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise ValueError("it holds one array, not named ones")
-        with archive:
-            return {name: archive[name] for name in names}
+    with reading(path), zipfile.ZipFile(path) as archive:
+        _check_size(sum(entry.file_size for entry in archive.infolist()))
+        return {name: _read_entry(archive, f"{name}.npy") for name in names}
+
+
+def _read_entry(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    with archive.open(name) as file:
+        _check_header(file, archive.getinfo(name).file_size)
+    with archive.open(name) as file:
+        array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+        return array
+
+
+def _check_header(file: IO[bytes], size: int) -> None:
+    """Refuses an npy file of `size` bytes whose header claims more than it holds: NumPy allocates what it claims."""
+    _check_size(size)
+    shape, _, dtype = HEADERS[np.lib.format.read_magic(file)](file)
+    if math.prod(shape) * max(dtype.itemsize, 1) > size:
+        raise ValueError(f"its header claims {'x'.join(map(str, shape))} values of {dtype}, more than it holds")
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST_ARRAYS:
+        raise ValueError(f"it holds more than {LARGEST_ARRAYS >> 30} GiB of arrays")
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Named arrays and their metadata."""
-    with _reading(path), safe_open(path, framework="np") as file:
+    with reading(path):
+        _check_size(path.stat().st_size)
+    with reading(path), safe_open(path, framework="np") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
         return arrays, json.loads((file.metadata() or {}).get("json", "{}"))
+
+
+def check_arrays(
+    path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int, ...]], dtype: str = "float32"
+) -> None:
+    """`StoreError` unless these are the arrays of these names and shapes, all of one type of float, all finite."""
+    if set(arrays) != set(shapes):
+        differing = ", ".join(sorted(set(arrays) ^ set(shapes)))
+        raise StoreError(f"{path} does not hold the arrays of this run's config: {differing}")
+    for name, array in arrays.items():
+        if array.shape != shapes[name] or array.dtype != dtype:
+            found, wanted = f"{array.dtype} {list(array.shape)}", f"{dtype} {list(shapes[name])}"
+            raise StoreError(f"{path} has {name} as {found}; by this run's config it is {wanted}")
+        if not (np.abs(array) <= LARGEST_NUMBER).all():
+            raise StoreError(f"{path} has values in {name} that are not finite")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value from JSON is a number that arithmetic and figures can use."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST_NUMBER
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value from JSON is a whole number from 0 on that fits an array's index."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31

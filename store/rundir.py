@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Mapping
@@ -11,9 +12,9 @@ from typing import Any
 
 from src.config import ConfigError, RunConfig, from_dict, to_dict
 from store import layout
-from store.atomic import json_text, write_bytes, write_json
+from store.atomic import json_text, naming, write_bytes, write_json
 from store.provenance import config_id
-from store.readers import StoreError, read_json, read_json_lines
+from store.readers import StoreError, expecting, is_count, is_number, read_json, read_json_lines
 
 RUNS = Path("runs")
 METRICS_FIELDS = ("step", "train_loss", "test_loss", "gd_loss", "preds_diff", "model_diff", "model_cos")
@@ -33,8 +34,16 @@ def read_config(run: Path) -> RunConfig:
 
 
 def read_status(run: Path) -> str:
-    """The status of a run directory; "new" where none has begun."""
-    return str(read_json(run / layout.META).get("status")) if (run / layout.META).exists() else "new"
+    """The status of a run directory; "new" where none has begun.
+
+    `StoreError` if it is none of these, or if there are results that nothing says are done: they would be lost.
+    """
+    status = read_meta(run).get("status", "new")
+    if status not in (*STATUSES, "new"):
+        raise StoreError(f"{run / layout.META} has the status {status!r}, which is none")
+    if status == "new" and (run / layout.SUMMARY).exists():
+        raise StoreError(f"{run / layout.META} has no status, but the run has results; --overwrite trains it anew")
+    return str(status)
 
 
 def read_meta(run: Path) -> dict[str, Any]:
@@ -79,7 +88,7 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
     if unfinished:
         return unfinished[0]
     names = (config.name if k == 0 else f"{config.name}_{k}" for k in count())
-    return next(runs / name for name in names if not (runs / name).exists())
+    return next(runs / name for name in names if not os.path.lexists(runs / name))  # a dangling link takes its name
 
 
 def clear(run: Path) -> None:
@@ -91,18 +100,27 @@ def clear(run: Path) -> None:
 
 
 def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
-    """Adds one line to the metrics, durably."""
-    with open(run / layout.METRICS, "a", encoding="utf-8") as file:
-        file.write(json_text(record, indent=None) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    """Adds one line to the metrics, durably; if that fails, none of it stays."""
+    path = run / layout.METRICS
+    before = path.stat().st_size if path.exists() else 0
+    with naming(path):
+        try:
+            with open(path, "ab") as file:
+                file.write((json_text(record, indent=None) + "\n").encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.truncate(path, before)
+            raise
 
 
 def cut_metrics(run: Path, step: int) -> None:
     """Keeps the metrics up to a step: what came after the checkpoint will be computed again."""
     path = run / layout.METRICS
     found = read_json_lines(path) if path.exists() else []
-    records = [record for record in found if record.get("step", step) <= step]
+    with expecting(path, "the metrics of a run"):
+        records = [record for record in found if record.get("step", step) <= step]
     write_bytes(path, "".join(json_text(record, indent=None) + "\n" for record in records).encode())
 
 
@@ -111,6 +129,9 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
     records = read_json_lines(run / layout.METRICS)
     if not records or not all(set(METRICS_FIELDS) <= set(record) for record in records):
         raise StoreError(f"{run / layout.METRICS} holds no metrics of a run: these have {', '.join(METRICS_FIELDS)}")
+    values = [record[name] for record in records for name in METRICS_FIELDS]
+    if not all(is_count(record["step"]) for record in records) or not all(v is None or is_number(v) for v in values):
+        raise StoreError(f"{run / layout.METRICS} has values in its metrics that are no numbers")
     return records
 
 
@@ -118,16 +139,26 @@ def _check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
     if out.exists() and not out.is_dir():
         raise StoreError(f"{out} is a file, not a run directory")
     if (out / layout.CONFIG).exists():
-        if not overwrite and stored_id(out) != config_id(config):
-            raise StoreError(
-                f"{out} holds a run of another config or results version; choose another --out, or --overwrite it"
-            )
+        if not overwrite:
+            _check_same(out, config)
     elif out.is_dir() and any(path.name != layout.LOCK for path in out.iterdir()):
         raise StoreError(f"{out} is not empty and not a run directory; choose another --out")
 
 
+def _check_same(out: Path, config: RunConfig) -> None:
+    read_status(out)
+    if stored_id(out) != config_id(config):
+        raise StoreError(
+            f"{out} holds a run of another config or results version; choose another --out, or --overwrite it"
+        )
+    if config_id(read_config(out)) != config_id(config):
+        raise StoreError(f"{out / layout.CONFIG} is not the config that the run was trained with")
+
+
 def _runs_below(runs: Path) -> list[Path]:
-    return [path.parent for path in runs.glob(f"*/{layout.META}")] if runs.is_dir() else []
+    """The runs that live here; links to others stay out of it."""
+    found = [path.parent for path in runs.glob(f"*/{layout.META}")] if runs.is_dir() else []
+    return [run for run in found if not run.is_symlink()]
 
 
 def _newest_first(runs: list[Path]) -> list[Path]:
@@ -136,6 +167,7 @@ def _newest_first(runs: list[Path]) -> list[Path]:
 
 def _same_config(run: Path, config: RunConfig) -> bool:
     try:
+        read_status(run)
         return stored_id(run) == config_id(config)
     except StoreError:  # another run's broken file is not this run's concern
         return False

@@ -1,10 +1,8 @@
 """The door of every command: what is accepted, and how everything else is refused before anything is written."""
 
 import re
-import runpy
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,10 +14,9 @@ from runners import flags
 from src.config import RunConfig
 from store import layout, rundir
 from store.lock import locked
+from tests.doors import ANALYSES, COMMANDS, RUNNERS, Refused, ran, refused
 
-RUNNERS = ("runners.run_concat_inputs_targets", "runners.run_softmax_copy")
-ANALYSES = ("analysis.alignment", "analysis.ood_eval", "analysis.copying")
-COMMANDS = (*RUNNERS, *ANALYSES, "analysis.compare", "plots.attention_quick", "plots.run_figures", "scripts.demo_seeds")
+__all__ = ["ran", "refused"]
 
 
 def parser() -> cli.Parser:
@@ -125,6 +122,11 @@ def test_a_config_flag_needs_a_value() -> None:
         (KeyError("mine"), 2, "error: 'mine'\n"),
         (FileNotFoundError(2, "whatever", "a/b.json"), 2, "error: a/b.json: No such file or directory\n"),
         (KeyboardInterrupt(), 130, ""),
+        (MemoryError("bytes"), 2, f"error: {cli.OUT_OF_MEMORY}\n"),
+        (RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating"), 2, f"error: {cli.OUT_OF_MEMORY}\n"),
+        (KeyError("\x1b[31m\u202e\x07\x9b"), 2, "error: '\\x1b[31m\\u202e\\x07\\x9b'\n"),
+        (cli.UsageError("a\x1b[2Jb\u202ec\x00d\x85e\r\nf ü‖ g"), 2, "error: a\\x1b[2Jb\\u202ec\\x00d e f ü‖ g\n"),
+        (FileNotFoundError(2, "whatever", "a\x1b]0;b"), 2, "error: a\\x1b]0;b: No such file or directory\n"),
     ],
 )
 def test_the_launcher_says_what_went_wrong(
@@ -146,6 +148,33 @@ def test_the_launcher_lets_bugs_through() -> None:
         cli.launch(main, KeyError)
 
 
+def test_the_launcher_lets_other_errors_of_xla_through() -> None:
+    def main(argv: list[str]) -> None:
+        raise RuntimeError("INTERNAL: a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        cli.launch(main)
+
+
+def test_memory_that_xla_does_not_get_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    import jax.numpy as jnp
+
+    def main(argv: list[str]) -> None:
+        jnp.zeros(2**55, jnp.int8).block_until_ready()
+
+    with pytest.raises(SystemExit) as exited:
+        cli.launch(main)
+    assert (exited.value.code, capsys.readouterr().err) == (2, f"error: {cli.OUT_OF_MEMORY}\n")
+
+
+@given(st.text())
+def test_what_is_printable_is_one_line_and_stays(text: str) -> None:
+    shown = cli.printable(text)
+    assert shown.isprintable()
+    assert cli.printable(shown) == shown
+    assert shown == text or not text.isprintable()
+
+
 @pytest.mark.parametrize(("given", "status"), [(None, 0), (0, 0), (1, 1)])
 def test_the_launcher_exits_with_the_commands_status(given: int | None, status: int) -> None:
     with pytest.raises(SystemExit) as exited:
@@ -154,38 +183,6 @@ def test_the_launcher_exits_with_the_commands_status(given: int | None, status: 
 
 
 # Every command, through its own door
-
-Refused = Callable[..., str]
-
-
-def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Every file's content and time of writing, every folder, and the lock's file, which trying to lock touches."""
-
-    def state(path: Path) -> tuple[bytes, int]:
-        timeless = path.is_dir() or path.name == layout.LOCK
-        return b"" if path.is_dir() else path.read_bytes(), 0 if timeless else path.stat().st_mtime_ns
-
-    return {str(path.relative_to(folder)): state(path) for path in folder.rglob("*")}
-
-
-@pytest.fixture
-def refused(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
-    """Runs a command's own file in this process; gives its sentence if it exits with 2, one line and no file."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(command: str, *words: str) -> str:
-        monkeypatch.setattr(sys, "argv", [command, *words])
-        before = snapshot(tmp_path)
-        with pytest.raises(SystemExit) as exited:
-            runpy.run_path(str(root / f"{command.replace('.', '/')}.py"), run_name="__main__")
-        said = capsys.readouterr()
-        assert (exited.value.code, said.out) == (2, "")
-        assert said.err.startswith("error: ")
-        assert said.err.count("\n") == 1
-        assert snapshot(tmp_path) == before
-        return said.err
-
-    return run
 
 
 def run_folder(folder: Path) -> Path:
@@ -249,6 +246,12 @@ def test_every_command_names_the_nearest_flag(command: str, refused: Refused) ->
         ("--config.recurrent=perhaps", "recurrent is 'perhaps'; it must be true or false"),
         ("--config.input_law=cauchy", "input_law is 'cauchy'; it must be one of uniform, gaussian"),
         ("--config.base.noise_p=2", "noise_p is 2.0; it must be between 0 and 1"),
+        ("--config.name=../x", "name is '../x'; it must be a plain file name"),
+        ("--config.name=/x", "name is '/x'; it must be a plain file name"),
+        ("--batch_size 1000000000", "batch_size is 1000000000; with"),
+        ("--config.headline_tasks=1000000000", "headline_tasks is 1000000000; with"),
+        ("--config.mlp_width=1000000000", "has 2^31 weights or more"),
+        ("--steps 4294967296", "steps is 4294967296; it must be below 2^31 - 1"),
         ("--num_layers two", "invalid int value: 'two'"),
         ("--config.num_layers=two", "num_layers is 'two'; it must be a whole number"),
         ("now", "unknown argument now"),
@@ -360,6 +363,8 @@ def test_demo_seeds_refuses_a_folder_that_is_not_its_own(refused: Refused, tmp_p
         ("analysis.alignment", "--run {}/missing"),
         ("analysis.ood_eval", "--run {}/missing --alphas 0"),
         ("analysis.copying", "--run {}/missing"),
+        ("analysis.attention_stats", "--run {}/missing"),
+        ("analysis.compare", "{}/missing"),
         ("plots.attention_quick", "--run {}/missing"),
         ("plots.run_figures", "--run {}/missing"),
         ("scripts.demo_seeds", "--seeds 1 1 --out {}/seeds"),

@@ -135,3 +135,16 @@ def test_a_run_with_a_broken_file_is_refused_by_name(lsa1_run: Path, tmp_path: P
     (run / name).unlink()
     with pytest.raises(StoreError, match=f"run/{name} does not exist"):
         load_subject(run)
+
+
+def test_parameters_from_the_pickle_give_the_same_numbers(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    (run / layout.PARAMS).unlink()
+    (run / layout.ALIGNMENT).unlink()
+    done = workshop.run("analysis.alignment", "--run", run)
+    assert (done.returncode, done.stdout) == (2, "")
+    only = f"{run / layout.PARAMS} does not exist, only {layout.PARAMS_PICKLE}"
+    assert done.stderr == f"error: {only}; --allow_pickle reads that, running nothing in it\n"
+    done = workshop.run("analysis.alignment", "--run", run, "--allow-pickle")
+    assert done.returncode == 0, done.stderr
+    assert (run / layout.ALIGNMENT).read_bytes() == (lsa1_run / layout.ALIGNMENT).read_bytes()

@@ -37,6 +37,7 @@ def mse_in_closed_form(r: float) -> float:
 def test_exact_gradient_descent_on_scaled_inputs() -> None:
     rows = ood_curve(subject(RunConfig()), ALPHAS)
     assert [row["alpha"] for row in rows] == ALPHAS
+    assert {row["labels"] for row in rows} == {"scaled"}
     for row in rows:
         assert abs(row["gd_test_mse"] - mse_in_closed_form(row["alpha"])) < 4 * row["gd_test_mse_se"]
         np.testing.assert_allclose(row["test_mse"], row["gd_test_mse"], rtol=1e-4)
@@ -49,6 +50,7 @@ def test_labels_that_do_not_follow() -> None:
     At the best step E p y = E p^2 = .8333 - 2 x .20623 = .4209 and E y^2 = .8333: 27.3 at alpha = 3.
     """
     (row,) = ood_curve(subject(RunConfig()), [3.0], keep_labels=True)
+    assert row["labels"] == "kept"
     assert abs(row["gd_test_mse"] - 27.3) < 4 * row["gd_test_mse_se"]
     assert row["gd_test_mse_se"] < 1
 

@@ -1,6 +1,7 @@
 """Figures are drawn from files alone, without JAX, and show what the files hold."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from plots import run_figures, style, training, weights
 from plots.attention_quick import draw_attention
 from store import StoreError, layout
 from store.atomic import write_csv, write_json, write_npy, write_npz
-from tests.runners.tiny import Workshop, copied
+from store.rundir import begin, read_config
+from tests.runners.tiny import PAIRS, Workshop, copied
 
 FIGURES = {
     "lsa1": {"loss", "alignment", "weights", "attention_layer0_head0"},
@@ -149,10 +151,12 @@ def test_the_attention_figure_shows_the_batch_mean(
 
 def test_every_head_has_its_figure(lsa1_run: Path, tmp_path: Path) -> None:
     run = redrawn(lsa1_run, tmp_path / "run")
-    summary = {"tasks": 4, "layers": [{"layer": 0, "kind": "softmax", "heads": [{"head": 0}, {"head": 1}]}]}
+    config = read_config(run)
+    begin(run, replace(config, model=replace(config.model, num_heads=2)))
+    summary = {"tasks": 4, "layers": [{"layer": 0, "kind": "linear", "heads": [{"head": 0}, {"head": 1}]}]}
     write_json(run / layout.ATTENTION_SUMMARY, summary)
     for head in range(2):
-        write_npy(layout.attention_head(run, 0, head), np.full((3, 2), head / 2))
+        write_npy(layout.attention_head(run, 0, head), np.full((PAIRS + 1, PAIRS), head / 2, np.float32))
     paths = draw_attention(run, tmp_path / "figs")
     assert [path.name for path in paths] == ["attention_layer0_head0.png", "attention_layer0_head1.png"]
     assert not np.array_equal(*(pixels(path) for path in paths))

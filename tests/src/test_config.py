@@ -1,6 +1,7 @@
 import ast
 import dataclasses
 import json
+import re
 import sys
 
 import pytest
@@ -102,6 +103,7 @@ BAD_VALUES = (
     (ModelConfig, "activation_clip", -1.0, "at least 0"),
     (ModelConfig, "init_scale", 0.0, "above 0"),
     (TrainConfig, "steps", 0, "at least 1"),
+    (TrainConfig, "steps", 2**31 - 1, "below 2^31 - 1"),
     (TrainConfig, "batch_size", 0, "at least 1"),
     (TrainConfig, "lr", 0.0, "above 0"),
     (TrainConfig, "b1", 1.0, "below 1"),
@@ -119,6 +121,9 @@ BAD_VALUES = (
     (RunConfig, "eval_tasks", 1, "at least 2"),
     (RunConfig, "headline_tasks", 0, "at least 2"),
     (RunConfig, "step_size_tasks", 0, "at least 2"),
+    (RunConfig, "eval_tasks", 2**31 // 121 + 1, "an array of 2^31 elements or more"),
+    (RunConfig, "headline_tasks", 10**30, "an array of 2^31 elements or more"),
+    (RunConfig, "step_size_tasks", 2**31, "an array of 2^31 elements or more"),
     (RunConfig, "data_seed", -1, "from 0 to"),
     (RunConfig, "init_seed", 2**32, "from 0 to"),
 )
@@ -207,3 +212,32 @@ def test_configs_need_the_standard_library_alone():
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
     assert "dataclasses" in names
     assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ({"training": TrainConfig(batch_size=2**31 // 121 + 1)}, "batch_size is 17747799; with 11 rows of 11 channels"),
+        ({"data": DataConfig(dim=2**31)}, "eval_tasks is 2048; with 11 rows of 2147483649 channels"),
+        ({"data": DataConfig(num_pairs=2**31)}, "eval_tasks is 2048; with 2147483649 rows of 11 channels"),
+        ({"model": ModelConfig(key_size=2**31)}, "a model of 1 layers of 2147483648 keys has 2^31 weights or more"),
+        ({"model": ModelConfig(num_heads=2**31)}, "has 2^31 weights or more"),
+        ({"model": ModelConfig(mlp_width=2**31)}, "has 2^31 weights or more"),
+        ({"model": ModelConfig(num_layers=2**31)}, "has 2^31 weights or more"),
+        ({"model": ModelConfig(num_layers=10**30, recurrent=True)}, "has 2^31 weights or more"),
+    ],
+)
+def test_sizes_beyond_memory_are_refused(part, words):
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        RunConfig(**part)
+
+
+def test_the_largest_sizes_are_allowed():
+    assert 2**31 // 121 * 121 < 2**31
+    RunConfig(eval_tasks=2**31 // 121, training=TrainConfig(batch_size=2**31 // 121, steps=2**31 - 2))
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a/b", "..", ".", ".hidden", "", "a\n", "a\x00", "a b", "$x$", "-x"])
+def test_names_stay_below_the_runs_folder(name):
+    with pytest.raises(ConfigError, match="it must be a plain file name"):
+        RunConfig(name=name)

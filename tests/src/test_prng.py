@@ -285,3 +285,13 @@ def test_keys_of_consecutive_steps_are_independent():
     sample = np.asarray(jax.vmap(jax.random.uniform)(keys), np.float64)
     assert stats.kstest(sample, "uniform").pvalue > LEAST_P
     assert correlation_sigmas(sample[:-1], sample[1:]) < MOST_SIGMAS
+
+
+@pytest.mark.parametrize(
+    ("width", "shape"), [(32, (2**16, 2**16)), (64, (2**31,)), (64, (2**16, 2**15)), (8, (2**34,))]
+)
+def test_no_key_is_asked_for_more_words_than_it_has(width: int, shape: tuple[int, ...]) -> None:
+    """Counters are 32-bit: beyond, blocks would repeat. Nothing is drawn, for the program alone is made."""
+    draw = jax.jit(lambda key: jax.random.bits(key, shape, f"uint{width}"))
+    with jax.enable_x64(True), pytest.raises(ValueError, match=r"fewer than 2\^32 words"):
+        draw.lower(prng.key(0))

@@ -1,7 +1,10 @@
 """Readers give what was written or a `StoreError` that names the file; no bytes make them do anything else."""
 
 import json
+import os
 import pickle
+import tracemalloc
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -230,3 +233,78 @@ def test_metrics_with_foreign_lines_are_read_or_refused(folder: Path, lines: lis
     else:
         assert found == lines
         assert all("step" in record for record in found)
+
+
+# Files that claim more than they hold, or hold more than is read
+
+
+def header(shape: str, descr: str = "<f4") -> bytes:
+    """An npy file's header of 128 bytes."""
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    return b"\x93NUMPY\x01\x00\x76\x00" + text.ljust(117).encode() + b"\n"
+
+
+CLAIMS = ["(1000000000000,)", "(1000000, 1000000, 1000000)", "(4294967296, 4294967296)", "(3,)", "(-1,)", "(2.5,)"]
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_what_a_header_claims_is_not_allocated(claim: str, tmp_path: Path) -> None:
+    tracemalloc.start()
+    (tmp_path / "a.npy").write_bytes(header(claim) + bytes(8))
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x.npy", header(claim) + bytes(8))
+        archive.writestr("y.npy", header("(2,)") + bytes(8))
+    for kind in ("npy", "npz"):
+        with pytest.raises(StoreError, match=rf"a\.{kind} cannot be read"):
+            READERS[kind](tmp_path / f"a.{kind}")
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("descr", ["|V0", "|S0", "|O"])
+def test_values_without_a_size_are_refused(descr: str, tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(header("(1000000000000,)", descr) + bytes(8))
+    with pytest.raises(StoreError, match=r"a\.npy"):
+        readers.read_npy(tmp_path / "a.npy")
+
+
+def test_a_small_zip_of_much_is_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "LARGEST_ARRAYS", 2**22)
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, x=np.zeros(2**18, np.float32), y=np.zeros(2**18, np.float32), z=np.zeros(2**20))
+    assert path.stat().st_size < 2**15
+    tracemalloc.start()
+    with pytest.raises(StoreError, match=r"a\.npz cannot be read: it holds more than"):
+        readers.read_npz(path, ("x", "y"))
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
+def test_arrays_that_are_too_large_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "LARGEST_ARRAYS", 2**10)
+    atomic.write_npy(tmp_path / "a.npy", np.zeros(2**9))
+    atomic.write_npz(tmp_path / "a.npz", {"x": np.zeros(2**9), "y": np.zeros(2)})
+    atomic.write_safetensors(tmp_path / "a.safetensors", {"x": np.zeros(2**9)}, {})
+    for kind in ("npy", "npz", "safetensors"):
+        with pytest.raises(StoreError, match=rf"a\.{kind} cannot be read: it holds more than"):
+            READERS[kind](tmp_path / f"a.{kind}")
+
+
+def test_a_zip_entry_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", header("(1000000,)") + bytes(4_000_000))
+        archive.writestr("y.npy", header("(2,)") + bytes(8))
+    content = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "a.npz").write_bytes(content.replace((4_000_128).to_bytes(4, "little"), (200).to_bytes(4, "little")))
+    with pytest.raises(StoreError, match=r"a\.npz cannot be read"):
+        readers.read_npz(tmp_path / "a.npz", ("x", "y"))
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_pipes_are_refused(kind: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StoreError, match="pipe is not a regular file"):
+        READERS[kind](tmp_path / "pipe")
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    with pytest.raises(StoreError, match="endless is not a regular file"):
+        READERS[kind](tmp_path / "endless")

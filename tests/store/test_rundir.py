@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from src.config import RunConfig
 from store import StoreError, layout, rundir
+from store.provenance import config_id
 
 CONFIG = RunConfig(data_seed=1)
 OTHER = RunConfig(data_seed=2)
@@ -81,6 +82,43 @@ def test_another_runs_broken_meta_does_not_matter(tmp_path: Path) -> None:
 def test_the_preset_a_config_came_from_does_not_matter(tmp_path: Path) -> None:
     make(tmp_path / "a", replace(CONFIG, preset="paper"), "running")
     assert rundir.choose(CONFIG, None, False, tmp_path) == tmp_path / "a"
+
+
+def test_links_are_neither_resumed_nor_taken_for_free_names(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    make(tmp_path / "elsewhere", status="running")
+    runs.mkdir()
+    (runs / "lsa1").symlink_to(tmp_path / "elsewhere")
+    (runs / "lsa1_1").symlink_to(tmp_path / "not there")
+    assert rundir.choose(CONFIG, None, False, runs) == runs / "lsa1_2"
+    assert rundir.choose(CONFIG, None, True, runs) == runs / "lsa1_2"
+    assert rundir.choose(CONFIG, str(runs / "lsa1"), False) == runs / "lsa1"  # what the user names is the user's choice
+
+
+@pytest.mark.parametrize("content", ['{"status": "finished"}', '{"status": ["done"]}', "[]"])
+def test_a_run_of_unknown_status_is_not_resumed(tmp_path: Path, content: str) -> None:
+    make(tmp_path / "lsa1", status="running")
+    (tmp_path / "lsa1" / layout.META).write_text(content)
+    assert rundir.choose(CONFIG, None, False, tmp_path) == tmp_path / "lsa1_1"
+    with pytest.raises(StoreError, match=layout.META):
+        rundir.choose(CONFIG, str(tmp_path / "lsa1"), False)
+
+
+def test_results_that_nothing_says_are_done_are_kept(tmp_path: Path) -> None:
+    make(tmp_path / "lsa1")
+    (tmp_path / "lsa1" / layout.META).write_text("{}")
+    (tmp_path / "lsa1" / layout.SUMMARY).write_text("{}")
+    assert rundir.choose(CONFIG, None, False, tmp_path) == tmp_path / "lsa1_1"
+    with pytest.raises(StoreError, match="has no status, but the run has results"):
+        rundir.choose(CONFIG, str(tmp_path / "lsa1"), False)
+
+
+def test_a_config_that_was_changed_after_the_run_is_refused(tmp_path: Path) -> None:
+    run = make(tmp_path / "run")
+    rundir.update_meta(run, config_id=config_id(CONFIG))
+    rundir.begin(run, OTHER)
+    with pytest.raises(StoreError, match=r"config\.json is not the config that the run was trained with"):
+        rundir.choose(CONFIG, str(run), False)
 
 
 # With --out
