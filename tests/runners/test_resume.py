@@ -61,7 +61,7 @@ def test_the_first_process_died_between_a_record_and_its_checkpoint(story: Story
     first = story.killed_first
     assert (first.done.returncode, first.meta["status"]) == (-9, "running")
     assert first.metrics == [0, 30]
-    assert 20 <= first.checkpoints[-1] < 30
+    assert 1 <= first.checkpoints[-1] < 30
 
 
 def test_the_second_took_up_the_checkpoint_and_died_after_another(story: Story) -> None:

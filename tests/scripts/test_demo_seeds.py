@@ -122,11 +122,11 @@ def test_a_second_time_nothing_is_trained(short: tuple[Path, Done], workshop: Wo
 
 def test_stopped_it_says_how_to_go_on_and_a_seed_more_trains_none_again(workshop: Workshop, tmp_path: Path) -> None:
     line = ["scripts.demo_seeds", "--out", tmp_path / "seeds", "--steps", 60]
-    place = {"INTERRUPT": "after:step_00000021.safetensors:SIGTERM", "PYTHONPATH": INTERRUPTED}
+    place = {"INTERRUPT": "after:step_00000001.safetensors:SIGTERM", "PYTHONPATH": INTERRUPTED}
     stopped = workshop.run(*line, "--seeds", "0,3", **place)
     assert stopped.returncode == 143, stopped.stderr
     sentence = stopped.stdout.splitlines()[-1]
-    assert sentence.startswith("stopped at step 21; the same command without --overwrite resumes it: ")
+    assert sentence.startswith("stopped at step 1; the same command without --overwrite resumes it: ")
     assert sentence.endswith("--seeds 0,3")
     runs = [tmp_path / "seeds" / f"seed_{seed}" for seed in (0, 3)]
     place["INTERRUPT"] = "before:step_00000001.safetensors:SIGKILL"  # the first step of the third seed
