@@ -92,7 +92,7 @@ def attempt(door: Callable[[list[str]], Any], argv: list[str]) -> Exception | No
 
 @pytest.mark.parametrize("name", DOORS)
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_a_command_line_is_a_request_or_a_users_error(name: str, data: st.DataObject) -> None:
     parser, door = DOORS[name]
     attempt(door, data.draw(command_lines(parser, with_config=name in (LSA1, TWOLAYER))))
@@ -112,7 +112,7 @@ def test_many_command_lines_are_requests_or_users_errors(name: str, data: st.Dat
 @example("--config.model.num_layers", "9" * 4000)
 @example("--config.model", "3")
 @example("--config.", "3")
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_any_value_of_any_field_is_a_request_or_a_users_error(flag: str, value: str) -> None:
     attempt(DOORS[LSA1][1], [f"{flag}={value}"])
     attempt(DOORS[TWOLAYER][1], ["--config.recurrent=true", "--config.attention=linear", flag, value])

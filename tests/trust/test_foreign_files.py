@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,12 @@ import pytest
 from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 
-from store import layout
+from runners.command import restore_conditions
+from src.config import RunConfig
+from store import StoreError, checkpoint, layout, rundir
+from store.atomic import write_safetensors
+from store.provenance import provenance
+from store.readers import is_number
 from tests.doors import ANALYSES, Ran, snapshot
 from tests.runners.tiny import SIZES, TWOLAYER, copied
 
@@ -142,8 +149,6 @@ def test_foreign_files_are_named_and_nothing_is_touched(
 def test_folders_and_pipes_in_place_of_files_are_named(
     name: str, command: str, twolayer_run: Path, tmp_path: Path, ran: Ran
 ) -> None:
-    import os
-
     run = copied(twolayer_run, tmp_path / "run")
     (run / name).unlink()
     (run / name).mkdir()
@@ -266,3 +271,66 @@ def test_text_of_files_reaches_terminals_and_figures_as_it_is(twolayer_run: Path
     figure, _ = new_figure()
     caption(figure, hostile)
     save(figure, tmp_path / "figure.png")
+
+
+# A run that has begun, and runs of several seeds
+
+
+def begun(run: Path) -> dict[str, Any]:
+    """A run directory with a checkpoint, begun under the conditions of now; its meta.json."""
+    rundir.begin(run, RunConfig())
+    rundir.update_meta(run, **provenance(RunConfig(), "cpu"), pack_width=1, run_seconds=0.5, status="running")
+    write_safetensors(layout.checkpoint(run, 20), {"a": np.zeros(1)}, {})
+    return rundir.read_meta(run)
+
+
+def taken_up(run: Path) -> None:
+    """What a runner does with a directory before it imports JAX."""
+    rundir.choose(RunConfig(), str(run), False)
+    restore_conditions(run)
+
+
+NEEDED = [("versions",), ("versions", "jax"), ("pack_width",), ("threads",), ("run_seconds",), ("status",)]
+
+
+@pytest.mark.parametrize("place", NEEDED)
+def test_conditions_that_are_none_are_not_restored(
+    place: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NPROC", raising=False)
+    meta = begun(tmp_path)
+    taken_up(tmp_path)
+    for value in (None, -1, 0, "text", [], {"jax": []}, 10**30):
+        (tmp_path / layout.META).write_bytes(with_value(meta, place, value))
+        if place != ("run_seconds",) or not is_number(value):
+            with pytest.raises(StoreError, match=re.escape(str(tmp_path))):
+                taken_up(tmp_path)
+    (tmp_path / layout.META).write_text("{}")
+    with pytest.raises(StoreError, match=layout.META):
+        restore_conditions(tmp_path)
+
+
+def test_files_that_are_no_checkpoints_are_left_alone(tmp_path: Path) -> None:
+    begun(tmp_path)
+    for name in ("step_x.safetensors", "step_.safetensors", "step_-0000001.safetensors", "step_٣.safetensors"):
+        (tmp_path / layout.CHECKPOINTS / name).write_bytes(b"")
+    assert checkpoint.steps(tmp_path) == [20]
+
+
+@pytest.mark.slow
+def test_runs_of_several_seeds_name_foreign_files(tmp_path: Path, ran: Ran) -> None:
+    demo = ["scripts.demo_seeds", "--seeds", "0,1", "--steps", 1, "--out", tmp_path / "seeds"]
+    assert ran(*demo).status == 1  # hardly trained
+    run = tmp_path / "seeds" / "seed_1"
+    for name in (layout.CONFIG, layout.META, layout.SUMMARY):
+        original = (run / name).read_bytes()
+        for content in other_json(original):
+            (run / name).write_bytes(content)
+            before = contents(tmp_path)
+            done = ran(*demo)
+            assert (done.status, str(run / name) in done.err, done.err.count("\n")) == (2, True, 1), done
+            assert contents(tmp_path) == before
+        (run / name).write_bytes(original)
+    for value in VALUES:
+        (run / layout.SUMMARY).write_bytes(with_value(json.loads(original), ("alignment", "eta"), value))
+        assert ran(*demo).status in (1, 2)
