@@ -99,6 +99,7 @@ def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception
     """Runs a command on this process's arguments and exits: 0, or 2 with one sentence for what the user can mend."""
     try:
         status = main(sys.argv[1:]) or 0
+        _flush()
     except (UsageError, *user_errors) as error:
         status = _complain(str(error))
     except OSError as error:
@@ -112,6 +113,16 @@ def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception
     except KeyboardInterrupt:
         status = 130
     sys.exit(status)
+
+
+def _flush() -> None:
+    """Writes out what was printed. What cannot be written is an error here, not a remark of Python's at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        error.filename = "standard output"
+        raise
 
 
 def printable(text: object) -> str:

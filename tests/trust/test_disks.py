@@ -1,6 +1,7 @@
 """Disks that are full or cannot be written, and directories that are not free: one sentence, and nothing is lost."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -119,6 +120,14 @@ def test_an_analysis_on_a_full_disk_leaves_what_was_there(workshop: Workshop, ls
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"error: {run / layout.OOD}: {NO_SPACE}\n"
     assert results(run) == before
+
+
+def test_an_output_that_is_full_is_one_sentence(lsa1_run: Path) -> None:
+    line = [sys.executable, "-m", "analysis.compare", str(lsa1_run)]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(line, cwd=ROOT, env=buffered, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, f"error: standard output: {NO_SPACE}\n")
 
 
 # Places where nothing can be written
