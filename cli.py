@@ -10,6 +10,7 @@ import argparse
 import difflib
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
@@ -102,6 +103,9 @@ def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception
         _flush()
     except (UsageError, *user_errors) as error:
         status = _complain(str(error))
+    except BrokenPipeError:  # whoever read the output, as `head` does, has had enough
+        _silence()
+        status = 128 + signal.SIGPIPE
     except OSError as error:
         status = _complain(f"{error.filename or 'a file'}: {os.strerror(error.errno) if error.errno else error}")
     except MemoryError:
@@ -120,9 +124,13 @@ def _flush() -> None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         error.filename = "standard output"
         raise
+
+
+def _silence() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printable(text: object) -> str:

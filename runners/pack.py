@@ -140,7 +140,8 @@ class Pack:
         if step is None:
             return 0, state
         names, treedef = _names(state)
-        saved = self._padded([checkpoint.restore(run, step, names) for run in runs])
+        like = dict(zip(names, jax.tree.leaves(_lane(state, 0)), strict=True))
+        saved = self._padded([checkpoint.restore(run, step, like) for run in runs])
         leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in saved]) for name in names]
         return step, jax.tree.unflatten(treedef, leaves)
 

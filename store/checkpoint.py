@@ -40,15 +40,19 @@ def last_common_step(runs: Sequence[Path]) -> int | None:
     return max(common, default=None)
 
 
-def restore(run: Path, step: int, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """The arrays of a step, by these names; `StoreError` says how to go on when they cannot be read."""
+def restore(run: Path, step: int, like: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a step, as many and of such shapes as these; `StoreError` says how to go on if they are not."""
     try:
         arrays, _ = read_safetensors(layout.checkpoint(run, step))
-        if set(arrays) != set(names):
+        if _kinds(arrays) != _kinds(like):
             raise StoreError(f"{layout.checkpoint(run, step)} does not hold this run's training state")
     except StoreError as error:
         raise StoreError(f"{error}; --overwrite trains the run anew") from None
     return arrays
+
+
+def _kinds(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, ...], str]]:
+    return {name: (array.shape, array.dtype.str) for name, array in arrays.items()}
 
 
 def remove(run: Path) -> None:

@@ -1,5 +1,6 @@
 """The door of every command: what is accepted, and how everything else is refused before anything is written."""
 
+import os
 import re
 import subprocess
 import sys
@@ -379,6 +380,16 @@ def test_a_wrong_command_line_is_one_sentence_and_status_2(
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"error: [^\n]+\n", done.stderr)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_reader_that_has_had_enough_is_no_error(root: Path) -> None:
+    """As `head`, which closes the pipe: status 141 is what a shell gives a process that SIGPIPE ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    line = [sys.executable, "-c", "import cli; cli.launch(lambda argv: print('x' * 100_000))"]
+    done = subprocess.run(line, cwd=root, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from store import StoreError, checkpoint, layout
 
+LIKE = {"['w']": np.zeros(3, np.float32)}  # the shape of what is saved here
+
 
 def save(run: Path, step: int) -> None:
     checkpoint.save(run, step, {"['w']": np.full(3, step, np.float32)}, {"step": step})
@@ -22,7 +24,7 @@ def test_the_last_two_are_kept(tmp_path_factory: pytest.TempPathFactory, saved: 
     assert checkpoint.steps(run) == saved[-2:]
     assert len(list((run / layout.CHECKPOINTS).iterdir())) == len(saved[-2:])
     assert checkpoint.last_common_step([run]) == saved[-1]
-    np.testing.assert_array_equal(checkpoint.restore(run, saved[-1], ["['w']"])["['w']"], np.full(3, saved[-1]))
+    np.testing.assert_array_equal(checkpoint.restore(run, saved[-1], LIKE)["['w']"], np.full(3, saved[-1]))
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=2, max_size=6, unique=True).map(sorted), st.integers(1, 3))
@@ -56,14 +58,23 @@ def test_a_broken_checkpoint_says_how_to_go_on(tmp_path: Path, content: bytes) -
     save(tmp_path, 10)
     layout.checkpoint(tmp_path, 10).write_bytes(content)
     with pytest.raises(StoreError, match=r"step_00000010\.safetensors.*--overwrite"):
-        checkpoint.restore(tmp_path, 10, ["['w']"])
+        checkpoint.restore(tmp_path, 10, LIKE)
 
 
-@pytest.mark.parametrize("names", [["['v']"], ["['w']", "['v']"], []])
-def test_a_checkpoint_of_another_state_is_refused(tmp_path: Path, names: list[str]) -> None:
+@pytest.mark.parametrize(
+    "like",
+    [
+        {"['v']": LIKE["['w']"]},
+        LIKE | {"['v']": np.zeros(3, np.float32)},
+        {},
+        {"['w']": np.zeros((3, 1), np.float32)},
+        {"['w']": np.zeros(3, np.int32)},
+    ],
+)
+def test_a_checkpoint_of_another_state_is_refused(tmp_path: Path, like: dict[str, np.ndarray]) -> None:
     save(tmp_path, 10)
     with pytest.raises(StoreError, match=r"step_00000010\.safetensors.*--overwrite"):
-        checkpoint.restore(tmp_path, 10, names)
+        checkpoint.restore(tmp_path, 10, like)
 
 
 def test_removing_them_leaves_the_rest(tmp_path: Path) -> None:
