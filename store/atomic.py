@@ -80,7 +80,7 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
     """Writes named arrays with metadata as one sorted JSON string, since the format keeps no order of its own."""
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     write_bytes(path, safetensors_bytes(contiguous, {"json": json.dumps(_finite(metadata), sort_keys=True)}))
 
 
