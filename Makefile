@@ -15,7 +15,7 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 
 # One rule a target; the text behind ## is what `make help` says.
 
-.PHONY: demo_concat demo_copy demo_seeds figs test test-all lint env clean help FORCE
+.PHONY: demo_concat demo_copy demo_seeds figs bench test test-all lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
@@ -29,6 +29,10 @@ demo_seeds: $(STAMP) ## five seeds of the main experiment, trained together
 figs: $(STAMP) ## draws the figures of the demo runs again, from their files
 	@set --; for run in runs/demo_*; do if [ -f "$$run/config.json" ]; then set -- "$$@" "$$run"; fi; done; \
 	$(PY) -m plots.run_figures $${1+--run} "$$@" $(ARGS)
+
+bench: $(STAMP) ## measures what things cost beside a plain loop (half an hour, on a machine that does nothing else)
+	$(PY) -m benchmarks.bench $(ARGS)
+	$(PY) -m benchmarks.report
 
 test: lint ## the tests, less the slow ones: what CI runs
 	$(PY) -m pytest -m "not slow" -n 2 --dist loadfile $(ARGS)

@@ -57,7 +57,7 @@ def predict(params: Any, batch: Batch, config: RunConfig) -> Array:
 
 
 def plain_loop(config: RunConfig) -> tuple[Callable[[int], float], Callable[[], float]]:
-    """(train(n) -> seconds of n further steps, loss() on a fixed batch of 10 000 tasks)."""
+    """(train(n) -> seconds of n further steps, loss() on `test_batch`)."""
     optimizer = make_optimizer(config.training)
     draw = jax.jit(lambda key: sample(key, config, config.training.batch_size))
 
@@ -81,12 +81,20 @@ def plain_loop(config: RunConfig) -> tuple[Callable[[int], float], Callable[[], 
         jax.block_until_ready(params)
         return time.perf_counter() - began
 
-    test = sample(jax.random.key(10**6), config, 10_000)
+    @jax.jit
+    def test_loss(params: Any) -> Array:
+        test = test_batch(config)
+        return half_mse(predict(params, test, config), test.y_query)
 
     def loss() -> float:
-        return float(half_mse(predict(params, test, config), test.y_query))
+        return float(test_loss(params))
 
     return train, loss
+
+
+def test_batch(config: RunConfig) -> Batch:
+    """10 000 tasks that no training step sees."""
+    return sample(jax.random.key(10**6), config, 10_000)
 
 
 def main() -> None:

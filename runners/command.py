@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import cli
-from runners import flags
+from runners import compile_cache, flags
 from runners.summary import summary_text
 from src.config import ConfigError
 from store import checkpoint, layout, rundir
@@ -29,6 +29,7 @@ def run(model: str, prog: str, description: str) -> NoReturn:
 def main(model: str, prog: str, description: str, argv: Sequence[str]) -> int:
     """Parses, chooses the run directory, trains what is left to train, and prints the summary."""
     request = flags.read(model, prog, description, argv)
+    programs = compile_cache.default_folder() if request.compile_cache else None
     directory = rundir.choose(request.config, request.out, request.overwrite)
     with locked(directory):
         if request.overwrite:
@@ -37,6 +38,8 @@ def main(model: str, prog: str, description: str, argv: Sequence[str]) -> int:
         from runners.common import Job, run_pack  # imports JAX, which reads the number of threads once
         from utils_log import ConsoleLogger
 
+        if programs:
+            compile_cache.enable(programs)
         with ConsoleLogger() as logger:
             status = run_pack([Job(directory, request.config)], logger, request.attention_batch)
     return report(directory, request.config.name, status)

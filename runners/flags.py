@@ -40,6 +40,7 @@ class Request(NamedTuple):
     out: str | None
     overwrite: bool
     attention_batch: int | None  # how many tasks to capture attention of; None for no capture
+    compile_cache: bool
 
 
 def parser(model: str, prog: str, description: str) -> cli.Parser:
@@ -54,6 +55,7 @@ def parser(model: str, prog: str, description: str) -> cli.Parser:
     built.add_argument("--overwrite", action="store_true", help="redo what is there")
     built.add_argument("--save_attention", action="store_true", help="capture attention at the end")
     built.add_argument("--attention_batch", type=int, default=512, help="tasks to capture attention of")
+    built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
     for flag, (key, kind, text) in CONFIG_FLAGS.items():
         section, _, field = key.rpartition(".")
         value = getattr(getattr(defaults, section) if section else defaults, field)
@@ -79,7 +81,7 @@ def read(model: str, prog: str, description: str, argv: Sequence[str]) -> Reques
     tasks = flags.attention_batch if flags.save_attention else None
     if flags.attention_batch < 1:
         raise cli.UsageError(f"attention_batch is {flags.attention_batch}; it must be at least 1")
-    return Request(config, flags.out, flags.overwrite, tasks)
+    return Request(config, flags.out, flags.overwrite, tasks, flags.compile_cache)
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:

@@ -17,6 +17,7 @@ import cli
 from analysis.compare import mean_and_interval, table
 from configs.overrides import resolve
 from configs.presets import preset
+from runners import compile_cache
 from runners.command import report_divergence, report_stop, restore_conditions
 from src.config import ConfigError, RunConfig
 from store import layout, rundir
@@ -47,6 +48,7 @@ def parser() -> cli.Parser:
     built.add_argument("--steps", type=int, default=5000, help="training steps")
     built.add_argument("--out", type=Path, default=Path("runs/demo_seeds"), help="folder of the run directories")
     built.add_argument("--overwrite", action="store_true", help="redo what is there")
+    built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
     return built
 
 
@@ -59,13 +61,14 @@ def main(argv: list[str]) -> int:
     training = replace(default.training, steps=flags.steps)
     configs = [replace(default, data_seed=seed, init_seed=seed, training=training) for seed in flags.seeds]
     runs = [rundir.choose(c, str(flags.out / f"seed_{c.data_seed}"), flags.overwrite) for c in configs]
+    programs = compile_cache.default_folder() if flags.compile_cache else None
     with ExitStack() as locks:
         for run in runs:
             locks.enter_context(locked(run))
             if flags.overwrite:
                 rundir.clear(run)
             restore_conditions(run, WIDTH)
-        if not _train(list(zip(runs, configs, strict=True))):
+        if not _train(list(zip(runs, configs, strict=True)), programs):
             return report_stop(runs)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:
@@ -73,11 +76,13 @@ def main(argv: list[str]) -> int:
     return 1 if diverged else _report(runs)
 
 
-def _train(pairs: list[tuple[Path, RunConfig]]) -> bool:
+def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None) -> bool:
     """Trains what is left; whether it came to its end rather than to a signal."""
     from runners.common import Job, run_pack  # imports JAX
     from utils_log import ConsoleLogger
 
+    if programs:
+        compile_cache.enable(programs)
     jobs = [Job(run, config) for run, config in pairs]
     packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
     with ConsoleLogger() as logger:

@@ -1,0 +1,78 @@
+"""Measures what things cost, each beside the plain loop in turns, and writes the results to a small JSON file.
+
+python -m benchmarks.bench [--only NAME,NAME] [--repeats 5] [--quick] [--out FILE]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cli
+from benchmarks.cases import FULL, NAMES, QUICK, Settings
+from store.atomic import write_json
+from store.provenance import now
+from store.readers import StoreError, read_json
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("benchmarks.bench", "Measures what things cost, each beside the plain loop in turns.")
+    cli.add_list(built, "--only", str, [], f"measure these alone and leave the file's others: {', '.join(NAMES)}")
+    built.add_argument("--repeats", type=int, help=f"turns (default: {FULL.repeats})")
+    built.add_argument("--quick", action="store_true", help="a few steps of each, to see that it works")
+    built.add_argument("--out", type=Path, help="file of the results (default: benchmarks/results/<machine>.json)")
+    return built
+
+
+def main(argv: list[str]) -> int:
+    """The command line."""
+    flags = parser().parse(argv)
+    for name in flags.only:
+        if name not in NAMES:
+            raise cli.UsageError(f"nothing to measure is called {name}{cli.did_you_mean(name, NAMES)}")
+    settings = QUICK if flags.quick else FULL
+    if flags.repeats is not None:
+        if flags.repeats < 1:
+            raise cli.UsageError(f"repeats is {flags.repeats}; it must be at least 1")
+        settings = settings._replace(repeats=flags.repeats)
+    if flags.out is not None and flags.out.is_dir():
+        raise cli.UsageError(f"{flags.out} is a folder; --out names a file")
+    return measure(flags.only or NAMES, settings, flags.out, fresh=not flags.only)
+
+
+def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: bool) -> int:
+    """Measures and writes after each; 0 if both loops reached the same loss.
+
+    What else the file holds stays, unless `fresh`.
+    """
+    import jax
+
+    from benchmarks import machine, table
+    from benchmarks.measurements import MEASUREMENTS
+
+    jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
+    facts = machine.describe()
+    print(f"{facts['machine']}, load average {facts['load_average']:.2f}", flush=True)
+    if facts["load_average"] > machine.BUSY:
+        print("warning: the machine is busy, so these measurements are not to be relied on", flush=True)
+    path = out or RESULTS / f"{machine.slug()}.json"
+    results: dict[str, Any] = {} if fresh or not path.exists() else read_json(path)["results"]
+    for name in (name for name in NAMES if name in names):
+        load = os.getloadavg()[0]
+        found = MEASUREMENTS[name](settings)
+        results[name] = found | {"date": now(), "git_hash": facts["git_hash"], "load_average": load}
+        results = {known: results[known] for known in NAMES if known in results}
+        write_json(path, facts | {"settings": settings._asdict(), "results": results})
+        print(f"measured {name}", flush=True)
+        jax.clear_caches()
+    print(f"\n{table.text(results)}\n\n{path}")
+    return 0 if results.get("same_loss", {"same": True})["same"] else 1
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError)

@@ -1,0 +1,101 @@
+"""What is measured, by name. Nothing heavy is imported here, so a wrong name is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from configs.overrides import resolve, set_values
+from configs.presets import preset
+from src.config import RunConfig
+
+
+class Case(NamedTuple):
+    """Work inside one process, a key of `benchmarks.programs.WORK`; `width` runs share one unit of ours."""
+
+    text: str
+    config: RunConfig
+    work: str = "steps"
+    width: int = 1
+
+
+class Commands(NamedTuple):
+    """Command lines after `python`, measured from process start; {steps}, {out} and {cache} are filled in."""
+
+    text: str
+    words: dict[str, str]
+
+
+class Sweep(NamedTuple):
+    """Steps of growing cost: the config and the width of the pack at each value."""
+
+    text: str
+    values: Sequence[int]
+    at: Callable[[int], tuple[RunConfig, int]]
+
+
+def lsa1(num_layers: int = 1, **values: Any) -> RunConfig:
+    """The main experiment at a depth, with some fields set."""
+    config = preset("lsa1", num_layers=num_layers)
+    set_values(config, values)
+    return resolve(config)
+
+
+TWOLAYER = resolve(preset("twolayer"))
+
+CASES: dict[str, Case] = {
+    "lsa1_1": Case("a step of lsa1", lsa1()),
+    "lsa1_2": Case("a step, 2 layers", lsa1(2)),
+    "lsa1_5": Case("a step, 5 layers", lsa1(5)),
+    "lsa1_12": Case("a step, 12 layers", lsa1(12)),
+    "twolayer": Case("a step of twolayer", TWOLAYER),
+    "pack_8": Case("a step of one of 8 runs of lsa1 in a pack", lsa1(), width=8),
+    "pack_64": Case("a step of one of 64 runs of lsa1 in a pack", lsa1(), width=64),
+    "batches": Case("a training batch of lsa1", lsa1(), "batches"),
+    "evaluation": Case("lsa1 on 10 000 tasks", lsa1(), "evaluation"),
+    "evaluation_twolayer": Case("twolayer on 10 000 tasks", TWOLAYER, "evaluation"),
+}
+
+RUN = "-m runners.run_concat_inputs_targets --steps {steps} --overwrite --out {out}"
+
+COMMANDS: dict[str, Commands] = {
+    "run": Commands(
+        "a run of lsa1, {steps} steps, from process start",
+        {
+            "ours": RUN,
+            "cached": f"{RUN} --compile_cache",
+            "plain": "-m benchmarks.plain_loop --steps {steps}",
+        },
+    ),
+    "help": Commands("--help of the runner", {"ours": "-m runners.run_concat_inputs_targets --help"}),
+    "import_jax": Commands("import jax, for scale", {"ours": "-c 'import jax'"}),
+}
+
+COMPILED = ("lsa1_1", "lsa1_12", "twolayer")  # cases whose compilation is timed
+
+SWEEPS: dict[str, Sweep] = {
+    "growth_layers": Sweep("layers", (1, 2, 3, 5, 8, 12), lambda layers: (lsa1(layers), 1)),
+    "growth_pairs": Sweep("pairs in a context, N", (5, 10, 20, 40, 80), lambda n: (lsa1(num_pairs=n), 1)),
+    "growth_dim": Sweep("dimension of the inputs, D", (5, 10, 20, 40, 80), lambda d: (lsa1(dim=d), 1)),
+    "growth_batch": Sweep(
+        "tasks in a batch, B", (128, 256, 512, 1024, 2048, 4096, 8192), lambda size: (lsa1(batch_size=size), 1)
+    ),
+    "growth_pack": Sweep("runs in a pack", (1, 2, 4, 8, 16, 32, 64), lambda width: (lsa1(), width)),
+}
+
+NAMES = ("peak", "same_loss", *CASES, *(f"compile_{name}" for name in COMPILED), *COMMANDS, *SWEEPS)
+
+
+class Settings(NamedTuple):
+    """How long is measured: repeats, seconds a repeat, steps of a run, steps to the same loss, points of a sweep."""
+
+    repeats: int
+    seconds: float
+    run_steps: int
+    loss_steps: int
+    points: int | None
+    matmul_size: int
+
+
+FULL = Settings(5, 0.5, 5000, 5000, None, 4096)
+QUICK = Settings(2, 0.01, 20, 200, 2, 256)

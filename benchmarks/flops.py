@@ -1,0 +1,67 @@
+"""How many floating-point operations a training step is, from the shapes: two for each multiply and add of a dot.
+
+Forward, a layer whose R' rows look at C context columns; H heads of size K, tokens W wide (one more with biases):
+
+    score and value matrices        2 H W W K   each
+    queries, the update from pooled 2 B H R' W W  each
+    scores, pooled                  2 B H R' C W  each
+
+Backward, every dot once more for each operand that needs a gradient. The tokens of the first layer need none, unless a
+layer norm made them. The last layer updates the query's row alone. A sum of outer products (src/products.py) is as many
+operations as its dot. Elementwise work, softmax, norms, random numbers and the optimiser are not counted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from src.config import RunConfig
+
+
+class Dot(NamedTuple):
+    """One matrix product of the forward pass: its operations, and how many of its operands need a gradient."""
+
+    flops: int
+    gradients: int
+
+
+def training_step(config: RunConfig) -> int:
+    """Operations of one step of one run: labels, forward, backward."""
+    return labels(config) + sum(dot.flops * (1 + dot.gradients) for dot in stack(config))
+
+
+def labels(config: RunConfig) -> int:
+    """Operations of the labels w.x of a batch, the queries' among them."""
+    return 2 * config.training.batch_size * (config.data.num_pairs + 1) * config.data.dim
+
+
+def stack(config: RunConfig) -> list[Dot]:
+    """The dots of all layers."""
+    layers = range(config.model.num_layers)
+    return [dot for layer in layers for dot in _attention(config, layer) + _mlp(config, layer)]
+
+
+def _attention(config: RunConfig, layer: int) -> list[Dot]:
+    model, rows = config.model, _rows(config, layer)
+    out, heads = config.token_width, model.num_heads
+    width, head_size = out + model.bias, model.key_size // heads or out
+    tokens_need_it = int(layer > 0 or model.layer_norm)
+    batch = 2 * config.training.batch_size * heads * rows
+    pairs = batch * (config.num_rows - 1) * width
+    return [
+        Dot(2 * heads * width * width * head_size, 2),  # score matrices
+        Dot(2 * heads * width * out * head_size, 2),  # value matrices
+        Dot(batch * width * width, 1 + tokens_need_it),  # queries
+        Dot(pairs, 1 + tokens_need_it),  # scores
+        Dot(pairs, 1 + tokens_need_it),  # pooled
+        Dot(batch * width * out, 2),  # update
+    ]
+
+
+def _mlp(config: RunConfig, layer: int) -> list[Dot]:
+    size = 2 * config.training.batch_size * _rows(config, layer) * config.token_width * config.model.mlp_width
+    return [Dot(size, 2), Dot(size, 2)] if size else []
+
+
+def _rows(config: RunConfig, layer: int) -> int:
+    return 1 if layer == config.model.num_layers - 1 else config.num_rows

@@ -1,0 +1,135 @@
+"""One function for each kind of measurement; each gives an entry of the results, plain values that JSON can hold."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from benchmarks import compiling, flops, processes
+from benchmarks.cases import CASES, COMMANDS, COMPILED, SWEEPS, Settings, lsa1
+from benchmarks.plain_loop import plain_loop, test_batch
+from benchmarks.programs import WORK, our_program
+from benchmarks.timing import compare, in_turns, report, spread
+from src.train import half_mse
+from src.transformer import make_model
+
+SAME_LOSS = 0.02  # relative; two seeds of lsa1 end within .3 % of each other
+
+Entry = dict[str, Any]
+
+
+def peak(settings: Settings) -> Entry:
+    """The machine's best at a large float32 matrix product."""
+    size = settings.matmul_size
+    a = jnp.ones((size, size), jnp.float32)
+    product = jax.jit(lambda a: a @ a)
+    product(a).block_until_ready()
+    gflops = []
+    for _ in range(2 * settings.repeats):
+        began = time.perf_counter()
+        product(a).block_until_ready()
+        gflops.append(2e-9 * size**3 / (time.perf_counter() - began))
+    return {"text": f"float32 matrix product of size {size}, the best of {len(gflops)}", "gflops": max(gflops)}
+
+
+def same_loss(settings: Settings) -> Entry:
+    """The losses of both loops on the same tasks after the same number of steps."""
+    config = lsa1()
+    program, (plain_train, plain_loss) = our_program(config), plain_loop(config)
+    program.train(settings.loss_steps)
+    plain_train(settings.loss_steps)
+    test = test_batch(config)
+    losses = {
+        "ours": float(half_mse(make_model(config).predict(program.params(), test), test.y_query)),
+        "plain": plain_loss(),
+    }
+    difference = losses["ours"] / losses["plain"] - 1
+    return {
+        "text": f"loss of lsa1 after {settings.loss_steps} steps",
+        "loss": losses,
+        "difference": difference,
+        "tolerance": SAME_LOSS,
+        "same": abs(difference) <= SAME_LOSS,
+    }
+
+
+def case(name: str, settings: Settings) -> Entry:
+    """A case of `CASES`."""
+    text, config, work, width = CASES[name]
+    found = compare(WORK[work](config, width), settings.seconds, settings.repeats, {"ours": width})
+    counted = {"flops": flops.training_step(config)} if work == "steps" else {}
+    return {"text": text} | found | counted
+
+
+def compilation(name: str, settings: Settings) -> Entry:
+    """A case's way to its first step: cold, with kept programs, and the plain loop's."""
+    with tempfile.TemporaryDirectory() as kept:
+        compiling.measure("ours", name, Path(kept))
+        found = in_turns(
+            {
+                "ours": lambda: compiling.measure("ours", name),
+                "cached": lambda: compiling.measure("ours", name, Path(kept)),
+                "plain": lambda: compiling.measure("plain", name),
+            },
+            settings.repeats,
+        )
+    alone = _values({who: found[who] for who in ("ours", "cached")}, "compiling")
+    return {
+        "text": f"to the first step, {CASES[name].text.removeprefix('a step').removeprefix(' of').strip(', ')}",
+        **report(_values(found, "first_step")),
+        "compile_seconds": {who: spread(values)._asdict() for who, values in alone.items()},
+    }
+
+
+def command(name: str, settings: Settings) -> Entry:
+    """Commands from process start, with their peak memory."""
+    text, lines = COMMANDS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        fill = {"steps": settings.run_steps, "out": f"{folder}/run"}
+        home = {"XDG_CACHE_HOME": f"{folder}/cache"}
+
+        def call(line: str) -> Callable[[], dict[str, float]]:
+            words = [sys.executable, *shlex.split(line.format(**fill))]
+            return lambda: processes.measure(words, home)
+
+        calls = {who: call(line) for who, line in lines.items()}
+        for first in calls.values():  # reads the files from disk once, and fills the cache of programs
+            first()
+        found = in_turns(calls, settings.repeats)
+    memory = {who: spread(values)._asdict() for who, values in _values(found, "peak_mib").items()}
+    return {"text": text.format(**fill), **report(_values(found, "seconds")), "peak_mib": memory}
+
+
+def growth(name: str, settings: Settings) -> Entry:
+    """The seconds of a step, for one run of a pack, at each value of a sweep."""
+    text, values, at = SWEEPS[name]
+    points = []
+    for value in values[: settings.points]:
+        config, width = at(value)
+        found = compare(WORK["steps"](config, width), settings.seconds, settings.repeats, {"ours": width})
+        points.append({"value": value, **found})
+        jax.clear_caches()
+    return {"text": text, "points": points}
+
+
+def _values(found: Mapping[str, list[dict[str, float]]], key: str) -> dict[str, list[float]]:
+    return {who: [each[key] for each in every] for who, every in found.items()}
+
+
+MEASUREMENTS: dict[str, Callable[[Settings], Entry]] = {
+    "peak": peak,
+    "same_loss": same_loss,
+    **{name: partial(case, name) for name in CASES},
+    **{f"compile_{name}": partial(compilation, name) for name in COMPILED},
+    **{name: partial(command, name) for name in COMMANDS},
+    **{name: partial(growth, name) for name in SWEEPS},
+}

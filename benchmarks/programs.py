@@ -1,0 +1,103 @@
+"""The functions that are timed against each other inside one process: so many units of work in, seconds out.
+
+`ours` is what the runners use, `plain` what benchmarks/plain_loop.py does on the same config.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from benchmarks.plain_loop import plain_loop, predict, sample
+from benchmarks.timing import Timed
+from curricula.context import headline_batch, training_batches
+from runners.pack import make_member
+from src.config import RunConfig
+from src.prng import key as make_key
+from src.train import lane, make_trainer, stack_members
+from src.transformer import Params, make_model
+
+
+class Program(NamedTuple):
+    """Our training program, compiled ahead: train(n) -> seconds of n further steps, params() of the first member."""
+
+    train: Timed
+    params: Callable[[], Params]
+    compile_seconds: float
+
+
+def our_program(config: RunConfig, width: int = 1) -> Program:
+    """The training program of `width` seeds."""
+    trainer = make_trainer(make_model(config), config.training, training_batches(config))
+    seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
+    pack = stack_members([make_member(each) for each in seeds])
+    state = trainer.init(pack)
+    began = time.perf_counter()
+    program = trainer.chunk.lower(state, pack, jnp.int32(0), jnp.int32(0)).compile()
+    compile_seconds = time.perf_counter() - began
+    done = 0
+
+    def train(steps: int) -> float:
+        nonlocal state, done
+        start, stop = jnp.int32(done), jnp.int32(done + steps)
+        began = time.perf_counter()
+        state, _ = program(state, pack, start, stop)
+        jax.block_until_ready(state)
+        done += steps
+        return time.perf_counter() - began
+
+    return Program(train, lambda: lane(state.params, 0), compile_seconds)
+
+
+def steps(config: RunConfig, width: int) -> dict[str, Timed]:
+    """Training steps, batches included."""
+    return {"ours": our_program(config, width).train, "plain": plain_loop(config)[0]}
+
+
+def batches(config: RunConfig, width: int) -> dict[str, Timed]:
+    """Training batches alone: ours inside one program, the plain loop's one for each dispatch."""
+    member, batch_fn = make_member(config), training_batches(config)
+
+    def draw(index: Array, _: Any) -> Any:
+        return batch_fn(member.data_key, index, **member.knobs)
+
+    empty = jax.tree.map(jnp.zeros_like, draw(jnp.int32(0), None))
+    draw_many = jax.jit(lambda count: lax.fori_loop(0, count, draw, empty))
+    plain, keys = jax.jit(lambda key: sample(key, config, config.training.batch_size)), jax.random.key(config.data_seed)
+    return {
+        "ours": lambda count: _seconds(lambda _: draw_many(jnp.int32(count)), 1),
+        "plain": lambda count: _seconds(lambda index: plain(jax.random.fold_in(keys, index)), count),
+    }
+
+
+def evaluation(config: RunConfig, width: int) -> dict[str, Timed]:
+    """Predictions on the headline tasks."""
+    model, batch = make_model(config), headline_batch(config)
+    params = model.init(make_key(config.init_seed))
+    ours, plain = jax.jit(model.predict), jax.jit(lambda params, batch: predict(params, batch, config))
+    return {
+        "ours": lambda count: _seconds(lambda _: ours(params, batch), count),
+        "plain": lambda count: _seconds(lambda _: plain(params, batch), count),
+    }
+
+
+def _seconds(work: Callable[[int], Any], count: int) -> float:
+    """Seconds of work(0), ..., work(count - 1), the last result waited for."""
+    began = time.perf_counter()
+    for index in range(count):
+        done = work(index)
+    jax.block_until_ready(done)
+    return time.perf_counter() - began
+
+
+WORK: dict[str, Callable[[RunConfig, int], dict[str, Timed]]] = {
+    "steps": steps,
+    "batches": batches,
+    "evaluation": evaluation,
+}

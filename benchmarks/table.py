@@ -1,0 +1,82 @@
+"""The results as a table that reads well on a terminal and on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Entry = Mapping[str, Any]
+HEADER = ("", "ours", "plain loop", "times faster", "GFLOP/s")
+KEPT = ", programs kept"  # what is said of our times when the programs are those of an earlier process
+UNITS = ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6))  # from this many seconds on, in that, times
+
+
+def text(results: Mapping[str, Entry]) -> str:
+    """The table and the sentences below it."""
+    rows = [row for entry in results.values() if "seconds" in entry for row in _rows(entry, results.get("peak"))]
+    return "\n".join([*_aligned([HEADER, *rows]), "", *_sentences(results)])
+
+
+def duration(measured: Mapping[str, float]) -> str:
+    """A median and the range of its repeats, in the unit that suits the median."""
+    _, unit, factor = next(row for row in UNITS if measured["median"] >= row[0])
+    return f"{between(measured, factor)} {unit}"
+
+
+def between(measured: Mapping[str, float], factor: float = 1.0) -> str:
+    """A median and the range of its repeats, times a factor, with three digits."""
+    median, low, high = (f"{measured[name] * factor:#.3g}".rstrip(".") for name in ("median", "low", "high"))
+    return f"{median} ({low} to {high})"
+
+
+def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
+    """A row for each of ours, with the plain loop's cost and the ratio beside it; one more for memory."""
+    seconds, ratios = entry["seconds"], entry["times_faster"]
+    plain = duration(seconds["plain"]) if "plain" in seconds else ""
+    rows = [
+        (
+            entry["text"] + (KEPT if who == "cached" else ""),
+            duration(own),
+            plain,
+            between(ratios[who]) if who in ratios else "",
+            _speed(entry, peak),
+        )
+        for who, own in seconds.items()
+        if who != "plain"
+    ]
+    memory = {who: f"{value['median']:.0f} MiB" for who, value in entry.get("peak_mib", {}).items()}
+    if memory:
+        rows.append((f"peak memory of {entry['text']}", memory["ours"], memory.get("plain", ""), "", ""))
+    alone = entry.get("compile_seconds", {})
+    return rows + [
+        (f"tracing and compiling alone{KEPT if who == 'cached' else ''}", duration(own), "", "", "")
+        for who, own in alone.items()
+    ]
+
+
+def _speed(entry: Entry, peak: Entry | None) -> str:
+    """Achieved GFLOP/s and their share of the peak."""
+    if "flops" not in entry:
+        return ""
+    speed = 1e-9 * entry["flops"] / entry["seconds"]["ours"]["median"]
+    return f"{speed:#.3g}".rstrip(".") + (f" ({speed / peak['gflops']:.0%} of peak)" if peak else "")
+
+
+def _sentences(results: Mapping[str, Entry]) -> list[str]:
+    found = []
+    if "peak" in results:
+        found.append(f"Peak: {results['peak']['gflops']:.0f} GFLOP/s, {results['peak']['text']}.")
+    if "same_loss" in results:
+        entry = results["same_loss"]
+        found.append(
+            f"The {entry['text']}: ours {entry['loss']['ours']:.4f}, plain {entry['loss']['plain']:.4f}, apart by "
+            f"{abs(entry['difference']):.2%}, {'within' if entry['same'] else 'more than'} {entry['tolerance']:.0%}."
+        )
+    return found
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of a Markdown table, columns under each other; the first row is the header."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in rows]
+    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
