@@ -10,37 +10,38 @@ if __name__ == "__main__":
 
     run("ood_eval")
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from analysis.headline import half_squared_errors, mean_and_error
 from analysis.subject import Subject, load_subject
-from curricula.context import headline_batch
+from curricula.context import headline_batch, headline_batches
 from src.batch import Batch
+from src.config import RunConfig
 from src.data import scale_inputs
 from store import layout
 from store.atomic import write_csv
 
 
-def scaled_batch(subject: Subject, alpha: float, keep_labels: bool) -> Batch:
-    """The headline tasks with inputs times alpha.
+def scaled_batches(config: RunConfig, alphas: Sequence[float], keep_labels: bool) -> Sequence[Batch]:
+    """The headline tasks with inputs times each alpha.
 
     The labels follow the scaled inputs (same teacher, noise as before), or stay as they were with `keep_labels`.
     """
-    config = subject.config
     if keep_labels:
-        return scale_inputs(headline_batch(config), alpha)
-    data = replace(config.data, input_range=alpha * config.data.input_range)
-    return headline_batch(replace(config, data=data))
+        return [scale_inputs(headline_batch(config), alpha) for alpha in alphas]
+    laws = [replace(config.data, input_range=alpha * config.data.input_range) for alpha in alphas]
+    return headline_batches(config, laws)
 
 
 def ood_curve(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
     """One row for each alpha: mean squared errors (without the half) and their standard errors, and whose labels."""
     rows = []
     errors_on = half_squared_errors({"tf": subject.predict, "gd": subject.gd.predict})
-    for alpha in alphas:
-        errors = errors_on(scaled_batch(subject, alpha, keep_labels))
+    for alpha, batch in zip(alphas, scaled_batches(subject.config, alphas, keep_labels), strict=True):
+        errors = errors_on(batch)
         tf, tf_error = mean_and_error(2 * errors["tf"])
         gd, gd_error = mean_and_error(2 * errors["gd"])
         row = {"alpha": alpha, "test_mse": tf, "gd_test_mse": gd, "test_mse_se": tf_error, "gd_test_mse_se": gd_error}

@@ -6,6 +6,7 @@ purposes share a key.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -58,8 +59,13 @@ def draw_context(
     return Context(batch, index.astype(jnp.int32), hit)
 
 
-# Sets of tasks of one law and size share a program.
+def _draw_laws(key: Array, laws: tuple[DataConfig, ...], context: ContextConfig, batch_size: int) -> tuple[Batch, ...]:
+    return tuple(draw_context(key, law, context, batch_size).batch for law in laws)
+
+
+# Sets of tasks of one law and size share a program; so do several laws, which share their random numbers.
 _draw = jax.jit(draw_context, static_argnames=("data", "context", "batch_size"))
+_draw_together = jax.jit(_draw_laws, static_argnames=("laws", "context", "batch_size"))
 _sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
 _key, _fold_in = jax.jit(make_key), jax.jit(jax.random.fold_in)
 
@@ -99,7 +105,13 @@ def clean_twin(config: RunConfig, context: Context) -> Batch:
 
 def headline_batch(config: RunConfig) -> Batch:
     """Further tasks of the evaluation's law, for the headline numbers."""
-    return _draw(task_key(config, Purpose.HEADLINE), config.data, config.eval, config.headline_tasks).batch
+    return headline_batches(config, [config.data])[0]
+
+
+def headline_batches(config: RunConfig, laws: Sequence[DataConfig]) -> tuple[Batch, ...]:
+    """The headline tasks under several laws: the same random numbers make them all."""
+    key = task_key(config, Purpose.HEADLINE)
+    return _draw_together(key, tuple(laws), config.eval, config.headline_tasks)
 
 
 def step_size_batch(config: RunConfig) -> Batch:

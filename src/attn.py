@@ -2,13 +2,15 @@
 
 Keys and values come from the context rows alone, queries from the rows to be updated; there is no causal mask. Only the
 products W_Q W_K^T and W_V P matter, so each is taken once per layer, [W, W], instead of projecting every token four
-times. A bias is a weight on a constant channel: with biases the tokens carry one more channel, which is 1.
+times. Heads are computed one after another: XLA:CPU batches best over tasks alone. A bias is a weight on a constant
+channel: with biases the tokens carry one more channel, which is 1.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 
 import haiku as hk
 import jax
@@ -60,12 +62,12 @@ class Attention(hk.Module):
             rows, context = _with_constant(rows), _with_constant(context)
         score_matrices = jnp.einsum("whk,uhk->hwu", query, key)
         value_matrices = jnp.einsum("whk,hku->hwu", value, projection)
-        queries = jnp.einsum("brw,hwu->hbru", rows, score_matrices)
-        scores = jax.vmap(pair_scores, in_axes=(0, None))(queries, context)
-        weights = ATTENTION_WEIGHTS[self.kind](jnp.moveaxis(scores, 0, 1), self.key_size)
+        scores = [pair_scores(jnp.einsum("brw,wu->bru", rows, matrix), context) for matrix in score_matrices]
+        weights = ATTENTION_WEIGHTS[self.kind](jnp.stack(scores, axis=1), self.key_size)
         weights = hook("attention", layer, weights)
-        pooled = jax.vmap(weighted_sums, in_axes=(1, None))(weights, context)
-        update = jnp.einsum("hbrw,hwu->bru", pooled, value_matrices)
+        pooled = [weighted_sums(weights[:, head], context) for head in range(self.num_heads)]
+        updates = [jnp.einsum("brw,wu->bru", *pair) for pair in zip(pooled, value_matrices, strict=True)]
+        update: Array = reduce(jnp.add, updates)
         if self.bias:
             offset = hk.get_parameter("projection_bias", (width,), init=jnp.zeros)
             update = update + jnp.broadcast_to(offset, update.shape)
