@@ -87,12 +87,11 @@ class Pack:
         self.model = make_model(config)
         self.trainer = make_trainer(self.model, config.training, training_batches(config))
         self.members = jax.jit(lambda: stack_members(self._padded([make_member(job.config) for job in jobs])))()
+        self.step, self.state = self._restore([job.run for job in jobs])
         self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
-        state = jax.eval_shape(self.trainer.init, self.members)
-        lowered = self.trainer.chunk.lower(state, self.members, jnp.int32(0), jnp.int32(0))
+        lowered = self.trainer.chunk.lower(self.state, self.members, jnp.int32(0), jnp.int32(0))
         with ThreadPoolExecutor(1) as meanwhile:
             compiling = meanwhile.submit(self._compile, lowered)
-            self.step, self.state = self._restore([job.run for job in jobs])
             self.lanes = [Lane(job, evaluation_context(job.config), find_gd(job.config)) for job in jobs]
         self._program = compiling.result()
 
