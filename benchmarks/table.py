@@ -25,8 +25,13 @@ def duration(measured: Mapping[str, float]) -> str:
 
 def between(measured: Mapping[str, float], factor: float = 1.0) -> str:
     """A median and the range of its repeats, times a factor, with three digits."""
-    median, low, high = (f"{measured[name] * factor:#.3g}".rstrip(".") for name in ("median", "low", "high"))
+    median, low, high = (_three_digits(measured[name] * factor) for name in ("median", "low", "high"))
     return f"{median} ({low} to {high})"
+
+
+def _three_digits(value: float) -> str:
+    """At least three digits, and never an exponent."""
+    return f"{value:.0f}" if value >= 999.5 else f"{value:#.3g}".rstrip(".")
 
 
 def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
@@ -59,7 +64,7 @@ def _speed(entry: Entry, peak: Entry | None) -> str:
     if "flops" not in entry:
         return ""
     speed = 1e-9 * entry["flops"] / entry["seconds"]["ours"]["median"]
-    return f"{speed:#.3g}".rstrip(".") + (f" ({speed / peak['gflops']:.0%} of peak)" if peak else "")
+    return _three_digits(speed) + (f" ({speed / peak['gflops']:.0%} of peak)" if peak else "")
 
 
 def _sentences(results: Mapping[str, Entry]) -> list[str]:

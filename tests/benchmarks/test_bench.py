@@ -114,6 +114,13 @@ def spread(*values: float) -> dict[str, object]:
     return {"median": values[1], "low": values[0], "high": values[2], "values": values}
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0123456, "0.0123"), (1.0, "1.00"), (99.96, "100"), (918.4, "918"), (1111.0, "1111")]
+)
+def test_numbers_have_three_digits_and_no_exponent(value: float, text: str) -> None:
+    assert table.between(spread(value, value, value)) == f"{text} ({text} to {text})"
+
+
 def test_the_table() -> None:
     results = {
         "peak": {"text": "of size 9, the best of 2", "gflops": 100.0},

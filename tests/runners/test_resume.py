@@ -130,6 +130,19 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(
     assert results(tmp_path / "run") == results(lsa1_run)
 
 
+def test_a_signal_before_or_after_training_stops_a_run_too(workshop: Workshop, lsa1_run: Path, tmp_path: Path) -> None:
+    """While the program is compiled, and between two analyses: each time the sentence says where it will go on."""
+    run, line = tmp_path / "run", [LSA1, *SIZES, "--out", tmp_path / "run", "--save_attention"]
+    for place, status, step in (("config.json:SIGTERM", 143, 0), ("weights.npz:SIGINT", 130, 100)):
+        done = workshop.run(*line, INTERRUPT=f"after:{place}", PYTHONPATH=INTERRUPTED)
+        assert (done.returncode, rundir.read_status(run)) == (status, "stopped"), done.stderr
+        assert done.stdout.splitlines()[-1].startswith(f"stopped at step {step}; the same command")
+        assert "Traceback" not in done.stderr
+        assert not (run / layout.SUMMARY).exists()
+    assert workshop.run(*line).returncode == 0
+    assert results(run) == results(lsa1_run)
+
+
 @pytest.mark.slow
 def test_programs_that_are_compiled_anew_give_the_same_bytes(
     workshop: Workshop, lsa1_run: Path, tmp_path: Path
