@@ -70,11 +70,12 @@ def test_quick_measurements_end_to_end(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_whole_quick_bench_fills_a_page(root: Path, tmp_path: Path) -> None:
-    """All measurements, then the report."""
+def test_measurements_of_every_kind_fill_a_page(root: Path, tmp_path: Path) -> None:
+    """One of each kind and all sweeps, then the report."""
     out, page = tmp_path / "quick.json", tmp_path / "page.md"
-    run(root, out, *cases.NAMES)
-    assert tuple(json.loads(out.read_text())["results"]) == cases.NAMES
+    names = ("peak", "same_loss", "lsa1_1", "pack_8", "evaluation", "compile_lsa1_1", "run", "help", *cases.SWEEPS)
+    run(root, out, *reversed(names))
+    assert tuple(json.loads(out.read_text())["results"]) == names
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     line = [sys.executable, "-m", "benchmarks.report", "--results", str(out), "--page", str(page)]
     done = subprocess.run(line, cwd=root, capture_output=True, text=True)
