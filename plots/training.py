@@ -43,7 +43,7 @@ def draw_alignment(run: Path) -> Path:
     left.set_ylim(bottom=0)
     left.legend()
     right.plot(curve["step"], curve["model_cos"], color=style.DESCENT)
-    right.set_ylabel("cosine of sensitivities, same pair")
+    right.set_ylabel("cosine of sensitivities")
     right.set_ylim(min(0.0, float(curve["model_cos"].min())), 1.02)
     for panel in (left, right):
         panel.set_xlabel("training step")
