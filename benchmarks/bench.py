@@ -16,16 +16,16 @@ from store.atomic import write_json
 from store.provenance import now
 from store.readers import StoreError, read_json
 
-RESULTS = Path(__file__).resolve().parent / "results"
+RESULTS = Path("benchmarks/results")
 
 
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("benchmarks.bench", "Measures what things cost, each beside the plain loop in turns.")
     cli.add_list(built, "--only", str, [], f"measure these alone and leave the file's others: {', '.join(NAMES)}")
-    built.add_argument("--repeats", type=int, help=f"turns (default: {FULL.repeats})")
+    built.add_argument("--repeats", type=int, help=f"turns; {FULL.repeats} if not given")
     built.add_argument("--quick", action="store_true", help="a few steps of each, to see that it works")
-    built.add_argument("--out", type=Path, help="file of the results (default: benchmarks/results/<machine>.json)")
+    built.add_argument("--out", type=Path, help=f"file of the results; {RESULTS}/<machine>.json if not given")
     return built
 
 

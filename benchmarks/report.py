@@ -14,8 +14,7 @@ from benchmarks.cases import SWEEPS
 from store.atomic import write_bytes
 from store.readers import StoreError, read_json
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = Path("benchmarks/results")
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
@@ -47,8 +46,8 @@ def filled(page: str, files: Sequence[Path]) -> str:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("benchmarks.report", "Puts the results of benchmarks.bench into a page, and draws them.")
-    cli.add_list(built, "--results", Path, sorted(RESULTS.glob("*.json")), "files of results; the first is drawn")
-    built.add_argument("--page", type=Path, default=ROOT / "docs" / "performance.md", help="page with the markers")
+    cli.add_list(built, "--results", Path, [], f"files of results, the first is drawn; all of {RESULTS} if not given")
+    built.add_argument("--page", type=Path, default=Path("docs/performance.md"), help="page with the markers")
     return built
 
 
@@ -57,11 +56,12 @@ def main(argv: list[str]) -> None:
     flags = parser().parse(argv)
     if not flags.page.is_file():
         raise cli.UsageError(f"{flags.page} is not a file")
-    if not flags.results:
+    results = flags.results or sorted(RESULTS.glob("*.json"))
+    if not results:
         raise cli.UsageError("no results to put into the page: python -m benchmarks.bench measures them")
-    write_bytes(flags.page, filled(flags.page.read_text(encoding="utf-8"), flags.results).encode())
+    write_bytes(flags.page, filled(flags.page.read_text(encoding="utf-8"), results).encode())
     print(flags.page)
-    first = read_json(flags.results[0])
+    first = read_json(results[0])
     if set(SWEEPS) <= set(first["results"]):
         from benchmarks.growth import draw_growth
 

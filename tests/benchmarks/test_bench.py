@@ -1,0 +1,148 @@
+"""The command: what it refuses, what it writes, and that the page says what the files of results say."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import bench, cases, measurements, report, table
+from benchmarks.processes import measure
+from cli import UsageError
+from store.readers import StoreError
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--only lsa_1", "nothing to measure is called lsa_1, did you mean lsa1_1?"),
+        ("--only lsa1_1,grwoth_dim", "nothing to measure is called grwoth_dim, did you mean growth_dim?"),
+        ("--repeats 0", "repeats is 0; it must be at least 1"),
+        ("--repeats many", "invalid int value: 'many'"),
+        ("--onyl lsa1_1", "unknown argument --onyl, did you mean --only?"),
+        ("--out .", ". is a folder; --out names a file"),
+    ],
+)
+def test_bench_refuses(words: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        bench.main(words.split())
+
+
+def test_a_wrong_name_is_told_before_anything_heavy_is_imported(root: Path) -> None:
+    line = [sys.executable, "-X", "importtime", "-m", "benchmarks.bench", "--only", "nothing"]
+    done = subprocess.run(line, cwd=root, capture_output=True, text=True)
+    imported = {row.rpartition("|")[2].strip().partition(".")[0] for row in done.stderr.splitlines()}
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith("error: nothing to measure is called nothing")
+    assert "argparse" in imported
+    assert not imported & {"jax", "jaxlib", "haiku", "optax", "pandas", "matplotlib", "scipy"}
+
+
+def test_every_name_has_its_measurement() -> None:
+    assert tuple(measurements.MEASUREMENTS) == cases.NAMES
+
+
+def run(root: Path, out: Path, *names: str) -> str:
+    line = [sys.executable, "-m", "benchmarks.bench", "--quick", "--out", str(out), "--only", ",".join(names)]
+    done = subprocess.run(line, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_quick_measurements_end_to_end(root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "quick.json"
+    said = run(root, out, "lsa1_1", "batches")
+    first = json.loads(out.read_text())
+    entry = first["results"]["lsa1_1"]
+    assert set(first["results"]) == {"lsa1_1", "batches"}
+    assert entry["flops"] > 0
+    assert all(len(spread["values"]) == cases.QUICK.repeats for spread in entry["seconds"].values())
+    assert entry["times_faster"]["ours"]["median"] > 1  # an order of magnitude on an idle machine
+    assert {"machine", "versions", "git_hash", "load_average", "date"} <= set(first)
+    assert table.text(first["results"]) in said
+    run(root, out, "help")
+    second = json.loads(out.read_text())["results"]
+    assert second.pop("help")["peak_mib"]["ours"]["median"] < 100
+    assert second == first["results"]
+
+
+@pytest.mark.slow
+def test_a_whole_quick_bench_fills_a_page(root: Path, tmp_path: Path) -> None:
+    """All measurements, then the report."""
+    out, page = tmp_path / "quick.json", tmp_path / "page.md"
+    run(root, out, *cases.NAMES)
+    assert tuple(json.loads(out.read_text())["results"]) == cases.NAMES
+    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    line = [sys.executable, "-m", "benchmarks.report", "--results", str(out), "--page", str(page)]
+    done = subprocess.run(line, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert page.read_text().startswith("before\n")
+    assert page.read_text().endswith("after\n")
+    assert "old" not in page.read_text()
+    assert "a step of lsa1" in page.read_text()
+    assert (tmp_path / "figures" / "cost.png").stat().st_size > 10_000
+
+
+def test_commands_are_measured_in_small_processes(root: Path) -> None:
+    """A process that fills 200 MiB for half a second costs that, however much this one holds."""
+    here = bytearray(300 * 2**20)
+    small = measure([sys.executable, "-c", "pass"])
+    large = measure([sys.executable, "-c", "import time; held = b'x' * (200 * 2**20); time.sleep(.5)"])
+    assert small["peak_mib"] < 100 < 200 < large["peak_mib"] < 300 == len(here) / 2**20
+    assert large["seconds"] > 0.5
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        measure([sys.executable, "-c", "1 / 0"])
+
+
+# The page
+
+
+def test_the_page_shows_the_results_in_the_repository(root: Path) -> None:
+    page = (root / "docs/performance.md").read_text()
+    assert report.filled(page, sorted((root / report.RESULTS).glob("*.json"))) == page
+
+
+def test_a_page_without_its_place_is_refused() -> None:
+    with pytest.raises(StoreError, match="no place for the tables"):
+        report.filled(f"{report.END} {report.BEGIN}", [])
+
+
+def spread(*values: float) -> dict[str, object]:
+    return {"median": values[1], "low": values[0], "high": values[2], "values": values}
+
+
+def test_the_table() -> None:
+    results = {
+        "peak": {"text": "of size 9, the best of 2", "gflops": 100.0},
+        "same_loss": {
+            "text": "loss after 9 steps",
+            "loss": {"ours": 0.2, "plain": 0.201},
+            "difference": -0.005,
+            "tolerance": 0.02,
+            "same": True,
+        },
+        "lsa1_1": {
+            "text": "a step",
+            "seconds": {"ours": spread(9e-4, 1e-3, 1.5e-3), "plain": spread(0.01, 0.02, 0.03)},
+            "times_faster": {"ours": spread(19.0, 20.0, 20.5)},
+            "flops": 5_000_000,
+        },
+        "run": {
+            "text": "a run",
+            "seconds": {"ours": spread(4, 5, 6), "cached": spread(3, 4, 4.5)},
+            "times_faster": {},
+            "peak_mib": {"ours": spread(1, 512.4, 600)},
+        },
+    }
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.text(results).splitlines()]
+    assert rows[2] == ["a step", "1.00 (0.900 to 1.50) ms", "20.0 (10.0 to 30.0) ms", "20.0 (19.0 to 20.5)"] + [
+        "5.00 (5% of peak)"
+    ]
+    assert rows[3] == ["a run", "5.00 (4.00 to 6.00) s", "", "", ""]
+    assert rows[4] == ["a run, programs kept", "4.00 (3.00 to 4.50) s", "", "", ""]
+    assert rows[5] == ["peak memory of a run", "512 MiB", "", "", ""]
+    assert table.text(results).splitlines()[-1] == (
+        "The loss after 9 steps: ours 0.2000, plain 0.2010, apart by 0.50%, within 2%."
+    )
