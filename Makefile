@@ -30,7 +30,7 @@ figs: $(STAMP) ## draws the figures of the demo runs again, from their files
 	@set --; for run in runs/demo_*; do if [ -f "$$run/config.json" ]; then set -- "$$@" "$$run"; fi; done; \
 	$(PY) -m plots.run_figures $${1+--run} "$$@" $(ARGS)
 
-bench: $(STAMP) ## measures what things cost beside a plain loop (half an hour, on a machine that does nothing else)
+bench: $(STAMP) ## measures what things cost beside a plain loop (twenty minutes of a machine that does nothing else)
 	$(PY) -m benchmarks.bench $(ARGS)
 	$(PY) -m benchmarks.report
 

@@ -40,6 +40,8 @@ def main(argv: list[str]) -> int:
         if flags.repeats < 1:
             raise cli.UsageError(f"repeats is {flags.repeats}; it must be at least 1")
         settings = settings._replace(repeats=flags.repeats)
+    if flags.quick and flags.out is None:
+        raise cli.UsageError("quick measurements are none to keep: give --out FILE")
     if flags.out is not None and flags.out.is_dir():
         raise cli.UsageError(f"{flags.out} is a folder; --out names a file")
     return measure(flags.only or NAMES, settings, flags.out, fresh=not flags.only)
@@ -61,17 +63,27 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
     if facts["load_average"] > machine.BUSY:
         print("warning: the machine is busy, so these measurements are not to be relied on", flush=True)
     path = out or RESULTS / f"{machine.slug()}.json"
-    results: dict[str, Any] = {} if fresh or not path.exists() else read_json(path)["results"]
+    facts["settings"] = settings._asdict()
+    results = {} if fresh or not path.exists() else _earlier(path, facts)
     for name in (name for name in NAMES if name in names):
         load = os.getloadavg()[0]
         found = MEASUREMENTS[name](settings)
         results[name] = found | {"date": now(), "git_hash": facts["git_hash"], "load_average": load}
         results = {known: results[known] for known in NAMES if known in results}
-        write_json(path, facts | {"settings": settings._asdict(), "results": results})
+        write_json(path, facts | {"results": results})
         print(f"measured {name}", flush=True)
         jax.clear_caches()
     print(f"\n{table.text(results)}\n\n{path}")
     return 0 if results.get("same_loss", {"same": True})["same"] else 1
+
+
+def _earlier(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """The results in a file; `StoreError` if they are of another machine or measured in another way."""
+    found = read_json(path)
+    for name in ("machine", "settings"):
+        if found.get(name) != facts[name]:
+            raise StoreError(f"{path} holds results of another {name.rstrip('s')}; choose another --out")
+    return dict(found["results"])
 
 
 if __name__ == "__main__":

@@ -25,10 +25,11 @@ def section(files: Sequence[Path]) -> str:
 
 def _one(path: Path) -> str:
     found = read_json(path)
-    versions, commit = found["versions"], str(found["git_hash"])[:12]
+    versions = found["versions"]
+    commits = ", ".join(sorted({str(entry["git_hash"])[:12] for entry in found["results"].values()}))
     title = (
         f"**{found['machine']}**, {found['memory_gib']:g} GiB, jax {versions['jax']}, Python {versions['python']}, "
-        f"{found['date'][:10]}, commit {commit}, load average before {found['load_average']:.2f}; medians of "
+        f"{found['date'][:10]}, commit {commits}, load average before {found['load_average']:.2f}; medians of "
         f"{found['settings']['repeats']} turns and their range (`benchmarks/results/{path.name}`)"
     )
     return f"{title}\n\n{table.text(found['results'])}"

@@ -54,7 +54,7 @@ def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
         rows.append((f"peak memory of {entry['text']}", memory["ours"], memory.get("plain", ""), "", ""))
     alone = entry.get("compile_seconds", {})
     return rows + [
-        (f"tracing and compiling alone{KEPT if who == 'cached' else ''}", duration(own), "", "", "")
+        (f"of which tracing and compiling{KEPT if who == 'cached' else ''}", duration(own), "", "", "")
         for who, own in alone.items()
     ]
 

@@ -23,6 +23,7 @@ from store.readers import StoreError
         ("--repeats many", "invalid int value: 'many'"),
         ("--onyl lsa1_1", "unknown argument --onyl, did you mean --only?"),
         ("--out .", ". is a folder; --out names a file"),
+        ("--quick", "quick measurements are none to keep: give --out FILE"),
     ],
 )
 def test_bench_refuses(words: str, sentence: str) -> None:
@@ -44,37 +45,41 @@ def test_every_name_has_its_measurement() -> None:
     assert tuple(measurements.MEASUREMENTS) == cases.NAMES
 
 
-def run(root: Path, out: Path, *names: str) -> str:
-    line = [sys.executable, "-m", "benchmarks.bench", "--quick", "--out", str(out), "--only", ",".join(names)]
-    done = subprocess.run(line, cwd=root, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def run(root: Path, out: Path, repeats: int, *names: str) -> subprocess.CompletedProcess[str]:
+    words = ["--quick", "--out", str(out), "--repeats", str(repeats), "--only", ",".join(names)]
+    line = [sys.executable, "-m", "benchmarks.bench", *words]
+    return subprocess.run(line, cwd=root, capture_output=True, text=True)
 
 
 def test_quick_measurements_end_to_end(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "quick.json"
-    said = run(root, out, "lsa1_1", "batches")
+    done = run(root, out, 2, "lsa1_1", "batches")
+    assert done.returncode == 0, done.stderr
     first = json.loads(out.read_text())
     entry = first["results"]["lsa1_1"]
     assert set(first["results"]) == {"lsa1_1", "batches"}
     assert entry["flops"] > 0
-    assert all(len(spread["values"]) == cases.QUICK.repeats for spread in entry["seconds"].values())
+    assert all(len(spread["values"]) == 2 for spread in entry["seconds"].values())
     ours, plain = (entry["seconds"][who]["values"] for who in ("ours", "plain"))
     assert entry["times_faster"]["ours"]["values"] == [b / a for a, b in zip(ours, plain, strict=True)]
     assert {"machine", "versions", "git_hash", "load_average", "date"} <= set(first)
-    assert table.text(first["results"]) in said
-    run(root, out, "help")
+    assert table.text(first["results"]) in done.stdout
+    assert run(root, out, 2, "help").returncode == 0
     second = json.loads(out.read_text())["results"]
     assert second.pop("help")["peak_mib"]["ours"]["median"] < 100
     assert second == first["results"]
+    other = run(root, out, 3, "help")
+    assert (other.returncode, other.stderr.count("\n")) == (2, 1)
+    assert "holds results of another setting; choose another --out" in other.stderr
 
 
 @pytest.mark.slow
-def test_measurements_of_every_kind_fill_a_page(root: Path, tmp_path: Path) -> None:
-    """One of each kind and all sweeps, then the report."""
+def test_a_bench_fills_a_page(root: Path, tmp_path: Path) -> None:
+    """One measurement of each kind, then the report."""
     out, page = tmp_path / "quick.json", tmp_path / "page.md"
-    names = ("peak", "same_loss", "lsa1_1", "pack_8", "evaluation", "compile_lsa1_1", "run", "help", *cases.SWEEPS)
-    run(root, out, *reversed(names))
+    names = ("peak", "same_loss", "lsa1_1", "pack_8", "evaluation", "compile_lsa1_1", "run", *cases.SWEEPS)
+    done = run(root, out, 1, *names[::-1])
+    assert done.returncode == 0, done.stderr
     assert tuple(json.loads(out.read_text())["results"]) == names
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     line = [sys.executable, "-m", "benchmarks.report", "--results", str(out), "--page", str(page)]
