@@ -392,7 +392,7 @@ def test_a_reader_that_has_had_enough_is_no_error(root: Path) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
-@pytest.mark.parametrize("command", (*COMMANDS, "benchmarks.bench", "benchmarks.report"))
+@pytest.mark.parametrize("command", [*COMMANDS, "benchmarks.bench", "benchmarks.report"])
 def test_help_needs_nothing_heavy(command: str, root: Path) -> None:
     line = [sys.executable, "-X", "importtime", "-m", command, "--help"]
     done = subprocess.run(line, cwd=root, capture_output=True, text=True)
