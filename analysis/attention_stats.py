@@ -4,8 +4,8 @@ python -m analysis.attention_stats --run DIR
 
 Scores of pair j, for every layer and head: attention a_j of the query's row; |a_j|; contribution a . d prediction / d a
 (a after the softmax), summed over all rows that look and over the pair's columns. And of the whole model: influence,
-d prediction / d y_j. The contribution contains y_j, so it shows noise even for gradient descent, whose values stand
-beside.
+d prediction / d y_j, and its absolute value, by which models are compared. The contribution contains y_j, so it shows
+noise even for gradient descent, whose values stand beside.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if __name__ == "__main__":
     run("attention_stats")
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,29 +24,36 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.tree_util import Partial
 
 from analysis.separation import separation
 from analysis.subject import Subject, load_subject
-from baselines.gd_step import Predictor
 from curricula.context import Context, clean_twin, evaluation_context
 from plots.attention_stats import draw_attention_stats
 from src.batch import Batch
+from src.config import ModelConfig
 from src.data import tokenise
+from src.transformer import Model, Params
 from store import layout
 from store.atomic import write_json
 
 BOOTSTRAP_SEED = 0
 
 
-def influence(predict: Predictor, batch: Batch) -> Array:
+@jax.jit
+def influence(predict: Partial, batch: Batch) -> Array:
     """d prediction / d y_j [B, N]. For one step of gradient descent from zero it is c x_j.x_query."""
     return jax.grad(lambda y: jnp.sum(predict(batch._replace(y=y))))(batch.y)
 
 
 def attention_scores(subject: Subject, batch: Batch) -> list[dict[str, Array]]:
     """For each layer {score: [B, H, N]} of attention, abs_attention and contribution."""
-    config = subject.config
-    tokens = tokenise(batch, config.model)
+    return _attention_scores(subject.model, subject.config.model, subject.params, batch)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _attention_scores(model: Model, settings: ModelConfig, params: Params, batch: Batch) -> list[dict[str, Array]]:
+    tokens = tokenise(batch, settings)
 
     def forward(shifts: list[Array]) -> tuple[Array, list[Array]]:
         seen: list[Array] = []
@@ -56,12 +64,14 @@ def attention_scores(subject: Subject, batch: Batch) -> list[dict[str, Array]]:
             seen.append(value)
             return value + shifts[layer]
 
-        return jnp.sum(subject.model.forward(subject.params, tokens, shift)), seen
+        return jnp.sum(model.forward(params, tokens, shift)), seen
 
-    shape = (len(tokens), config.model.num_heads, config.num_rows, config.num_rows - 1)
-    shifts = [jnp.zeros(shape, tokens.dtype) for _ in range(config.model.num_layers)]
+    rows = tokens.shape[1]
+    shifts = [
+        jnp.zeros((len(tokens), settings.num_heads, rows, rows - 1), tokens.dtype) for _ in range(settings.num_layers)
+    ]
     slopes, maps = jax.grad(forward, has_aux=True)(shifts)
-    return [_pair_scores(weights, slope, config.data.num_pairs) for weights, slope in zip(maps, slopes, strict=True)]
+    return [_pair_scores(weights, slope, batch.y.shape[1]) for weights, slope in zip(maps, slopes, strict=True)]
 
 
 def _pair_scores(weights: Array, slope: Array, num_pairs: int) -> dict[str, Array]:
@@ -81,8 +91,12 @@ def gd_scores(subject: Subject, batch: Batch) -> dict[str, Array]:
         "attention": attention,
         "abs_attention": jnp.abs(attention),
         "contribution": contribution,
-        "influence": slope,
+        **_influences(slope),
     }
+
+
+def _influences(slope: Array) -> dict[str, Array]:
+    return {"influence": slope, "abs_influence": jnp.abs(slope)}
 
 
 def attention_stats(subject: Subject, context: Context) -> dict[str, Any]:
@@ -97,7 +111,7 @@ def attention_stats(subject: Subject, context: Context) -> dict[str, Any]:
     def all_numbers(pair: tuple[Mapping[str, Array], Mapping[str, Array]]) -> dict[str, Any]:
         return {name: numbers((pair[0][name], pair[1][name])) for name in pair[0]}
 
-    layers = [jax.jit(lambda batch: attention_scores(subject, batch))(batch) for batch in batches]
+    layers = [attention_scores(subject, batch) for batch in batches]
     model = subject.config.model
     settings = subject.config.eval
     return {
@@ -121,7 +135,7 @@ def attention_stats(subject: Subject, context: Context) -> dict[str, Any]:
             }
             for index, pair in enumerate(zip(*layers, strict=True))
         ],
-        "influence": numbers(tuple(influence(subject.predict, batch) for batch in batches)),
+        **all_numbers(tuple(_influences(influence(subject.predict, batch)) for batch in batches)),
         "gd": all_numbers(tuple(gd_scores(subject, batch) for batch in batches)),
     }
 
@@ -138,7 +152,9 @@ def command(run: Path, allow_pickle: bool = False) -> dict[str, Any]:
     """The command line: the position-matched AUROC of every score of a stored run, with its interval."""
     subject = load_subject(run, allow_pickle=allow_pickle)
     values = write(subject, evaluation_context(subject.config))
-    shown = {f"gd {name}": numbers for name, numbers in values["gd"].items()} | {"model influence": values["influence"]}
+    shown = {f"gd {name}": numbers for name, numbers in values["gd"].items()} | {
+        f"model {name}": values[name] for name in ("influence", "abs_influence")
+    }
     for layer in values["layers"]:
         for head in layer["heads"]:
             shown |= {f"layer {layer['layer']} head {head['head']} {n}": v for n, v in head["scores"].items()}

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.tree_util import Partial
 
 from analysis.subject import Subject
 from baselines.bayes import bayes_penalty, ridge
@@ -21,22 +23,45 @@ from baselines.gd_step import Predictor, context_losses
 from curricula.context import headline_batch
 from src.batch import Batch
 
+
+def zero(batch: Batch) -> Array:
+    """Predictions [B] of nothing: zero."""
+    return jnp.zeros_like(batch.y_query)
+
+
 # name in the summary -> how the run's baseline is made
 BASELINES: dict[str, Callable[[Subject], Predictor]] = {
     "gd": lambda subject: subject.gd.predict,
     "ridge": lambda subject: partial(ridge, penalty=bayes_penalty(subject.config.data)),
-    "zero": lambda subject: lambda batch: jnp.zeros_like(batch.y_query),
+    "zero": lambda subject: zero,
 }
 
 
-def half_squared_errors(predictors: Mapping[str, Predictor]) -> Callable[[Batch], dict[str, np.ndarray]]:
-    """Half the squared error [B] of each task, for each predictor: one program for all batches of a shape."""
+def half_squared_errors(predictors: Mapping[str, Predictor], batch: Batch) -> dict[str, np.ndarray]:
+    """Half the squared error [B] of each task, for each predictor.
 
-    @jax.jit
-    def errors(batch: Batch) -> dict[str, jax.Array]:
-        return {name: 0.5 * (predict(batch) - batch.y_query) ** 2 for name, predict in predictors.items()}
+    One program for all batches of a shape and all predictors of a kind: arrays that a `jax.tree_util.Partial` holds
+    (parameters, step sizes) are its arguments, what a `functools.partial` holds are its constants.
+    """
+    errors = _half_squared_errors({name: _as_argument(predict) for name, predict in predictors.items()}, batch)
+    return {name: np.asarray(values, np.float64) for name, values in errors.items()}
 
-    return lambda batch: {name: np.asarray(values, np.float64) for name, values in errors(batch).items()}
+
+@jax.jit
+def _half_squared_errors(predictors: dict[str, Partial], batch: Batch) -> dict[str, Array]:
+    return {name: 0.5 * (predict(batch) - batch.y_query) ** 2 for name, predict in predictors.items()}
+
+
+def _as_argument(predict: Predictor) -> Partial:
+    if isinstance(predict, partial) and not isinstance(predict, Partial):
+        predict = _the_same(predict.func, predict.args, tuple(sorted(predict.keywords.items())))
+    return predict if isinstance(predict, Partial) else Partial(predict)
+
+
+@lru_cache(maxsize=128)
+def _the_same(function: Predictor, args: tuple[Any, ...], keywords: tuple[tuple[str, Any], ...]) -> Predictor:
+    """One object for equal `functools.partial`s, which are not equal themselves."""
+    return partial(function, *args, **dict(keywords))
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
@@ -51,18 +76,21 @@ def ratio_and_error(numerator: np.ndarray, denominator: np.ndarray) -> tuple[flo
     return float(ratio), float(residual.std(ddof=1) / math.sqrt(residual.size) / denominator.mean())
 
 
+_context_losses = jax.jit(context_losses, static_argnums=1)
+
+
 def headline(subject: Subject) -> dict[str, Any]:
     """Losses on the headline tasks, with standard errors; ratios to gradient descent are paired."""
     config = subject.config
     batch = headline_batch(config)
     predictors = {"tf": subject.predict} | {name: make(subject) for name, make in BASELINES.items()}
-    errors_of = half_squared_errors(predictors)(batch)
+    errors_of = half_squared_errors(predictors, batch)
     ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
     result: dict[str, Any] = {"tasks": config.headline_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
     for name, errors in errors_of.items():
         result[f"{name}_loss"], result[f"{name}_loss_se"] = mean_and_error(errors)
     if subject.gd.steps == 1 and config.eval.noise_mode == "clean" and config.data.num_distractors == 0:
-        losses = jax.jit(lambda batch: context_losses(batch, config.data, float(subject.gd.step_size)))(batch)
+        losses = _context_losses(batch, config.data, subject.gd.step_size)
         averaged = np.asarray(losses, np.float64)
         result["gd_loss_averaged"], result["gd_loss_averaged_se"] = mean_and_error(averaged)
     return result

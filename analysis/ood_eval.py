@@ -39,9 +39,9 @@ def scaled_batches(config: RunConfig, alphas: Sequence[float], keep_labels: bool
 def ood_curve(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
     """One row for each alpha: mean squared errors (without the half) and their standard errors, and whose labels."""
     rows = []
-    errors_on = half_squared_errors({"tf": subject.predict, "gd": subject.gd.predict})
+    predictors = {"tf": subject.predict, "gd": subject.gd.predict}
     for alpha, batch in zip(alphas, scaled_batches(subject.config, alphas, keep_labels), strict=True):
-        errors = errors_on(batch)
+        errors = half_squared_errors(predictors, batch)
         tf, tf_error = mean_and_error(2 * errors["tf"])
         gd, gd_error = mean_and_error(2 * errors["gd"])
         row = {"alpha": alpha, "test_mse": tf, "gd_test_mse": gd, "test_mse_se": tf_error, "gd_test_mse_se": gd_error}

@@ -17,26 +17,24 @@ LEVEL = 0.95
 def pair_counts(scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mann-Whitney counts at one position: (U, n_clean n_corrupted), each [K], for K weightings of the contexts.
 
-    scores and hit [B], weights [K, B]: how often each context counts. U = sum over clean a and corrupted b of
+    scores and hit [B], weights [B, K]: how often each context counts. U = sum over clean a and corrupted b of
     w_a w_b (1[s_a > s_b] + 1[s_a = s_b]/2).
     """
-    values, place = np.unique(scores, return_inverse=True)
-    corrupted = np.zeros((len(weights), len(values)))
-    clean = np.zeros_like(corrupted)
-    for row, weight in enumerate(weights):
-        corrupted[row] = np.bincount(place, weight * hit, len(values))
-        clean[row] = np.bincount(place, weight * ~hit, len(values))
-    below = np.cumsum(corrupted, axis=1) - corrupted
-    return (clean * (below + corrupted / 2)).sum(axis=1), clean.sum(axis=1) * corrupted.sum(axis=1)
+    order = np.argsort(scores)
+    clean, corrupted = order[~hit[order]], order[hit[order]]
+    upto = np.concatenate([np.zeros((1, weights.shape[1])), np.cumsum(weights[corrupted], axis=0)])
+    below, not_above = (np.searchsorted(scores[corrupted], scores[clean], side) for side in ("left", "right"))
+    counts = np.einsum("ak,ak->k", weights[clean], upto[below] + upto[not_above]) / 2
+    return counts, weights[clean].sum(axis=0) * upto[-1]
 
 
 def matched_auroc(scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Position-matched AUROC [K]: sum_j U_j / sum_j n_j,clean n_j,corrupted over positions j; nan if that is 0.
 
-    scores and hit [B, N], weights [K, B].
+    scores and hit [B, N], weights [B, K].
     """
     counts = np.array([pair_counts(scores[:, j], hit[:, j], weights) for j in range(scores.shape[1])]).sum(axis=0)
-    return np.divide(counts[0], counts[1], out=np.full(len(weights), np.nan), where=counts[1] > 0)
+    return np.divide(counts[0], counts[1], out=np.full(weights.shape[1], np.nan), where=counts[1] > 0)
 
 
 def raw_auroc(scores: np.ndarray, hit: np.ndarray) -> float:
@@ -63,14 +61,14 @@ def separation(scores: np.ndarray, hit: np.ndarray, twin: np.ndarray, seed: int)
     corrupted and over clean pairs, with standard errors over contexts.
     """
     counts = np.random.default_rng(seed).multinomial(len(scores), np.full(len(scores), 1 / len(scores)), BOOTSTRAPS)
-    resampled = matched_auroc(scores, hit, counts.astype(float))
+    resampled = matched_auroc(scores, hit, np.ascontiguousarray(counts.T, float))
     tail = 50 * (1 - LEVEL)
     interval = np.percentile(resampled, [tail, 100 - tail]) if np.isfinite(resampled).all() else [np.nan, np.nan]
     change = scores - twin
     result: dict[str, Any] = {
         "clean_mean": _mean(scores, ~hit),
         "noisy_mean": _mean(scores, hit),
-        "auroc": matched_auroc(scores, hit, np.ones((1, len(scores))))[0],
+        "auroc": matched_auroc(scores, hit, np.ones((len(scores), 1)))[0],
         "auroc_interval": list(interval),
         "auroc_raw": raw_auroc(scores, hit),
         "auroc_position": position_auroc(scores, hit),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+from jax import Array
+from jax.tree_util import Partial
 
 import store
-from baselines.gd_step import Predictor, gd, search_step_size
+from baselines.gd_step import gd, search_step_size
 from curricula.context import step_size_batch
 from src.batch import Batch
 from src.config import ModelConfig, RunConfig
@@ -24,12 +27,19 @@ class GradientDescent(NamedTuple):
     """Gradient descent as a baseline: how many steps of which size, and where the size comes from."""
 
     steps: int
-    step_size: float | jax.Array
+    step_size: float | Array
     source: str
 
-    def predict(self, batch: Batch) -> jax.Array:
-        """Predictions [B]."""
-        return gd(batch, self.step_size, self.steps)
+    @property
+    def predict(self) -> Partial:
+        """Gradient descent as a predictor: batch in, predictions [B] out."""
+        return Partial(_descent(self.steps), self.step_size)
+
+
+@lru_cache(maxsize=64)
+def _descent(steps: int) -> Callable[[float | Array, Batch], Array]:
+    """Gradient descent of so many steps; always the same function, so that programs which call it are compiled once."""
+    return lambda step_size, batch: gd(batch, step_size, steps)
 
 
 class Subject(NamedTuple):
@@ -43,9 +53,9 @@ class Subject(NamedTuple):
     gd: GradientDescent
 
     @property
-    def predict(self) -> Predictor:
+    def predict(self) -> Partial:
         """The trained transformer: batch in, predictions [B] out."""
-        return partial(self.model.predict, self.params)
+        return Partial(self.model.predict, self.params)
 
 
 def gd_steps(model: ModelConfig) -> int:

@@ -39,7 +39,7 @@ def draw_attention_stats(run: Path) -> Path:
 
 
 def _rows(stats: Mapping[str, Any]) -> list[Row]:
-    rows = [("influence, model", _interval(stats["influence"]), style.TRANSFORMER)]
+    rows = [(f"{n}, model", _interval(stats[n]), style.TRANSFORMER) for n in ("influence", "abs_influence")]
     for layer in stats["layers"]:
         for head in layer["heads"]:
             where = f"{layer['kind']} layer {layer['layer']}, head {head['head']}"

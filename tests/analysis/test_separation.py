@@ -21,7 +21,7 @@ def test_weighted_counts_are_those_of_repeated_contexts(rows):
     clean = np.repeat(scores[~hit], weights[~hit])
     noisy = np.repeat(scores[hit], weights[hit])
     expected = sum((a > b) + 0.5 * (a == b) for a in clean for b in noisy)
-    count, total = pair_counts(scores.astype(float), hit, weights[None].astype(float))
+    count, total = pair_counts(scores.astype(float), hit, weights[:, None].astype(float))
     assert count[0] == pytest.approx(expected)
     assert total[0] == len(clean) * len(noisy)
 
@@ -29,7 +29,7 @@ def test_weighted_counts_are_those_of_repeated_contexts(rows):
 def test_one_position_is_scikit_learns_auroc():
     scores, hit = draws(0, pairs=1)
     scores = scores - 0.7 * hit
-    found = matched_auroc(scores, hit, np.ones((1, 400)))[0]
+    found = matched_auroc(scores, hit, np.ones((400, 1)))[0]
     assert found == pytest.approx(roc_auc_score(~hit.ravel(), scores.ravel()), abs=1e-12)
     assert raw_auroc(scores, hit) == pytest.approx(found, abs=1e-12)
 
@@ -40,7 +40,7 @@ def test_positions_weigh_by_their_pairs():
     parts = [roc_auc_score(~hit[:, j], scores[:, j]) for j in range(5)]
     weights = [hit[:, j].sum() * (~hit[:, j]).sum() for j in range(5)]
     expected = np.average(parts, weights=weights)
-    assert matched_auroc(scores, hit, np.ones((1, 400)))[0] == pytest.approx(expected, abs=1e-12)
+    assert matched_auroc(scores, hit, np.ones((400, 1)))[0] == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_score_that_knows_the_position_alone_is_unmasked():
