@@ -17,10 +17,10 @@ from jax import Array, lax
 from benchmarks.plain_loop import plain_loop, predict, sample
 from benchmarks.timing import Timed
 from curricula.context import headline_batch, training_batches
-from runners.pack import make_member
+from runners.pack import make_members
 from src.config import RunConfig
 from src.prng import key as make_key
-from src.train import lane, make_trainer, stack_members
+from src.train import lane, make_trainer
 from src.transformer import Params, make_model
 
 
@@ -36,7 +36,7 @@ def our_program(config: RunConfig, width: int = 1) -> Program:
     """The training program of `width` seeds."""
     trainer = make_trainer(make_model(config), config.training, training_batches(config))
     seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
-    pack = stack_members([make_member(each) for each in seeds])
+    pack = make_members(seeds, width)
     state = trainer.init(pack)
     began = time.perf_counter()
     program = trainer.chunk.lower(state, pack, jnp.int32(0), jnp.int32(0)).compile()
@@ -62,7 +62,7 @@ def steps(config: RunConfig, width: int) -> dict[str, Timed]:
 
 def batches(config: RunConfig, width: int) -> dict[str, Timed]:
     """Training batches alone: ours inside one program, the plain loop's one for each dispatch."""
-    member, batch_fn = make_member(config), training_batches(config)
+    member, batch_fn = lane(make_members([config], 1), 0), training_batches(config)
 
     def draw(index: Array, _: Any) -> Any:
         return batch_fn(member.data_key, index, **member.knobs)

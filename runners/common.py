@@ -17,7 +17,7 @@ import numpy as np
 
 from runners.command import restore_conditions
 from runners.finish import capture_missing_attention, finish, import_what_ends_a_run
-from runners.pack import Job, Pack, by_checkpoint, static_shape
+from runners.pack import Job, Pack, by_checkpoint, static_shape, training_part
 from src.config import RunConfig
 from src.train import NEVER
 from store import checkpoint, rundir
@@ -32,12 +32,14 @@ __all__ = ["Job", "run_one", "run_pack"]
 def run_pack(jobs: Sequence[Job], logger: Logger, attention_batch: int | None = None, width: int = 1) -> str:
     """Trains what is not done yet, analyses it and fills the run directories, which the caller has locked.
 
-    At most `width` jobs train together; a run's bits depend on the width, so the pack is padded to it. The configs may
-    differ in seeds, learning rate, evaluation contexts, and the rate and strength of training noise; `ValueError`
-    otherwise. Gives "done", "stopped" (by a signal) or "diverged" (all that trained).
+    At most `width` trainings go together; a run's bits depend on the width, so the pack is padded to it. The configs
+    may differ in seeds, learning rate, evaluation, and the rate and strength of training noise; `ValueError` otherwise.
+    Those that differ in evaluation alone share a training. Gives "done", "stopped" (by a signal) or "diverged" (all
+    that trained).
     """
-    if len(jobs) > width or len({static_shape(job.config) for job in jobs}) > 1:
-        raise ValueError(f"a pack holds at most {width} runs here, of one static shape")
+    trainings = {training_part(job.config) for job in jobs}
+    if len(trainings) > width or len({static_shape(job.config) for job in jobs}) > 1:
+        raise ValueError(f"a pack holds at most {width} trainings here, of one static shape")
     jax.config.update("jax_default_matmul_precision", "highest")  # TF32 is too coarse for losses near 1e-3
     logger.line(f"device: {device_text()}")
     status = {job: rundir.read_status(job.run) for job in jobs}
@@ -83,7 +85,7 @@ def _train_and_finish(
     signals.check()
     _take_up(pack)
     _train(pack, logger, signals)
-    for index, (job, context, gd) in enumerate(pack.lanes):
+    for index, (job, _, context, gd) in enumerate(pack.lanes):
         if pack.alive[index]:
             for _ in finish(job.run, job.config, pack.model, pack.params(index), context, gd, attention_batch):
                 signals.check()
@@ -103,7 +105,7 @@ def _begin(jobs: Sequence[Job], width: int) -> None:
 def _take_up(pack: Pack) -> None:
     """Makes the metrics end where the pack begins."""
     first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
-    for index, (job, _, _) in enumerate(pack.lanes):
+    for index, (job, *_) in enumerate(pack.lanes):
         rundir.cut_metrics(job.run, pack.step)
         if pack.step == 0:
             rundir.append_metrics(job.run, pack.record(index, float(first_losses[index])))

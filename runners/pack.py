@@ -6,20 +6,22 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from analysis.alignment import compare_with_gd
 from analysis.subject import GradientDescent, find_gd
-from curricula.context import Context, evaluation_context, task_key, training_batches
+from curricula.context import Context, evaluation_context, training_batches
 from src.config import ContextConfig, RunConfig
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
-from src.train import Member, TrainState, make_trainer, stack_members
+from src.train import Member, TrainState, make_trainer
 from src.transformer import make_model
 from store import checkpoint
 from store.rundir import METRICS_FIELDS
@@ -51,54 +53,93 @@ def by_checkpoint(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 class Lane(NamedTuple):
-    """What the host keeps of one run while its pack trains."""
+    """What the host keeps of one run while its pack trains; `place` is where in the pack its training stands."""
 
     job: Job
+    place: int
     context: Context
     gd: GradientDescent
 
 
-def static_shape(config: RunConfig) -> RunConfig:
-    """The config with all that may differ within a pack set to one value."""
-    train = replace(config.train, noise_p=0.0, noise_sigma=0.0)
+def training_part(config: RunConfig) -> RunConfig:
+    """The config with all that training does not depend on set to one value: runs of equal ones train once."""
     same = ContextConfig()
-    training = replace(config.training, lr=1.0)
-    return replace(config, data_seed=0, init_seed=0, training=training, train=train, base=same, eval=same, preset="")
+    return replace(config, preset="", base=same, eval=same, eval_tasks=2, headline_tasks=2, step_size_tasks=2)
 
 
-def make_member(config: RunConfig) -> Member:
-    """What of a config may differ within a pack, as arrays."""
-    return Member(
-        init_key=purpose_key(make_key(config.init_seed), Purpose.INIT),
-        data_key=task_key(config, Purpose.TRAIN),
-        lr=jnp.float32(config.training.lr),
-        knobs={"noise_p": jnp.float32(config.train.noise_p), "noise_sigma": jnp.float32(config.train.noise_sigma)},
-    )
+def static_shape(config: RunConfig) -> RunConfig:
+    """The training part with all that may differ within a pack set to one value."""
+    part = training_part(config)
+    train = replace(part.train, noise_p=0.0, noise_sigma=0.0)
+    training = replace(part.training, lr=1.0)
+    return replace(part, data_seed=0, init_seed=0, training=training, train=train)
+
+
+def make_members(configs: Sequence[RunConfig], width: int) -> Member:
+    """What of the configs may differ within a pack, as arrays [width]; the places beyond them repeat the last."""
+    places = [*configs, *[configs[-1]] * (width - len(configs))]
+    seeds = [np.array([getattr(config, name) for config in places], np.uint32) for name in ("init_seed", "data_seed")]
+    numbers = [(c.training.lr, c.train.noise_p, c.train.noise_sigma) for c in places]
+    return _members(*seeds, *np.array(numbers, np.float32).T)
+
+
+@jax.jit
+@jax.vmap
+def _members(init_seed: Array, data_seed: Array, lr: Array, noise_p: Array, noise_sigma: Array) -> Member:
+    init_key = purpose_key(make_key(init_seed), Purpose.INIT)
+    data_key = purpose_key(make_key(data_seed), Purpose.TRAIN)
+    return Member(init_key, data_key, lr, {"noise_p": noise_p, "noise_sigma": noise_sigma})
+
+
+class Programs:
+    """The programs that train packs of one static shape, compiled when the first of them needs it."""
+
+    def __init__(self, shape: RunConfig):
+        self.model = make_model(shape)
+        self.trainer = make_trainer(self.model, shape.training, training_batches(shape))
+        self._chunk: Any = None
+
+    def compile(self, state: TrainState, members: Member) -> tuple[Any, float]:
+        """The compiled chunk, and the seconds that compiling it took."""
+        began = time.perf_counter()
+        if self._chunk is None:
+            self._chunk = self.trainer.chunk.lower(state, members, jnp.int32(0), jnp.int32(0)).compile()
+        return self._chunk, time.perf_counter() - began
+
+
+@lru_cache(maxsize=16)
+def programs(shape: RunConfig, width: int) -> Programs:
+    """The programs of a static shape and width: the same ones for every pack of it in this process."""
+    return Programs(shape)
 
 
 class Pack:
-    """Runs of one static shape that train together; `step` is how many steps all of them have made."""
+    """Runs of one static shape that train together; `step` is how many steps all of them have made.
+
+    Runs that differ in evaluation alone share a training, hence a place in the pack.
+    """
 
     def __init__(self, jobs: Sequence[Job], width: int):
         """Compiles the training program and takes up the last checkpoint that all runs have, if any."""
         config = jobs[0].config
         self.width, self.num_steps, self.eval_every = width, config.training.steps, config.eval_every
+        trainings = list(dict.fromkeys(training_part(job.config) for job in jobs))
+        places = [trainings.index(training_part(job.config)) for job in jobs]
         self.alive = [True] * len(jobs)
-        self.model = make_model(config)
-        self.trainer = make_trainer(self.model, config.training, training_batches(config))
-        self.members = jax.jit(lambda: stack_members(self._padded([make_member(job.config) for job in jobs])))()
-        self.step, self.state = self._restore([job.run for job in jobs])
+        ours = programs(static_shape(config), width)
+        self.model, self.trainer, self.members = ours.model, ours.trainer, make_members(trainings, width)
+        self.step, self.state = self._restore([job.run for job in jobs], places)
         self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
-        lowered = self.trainer.chunk.lower(self.state, self.members, jnp.int32(0), jnp.int32(0))
         with ThreadPoolExecutor(1) as meanwhile:
-            compiling = meanwhile.submit(self._compile, lowered)
-            self.lanes = [Lane(job, evaluation_context(job.config), find_gd(job.config)) for job in jobs]
-        self._program = compiling.result()
+            compiling = meanwhile.submit(ours.compile, self.state, self.members)
+            contexts = [(evaluation_context(job.config), find_gd(job.config)) for job in jobs]
+        self.lanes = [Lane(job, place, *found) for job, place, found in zip(jobs, places, contexts, strict=True)]
+        self._program, self.compile_seconds = compiling.result()
 
     def advance(self) -> tuple[np.ndarray, np.ndarray]:
         """Trains to the next step at which the host looks.
 
-        Gives each lane's last training loss and the step at which it diverged (`src.train.NEVER` if it did not).
+        Gives each run's last training loss and the step at which it diverged (`src.train.NEVER` if it did not).
         """
         began, start, stop = time.perf_counter(), self.step, self._next_stop()
         self.state, info = self._program(self.state, self.members, jnp.int32(start), jnp.int32(stop))
@@ -108,16 +149,17 @@ class Pack:
         if not CHUNK_SECONDS / 2 < seconds * self.chunk_steps / (stop - start) < 2 * CHUNK_SECONDS:
             self.chunk_steps = max(1, min(int(CHUNK_SECONDS * (stop - start) / seconds), GROWTH * (stop - start)))
         self.step = stop
-        return losses, diverged_at
+        places = [lane.place for lane in self.lanes]
+        return losses[places], diverged_at[places]
 
     def first_losses(self) -> np.ndarray:
-        """Each lane's loss on its first training batch: that of a step which is not kept."""
+        """Each run's loss on its first training batch: that of a step which is not kept."""
         copy = jax.tree.map(np.asarray, self.state)
         _, info = self._program(copy, self.members, jnp.int32(0), jnp.int32(1))
-        return np.asarray(info.loss)
+        return np.asarray(info.loss)[[lane.place for lane in self.lanes]]
 
     def record(self, index: int, train_loss: float) -> dict[str, Any]:
-        """A lane's line of the metrics."""
+        """A run's line of the metrics."""
         context, gd = self.lanes[index].context, self.lanes[index].gd
         step_size = np.float32(gd.step_size)
         values = compare_with_gd(self.model, gd.steps, self.params(index), step_size, context.batch)
@@ -125,40 +167,35 @@ class Pack:
         return {"step": self.step} | {name: float(found[name]) for name in METRICS_FIELDS if name != "step"}
 
     def params(self, index: int) -> Any:
-        """A lane's parameters as NumPy arrays."""
-        return _lane(self.state.params, index)
+        """A run's parameters as NumPy arrays."""
+        return _lane(self.state.params, self.lanes[index].place)
 
     def save(self, index: int) -> None:
-        """Saves a lane's state."""
+        """Saves a run's state."""
         names, _ = _names(self.state)
-        arrays = dict(zip(names, jax.tree.leaves(_lane(self.state, index)), strict=True))
-        checkpoint.save(self.lanes[index].job.run, self.step, arrays, {"step": self.step})
+        lane = self.lanes[index]
+        arrays = dict(zip(names, jax.tree.leaves(_lane(self.state, lane.place)), strict=True))
+        checkpoint.save(lane.job.run, self.step, arrays, {"step": self.step})
 
-    def _restore(self, runs: list[Path]) -> tuple[int, TrainState]:
+    def _restore(self, runs: list[Path], places: list[int]) -> tuple[int, TrainState]:
+        """The state after the last step that all runs hold; of those that share a training, the first one's."""
         state = self.trainer.init(self.members)
         step = checkpoint.last_common_step(runs)
         if step is None:
             return 0, state
         names, treedef = _names(state)
         like = dict(zip(names, jax.tree.leaves(_lane(state, 0)), strict=True))
-        saved = self._padded([checkpoint.restore(run, step, like) for run in runs])
-        leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in saved]) for name in names]
+        saved = {
+            place: checkpoint.restore(run, step, like) for place, run in reversed([*zip(places, runs, strict=True)])
+        }
+        arrays = [saved[min(place, max(saved))] for place in range(self.width)]
+        leaves = [jnp.stack([jnp.asarray(lane[name]) for lane in arrays]) for name in names]
         return step, jax.tree.unflatten(treedef, leaves)
-
-    def _compile(self, lowered: jax.stages.Lowered) -> Any:
-        began = time.perf_counter()
-        program = lowered.compile()
-        self.compile_seconds = time.perf_counter() - began
-        return program
 
     def _next_stop(self) -> int:
         """At most a chunk away, and never past a record or the end."""
         next_record = (self.step // self.eval_every + 1) * self.eval_every
         return min(self.step + self.chunk_steps, next_record, self.num_steps)
-
-    def _padded(self, values: list[Any]) -> list[Any]:
-        """One value for each place in the pack: the places beyond the runs repeat the last."""
-        return values + [values[-1]] * (self.width - len(values))
 
 
 def _lane(tree: Any, index: int) -> Any:

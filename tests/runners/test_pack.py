@@ -133,7 +133,7 @@ def test_a_run_in_a_pack_is_the_run_alone(packs: Packs, lsa1_run: Path) -> None:
 
 def test_a_pack_is_not_wider_than_it_is(tmp_path: Path) -> None:
     jobs = [Job(tmp_path / str(seed), RunConfig(data_seed=seed)) for seed in range(3)]
-    with pytest.raises(ValueError, match="at most 2 runs"):
+    with pytest.raises(ValueError, match="at most 2 trainings"):
         run_pack(jobs, NullLogger(), width=2)
     assert not any(tmp_path.iterdir())
 
