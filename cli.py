@@ -69,9 +69,12 @@ class _Extend(argparse.Action):
             raise UsageError(f"{option_string}: {' '.join(words)!r} is not a list of {kind} values") from None
 
 
-def add_list(parser: Parser, flag: str, item: Callable[[str], Any], default: Sequence[Any], text: str) -> None:
-    """Adds a flag whose value is a list."""
-    parser.add_argument(flag, action=_Extend, item=item, default=list(default), help=text)
+def add_list(
+    parser: Parser, flag: str | Sequence[str], item: Callable[[str], Any], default: Sequence[Any], text: str
+) -> None:
+    """Adds a flag whose value is a list, under one name or several."""
+    names = [flag] if isinstance(flag, str) else flag
+    parser.add_argument(*names, action=_Extend, item=item, default=list(default), help=text)
 
 
 def split_config_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -140,11 +140,12 @@ def attention_stats(subject: Subject, context: Context) -> dict[str, Any]:
     }
 
 
-def write(subject: Subject, context: Context) -> dict[str, Any]:
-    """Writes attention_stats.json and its figure."""
+def write(subject: Subject, context: Context, figure: bool = True) -> dict[str, Any]:
+    """Writes attention_stats.json and, if wanted, its figure."""
     values = attention_stats(subject, context)
     write_json(subject.run / layout.ATTENTION_STATS, values)
-    draw_attention_stats(subject.run)
+    if figure:
+        draw_attention_stats(subject.run)
     return values
 
 

@@ -30,12 +30,14 @@ PAPER_INTERLEAVED: Rows = (
     (ANY_DEPTH, {"lr": 5e-4, "grad_clip": 10.0, "activation_clip": 10.0}),
 )
 
+LSA1: dict[str, tuple[dict[str, Any], Rows]] = {
+    name: ({"b1": 0.9, "b2": 0.98, "batch_size": 2048, "init_scale": 0.002, "steps": 5000}, PAPER_CONCATENATED)
+    for name in PRESETS
+}
 # model -> preset -> (values for any depth, values by depth)
 TABLE: dict[str, dict[str, tuple[dict[str, Any], Rows]]] = {
-    "lsa1": {
-        name: ({"b1": 0.9, "b2": 0.98, "batch_size": 2048, "init_scale": 0.002, "steps": 5000}, PAPER_CONCATENATED)
-        for name in PRESETS
-    },
+    "lsa1": LSA1,
+    "lsa1_pe": LSA1,
     "twolayer": {
         "default": ({"b1": 0.9, "b2": 0.98, "batch_size": 512, "init_scale": 0.5, "steps": 5000}, PAPER_INTERLEAVED),
         "paper": ({"b1": 0.9, "b2": 0.98, "batch_size": 2048, "init_scale": 0.02, "steps": 10_000}, PAPER_INTERLEAVED),
@@ -44,6 +46,7 @@ TABLE: dict[str, dict[str, tuple[dict[str, Any], Rows]]] = {
 
 ARCHITECTURE: dict[str, dict[str, Any]] = {
     "lsa1": {"tokens": "concatenated", "attention": ("linear",), "num_layers": 1, "pos_enc_size": 0},
+    "lsa1_pe": {"tokens": "concatenated", "attention": ("linear",), "num_layers": 1, "pos_enc_size": 20},
     "twolayer": {
         "tokens": "interleaved",
         "attention": ("softmax", "linear"),
@@ -64,7 +67,7 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
     depth = architecture["num_layers"] if num_layers is None else num_layers
     values, rows = TABLE[model][name]
     values = values | next(row for deepest, row in rows if depth <= deepest)
-    if model == "lsa1" and depth > 1 and not recurrent:
+    if TABLE[model] is LSA1 and depth > 1 and not recurrent:
         values = values | {"steps": STEPS_OF_UNSHARED_LAYERS}
 
     config = to_dict(RunConfig(name=model, preset=name))

@@ -7,6 +7,7 @@ purposes share a key.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -15,10 +16,10 @@ import numpy as np
 from jax import Array
 
 from curricula.noise import corrupt
-from curricula.ordering import NEED_DIFFICULTY, ORDERINGS, difficulty_keys
+from curricula.ordering import ORDERINGS, difficulty_keys
 from curricula.placement import PLACEMENTS
 from src.batch import Batch
-from src.config import ContextConfig, DataConfig, RunConfig
+from src.config import BY_DIFFICULTY, ContextConfig, DataConfig, RunConfig
 from src.data import sample_batch, take_pairs
 from src.prng import Purpose
 from src.prng import key as make_key
@@ -49,7 +50,7 @@ def draw_context(
     p = context.noise_p if noise_p is None else noise_p
     sigma = context.noise_sigma if noise_sigma is None else noise_sigma
     batch, hit, error = corrupt(key, sample_batch(key, data, batch_size), context.noise_mode, p, sigma, data)
-    needs = context.ordering in NEED_DIFFICULTY
+    needs = context.ordering in BY_DIFFICULTY
     difficulty = difficulty_keys(context.difficulty, batch, error, data) if needs else ()
     index = ORDERINGS[context.ordering](batch, difficulty)
     placed = PLACEMENTS[context.noise_placement](jnp.take_along_axis(hit, index, axis=1))
@@ -117,3 +118,13 @@ def headline_batches(config: RunConfig, laws: Sequence[DataConfig]) -> tuple[Bat
 def step_size_batch(config: RunConfig) -> Batch:
     """Clean tasks on which step sizes are searched, shared with nothing else."""
     return _sample(task_key(config, Purpose.STEP_SIZE), config.data, config.step_size_tasks)
+
+
+def corrupted_step_size_batch(config: RunConfig) -> Batch:
+    """Tasks corrupted as the evaluation's are, on which a step size for them is searched; shared with nothing else.
+
+    Neither ordered nor placed: gradient descent sums over the pairs.
+    """
+    unordered = replace(config.eval, ordering="random", noise_placement="mixed")
+    key = task_key(config, Purpose.CORRUPTED_STEP_SIZE)
+    return _draw(key, config.data, unordered, config.step_size_tasks).batch

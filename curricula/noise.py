@@ -41,8 +41,8 @@ def random_pairs(key: Array, batch: Batch, hit: Array, sigma: float | Array, dat
     """
     shape = batch.x.shape
     x = sample_inputs(purpose_key(key, Purpose.INPUT), data, shape)
-    w = data.weight_scale * jax.random.normal(purpose_key(key, Purpose.TASK), shape)
-    y = jnp.einsum("bnd,bnd->bn", w, x)
+    norms = jnp.linalg.norm(x, axis=2)  # w'.x' of a fresh w' ~ N(0, s^2 I) is N(0, s^2 |x'|^2): one number, not D
+    y = data.weight_scale * norms * jax.random.normal(purpose_key(key, Purpose.TASK), norms.shape)
     if data.noise_std > 0:
         y = y + data.noise_std * jax.random.normal(purpose_key(key, Purpose.OBSERVATION), y.shape)
     error = jnp.where(hit, jnp.abs(y - labels(x, batch.w)), 0)

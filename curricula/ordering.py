@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from baselines.gd_step import one_step_size
+from curricula.sorting import stable_order
 from src import config
 from src.batch import Batch
 from src.config import DataConfig
@@ -27,21 +28,20 @@ def random(batch: Batch, difficulty: Difficulty) -> Array:
 
 def smallnorm2largenorm(batch: Batch, difficulty: Difficulty) -> Array:
     """Ascending norm of the input."""
-    return jnp.argsort(jnp.sum(batch.x**2, axis=2), axis=1, stable=True)
+    return stable_order([jnp.sum(batch.x**2, axis=2)])
 
 
 def easy2hard(batch: Batch, difficulty: Difficulty) -> Array:
     """Ascending difficulty."""
-    return jnp.lexsort(difficulty[::-1], axis=1)
+    return stable_order(difficulty)
 
 
 def hard2easy(batch: Batch, difficulty: Difficulty) -> Array:
     """Descending difficulty."""
-    return jnp.lexsort([-values for values in difficulty[::-1]], axis=1)
+    return stable_order([-values for values in difficulty])
 
 
 ORDERINGS: dict[str, Callable[[Batch, Difficulty], Array]] = {name: globals()[name] for name in config.ORDERINGS}
-NEED_DIFFICULTY = ("easy2hard", "hard2easy")
 
 
 def leave_one_out_gd_error(batch: Batch, data: DataConfig) -> Array:

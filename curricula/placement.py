@@ -11,6 +11,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
+from curricula.sorting import stable_order
 from src import config
 
 
@@ -21,12 +22,12 @@ def mixed(hit: Array) -> Array:
 
 def clean_first(hit: Array) -> Array:
     """Clean pairs, then corrupted ones, next to the query."""
-    return jnp.argsort(hit, axis=1, stable=True)
+    return stable_order([hit])
 
 
 def noisy_first(hit: Array) -> Array:
     """Corrupted pairs, then clean ones."""
-    return jnp.argsort(~hit, axis=1, stable=True)
+    return stable_order([~hit])
 
 
 PLACEMENTS: dict[str, Callable[[Array], Array]] = {name: globals()[name] for name in config.PLACEMENTS}

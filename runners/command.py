@@ -35,13 +35,13 @@ def main(model: str, prog: str, description: str, argv: Sequence[str]) -> int:
         if request.overwrite:
             rundir.clear(directory)
         restore_conditions(directory)
-        from runners.common import Job, run_pack  # imports JAX, which reads the number of threads once
+        from runners.common import Job, Wanted, run_pack  # imports JAX, which reads the number of threads once
         from utils_log import ConsoleLogger
 
         if programs:
             compile_cache.enable(programs)
         with ConsoleLogger() as logger:
-            status = run_pack([Job(directory, request.config)], logger, request.attention_batch)
+            status = run_pack([Job(directory, request.config)], logger, Wanted(request.attention_batch))
     return report(directory, request.config.name, status)
 
 
@@ -61,10 +61,14 @@ def report_stop(runs: Sequence[Path]) -> int:
             meta = rundir.read_meta(run)
             found.append((int(meta["stopped_at"]), int(meta["signal"])))
     steps, signals = ({*values} for values in zip(*(found or [(0, signal.SIGTERM)]), strict=True))
-    again = f"{Path(sys.executable).name} {' '.join(sys.orig_argv[1:])}".replace(" --overwrite", "")
     where = ", ".join(map(str, sorted(steps)))
-    print(f"stopped at step {where}; the same command without --overwrite resumes it: {again}")
+    print(f"stopped at step {where}; the same command without --overwrite resumes it: {again()}")
     return 128 + max(signals)
+
+
+def again() -> str:
+    """The command line of this process, less --overwrite."""
+    return f"{Path(sys.executable).name} {' '.join(sys.orig_argv[1:])}".replace(" --overwrite", "")
 
 
 def report_divergence(run: Path, name: str) -> int:

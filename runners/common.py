@@ -6,7 +6,6 @@ The host looks at values between chunks only: there it logs, checks for divergen
 from __future__ import annotations
 
 import contextlib
-import signal
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
@@ -16,8 +15,10 @@ import jax
 import numpy as np
 
 from runners.command import restore_conditions
-from runners.finish import capture_missing_attention, finish, import_what_ends_a_run
-from runners.pack import Job, Pack, by_checkpoint, static_shape, training_part
+from runners.finish import NOTHING_MORE, Wanted, capture_missing_attention, finish, import_what_ends_a_run
+from runners.pack import Job, Pack, by_checkpoint
+from runners.shapes import static_shape, training_part
+from runners.signals import Signals, Stopped, hearing_signals
 from src.config import RunConfig
 from src.train import NEVER
 from store import checkpoint, rundir
@@ -29,7 +30,7 @@ from utils_log import NULL_LOGGER, Logger
 __all__ = ["Job", "run_one", "run_pack"]
 
 
-def run_pack(jobs: Sequence[Job], logger: Logger, attention_batch: int | None = None, width: int = 1) -> str:
+def run_pack(jobs: Sequence[Job], logger: Logger, wanted: Wanted = NOTHING_MORE, width: int = 1) -> str:
     """Trains what is not done yet, analyses it and fills the run directories, which the caller has locked.
 
     At most `width` trainings go together; a run's bits depend on the width, so the pack is padded to it. The configs
@@ -45,12 +46,12 @@ def run_pack(jobs: Sequence[Job], logger: Logger, attention_batch: int | None = 
     status = {job: rundir.read_status(job.run) for job in jobs}
     for job in jobs:
         if status[job] == "done":
-            capture_missing_attention(job.run, attention_batch)
+            capture_missing_attention(job.run, wanted.attention_batch)
     pending = [job for job in jobs if status[job] not in ("done", "diverged")]
-    with _noting_failure(pending), _hearing_signals() as signals:
+    with _noting_failure(pending), hearing_signals() as signals:
         try:
             for together in by_checkpoint(pending):
-                _train_and_finish(together, width, logger, attention_batch, signals)
+                _train_and_finish(together, width, logger, wanted, signals)
         except Stopped as stop:
             _note_stop(pending, stop.signal)
             return "stopped"
@@ -76,9 +77,7 @@ def device_text() -> str:
     return f"{count}{devices[0].device_kind}{threads}, jax {jax.__version__}"
 
 
-def _train_and_finish(
-    jobs: Sequence[Job], width: int, logger: Logger, attention_batch: int | None, signals: _Signals
-) -> None:
+def _train_and_finish(jobs: Sequence[Job], width: int, logger: Logger, wanted: Wanted, signals: Signals) -> None:
     _begin(jobs, width)
     signals.check()
     pack = Pack(jobs, width)
@@ -87,7 +86,7 @@ def _train_and_finish(
     _train(pack, logger, signals)
     for index, (job, _, context, gd) in enumerate(pack.lanes):
         if pack.alive[index]:
-            for _ in finish(job.run, job.config, pack.model, pack.params(index), context, gd, attention_batch):
+            for _ in finish(job.run, job.config, pack.model, pack.params(index), context, gd, wanted):
                 signals.check()
 
 
@@ -114,7 +113,7 @@ def _take_up(pack: Pack) -> None:
     pack.run_seconds, pack.chunk_steps = float(meta["run_seconds"]), int(meta.get("chunk_steps", 1))
 
 
-def _train(pack: Pack, logger: Logger, signals: _Signals) -> None:
+def _train(pack: Pack, logger: Logger, signals: Signals) -> None:
     """Trains to the end, to a signal, or until every run has diverged."""
     threading.Thread(target=import_what_ends_a_run).start()  # training leaves Python idle
     logger.start(pack.step, pack.num_steps)
@@ -165,40 +164,3 @@ def _noting_failure(jobs: Sequence[Job]) -> Iterator[None]:
             for job in (job for job in jobs if rundir.has_begun(job.run)):
                 rundir.update_meta(job.run, status="failed", error=traceback.format_exc(), end=now())
         raise
-
-
-class Stopped(Exception):
-    """SIGINT or SIGTERM has ended a run."""
-
-    def __init__(self, number: int):
-        super().__init__(number)
-        self.signal = number
-
-
-class _Signals:
-    """Notes signals; between two parts of its work a run asks whether there was one."""
-
-    def __init__(self) -> None:
-        self.heard: list[int] = []
-
-    def hear(self, number: int, frame: object) -> None:
-        """The handler. It only notes: JAX may be anywhere."""
-        self.heard.append(number)
-
-    def check(self) -> None:
-        """Raises `Stopped` if a signal has come."""
-        if self.heard:
-            raise Stopped(self.heard[0])
-
-
-@contextlib.contextmanager
-def _hearing_signals() -> Iterator[_Signals]:
-    """Handles SIGINT and SIGTERM instead of dying of them, in the main thread, which alone can."""
-    signals = _Signals()
-    heard = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    handlers = {number: signal.signal(number, signals.hear) for number in heard}
-    try:
-        yield signals
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)

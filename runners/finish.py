@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from analysis import alignment, attention_maps, copying, headline, ood_eval, weights
+from analysis import alignment, attention_maps, attention_stats, comparators, copying, headline, ood_eval, weights
 from analysis.commands import ALPHAS
 from analysis.subject import GradientDescent, Subject, load_subject
 from curricula.context import Context, first_training_context
@@ -32,14 +32,23 @@ MEASURES: dict[str, Callable[[Subject], Any]] = {
 }
 
 
+class Wanted(NamedTuple):
+    """What a finished run leaves beyond what every run does.
+
+    attention_batch: how many tasks to capture attention of, or None; figures; corruption: what the corruption of its
+    evaluation contexts does, to attention and to the algorithms that know of it.
+    """
+
+    attention_batch: int | None = None
+    figures: bool = True
+    corruption: bool = False
+
+
+NOTHING_MORE = Wanted()
+
+
 def finish(
-    run: Path,
-    config: RunConfig,
-    model: Model,
-    params: Any,
-    context: Context,
-    gd: GradientDescent,
-    attention: int | None,
+    run: Path, config: RunConfig, model: Model, params: Any, context: Context, gd: GradientDescent, wanted: Wanted
 ) -> Iterator[None]:
     """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call.
 
@@ -50,8 +59,12 @@ def finish(
     yield
     subject = Subject(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)
     _write_predictions(subject)
-    if attention is not None:
-        attention_maps.write(subject, attention)
+    if wanted.attention_batch is not None:
+        attention_maps.write(subject, wanted.attention_batch)
+        yield
+    if wanted.corruption:
+        attention_stats.write(subject, context, wanted.figures)
+        comparators.write(subject)
         yield
     weights.write(subject)
     yield
@@ -61,8 +74,10 @@ def finish(
             measured[name] = measure(subject)
             yield
     write_json(run / layout.SUMMARY, _summary(subject, measured))
-    draw_run(run)
     yield
+    if wanted.figures:
+        draw_run(run)
+        yield
     rundir.update_meta(run, status="done", end=now())
     checkpoint.remove(run)
 

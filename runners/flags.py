@@ -65,7 +65,7 @@ def parser(model: str, prog: str, description: str) -> cli.Parser:
         for flag, (_, kind, choices, text) in CONTEXT_FLAGS.items():
             scope = f"{text}, in {prefix[:-1]} contexts alone" if prefix else text
             accepted = (AUTO, *choices) if choices else None
-            read = kind if choices else _number_or_auto
+            read = kind if choices else number_or_auto
             built.add_argument(f"--{prefix}{flag}", type=read, choices=accepted, default=AUTO, help=scope)
     built.epilog = "Any other field of the config: --config.KEY=VALUE, as in --config.dim=20 or --config.data.dim=20."
     return built
@@ -108,5 +108,6 @@ def _depth(value: Any) -> int | None:
         raise cli.UsageError(f"num_layers is {value!r}; it must be a whole number") from None
 
 
-def _number_or_auto(text: str) -> float | str:
+def number_or_auto(text: str) -> float | str:
+    """A number, or the word that leaves it to the base."""
     return AUTO if text == AUTO else float(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,8 @@ from jax import Array
 from analysis.alignment import compare_with_gd
 from analysis.subject import GradientDescent, find_gd
 from curricula.context import Context, evaluation_context, training_batches
-from src.config import ContextConfig, RunConfig
+from runners.shapes import static_shape, training_part
+from src.config import RunConfig
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
 from src.train import Member, TrainState, make_trainer
@@ -59,20 +59,6 @@ class Lane(NamedTuple):
     place: int
     context: Context
     gd: GradientDescent
-
-
-def training_part(config: RunConfig) -> RunConfig:
-    """The config with all that training does not depend on set to one value: runs of equal ones train once."""
-    same = ContextConfig()
-    return replace(config, preset="", base=same, eval=same, eval_tasks=2, headline_tasks=2, step_size_tasks=2)
-
-
-def static_shape(config: RunConfig) -> RunConfig:
-    """The training part with all that may differ within a pack set to one value."""
-    part = training_part(config)
-    train = replace(part.train, noise_p=0.0, noise_sigma=0.0)
-    training = replace(part.training, lr=1.0)
-    return replace(part, data_seed=0, init_seed=0, training=training, train=train)
 
 
 def make_members(configs: Sequence[RunConfig], width: int) -> Member:

@@ -18,6 +18,7 @@ INPUT_LAWS = ("uniform", "gaussian")
 TOKENS = ("concatenated", "interleaved")
 ATTENTION_KINDS = ("linear", "softmax")
 ORDERINGS = ("random", "smallnorm2largenorm", "easy2hard", "hard2easy")
+BY_DIFFICULTY = ("easy2hard", "hard2easy")  # the orderings that sort by a difficulty
 DIFFICULTIES = ("residual", "gd_error")
 NOISE_MODES = ("clean", "label_noise", "random_pairs")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")

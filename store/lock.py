@@ -17,13 +17,16 @@ from store.readers import StoreError
 
 
 @contextmanager
-def locked(run: Path) -> Iterator[None]:
-    """Holds a run directory; `StoreError` if another process does, or if writing there would follow a link."""
+def locked(run: Path, name: str = layout.LOCK, shared: bool = False) -> Iterator[None]:
+    """Holds a run directory; `StoreError` if another process does, or if writing there would follow a link.
+
+    Those that share a lock keep out those that want it alone. Locks of different names are different locks.
+    """
     run.mkdir(parents=True, exist_ok=True)
     refuse_links(run)
-    with os.fdopen(os.open(run / layout.LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb+", 0) as file:
+    with os.fdopen(os.open(run / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb+", 0) as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StoreError(f"{run} is in use by another process") from None
         yield

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from runners.common import Job, run_pack
-from runners.pack import by_checkpoint, static_shape
+from runners.pack import by_checkpoint
+from runners.shapes import static_shape
 from src.config import ContextConfig, RunConfig
 from store import checkpoint, layout, rundir
 from store.params import read_params

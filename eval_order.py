@@ -1,0 +1,12 @@
+"""What the order of a context's pairs does to in-context learning.
+
+python -m eval_order --models lsa1,twolayer --ordering random,easy2hard --seeds 0,1,2 --out results_order.csv
+"""
+
+from src.config import ORDERINGS
+from sweeps import command
+
+DEFAULTS = {"ordering": ORDERINGS}
+
+if __name__ == "__main__":
+    command.run("eval_order", __doc__.splitlines()[0], DEFAULTS, "results_order.csv", "runs/eval_order")

@@ -1,0 +1,167 @@
+"""The CSV of a sweep, rebuilt from its cells: every planned point has a row, whatever became of it.
+
+python -m sweeps.collect --runs_dir DIR --out FILE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import cli
+from src.config import ConfigError, ContextConfig
+from store import layout, rundir
+from store.atomic import write_csv
+from store.provenance import RESULTS_VERSION
+from store.readers import StoreError, expecting, read_csv, read_json
+from sweeps.plan import Row, read_plan
+
+PLANNED = "planned"  # the status of a cell that has not begun
+
+Found = Mapping[str, Any]  # a finished cell's files, by short name
+
+# column -> its value in a finished cell's files
+MEASURED: dict[str, Callable[[Found], Any]] = {
+    "test_mse": lambda found: 2 * found["headline"]["tf_loss"],
+    "align_cos": lambda found: found["alignment"]["align_cos"],
+    "align_l2": lambda found: found["alignment"]["l2_pred_diff"],
+    "auroc": lambda found: found["separation"]["abs_influence"]["auroc"],
+    "ood_alpha3": lambda found: _scaled(found, 3.0)["test_mse"],
+}
+MORE_MEASURED: dict[str, Callable[[Found], Any]] = {
+    "test_loss": lambda found: found["headline"]["tf_loss"],
+    "test_loss_se": lambda found: found["headline"]["tf_loss_se"],
+    "gd_mse": lambda found: 2 * found["headline"]["gd_loss"],
+    "gd_loss": lambda found: found["headline"]["gd_loss"],
+    "loss_ratio": lambda found: found["headline"]["loss_ratio"],
+    "loss_ratio_se": lambda found: found["headline"]["loss_ratio_se"],
+    "ridge_loss": lambda found: found["headline"]["ridge_loss"],
+    **{
+        f"{name}_loss": lambda found, name=name: found["comparators"][name]["loss"]
+        for name in ("gd_tuned_step", "linear_mmse", "mask_bayes")
+    },
+    "preds_diff": lambda found: found["alignment"]["preds_diff"],
+    "auroc_low": lambda found: found["separation"]["abs_influence"]["auroc_interval"][0],
+    "auroc_high": lambda found: found["separation"]["abs_influence"]["auroc_interval"][1],
+    "auroc_raw": lambda found: found["separation"]["abs_influence"]["auroc_raw"],
+    "auroc_position": lambda found: found["separation"]["abs_influence"]["auroc_position"],
+    "gd_auroc": lambda found: found["separation"]["gd"]["abs_influence"]["auroc"],
+    "twin_change_noisy": lambda found: found["separation"]["abs_influence"]["twin_change_noisy"],
+    "twin_change_clean": lambda found: found["separation"]["abs_influence"]["twin_change_clean"],
+    **{
+        f"{whose}auroc_{score}": lambda found, whose=whose, score=score: _score(found, whose, score)
+        for score in ("influence", "attention", "abs_attention", "contribution")
+        for whose in ("", "gd_")
+    },
+    **{
+        f"{whose}ood_alpha{alpha:g}": lambda found, whose=whose, alpha=alpha: _scaled(found, alpha)[f"{whose}test_mse"]
+        for whose in ("", "gd_")
+        for alpha in (1.0, 1.5, 2.0, 3.0)
+        if whose or alpha != 3.0
+    },
+}
+
+
+def _scaled(found: Found, alpha: float) -> Mapping[str, Any]:
+    return next(row for row in found["ood"] if row["alpha"] == alpha)
+
+
+def _score(found: Found, whose: str, score: str) -> Any:
+    """A score's AUROC: gradient descent's; the model's influence; or of its last layer's heads, their mean."""
+    separation = found["separation"]
+    if whose or score == "influence":
+        return (separation["gd"] if whose else separation)[score]["auroc"]
+    values = [head["scores"][score]["auroc"] for head in separation["layers"][-1]["heads"]]
+    return None if None in values else sum(values) / len(values)
+
+
+def row_values(row: Row, folder: Path) -> dict[str, Any]:
+    """A row of the CSV: what was asked for, what became of it, and its numbers if it is done."""
+    run, asked = folder / row.cell.name, row.asked
+    status = rundir.read_status(run) if rundir.has_begun(run) else PLANNED
+    found = _found(run) if status == "done" else None
+    settings = {
+        "exp": row.cell.name,
+        "model": asked.name,
+        **_settings("", asked.eval),
+        "seed": asked.data_seed,
+    }
+    more = {
+        "status": status,
+        **_settings("train_", asked.train),
+        "train_difficulty": asked.train.difficulty,
+        **_settings("eval_", asked.eval),
+        "eval_difficulty": asked.eval.difficulty,
+        "steps": asked.training.steps,
+    }
+    return {
+        **settings,
+        **{name: None if found is None else value(found) for name, value in MEASURED.items()},
+        **more,
+        **{name: None if found is None else value(found) for name, value in MORE_MEASURED.items()},
+        "results_version": RESULTS_VERSION,
+    }
+
+
+def _settings(prefix: str, context: ContextConfig) -> dict[str, Any]:
+    return {
+        f"{prefix}ordering": context.ordering,
+        f"{prefix}noise_mode": context.noise_mode,
+        f"{prefix}p": context.noise_p,
+        f"{prefix}sigma": context.noise_sigma,
+        f"{prefix}placement": context.noise_placement,
+    }
+
+
+def _found(run: Path) -> Found:
+    """The files of a finished cell that its row is made of."""
+    summary = read_json(run / layout.SUMMARY)
+    with expecting(run / layout.SUMMARY, "a run's summary"):
+        parts = {name: summary[name] for name in ("headline", "alignment", "ood")}
+    return parts | {
+        "separation": read_json(run / layout.ATTENTION_STATS),
+        "comparators": read_json(run / layout.COMPARATORS),
+    }
+
+
+def collect(rows: Sequence[Row], folder: Path, out: Path) -> list[dict[str, Any]]:
+    """Writes the CSV, and gives its rows. It depends on the plan and the cells alone."""
+    values = []
+    for row in rows:
+        with expecting(folder / row.cell.name, "a finished cell of a sweep; --overwrite trains it anew"):
+            values.append(row_values(row, folder))
+    write_csv(out, values)
+    return values
+
+
+def check_out(out: Path) -> None:
+    """`StoreError` unless the CSV may be written there: a new file, or a sweep's CSV."""
+    if out.is_dir():
+        raise StoreError(f"{out} is a folder, not a file")
+    if out.exists():
+        columns = read_csv(out, ()).columns
+        if not {"exp", *MEASURED} <= set(columns):
+            raise StoreError(f"{out} is there and no table of a sweep; choose another --out")
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("sweeps.collect", "Writes the CSV of a sweep from what its cells hold now.")
+    built.add_argument("--runs_dir", type=Path, required=True, help="the sweep's folder")
+    built.add_argument("--out", type=Path, required=True, help="the CSV")
+    return built
+
+
+def main(argv: list[str]) -> None:
+    """The command line."""
+    flags = parser().parse(argv)
+    rows = read_plan(flags.runs_dir)
+    check_out(flags.out)
+    values = collect(rows, flags.runs_dir, flags.out)
+    done = sum(row["status"] == "done" for row in values)
+    print(f"{cli.printable(flags.out)}: {done} of {len(values)} planned rows are done")
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError, ConfigError)

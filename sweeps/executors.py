@@ -1,0 +1,112 @@
+"""Executors: each trains packs somewhere and says, pack by pack, how they ended.
+
+packed   here, all trainings of a pack together under vmap
+serial   here, one training after another
+process  in processes of their own, one for each core, each with one thread
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from runners.signals import hearing_signals
+from sweeps.plan import Pack
+from sweeps.training import Outcome, Report, train
+from sweeps.worker import Worker, available_cores
+
+LISTENING = 0.2  # seconds between two looks at signals while workers train
+
+
+def here(folder: Path, packs: Sequence[Pack], width: int, report: Report) -> Iterator[Outcome]:
+    """Trains one pack after another in this process."""
+    for pack in packs:
+        outcome = train(folder, pack, width, report)
+        yield outcome
+        if outcome.status == "stopped":
+            return
+
+
+def on_all_cores(folder: Path, packs: Sequence[Pack], width: int, report: Report) -> Iterator[Outcome]:
+    """Trains packs in a process for each core. A signal goes on to them, and they stop with checkpoints.
+
+    A process that dies takes its pack with it and no more: that pack's outcome is "died", and another process goes on.
+    """
+    waiting, news = queue.SimpleQueue[Pack](), queue.SimpleQueue[Outcome | int]()
+    for pack in packs:
+        waiting.put(pack)
+    crews = [Crew(core, folder, width, waiting, news) for core in available_cores()[: len(packs)]]
+    with hearing_signals() as signals:
+        for crew in crews:
+            crew.start()
+        told = False
+        while any(crew.is_alive() for crew in crews) or not news.empty():
+            if signals.heard and not told:
+                told = True
+                for crew in crews:
+                    crew.stop()
+            try:
+                found = news.get(timeout=LISTENING)
+            except queue.Empty:
+                continue
+            if isinstance(found, Outcome):
+                yield found._replace(signal=signals.heard[0]) if found.status == "stopped" else found
+            else:
+                report(found)
+
+
+class Crew(threading.Thread):
+    """Keeps a worker process on a core busy, and puts what it says among the news."""
+
+    def __init__(
+        self,
+        core: int,
+        folder: Path,
+        width: int,
+        waiting: queue.SimpleQueue[Pack],
+        news: queue.SimpleQueue[Outcome | int],
+    ):
+        super().__init__(daemon=True)
+        self.core, self.folder, self.width, self.waiting, self.news = core, folder, width, waiting, news
+        self.worker: Worker | None = None
+        self.stopping = False
+
+    def run(self) -> None:
+        """Hands over packs until there are no more."""
+        while not self.stopping:
+            try:
+                pack = self.waiting.get_nowait()
+            except queue.Empty:
+                break
+            if self.worker is None:
+                self.worker = Worker(self.core)
+            outcome = self.worker.train(self.folder, pack, self.width, self.news.put)
+            if outcome.status == "died":
+                self.worker = None
+                outcome = outcome._replace(status="stopped") if self.stopping else outcome
+            self.news.put(outcome)
+        if self.worker is not None:
+            self.worker.dismiss()
+
+    def stop(self) -> None:
+        """Ends the pack in training at its next chunk, with a checkpoint, and takes no other."""
+        self.stopping = True
+        if self.worker is not None:
+            self.worker.stop()
+
+
+class Executor(NamedTuple):
+    """How packs are trained: the function, and how many trainings a pack holds if nothing else is asked for."""
+
+    run: Callable[[Path, Sequence[Pack], int, Report], Iterator[Outcome]]
+    width: int
+
+
+EXECUTORS: Mapping[str, Executor] = {
+    "packed": Executor(here, 8),
+    "serial": Executor(here, 1),
+    "process": Executor(on_all_cores, 1),
+}

@@ -1,0 +1,84 @@
+"""A grid of settings: the product of its axes is the planned points of a sweep, each with the config it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from configs.overrides import AUTO, resolve, set_values
+from configs.presets import ARCHITECTURE, preset
+from runners.flags import CONTEXT_FLAGS, CONTEXTS
+from src.config import BY_DIFFICULTY, ConfigError, ContextConfig, RunConfig, require
+
+# axis -> config key: every ordering and noise flag of the runners, for both contexts, for training, for evaluation
+AXES = {
+    f"{prefix}{flag}": f"{context}.{key}"
+    for prefix, context in CONTEXTS.items()
+    for flag, (key, *_) in CONTEXT_FLAGS.items()
+}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Models times seeds times the values of each axis (a flag of the runners' noise and ordering ones).
+
+    `settings` are config fields that are the same everywhere, by key, as text or values.
+    """
+
+    models: Sequence[str] = ("lsa1",)
+    axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    seeds: Sequence[int] = (0,)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for model in self.models:
+            require(model in ARCHITECTURE, f"unknown model {model!r}; known are {', '.join(ARCHITECTURE)}")
+        for name, values in [("models", self.models), ("seeds", self.seeds), *self.axes.items()]:
+            require(len(values) > 0, f"{name} is an empty list; it needs at least one value")
+
+    def points(self) -> Iterator[RunConfig]:
+        """The configs as asked for, the seed running fastest."""
+        for model, *values, seed in product(self.models, *self.axes.values(), self.seeds):
+            yield _config(model, dict(zip(self.axes, values, strict=True)), seed, self.settings)
+
+
+def _config(model: str, point: Mapping[str, Any], seed: int, settings: Mapping[str, Any]) -> RunConfig:
+    config = preset(model)
+    set_values(config, {"data_seed": seed, "init_seed": seed})
+    set_values(config, {AXES[axis]: value for axis, value in point.items() if value != AUTO})
+    set_values(config, settings)
+    try:
+        return resolve(config)
+    except ConfigError as error:
+        raise ConfigError(f"{model} with {_in_words(point)}: {error}" if point else str(error)) from None
+
+
+def _in_words(point: Mapping[str, Any]) -> str:
+    return ", ".join(f"{axis} {value}" for axis, value in point.items() if value != AUTO)
+
+
+def canonical(config: RunConfig) -> RunConfig:
+    """The config with the same meaning that all its synonyms share, so that they are trained once.
+
+    Noise that hits nothing or adds nothing is clean; where no pair differs from another, placement is mixed; sigma
+    counts for label noise alone, difficulty for the orderings that sort by it. What the user asked of both contexts is
+    what holds at evaluation.
+    """
+    train, evaluation = canonical_context(config.train), canonical_context(config.eval)
+    return replace(config, preset="default", base=evaluation, train=train, eval=evaluation)
+
+
+def canonical_context(context: ContextConfig) -> ContextConfig:
+    """A context's own canonical form."""
+    silent = context.noise_p == 0 or (context.noise_mode == "label_noise" and context.noise_sigma == 0)
+    if context.noise_mode == "clean" or silent:
+        context = ContextConfig(context.ordering)  # without noisy labels, difficulty is the error of gradient descent
+    if context.noise_mode == "random_pairs":
+        context = replace(context, noise_sigma=0.0)
+    if context.noise_p == 1:  # all pairs are hit
+        context = replace(context, noise_placement="mixed")
+    if context.ordering not in BY_DIFFICULTY:
+        context = replace(context, difficulty="gd_error")
+    return context
