@@ -14,6 +14,7 @@ import numpy as np
 
 import cli
 from src.config import RunConfig
+from src.statistics import mean_and_interval
 from store import layout
 from store.readers import StoreError, expecting, read_json
 from store.rundir import read_config
@@ -27,14 +28,6 @@ COLUMNS = {
     "preds diff": ("alignment", "preds_diff"),
     "model diff": ("alignment", "model_diff"),
 }
-
-
-def mean_and_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean over runs (axis 0) and the half width of its 95 % t interval: t_(n-1) s / sqrt(n)."""
-    from scipy.stats import t
-
-    count = len(values)
-    return values.mean(axis=0), t.ppf(0.975, count - 1) * values.std(axis=0, ddof=1) / np.sqrt(count)
 
 
 def table(header: Sequence[str], rows: dict[str, Sequence[Any]]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import textwrap
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 
 from cli import printable
-from store.atomic import write_with
+from store.atomic import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +26,8 @@ DESCENT = "#2a8a3e"
 OTHER = "#c77c11"
 GREY = "#8a8a8a"
 
+INCHES_A_LETTER = 0.055  # of 7 points, on average
+
 RC = {
     "figure.dpi": 150,
     "font.size": 9,
@@ -35,6 +39,7 @@ RC = {
     "axes.axisbelow": True,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
+    "pdf.fonttype": 42,  # TrueType, which journals ask for
 }
 
 
@@ -51,17 +56,27 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def new_figure(rows: int = 1, columns: int = 1, width: float = 4.2, height: float = 3.0) -> tuple[Figure, np.ndarray]:
+def new_figure(
+    rows: int = 1, columns: int = 1, width: float = 4.2, height: float = 3.0, **sharing: Any
+) -> tuple[Figure, np.ndarray]:
     """A figure of rows x columns axes [rows, columns], each of this size in inches."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained", facecolor="white")
-    return figure, figure.subplots(rows, columns, squeeze=False)
+    return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
+
+
+def rendered(figure: Figure, suffix: str) -> bytes:
+    """A figure as the bytes of a file of this kind (png, pdf), the same whenever it is drawn."""
+    buffer = io.BytesIO()
+    dateless = {"CreationDate": None} if suffix == "pdf" else None
+    figure.savefig(buffer, format=suffix, facecolor="white", metadata=dateless)
+    return buffer.getvalue()
 
 
 def save(figure: Figure, path: Path) -> Path:
     """Saves a figure, atomically, in the format its name says."""
-    write_with(path, lambda buffer: figure.savefig(buffer, format=path.suffix[1:], facecolor="white"))
+    write_bytes(path, rendered(figure, path.suffix[1:]))
     return path
 
 
@@ -76,9 +91,11 @@ def heat_map(axes: Axes, matrix: np.ndarray, title: str, symmetric: bool = True)
     axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
 
 
-def caption(figure: Figure, text: str) -> None:
-    """A line below the axes: what was measured, on how much."""
-    figure.supxlabel(plain(text), fontsize=7, color="#555555")
+def caption(figure: Figure, text: str) -> int:
+    """What was measured, on how much, below the axes in as many lines as the figure's width asks for; returns these."""
+    lines = textwrap.wrap(plain(text), int(figure.get_figwidth() / INCHES_A_LETTER))
+    figure.supxlabel("\n".join(lines), fontsize=7, color="#555555")
+    return len(lines)
 
 
 def plain(text: object) -> str:

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 import cli
-from analysis.compare import mean_and_interval, table
+from analysis.compare import table
 from configs.overrides import resolve
 from configs.presets import preset
 from runners import compile_cache
 from runners.command import report_divergence, report_stop, restore_conditions
 from src.config import ConfigError, RunConfig
+from src.statistics import mean_and_interval
 from store import layout, rundir
 from store.lock import locked
 from store.readers import StoreError, expecting, read_json

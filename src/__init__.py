@@ -1,1 +1,1 @@
-"""The core: data, attention, the stack, training. Imports nothing else of this repository and does no I/O."""
+"""The core: data, attention, the stack, training, statistics. Imports nothing else of this repository, does no I/O."""

@@ -84,14 +84,17 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
         return records
 
 
-def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """A table that has at least these columns, of numbers (empty cells are nan), and at least one row."""
+def read_csv(path: Path, columns: Sequence[str], text: Sequence[str] = ()) -> pd.DataFrame:
+    """A table that has at least these columns and at least one row.
+
+    `columns` hold numbers, their empty cells nan; `text` holds what its cells say, whatever it looks like.
+    """
     import pandas as pd  # half a second, see store.atomic
 
     _text(path)
     with reading(path):
         table = pd.read_csv(path)
-        missing = [name for name in columns if name not in table.columns]
+        missing = [name for name in (*text, *columns) if name not in table.columns]
         if missing:
             raise ValueError(f"it has no column {', '.join(missing)}")
         if table.empty:
@@ -100,6 +103,9 @@ def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
             values = table[name]
             if values.dtype.kind not in "iuf" or (values.abs() > LARGEST_NUMBER).any():
                 raise ValueError(f"its column {name} does not hold numbers")
+        if text:  # read as they stand: a word such as NA would be an empty cell
+            words = pd.read_csv(path, usecols=list(text), dtype=str, keep_default_na=False)
+            table[list(text)] = words[list(text)].to_numpy()
         return table
 
 

@@ -368,6 +368,7 @@ def test_demo_seeds_refuses_a_folder_that_is_not_its_own(refused: Refused, tmp_p
         ("analysis.compare", "{}/missing"),
         ("plots.attention_quick", "--run {}/missing"),
         ("plots.run_figures", "--run {}/missing"),
+        ("plots.fig_templates", "--from {0}/missing.csv --out {0}/figs"),
         ("scripts.demo_seeds", "--seeds 1 1 --out {}/seeds"),
     ],
 )
@@ -392,7 +393,7 @@ def test_a_reader_that_has_had_enough_is_no_error(root: Path) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "benchmarks.bench", "benchmarks.report"])
+@pytest.mark.parametrize("command", [*COMMANDS, "plots.fig_templates", "benchmarks.bench", "benchmarks.report"])
 def test_help_needs_nothing_heavy(command: str, root: Path) -> None:
     line = [sys.executable, "-X", "importtime", "-m", command, "--help"]
     done = subprocess.run(line, cwd=root, capture_output=True, text=True)

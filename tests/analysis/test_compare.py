@@ -5,25 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-from scipy import stats
 
-from analysis.compare import COLUMNS, compare, mean_and_interval
+from analysis.compare import COLUMNS, compare
 from store import StoreError, layout
 from tests.runners.tiny import Workshop, copied
-
-
-@given(hnp.arrays(float, st.tuples(st.integers(2, 6), st.just(3)), elements=st.floats(-10, 10)))
-def test_the_interval_is_students(values: np.ndarray) -> None:
-    """t_(n-1) s / sqrt(n), by scipy's own interval; with five runs t is 2.78."""
-    mean, half_width = mean_and_interval(values)
-    error = stats.sem(values, axis=0)
-    np.testing.assert_allclose(mean, values.mean(axis=0), atol=1e-12)
-    np.testing.assert_allclose(half_width, stats.t.ppf(0.975, len(values) - 1) * error, rtol=1e-9, atol=1e-12)
-    _, five = mean_and_interval(np.array([[1.0], [2], [3], [4], [5]]))
-    assert five[0] == pytest.approx(2.776 * np.sqrt(2.5 / 5), rel=1e-3)
 
 
 def changed(run: Path, to: Path, section: str = "", **values: object) -> Path:

@@ -11,6 +11,7 @@ LIGHT = {
     "command lines": ("cli", "configs.presets", "configs.overrides", "runners.command", "runners.flags"),
     "analyses": ("analysis.commands", "analysis.compare"),
     "figures": ("plots.attention_quick", "plots.run_figures", "plots.training", "plots.weights", "plots.style"),
+    "figures of sweeps": ("plots.fig_templates",),
     "seeds": ("scripts.demo_seeds",),
 }
 HEAVY = ("jax", "haiku", "optax", "pandas", "matplotlib", "scipy")

@@ -308,3 +308,15 @@ def test_pipes_are_refused(kind: str, tmp_path: Path) -> None:
     (tmp_path / "endless").symlink_to("/dev/zero")
     with pytest.raises(StoreError, match="endless is not a regular file"):
         READERS[kind](tmp_path / "endless")
+
+
+def test_text_columns_hold_what_their_cells_say(tmp_path: Path) -> None:
+    """Whatever looks like a number or like nothing; one that is missing is named with the others."""
+    path = tmp_path / "table.csv"
+    path.write_text("name,version,loss\nNA,02,.5\n,2,\n")
+    table = readers.read_csv(path, ["loss"], ["name", "version"])
+    assert table["name"].tolist() == ["NA", ""]
+    assert table["version"].tolist() == ["02", "2"]
+    assert table["loss"].isna().tolist() == [False, True]
+    with pytest.raises(StoreError, match=r"table\.csv cannot be read: it has no column status, seed"):
+        readers.read_csv(path, ["loss", "seed"], ["name", "status"])

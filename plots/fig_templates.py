@@ -1,0 +1,65 @@
+"""The figures of a sweep, from its table: means over seeds with intervals, nothing of different settings in one line.
+
+python -m plots.fig_templates --from results.csv --out DIR
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cli
+from plots import style
+from plots.sweep_figures.curves import draw_noise, draw_ood, draw_order
+from plots.sweep_figures.dots import draw_alignment, draw_separation
+from plots.sweep_figures.panels import Drawn
+from plots.sweep_figures.points import DRAWN
+from plots.sweep_figures.settings import PHRASES
+from plots.sweep_figures.table import read_sweep
+from store.atomic import csv_bytes, write_bytes
+from store.readers import StoreError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIGURES: dict[str, Callable[[pd.DataFrame], Drawn]] = {
+    "order_sensitivity": draw_order,
+    "noise_robustness": draw_noise,
+    "attention_separation": draw_separation,
+    "alignment_metrics": draw_alignment,
+    "ood_curve": draw_ood,
+}
+
+
+def draw_sweep(source: Path, out: Path) -> list[Path]:
+    """Each figure as .png and .pdf, and as .csv what it shows; all are drawn before the first is written."""
+    table = read_sweep(source)
+    files: dict[Path, bytes] = {}
+    for name, draw in FIGURES.items():
+        figure, rows = draw(table)
+        files |= {out / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
+        columns = [*rows[0]] if rows else [*PHRASES, *DRAWN]
+        files[out / f"{name}.csv"] = csv_bytes(rows, columns)
+    for path, content in files.items():
+        write_bytes(path, content)
+    return list(files)
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("plots.fig_templates", "Draws the figures of a sweep from its table.")
+    built.add_argument("--from", dest="source", metavar="FROM", type=Path, required=True, help="the sweep's CSV")
+    built.add_argument("--out", type=Path, required=True, help="folder of the figures")
+    return built
+
+
+def main(argv: list[str]) -> None:
+    """The command line."""
+    flags = parser().parse(argv)
+    for path in draw_sweep(flags.source, flags.out):
+        print(cli.printable(path))
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError)

@@ -1,0 +1,166 @@
+"""What may stand in one line: cells that agree in every setting in force, but for the one along the x axis.
+
+A setting that does nothing in a cell (sigma where nothing is noisy) agrees with any. Training is as evaluated or fixed:
+a cell trained as it is evaluated belongs to the line of cells like that, and to the one of cells all trained like it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from src.config import ORDERINGS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CLEAN = "clean"
+EVALUATED = "as evaluated"
+BY_DIFFICULTY = ("easy2hard", "hard2easy")
+ORDERED = ("random", *BY_DIFFICULTY, *(name for name in ORDERINGS if name not in ("random", *BY_DIFFICULTY)))
+
+Options = dict[str, tuple[Any, ...]]  # of each setting the values that a cell agrees with; none: it agrees with any
+Settings = dict[str, Any]  # of a line; None: not in force
+
+# setting -> how a legend says it
+PHRASES = {
+    "model": "{}",
+    "noise_mode": "{}",
+    "p": "p={:g}",
+    "sigma": "sigma={:g}",
+    "placement": "{}",
+    "ordering": "{} order",
+    "difficulty": "difficulty by {}",
+    "train_noise_mode": "trained {}",
+    "train_p": "trained at p={:g}",
+    "train_sigma": "trained at sigma={:g}",
+    "train_placement": "trained {}",
+    "train_ordering": "trained in {} order",
+    "train_difficulty": "trained by {}",
+    "steps": "{:.0f} steps",
+    "results_version": "results version {}",
+}
+# What is said of the setting that stands for the others of training, if they are those of evaluation.
+AS_EVALUATED = {"train_noise_mode": "trained with that noise", "train_ordering": "trained in that order"}
+
+
+class Line(NamedTuple):
+    """Cells that agree, and in what."""
+
+    settings: Settings
+    rows: pd.DataFrame
+
+
+def lines(table: pd.DataFrame, along: str | None = None) -> list[Line]:
+    """The lines of a table of finished cells; `along` is the setting on the x axis, which may differ in a line.
+
+    Along p, a clean cell is the point p = 0 of every kind of noise.
+    """
+    cells = [_options(row, along) for row in table.to_dict("records")]
+    return [Line(found, table.iloc[members]) for found, members in group(cells)]
+
+
+def group(cells: Sequence[Options]) -> list[tuple[Settings, list[int]]]:
+    """The largest sets of cells that agree, each with its settings; a set within another is none of its own."""
+    counts = {name: Counter(value for cell in cells for value in cell[name]) for name in (cells or [{}])[0]}
+    alike: dict[tuple[tuple[Any, ...], ...], list[int]] = {}
+    for number, cell in enumerate(cells):
+        alike.setdefault(tuple(cell.values()), []).append(number)
+    members: dict[tuple[Any, ...], set[int]] = {}
+    for options, numbers in alike.items():
+        every = (own or tuple(counts[name]) or (None,) for name, own in zip(counts, options, strict=True))
+        for key in product(*every):
+            members.setdefault(key, set()).update(numbers)
+    usual = {key: sum(counts[name][value] for name, value in zip(counts, key, strict=True)) for key in members}
+    kept: list[tuple[Any, ...]] = []
+    for key in sorted(members, key=lambda key: (-len(members[key]), -usual[key])):
+        if not any(members[key] <= members[other] for other in kept):
+            kept.append(key)
+    found = [
+        (_in_force(dict(zip(counts, key, strict=True)), cells, members[key]), sorted(members[key])) for key in kept
+    ]
+    return sorted(found, key=lambda line: [_rank(name, value, counts) for name, value in line[0].items()])
+
+
+def _in_force(key: Settings, cells: Sequence[Options], members: set[int]) -> Settings:
+    return {name: value if any(cells[i][name] for i in members) else None for name, value in key.items()}
+
+
+def _rank(name: str, value: Any, counts: Mapping[str, Counter[Any]]) -> tuple[int, float]:
+    """Places values in order: nothing, numbers by size, orderings as everywhere, words as the table has them."""
+    if value is None:
+        return 0, 0.0
+    if isinstance(value, (int, float)):
+        return 1, value
+    known = ORDERED if name == "ordering" and value in ORDERED else tuple(counts[name])
+    return 2, float(known.index(value))
+
+
+def _options(row: Mapping[str, Any], along: str | None) -> Options:
+    noise, training = _noise(row, ""), _noise(row, "train_")
+    found: Options = {"model": (row["model"],)}
+    found |= {name: () if value is None else (value,) for name, value in noise.items()}
+    if along == "p" and not row["noisy"]:
+        found["noise_mode"] = ()
+    found["ordering"] = (row["ordering"],)
+    by_difficulty = row["noisy"] and row["ordering"] in BY_DIFFICULTY  # without noise both difficulties are one
+    found["difficulty"] = (row["eval_difficulty"],) if by_difficulty else ()
+    found |= {f"train_{name}": _trained(value, noise[name]) for name, value in training.items()}
+    found["train_ordering"] = _trained(row["train_ordering"], row["ordering"])
+    if training["p"] is not None and row["train_ordering"] in BY_DIFFICULTY:
+        found["train_difficulty"] = _trained(row["train_difficulty"], *(found["difficulty"] or [None]))
+    else:
+        found["train_difficulty"] = ()
+    found["steps"] = () if _known(row["steps"]) is None else (row["steps"],)
+    found["results_version"] = (row["results_version"],)
+    if along:
+        del found[along]
+    return found
+
+
+def _noise(row: Mapping[str, Any], where: str) -> Settings:
+    """Noise settings in force: of clean pairs the mode alone, and random pairs have no sigma."""
+    mode, p = row[f"{where}noise_mode"], row[f"{where}p"]
+    if mode == CLEAN or p == 0:
+        return {"noise_mode": CLEAN, "p": None, "sigma": None, "placement": None}
+    sigma = None if mode == "random_pairs" else _known(row[f"{where}sigma"])
+    return {"noise_mode": mode, "p": p, "sigma": sigma, "placement": row[f"{where}placement"]}
+
+
+def _known(value: float) -> float | None:
+    """A number of the table, or None for an empty cell, which is nan."""
+    return value if value == value else None
+
+
+def _trained(value: Any, evaluated: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return (EVALUATED, value) if value == evaluated else (value,)
+
+
+def phrase(name: str, value: Any) -> str:
+    """A setting in a legend; nothing for one that is not in force or follows from another."""
+    if value is None:
+        return ""
+    return AS_EVALUATED.get(name, "") if value == EVALUATED else PHRASES[name].format(value)
+
+
+def split(found: Sequence[Settings]) -> tuple[list[str], str]:
+    """(the settings in which lines differ, a phrase of those that all share; the model has its own place)."""
+    values = {name: {line[name] for line in found} - {None} for name in found[0]}
+    differing = [name for name, those in values.items() if len(those) > 1]
+    shared = {name: next(iter(those)) for name, those in values.items() if len(those) == 1 and name != "model"}
+    training = {name: value for name, value in shared.items() if name in AS_EVALUATED}
+    phrases = [phrase(name, value) for name, value in shared.items()]
+    if training == dict.fromkeys(AS_EVALUATED, EVALUATED):
+        phrases = ["trained as evaluated", *(text for text in phrases if text not in AS_EVALUATED.values())]
+    return differing, ", ".join(filter(None, phrases))
+
+
+def label(line: Settings, names: Sequence[str]) -> str:
+    """What a legend says of a line: these of its settings."""
+    if line.get("noise_mode") == CLEAN and line["train_noise_mode"] == EVALUATED:
+        line = line | {"train_noise_mode": CLEAN}  # the same, in plainer words
+    return ", ".join(filter(None, (phrase(name, line[name]) for name in names if name in line)))

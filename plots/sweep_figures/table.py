@@ -1,0 +1,55 @@
+"""A sweep's table: one row for each planned cell, checked before anything is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plots.sweep_figures import settings
+from store.readers import StoreError, read_csv
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALPHAS = ("1", "1.5", "2", "3")  # as the columns' names say them
+COMPARATORS = {
+    "gd_loss": "GD, clean step",
+    "gd_tuned_step_loss": "GD, tuned step",
+    "linear_mmse_loss": "linear MMSE",
+    "mask_bayes_loss": "Bayes over masks",
+}
+TEXT = (
+    *("exp", "model", "ordering", "noise_mode", "placement", "status", "results_version", "eval_difficulty"),
+    *("train_ordering", "train_noise_mode", "train_placement", "train_difficulty"),
+)
+SHARES = ("p", "train_p")
+SETTINGS = ("seed", "sigma", "train_sigma", "steps", *SHARES)
+MEASURED = (
+    *("test_loss", *COMPARATORS, "align_cos", "align_l2", "auroc", "gd_auroc", "auroc_position"),
+    *(f"{owner}ood_alpha{alpha}" for owner in ("", "gd_") for alpha in ALPHAS),
+)
+SAME = 1e-3  # relative difference up to which two results of one cell are the same result
+
+
+def read_sweep(path: Path) -> pd.DataFrame:
+    """The table, with what follows from it: `done` and `noisy` of each row; `StoreError` if it cannot be drawn."""
+    table = read_csv(path, (*SETTINGS, *MEASURED), TEXT)
+    table["done"] = table["status"] == "done"
+    table["noisy"] = (table["noise_mode"] != settings.CLEAN) & (table["p"] != 0)
+    for name in ("seed", *SHARES, "test_loss"):
+        if table.loc[table["done"], name].isna().any():
+            raise StoreError(f"{path} has rows that are done and have no {name}")
+    for name in SHARES:
+        if not table[name].dropna().between(0, 1).all():
+            raise StoreError(f"{path} has values of {name} that are not between 0 and 1")
+    _check_repeats(path, table)
+    return table
+
+
+def _check_repeats(path: Path, table: pd.DataFrame) -> None:
+    """Cells that mean the same have the same result, or a setting that the table doesn't hold differs."""
+    for line in settings.lines(table[table["done"]]):
+        for seed, losses in line.rows.groupby("seed")["test_loss"]:
+            if losses.max() - losses.min() > SAME * abs(losses.min()):
+                names = " and ".join(line.rows.loc[[losses.idxmin(), losses.idxmax()], "exp"])
+                raise StoreError(f"{path} has two results of one setting and seed {seed:g}: {names}")
