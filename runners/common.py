@@ -155,12 +155,12 @@ def _note_stop(jobs: Sequence[Job], number: int) -> None:
 
 @contextlib.contextmanager
 def _noting_failure(jobs: Sequence[Job]) -> Iterator[None]:
-    """Leaves the status "failed" and the traceback with runs that an error ends; they can be resumed."""
+    """Leaves the status "failed" and the traceback with running runs that an error ends; they can be resumed."""
     try:
         yield
     except Exception:
         with contextlib.suppress(OSError, StoreError):
-            for job in (job for job in jobs if rundir.has_begun(job.run)):
+            for job in (job for job in jobs if rundir.read_status(job.run) == "running"):
                 rundir.update_meta(job.run, status="failed", error=traceback.format_exc(), end=now())
         raise
 

@@ -138,7 +138,7 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
 def _check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
     if out.exists() and not out.is_dir():
         raise StoreError(f"{out} is a file, not a run directory")
-    if (out / layout.CONFIG).exists():
+    if has_begun(out):
         if not overwrite:
             _check_same(out, config)
     elif out.is_dir() and any(path.name != layout.LOCK for path in out.iterdir()):

@@ -1,0 +1,95 @@
+"""How a pack begins, goes on, fails and stops, on a pack that trains nothing: what its run directories say."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runners import common
+from runners.common import Job, run_pack
+from runners.pack import Lane
+from src.config import RunConfig, TrainConfig
+from store import checkpoint, rundir
+from store.rundir import METRICS_FIELDS
+from utils_log import NullLogger
+
+BASE = RunConfig(training=TrainConfig(steps=6), eval_every=3)
+
+
+class FakePack:
+    """A pack whose chunks are one step each and cost nothing."""
+
+    diverging_at = common.NEVER  # the step at which every lane diverges
+
+    def __init__(self, jobs: list[Job], width: int):
+        self.lanes = [Lane(job, None, None) for job in jobs]  # type: ignore[arg-type]
+        self.alive = [True] * len(jobs)
+        self.step = checkpoint.last_common_step([job.run for job in jobs]) or 0
+        self.num_steps, self.eval_every = BASE.training.steps, BASE.eval_every
+        self.compile_seconds, self.run_seconds, self.chunk_steps, self.model = 0.0, 0.0, 1, None
+
+    def advance(self) -> tuple[np.ndarray, np.ndarray]:
+        self.step += 1
+        lanes = len(self.lanes)
+        diverged_at = self.diverging_at if self.step >= self.diverging_at else common.NEVER
+        return np.ones(lanes), np.full(lanes, diverged_at)
+
+    def first_losses(self) -> np.ndarray:
+        return np.ones(len(self.lanes))
+
+    def record(self, index: int, train_loss: float) -> dict[str, Any]:
+        return dict.fromkeys(METRICS_FIELDS, 1.0) | {"step": self.step}
+
+    def params(self, index: int) -> None:
+        return None
+
+    def save(self, index: int) -> None:
+        checkpoint.save(self.lanes[index].job.run, self.step, {"a": np.full(1, self.step)}, {})
+
+
+def fake_finish(run: Path, *_: Any) -> Iterator[None]:
+    yield
+    rundir.update_meta(run, status="done")
+    checkpoint.remove(run)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    """Two jobs in fresh directories; packs and what ends a run are fakes."""
+    monkeypatch.setattr(common, "Pack", FakePack)
+    monkeypatch.setattr(common, "finish", fake_finish)
+    monkeypatch.setattr(common, "import_what_ends_a_run", lambda: None)
+    return [Job(tmp_path / f"seed_{seed}", replace(BASE, data_seed=seed)) for seed in (0, 1)]
+
+
+def train(jobs: list[Job]) -> str:
+    return run_pack(jobs, NullLogger(), width=2)
+
+
+def statuses(jobs: list[Job]) -> list[str]:
+    return [rundir.read_status(job.run) for job in jobs]
+
+
+def test_a_pack_that_nothing_happens_to(jobs: list[Job]) -> None:
+    assert (train(jobs), statuses(jobs)) == ("done", ["done", "done"])
+    for job in jobs:
+        assert [record["step"] for record in rundir.read_metrics(job.run)] == [0, 3, 6]
+
+
+def test_an_error_in_one_runs_analyses_leaves_the_runs_that_have_ended(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(run: Path, *given: Any) -> Iterator[None]:
+        if run == jobs[1].run:
+            raise ZeroDivisionError
+        yield from fake_finish(run, *given)
+
+    monkeypatch.setattr(common, "finish", failing)
+    with pytest.raises(ZeroDivisionError):
+        train(jobs)
+    assert statuses(jobs) == ["done", "failed"]
+    assert "ZeroDivisionError" in rundir.read_meta(jobs[1].run)["error"]
+    assert "error" not in rundir.read_meta(jobs[0].run)
