@@ -101,9 +101,10 @@ def _begin(jobs: Sequence[Job], width: int) -> None:
 
 
 def _take_up(pack: Pack) -> None:
-    """Makes the metrics end where the pack begins."""
+    """Makes checkpoints and metrics end where the pack begins: a later checkpoint must not outlive its records."""
     first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
     for index, (job, _, _) in enumerate(pack.lanes):
+        checkpoint.remove_after(job.run, pack.step)
         rundir.cut_metrics(job.run, pack.step)
         if pack.step == 0:
             rundir.append_metrics(job.run, pack.record(index, float(first_losses[index])))

@@ -93,3 +93,25 @@ def test_an_error_in_one_runs_analyses_leaves_the_runs_that_have_ended(
     assert statuses(jobs) == ["done", "failed"]
     assert "ZeroDivisionError" in rundir.read_meta(jobs[1].run)["error"]
     assert "error" not in rundir.read_meta(jobs[0].run)
+
+
+def test_checkpoints_that_only_some_runs_have_go_before_the_metrics_are_cut(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a second kill could leave a run that goes on from a checkpoint whose record was cut."""
+    for job, steps in zip(jobs, ((3, 5), (2, 3)), strict=True):
+        rundir.begin(job.run, job.config)
+        rundir.update_meta(job.run, run_seconds=1.0, status="running")
+        for step in range(0, 6, 3):
+            rundir.append_metrics(job.run, {"step": step})
+        for step in steps:
+            checkpoint.save(job.run, step, {"a": np.zeros(1)}, {})
+    cut, had = rundir.cut_metrics, {}
+
+    def watched(run: Path, *given: Any) -> None:
+        had[run] = checkpoint.steps(run)
+        cut(run, *given)
+
+    monkeypatch.setattr(rundir, "cut_metrics", watched)
+    assert train(jobs) == "done"
+    assert [had[job.run] for job in jobs] == [[3], [2, 3]]
