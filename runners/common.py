@@ -105,12 +105,18 @@ def _take_up(pack: Pack) -> None:
     first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
     for index, (job, _, _) in enumerate(pack.lanes):
         checkpoint.remove_after(job.run, pack.step)
-        rundir.cut_metrics(job.run, pack.step)
+        rundir.cut_metrics(job.run, pack.step, _recorded(pack))
         if pack.step == 0:
             rundir.append_metrics(job.run, pack.record(index, float(first_losses[index])))
         rundir.update_meta(job.run, compile_seconds=pack.compile_seconds)
     meta = rundir.read_meta(pack.lanes[0].job.run)
     pack.run_seconds, pack.chunk_steps = float(meta["run_seconds"]), int(meta.get("chunk_steps", 1))
+
+
+def _recorded(pack: Pack) -> list[int]:
+    """The steps whose records lie behind the state that a pack took up."""
+    last = {pack.step} if pack.step == pack.num_steps else set()
+    return sorted({*range(0, pack.step + 1, pack.eval_every)} | last) if pack.step > 0 else []
 
 
 def _train(pack: Pack, logger: Logger, signals: _Signals) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -115,12 +115,17 @@ def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
             raise
 
 
-def cut_metrics(run: Path, step: int) -> None:
-    """Keeps the metrics up to a step: what came after the checkpoint will be computed again."""
+def cut_metrics(run: Path, step: int, due: Sequence[int]) -> None:
+    """Keeps the metrics up to a step: what came after the checkpoint will be computed again.
+
+    `StoreError` unless these are of the steps `due`: a record is written before its checkpoint, so none can be missing.
+    """
     path = run / layout.METRICS
     found = read_json_lines(path) if path.exists() else []
-    with expecting(path, "the metrics of a run"):
-        records = [record for record in found if record.get("step", step) <= step]
+    with expecting(path, "the metrics of a run; --overwrite trains the run anew"):
+        records = [record for record in found if record["step"] <= step]
+    if [record["step"] for record in records] != list(due):
+        raise StoreError(f"{path} lacks records of steps up to the checkpoint's, {step}; --overwrite trains it anew")
     write_bytes(path, "".join(json_text(record, indent=None) + "\n" for record in records).encode())
 
 

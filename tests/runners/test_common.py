@@ -12,7 +12,7 @@ from runners import common
 from runners.common import Job, run_pack
 from runners.pack import Lane
 from src.config import RunConfig, TrainConfig
-from store import checkpoint, rundir
+from store import StoreError, checkpoint, layout, rundir
 from store.rundir import METRICS_FIELDS
 from utils_log import NullLogger
 
@@ -115,3 +115,19 @@ def test_checkpoints_that_only_some_runs_have_go_before_the_metrics_are_cut(
     monkeypatch.setattr(rundir, "cut_metrics", watched)
     assert train(jobs) == "done"
     assert [had[job.run] for job in jobs] == [[3], [2, 3]]
+
+
+@pytest.mark.parametrize("step", range(1, 7))
+def test_a_run_goes_on_from_every_step_and_only_with_the_records_behind_it(jobs: list[Job], step: int) -> None:
+    job = jobs[0]
+    rundir.begin(job.run, job.config)
+    rundir.update_meta(job.run, run_seconds=1.0, status="running")
+    for recorded in (0, 3, 6):
+        rundir.append_metrics(job.run, dict.fromkeys(METRICS_FIELDS, 1.0) | {"step": recorded})
+    checkpoint.save(job.run, step, {"a": np.zeros(1)}, {})
+    whole = (job.run / layout.METRICS).read_bytes()
+    (job.run / layout.METRICS).write_bytes(whole[whole.index(b"\n") + 1 :])
+    with pytest.raises(StoreError, match=r"lacks records .*--overwrite trains it anew"):
+        train([job])
+    (job.run / layout.METRICS).write_bytes(whole)
+    assert (train([job]), (job.run / layout.METRICS).read_bytes()) == ("done", whole)

@@ -225,7 +225,7 @@ def test_cutting_metrics_keeps_what_a_checkpoint_knows(
         rundir.append_metrics(run, record)
     whole = (run / layout.METRICS).read_bytes()
     (run / layout.METRICS).write_bytes(whole + b'{"step' + cut_line.hex().encode())
-    rundir.cut_metrics(run, at)
+    rundir.cut_metrics(run, at, [step for step in steps if step <= at])
     kept = [json.loads(line) for line in (run / layout.METRICS).read_text().splitlines()]
     assert kept == [record for record in records if record["step"] <= at]
     for record in records[len(kept) :]:
@@ -234,5 +234,29 @@ def test_cutting_metrics_keeps_what_a_checkpoint_knows(
 
 
 def test_cutting_metrics_that_are_not_there_makes_an_empty_file(tmp_path: Path) -> None:
-    rundir.cut_metrics(tmp_path, 0)
+    rundir.cut_metrics(tmp_path, 0, [])
     assert (tmp_path / layout.METRICS).read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"",
+        b'{"step": 0}\n',
+        b'{"step": 0}\n{"step": 3',
+        b'{"step": 3}\n',
+        b'{"step": 0}\n{"step": 2}\n',
+        b'{"step": 0}\n{"step": 3}\n{"step": 3}\n',
+        b'{"step": 0}\n{}\n{"step": 3}\n',
+        b'{"step": 0}\n{"step": "3"}\n',
+    ],
+)
+def test_metrics_that_lack_records_behind_a_checkpoint_are_refused(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / layout.METRICS).write_bytes(content)
+    with pytest.raises(StoreError, match=rf"{layout.METRICS} .*--overwrite trains"):
+        rundir.cut_metrics(tmp_path, 4, [0, 3])
+    assert (tmp_path / layout.METRICS).exists() == (content is not None)
+    if content is not None:
+        assert (tmp_path / layout.METRICS).read_bytes() == content
