@@ -12,13 +12,15 @@ from typing import Any
 
 from src.config import ConfigError, RunConfig, from_dict, to_dict
 from store import layout
-from store.atomic import json_text, naming, write_bytes, write_json
+from store.atomic import beside, json_text, naming, write_bytes, write_json
 from store.provenance import config_id
 from store.readers import StoreError, expecting, is_count, is_number, read_json, read_json_lines
 
 RUNS = Path("runs")
 METRICS_FIELDS = ("step", "train_loss", "test_loss", "gd_loss", "preds_diff", "model_diff", "model_cos")
 STATUSES = ("running", "done", "stopped", "diverged", "failed")
+
+LEFTOVERS = {layout.LOCK, *(beside(Path(name)).name for name in layout.OWN)}  # what alone makes no run
 
 
 def read_config(run: Path) -> RunConfig:
@@ -79,7 +81,7 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
     `out`, or the newest run of this config.
     """
     if out is not None:
-        _check_usable(Path(out), config, overwrite)
+        check_usable(Path(out), config, overwrite)
         return Path(out)
     same = _newest_first([run for run in _runs_below(runs) if _same_config(run, config)])
     if overwrite and same:
@@ -92,10 +94,15 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
 
 
 def clear(run: Path) -> None:
-    """Removes a run's own files, and its folders with all that is in them; whatever else stands beside them stays."""
+    """Removes a run's own files, and its folders with all that is in them; whatever else stands beside them stays.
+
+    The config goes last: until then the directory is a run's, so if this is cut short the same command ends it.
+    """
     for name in layout.OWN_FOLDERS:
-        shutil.rmtree(run / name, ignore_errors=True)
-    for name in layout.OWN:
+        with naming(run / name), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(run / name)
+    for name in reversed(layout.OWN):
+        beside(run / name).unlink(missing_ok=True)
         (run / name).unlink(missing_ok=True)
 
 
@@ -140,13 +147,17 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
+def check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
+    """`StoreError` unless a directory can take a run of this config: it is new, empty, or that run's.
+
+    With `overwrite` it may be any run's. What a killed process left in writing its first file does not count.
+    """
     if out.exists() and not out.is_dir():
         raise StoreError(f"{out} is a file, not a run directory")
     if has_begun(out):
         if not overwrite:
             _check_same(out, config)
-    elif out.is_dir() and any(path.name != layout.LOCK for path in out.iterdir()):
+    elif out.is_dir() and not {path.name for path in out.iterdir()} <= LEFTOVERS:
         raise StoreError(f"{out} is not empty and not a run directory; choose another --out")
 
 

@@ -162,6 +162,22 @@ def test_out_may_be_new_or_empty(tmp_path: Path) -> None:
         assert rundir.choose(CONFIG, str(tmp_path / name), False) == tmp_path / name
 
 
+def test_out_may_hold_what_a_killed_process_left_of_its_first_file(tmp_path: Path) -> None:
+    """And when the directory is then cleared or begun, that is gone."""
+    half = tmp_path / ".config.json.tmp"
+    for end in (rundir.clear, lambda run: rundir.begin(run, CONFIG)):
+        (tmp_path / layout.LOCK).touch()
+        half.write_text('{"na')
+        for overwrite in (False, True):
+            assert rundir.choose(CONFIG, str(tmp_path), overwrite) == tmp_path
+        end(tmp_path)
+        assert not half.exists()
+    rundir.clear(tmp_path)
+    (tmp_path / ".thesis.tex.tmp").write_text("years of work")
+    with pytest.raises(StoreError, match="not a run directory"):
+        rundir.choose(CONFIG, str(tmp_path), False)
+
+
 # Files of a run
 
 FILES = [value for name, value in vars(layout).items() if name.isupper() and isinstance(value, str)]
@@ -181,6 +197,38 @@ def test_clearing_removes_a_runs_own_files_and_nothing_else(tmp_path: Path) -> N
     assert tree(tmp_path) == kept
     rundir.clear(tmp_path)
     assert tree(tmp_path) == kept
+
+
+@pytest.mark.parametrize("name", layout.OWN_FOLDERS)
+def test_a_folder_that_cannot_be_removed_is_an_error_and_the_directory_stays_a_runs(tmp_path: Path, name: str) -> None:
+    (make(tmp_path) / name).write_text("a file in its place")
+    with pytest.raises(NotADirectoryError) as caught:
+        rundir.clear(tmp_path)
+    assert caught.value.filename == str(tmp_path / name)
+    assert rundir.has_begun(tmp_path)
+
+
+@pytest.mark.parametrize("name", layout.OWN)
+def test_a_clearing_that_is_cut_short_is_ended_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for own in (*layout.OWN, *(f"{folder}/file" for folder in layout.OWN_FOLDERS)):
+        (tmp_path / own).parent.mkdir(exist_ok=True)
+        (tmp_path / own).write_bytes(b"the run's")
+    unlink = Path.unlink
+
+    def cut_short(path: Path, missing_ok: bool = False) -> None:
+        if path.name == name:
+            raise KeyboardInterrupt
+        unlink(path, missing_ok=missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", cut_short)
+        with pytest.raises(KeyboardInterrupt):
+            rundir.clear(tmp_path)
+    assert rundir.choose(CONFIG, str(tmp_path), True) == tmp_path
+    rundir.clear(tmp_path)
+    assert tree(tmp_path) == {}
 
 
 def test_a_config_comes_back(tmp_path: Path) -> None:
