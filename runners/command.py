@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import cli
 from runners import compile_cache, flags
 from runners.summary import summary_text
-from src.config import ConfigError
+from src.config import ConfigError, RunConfig
 from store import checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import num_threads, versions
@@ -31,10 +32,7 @@ def main(model: str, prog: str, description: str, argv: Sequence[str]) -> int:
     request = flags.read(model, prog, description, argv)
     programs = compile_cache.default_folder() if request.compile_cache else None
     directory = rundir.choose(request.config, request.out, request.overwrite)
-    with locked(directory):
-        if request.overwrite:
-            rundir.clear(directory)
-        restore_conditions(directory)
+    with held([(directory, request.config)], request.overwrite, programs=programs):
         from runners.common import Job, run_pack  # imports JAX, which reads the number of threads once
         from utils_log import ConsoleLogger
 
@@ -43,6 +41,29 @@ def main(model: str, prog: str, description: str, argv: Sequence[str]) -> int:
         with ConsoleLogger() as logger:
             status = run_pack([Job(directory, request.config)], logger, request.attention_batch)
     return report(directory, request.config.name, status)
+
+
+@contextmanager
+def held(
+    runs: Sequence[tuple[Path, RunConfig]], overwrite: bool = False, width: int = 1, programs: Path | None = None
+) -> Iterator[None]:
+    """Holds the directories of runs that can be trained, cleared if they are to be trained anew.
+
+    Whatever may refuse comes before the first is cleared: locks, what the directories hold now that nobody else can
+    change it, the conditions of a resume, the folder of compiled programs. To be entered before JAX is imported.
+    """
+    with ExitStack() as locks:
+        for run, _ in runs:
+            locks.enter_context(locked(run))
+        for run, config in runs:
+            rundir.check_usable(run, config, overwrite)
+            if not overwrite:
+                restore_conditions(run, width)
+        if programs:
+            compile_cache.part(programs)  # its name has the number of threads, which is settled now
+        for run, _ in runs if overwrite else ():
+            rundir.clear(run)
+        yield
 
 
 def report(directory: Path, name: str, status: str) -> int:

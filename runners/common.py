@@ -15,13 +15,12 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from runners.command import restore_conditions
+from runners.command import held
 from runners.finish import capture_missing_attention, finish, import_what_ends_a_run
 from runners.pack import Job, Pack, by_checkpoint, static_shape
 from src.config import RunConfig
 from src.train import NEVER
 from store import checkpoint, rundir
-from store.lock import locked
 from store.provenance import now, num_threads, provenance
 from store.readers import StoreError
 from utils_log import NULL_LOGGER, Logger
@@ -61,8 +60,7 @@ def run_one(config: RunConfig, run: Path, logger: Logger = NULL_LOGGER) -> str:
     `StoreError` if the directory holds a run of another config, or one begun under other conditions.
     """
     rundir.choose(config, str(run), overwrite=False)
-    with locked(run):
-        restore_conditions(run)
+    with held([(run, config)]):
         return run_pack([Job(run, config)], logger)
 
 

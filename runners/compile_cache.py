@@ -28,11 +28,16 @@ def enable(folder: Path | None = None) -> Path:
     """
     import jax
 
-    part = private_folder((folder or default_folder()) / key())
-    jax.config.update("jax_compilation_cache_dir", str(part))
+    kept = part(folder or default_folder())
+    jax.config.update("jax_compilation_cache_dir", str(kept))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    return part
+    return kept
+
+
+def part(folder: Path) -> Path:
+    """The part of a folder for the programs of this process; `StoreError` unless it is this user's alone."""
+    return private_folder(folder / key())
 
 
 def default_folder() -> Path:

@@ -6,7 +6,6 @@ python -m scripts.demo_seeds --seeds 0,1,2,3,4
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,9 @@ from analysis.compare import mean_and_interval, table
 from configs.overrides import resolve
 from configs.presets import preset
 from runners import compile_cache
-from runners.command import report_divergence, report_stop, restore_conditions
+from runners.command import held, report_divergence, report_stop
 from src.config import ConfigError, RunConfig
 from store import layout, rundir
-from store.lock import locked
 from store.readers import StoreError, expecting, read_json
 
 WIDTH = 5  # runs that train together
@@ -62,13 +60,9 @@ def main(argv: list[str]) -> int:
     configs = [replace(default, data_seed=seed, init_seed=seed, training=training) for seed in flags.seeds]
     runs = [rundir.choose(c, str(flags.out / f"seed_{c.data_seed}"), flags.overwrite) for c in configs]
     programs = compile_cache.default_folder() if flags.compile_cache else None
-    with ExitStack() as locks:
-        for run in runs:
-            locks.enter_context(locked(run))
-            if flags.overwrite:
-                rundir.clear(run)
-            restore_conditions(run, WIDTH)
-        if not _train(list(zip(runs, configs, strict=True)), programs):
+    pairs = list(zip(runs, configs, strict=True))
+    with held(pairs, flags.overwrite, WIDTH, programs):
+        if not _train(pairs, programs):
             return report_stop(runs)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:

@@ -1,0 +1,89 @@
+"""What a runner does around the training: it holds directories, and says how the run ended."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners import compile_cache
+from runners.command import held
+from src.config import RunConfig
+from store import StoreError, checkpoint, layout, rundir
+from store.lock import locked
+from store.provenance import provenance
+from tests.doors import Refused, ran, refused, snapshot
+from tests.runners.tiny import LSA1
+
+__all__ = ["ran", "refused"]
+
+CONFIGS = [RunConfig(data_seed=seed, init_seed=seed) for seed in (0, 1)]
+
+
+def begun(run: Path, config: RunConfig, **values: Any) -> Path:
+    """A run that has begun under the conditions of now."""
+    rundir.begin(run, config)
+    facts = provenance(config, "cpu") | {"pack_width": 1, "run_seconds": 0.5, "status": "running"}
+    rundir.update_meta(run, **facts | values)
+    return run
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> list[tuple[Path, RunConfig]]:
+    """Two runs that have begun."""
+    return [(begun(tmp_path / f"seed_{config.data_seed}", config), config) for config in CONFIGS]
+
+
+# Holding directories
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_held_runs_are_locked_and_cleared_only_if_they_are_to_be(
+    pairs: list[tuple[Path, RunConfig]], overwrite: bool
+) -> None:
+    with held(pairs, overwrite):
+        for run, _ in pairs:
+            assert rundir.has_begun(run) != overwrite
+            with pytest.raises(StoreError, match="in use"), locked(run):
+                pytest.fail("two held the lock")
+
+
+def test_nothing_is_cleared_while_another_run_is_in_use(tmp_path: Path, refused: Refused) -> None:
+    demo = [begun(tmp_path / "seeds" / f"seed_{config.data_seed}", config) for config in CONFIGS]
+    (demo[0] / layout.LOCK).touch()
+    with locked(demo[1]):
+        said = refused("scripts.demo_seeds", "--seeds", "0,1", "--overwrite", "--out", tmp_path / "seeds")
+    assert f"{demo[1]} is in use by another process" in said
+
+
+def test_nothing_is_cleared_if_the_programs_have_no_place(
+    tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    part = compile_cache.default_folder() / compile_cache.key()
+    part.mkdir(mode=0o755)
+    runs = [begun(tmp_path / "seeds" / f"seed_{config.data_seed}", config) for config in CONFIGS]
+    for run in runs:
+        (run / layout.LOCK).touch()
+    words = ("--overwrite", "--compile_cache", "--out")
+    assert f"{part} is open to other users" in refused(LSA1, *words, runs[0])
+    assert f"{part} is open to other users" in refused(
+        "scripts.demo_seeds", "--seeds", "0,1", *words, tmp_path / "seeds"
+    )
+
+
+def test_a_directory_that_changed_before_it_was_locked_is_looked_at_again(tmp_path: Path) -> None:
+    rundir.choose(CONFIGS[0], str(tmp_path / "run"), overwrite=False)
+    begun(tmp_path / "run", CONFIGS[1])
+    with pytest.raises(StoreError, match="holds a run of another config"), held([(tmp_path / "run", CONFIGS[0])]):
+        pytest.fail("it was taken for a new one")
+
+
+def test_conditions_of_runs_that_are_trained_anew_do_not_matter(pairs: list[tuple[Path, RunConfig]]) -> None:
+    rundir.update_meta(pairs[1][0], versions={"jax": "0.1"})
+    checkpoint.save(pairs[1][0], 1, {}, {})
+    before = snapshot(pairs[0][0])
+    with pytest.raises(StoreError, match=r"was begun with jax 0\.1"), held(pairs):
+        pytest.fail("it was resumed")
+    assert snapshot(pairs[0][0]) == before | {layout.LOCK: (b"", 0)}
+    with held(pairs, overwrite=True):
+        pass
