@@ -92,7 +92,8 @@ def report_divergence(run: Path, name: str) -> int:
     """Says at which step a run diverged, after which losses, and what usually helps."""
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
-        losses, diverged_at = ", ".join(f"{loss:.4g}" for loss in meta["last_losses"]), int(meta["diverged_at"])
+        losses = ", ".join("not finite" if loss is None else f"{loss:.4g}" for loss in meta["last_losses"])
+        diverged_at = int(meta["diverged_at"])
     steps = checkpoint.steps(run)
     kept = f"; the state after step {steps[-1]} is kept in {layout.checkpoint(run, steps[-1])}" if steps else ""
     print(
@@ -116,7 +117,10 @@ def restore_conditions(directory: Path, width: int = 1) -> None:
     with expecting(directory / layout.META, "a run's meta.json; --overwrite trains the run anew"):
         conditions = {**meta["versions"], "pack_width": meta["pack_width"]}
         threads = meta["threads"]
+        chunk_steps = meta.get("chunk_steps", 1)  # it is there from the first checkpoint on
         if not (is_count(threads) and 0 < threads <= MOST_THREADS and is_number(meta["run_seconds"])):
+            raise ValueError
+        if not (is_count(chunk_steps) and chunk_steps > 0):
             raise ValueError
     for name, was in conditions.items():
         if was != now_in_force.get(name):

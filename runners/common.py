@@ -17,7 +17,7 @@ import numpy as np
 
 from runners.command import held
 from runners.finish import capture_missing_attention, finish, import_what_ends_a_run
-from runners.pack import Job, Pack, by_checkpoint, static_shape
+from runners.pack import GROWTH, Job, Pack, by_checkpoint, static_shape
 from src.config import RunConfig
 from src.train import NEVER
 from store import checkpoint, rundir
@@ -108,7 +108,8 @@ def _take_up(pack: Pack) -> None:
             rundir.append_metrics(job.run, pack.record(index, float(first_losses[index])))
         rundir.update_meta(job.run, compile_seconds=pack.compile_seconds)
     meta = rundir.read_meta(pack.lanes[0].job.run)
-    pack.run_seconds, pack.chunk_steps = float(meta["run_seconds"]), int(meta.get("chunk_steps", 1))
+    pack.run_seconds = float(meta["run_seconds"])
+    pack.chunk_steps = min(int(meta.get("chunk_steps", 1)), GROWTH)  # it was chosen on a machine that may be slower now
 
 
 def _recorded(pack: Pack) -> list[int]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runners import compile_cache
-from runners.command import held
+from runners.command import held, report_divergence, restore_conditions
 from src.config import RunConfig
 from store import StoreError, checkpoint, layout, rundir
 from store.lock import locked
@@ -87,3 +87,19 @@ def test_conditions_of_runs_that_are_trained_anew_do_not_matter(pairs: list[tupl
     assert snapshot(pairs[0][0]) == before | {layout.LOCK: (b"", 0)}
     with held(pairs, overwrite=True):
         pass
+
+
+@pytest.mark.parametrize("chunk_steps", [0, -1, 1.5, "1", None, True, 2**31])
+def test_a_chunk_length_that_is_none_is_not_taken_up(tmp_path: Path, chunk_steps: Any) -> None:
+    run = begun(tmp_path / "run", CONFIGS[0], chunk_steps=chunk_steps)
+    with pytest.raises(StoreError, match=r"meta\.json.*--overwrite"):
+        restore_conditions(run)
+
+
+# How a run ended
+
+
+def test_a_loss_that_is_not_finite_is_said_to_be_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = begun(tmp_path / "run", CONFIGS[0], status="diverged", diverged_at=7, last_losses=[0.5, float("inf")])
+    assert report_divergence(run, "lsa1") == 1
+    assert "lsa1 diverged at step 7 after test losses 0.5, not finite; a smaller --lr" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 
 from runners import common
 from runners.common import Job, run_pack
-from runners.pack import Lane
+from runners.pack import GROWTH, Lane
 from src.config import RunConfig, TrainConfig
 from store import StoreError, checkpoint, layout, rundir
 from store.rundir import METRICS_FIELDS
@@ -131,3 +131,18 @@ def test_a_run_goes_on_from_every_step_and_only_with_the_records_behind_it(jobs:
         train([job])
     (job.run / layout.METRICS).write_bytes(whole)
     assert (train([job]), (job.run / layout.METRICS).read_bytes()) == ("done", whole)
+
+
+def test_the_first_chunk_of_a_resume_is_short_whatever_was_stored(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine may be slower now, and the file may be another's."""
+    job, taken = jobs[0], []
+    rundir.begin(job.run, job.config)
+    rundir.update_meta(job.run, run_seconds=1.0, status="running", chunk_steps=2**30)
+    rundir.append_metrics(job.run, {"step": 0})
+    checkpoint.save(job.run, 1, {"a": np.zeros(1)}, {})
+    advance = FakePack.advance
+    monkeypatch.setattr(FakePack, "advance", lambda pack: (taken.append(pack.chunk_steps), advance(pack))[1])
+    train([job])
+    assert taken[0] == GROWTH
