@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import cli
+from cli import printable
 from runners import compile_cache, flags
 from runners.summary import summary_text
 from src.config import ConfigError, RunConfig
@@ -33,13 +34,16 @@ def main(model: str, prog: str, description: str, argv: Sequence[str]) -> int:
     programs = compile_cache.default_folder() if request.compile_cache else None
     directory = rundir.choose(request.config, request.out, request.overwrite)
     with held([(directory, request.config)], request.overwrite, programs=programs):
-        from runners.common import Job, run_pack  # imports JAX, which reads the number of threads once
+        from runners.common import Job, hearing_signals, run_pack  # imports JAX, which reads the number of threads once
         from utils_log import ConsoleLogger
 
         if programs:
             compile_cache.enable(programs)
-        with ConsoleLogger() as logger:
-            status = run_pack([Job(directory, request.config)], logger, request.attention_batch)
+        with ConsoleLogger() as logger, hearing_signals() as signals:
+            job = Job(directory, request.config)
+            status = run_pack([job], logger, request.attention_batch, signals=signals)
+    if status == "stopped":
+        return report_stop([directory], signals.heard[0])
     return report(directory, request.config.name, status)
 
 
@@ -67,25 +71,25 @@ def held(
 
 
 def report(directory: Path, name: str, status: str) -> int:
-    """Says how the run ended; the exit status."""
+    """Says how a run ended that nobody stopped; the exit status."""
     if status == "done":
         print(summary_text(directory))
         return 0
-    return report_stop([directory]) if status == "stopped" else report_divergence(directory, name)
+    return report_divergence(directory, name)
 
 
-def report_stop(runs: Sequence[Path]) -> int:
+def report_stop(runs: Sequence[Path], number: int) -> int:
     """Says where runs that a signal ended will go on, and how; the exit status that the signal gives a process."""
-    found = []
-    for run in (run for run in runs if rundir.read_status(run) == "stopped"):
-        with expecting(run / layout.META, "a run's meta.json"):
-            meta = rundir.read_meta(run)
-            found.append((int(meta["stopped_at"]), int(meta["signal"])))
-    steps, signals = ({*values} for values in zip(*(found or [(0, signal.SIGTERM)]), strict=True))
-    again = f"{Path(sys.executable).name} {' '.join(sys.orig_argv[1:])}".replace(" --overwrite", "")
+    stopped = [run for run in runs if rundir.read_status(run) == "stopped"]
+    steps = {max(checkpoint.steps(run), default=0) for run in stopped} or {0}  # 0 if none had begun
     where = ", ".join(map(str, sorted(steps)))
-    print(f"stopped at step {where}; the same command without --overwrite resumes it: {again}")
-    return 128 + max(signals)
+    print(f"stopped at step {where}; the same command without --overwrite resumes it: {same_command()}")
+    return 128 + number
+
+
+def same_command() -> str:
+    """The command line of this process as it was typed, less --overwrite, for a shell."""
+    return printable(shlex.join(word for word in sys.orig_argv if word != "--overwrite"))
 
 
 def report_divergence(run: Path, name: str) -> int:

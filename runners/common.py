@@ -25,29 +25,39 @@ from store.provenance import now, num_threads, provenance
 from store.readers import StoreError
 from utils_log import NULL_LOGGER, Logger
 
-__all__ = ["Job", "run_one", "run_pack"]
+__all__ = ["Job", "hearing_signals", "run_one", "run_pack"]
 
 
-def run_pack(jobs: Sequence[Job], logger: Logger, attention_batch: int | None = None, width: int = 1) -> str:
+def run_pack(
+    jobs: Sequence[Job],
+    logger: Logger,
+    attention_batch: int | None = None,
+    width: int = 1,
+    signals: Signals | None = None,
+) -> str:
     """Trains what is not done yet, analyses it and fills the run directories, which the caller has locked.
 
     At most `width` jobs train together; a run's bits depend on the width, so the pack is padded to it. The configs may
     differ in seeds, learning rate, evaluation contexts, and the rate and strength of training noise; `ValueError`
-    otherwise. Gives "done", "stopped" (by a signal) or "diverged" (all that trained).
+    otherwise. `signals` are those of a caller who hears them for longer, as between packs. Gives "done", "stopped" (by
+    a signal, with work left) or "diverged" (all that trained).
     """
     if len(jobs) > width or len({static_shape(job.config) for job in jobs}) > 1:
         raise ValueError(f"a pack holds at most {width} runs here, of one static shape")
     jax.config.update("jax_default_matmul_precision", "highest")  # TF32 is too coarse for losses near 1e-3
     logger.line(f"device: {device_text()}")
     status = {job: rundir.read_status(job.run) for job in jobs}
-    for job in jobs:
-        if status[job] == "done":
-            capture_missing_attention(job.run, attention_batch)
     pending = [job for job in jobs if status[job] not in ("done", "diverged")]
-    with _noting_failure(pending), _hearing_signals() as signals:
+    with _noting_failure(pending), contextlib.nullcontext(signals) if signals else hearing_signals() as heard:
         try:
+            for job in (job for job in jobs if status[job] == "done"):
+                checkpoint.remove(job.run)  # left there if it was killed between its last two words
+                if attention_batch is not None:
+                    heard.check()
+                    capture_missing_attention(job.run, attention_batch)
             for together in by_checkpoint(pending):
-                _train_and_finish(together, width, logger, attention_batch, signals)
+                heard.check()
+                _train_and_finish(together, width, logger, attention_batch, heard)
         except Stopped as stop:
             _note_stop(pending, stop.signal)
             return "stopped"
@@ -73,7 +83,7 @@ def device_text() -> str:
 
 
 def _train_and_finish(
-    jobs: Sequence[Job], width: int, logger: Logger, attention_batch: int | None, signals: _Signals
+    jobs: Sequence[Job], width: int, logger: Logger, attention_batch: int | None, signals: Signals
 ) -> None:
     _begin(jobs, width)
     signals.check()
@@ -95,7 +105,7 @@ def _begin(jobs: Sequence[Job], width: int) -> None:
             rundir.begin(job.run, job.config)
             facts = provenance(job.config, device_text())
             rundir.update_meta(job.run, **facts, pack_width=width, start=now(), run_seconds=0.0)
-        rundir.update_meta(job.run, status="running", end=None)
+        rundir.mark_running(job.run)
 
 
 def _take_up(pack: Pack) -> None:
@@ -118,9 +128,10 @@ def _recorded(pack: Pack) -> list[int]:
     return sorted({*range(0, pack.step + 1, pack.eval_every)} | last) if pack.step > 0 else []
 
 
-def _train(pack: Pack, logger: Logger, signals: _Signals) -> None:
+def _train(pack: Pack, logger: Logger, signals: Signals) -> None:
     """Trains to the end, to a signal, or until every run has diverged."""
-    threading.Thread(target=import_what_ends_a_run).start()  # training leaves Python idle
+    imports = threading.Thread(target=import_what_ends_a_run)
+    imports.start()  # training leaves Python idle
     logger.start(pack.step, pack.num_steps)
     while pack.step < pack.num_steps and any(pack.alive):
         losses, diverged_at = pack.advance()
@@ -134,7 +145,9 @@ def _train(pack: Pack, logger: Logger, signals: _Signals) -> None:
         if signals.heard:
             break
     logger.stop()
-    signals.check()
+    if any(pack.alive):  # else there is nothing left to stop
+        signals.check()
+    imports.join()
 
 
 def _keep(pack: Pack, index: int, train_loss: float) -> None:
@@ -179,7 +192,7 @@ class Stopped(Exception):
         self.signal = number
 
 
-class _Signals:
+class Signals:
     """Notes signals; between two parts of its work a run asks whether there was one."""
 
     def __init__(self) -> None:
@@ -196,9 +209,9 @@ class _Signals:
 
 
 @contextlib.contextmanager
-def _hearing_signals() -> Iterator[_Signals]:
+def hearing_signals() -> Iterator[Signals]:
     """Handles SIGINT and SIGTERM instead of dying of them, in the main thread, which alone can."""
-    signals = _Signals()
+    signals = Signals()
     heard = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     handlers = {number: signal.signal(number, signals.hear) for number in heard}
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -68,9 +69,10 @@ def finish(
 
 
 def import_what_ends_a_run() -> None:
-    """Imports what tables and figures need, which takes a second."""
-    for name in ("pandas", "matplotlib.figure", "matplotlib.backends.backend_agg"):
-        import_module(name)
+    """Imports what tables and figures need, which takes a second. What fails is said where it is needed, not here."""
+    with suppress(Exception):
+        for name in ("pandas", "matplotlib.figure", "matplotlib.backends.backend_agg"):
+            import_module(name)
 
 
 def capture_missing_attention(run: Path, attention: int | None) -> None:

@@ -62,25 +62,26 @@ def main(argv: list[str]) -> int:
     programs = compile_cache.default_folder() if flags.compile_cache else None
     pairs = list(zip(runs, configs, strict=True))
     with held(pairs, flags.overwrite, WIDTH, programs):
-        if not _train(pairs, programs):
-            return report_stop(runs)
+        if stopped_by := _train(pairs, programs):
+            return report_stop(runs, stopped_by)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:
         report_divergence(run, run.name)
     return 1 if diverged else _report(runs)
 
 
-def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None) -> bool:
-    """Trains what is left; whether it came to its end rather than to a signal."""
-    from runners.common import Job, run_pack  # imports JAX
+def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None) -> int:
+    """Trains what is left; the number of the signal that stopped it, 0 if it came to its end."""
+    from runners.common import Job, hearing_signals, run_pack  # imports JAX
     from utils_log import ConsoleLogger
 
     if programs:
         compile_cache.enable(programs)
     jobs = [Job(run, config) for run, config in pairs]
     packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
-    with ConsoleLogger() as logger:
-        return all(run_pack(pack, logger, width=WIDTH) != "stopped" for pack in packs)
+    with ConsoleLogger() as logger, hearing_signals() as signals:
+        stopped = any(run_pack(pack, logger, width=WIDTH, signals=signals) == "stopped" for pack in packs)
+    return signals.heard[0] if stopped else 0
 
 
 def _report(runs: list[Path]) -> int:

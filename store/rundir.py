@@ -18,6 +18,7 @@ from store.readers import StoreError, expecting, is_count, is_number, read_json,
 
 RUNS = Path("runs")
 METRICS_FIELDS = ("step", "train_loss", "test_loss", "gd_loss", "preds_diff", "model_diff", "model_cos")
+SAID_AT_AN_END = ("end", "error", "stopped_at", "signal", "diverged_at", "last_losses")
 STATUSES = ("running", "done", "stopped", "diverged", "failed")
 
 LEFTOVERS = {layout.LOCK, *(beside(Path(name)).name for name in layout.OWN)}  # what alone makes no run
@@ -71,6 +72,12 @@ def begin(run: Path, config: RunConfig) -> None:
 def update_meta(run: Path, **values: Any) -> None:
     """Adds to meta.json, or replaces what is there."""
     write_json(run / layout.META, read_meta(run) | values)
+
+
+def mark_running(run: Path) -> None:
+    """Gives a run the status "running"; what meta.json says of how it ended before is dropped."""
+    kept = {name: value for name, value in read_meta(run).items() if name not in SAID_AT_AN_END}
+    write_json(run / layout.META, kept | {"status": "running"})
 
 
 def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUNS) -> Path:

@@ -1,12 +1,14 @@
 """What a runner does around the training: it holds directories, and says how the run ended."""
 
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runners import compile_cache
-from runners.command import held, report_divergence, restore_conditions
+from runners.command import held, report_divergence, report_stop, restore_conditions, same_command
 from src.config import RunConfig
 from store import StoreError, checkpoint, layout, rundir
 from store.lock import locked
@@ -103,3 +105,45 @@ def test_a_loss_that_is_not_finite_is_said_to_be_that(tmp_path: Path, capsys: py
     run = begun(tmp_path / "run", CONFIGS[0], status="diverged", diverged_at=7, last_losses=[0.5, float("inf")])
     assert report_divergence(run, "lsa1") == 1
     assert "lsa1 diverged at step 7 after test losses 0.5, not finite; a smaller --lr" in capsys.readouterr().err
+
+
+def test_a_stop_says_where_runs_go_on_and_exits_with_the_signal_of_this_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not with that of a run that an earlier process stopped."""
+    runs = [begun(tmp_path / name, CONFIGS[0], status="stopped", stopped_at=20, signal=2) for name in ("a", "b")]
+    for run, step in zip(runs, (20, 40), strict=True):
+        checkpoint.save(run, step, {}, {})
+    fresh = tmp_path / "c"
+    fresh.mkdir()
+    assert report_stop([*runs, fresh], signal.SIGTERM) == 143
+    assert capsys.readouterr().out.startswith("stopped at step 20, 40; the same command without --overwrite")
+    rundir.update_meta(runs[0], signal=15)
+    assert report_stop(runs, signal.SIGINT) == 130
+
+
+def test_a_stop_before_anything_began_is_at_step_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report_stop([tmp_path], signal.SIGINT) == 130
+    assert capsys.readouterr().out.startswith("stopped at step 0; ")
+
+
+@pytest.mark.parametrize(
+    ("typed", "again"),
+    [
+        (["python3", "-m", "a.b", "--overwrite", "--out", "x"], "python3 -m a.b --out x"),
+        (
+            ["/my env/python", "-m", "a.b", "--out", "x --overwrite y"],
+            "'/my env/python' -m a.b --out 'x --overwrite y'",
+        ),
+        (
+            ["python", "-m", "a.b", "--out=--overwrites", "--name=$HOME"],
+            "python -m a.b --out=--overwrites '--name=$HOME'",
+        ),
+        (["python", "-m", "a.b", "--out", "x\x1b[2J"], r"python -m a.b --out 'x\x1b[2J'"),
+    ],
+)
+def test_the_command_that_resumes_is_the_one_that_was_typed(
+    typed: list[str], again: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "orig_argv", typed)
+    assert same_command() == again

@@ -1,5 +1,8 @@
 """How a pack begins, goes on, fails and stops, on a pack that trains nothing: what its run directories say."""
 
+import os
+import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +12,8 @@ import numpy as np
 import pytest
 
 from runners import common
-from runners.common import Job, run_pack
+from runners.common import Job, hearing_signals, run_pack
+from runners.finish import import_what_ends_a_run
 from runners.pack import GROWTH, Lane
 from src.config import RunConfig, TrainConfig
 from store import StoreError, checkpoint, layout, rundir
@@ -65,8 +69,8 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     return [Job(tmp_path / f"seed_{seed}", replace(BASE, data_seed=seed)) for seed in (0, 1)]
 
 
-def train(jobs: list[Job]) -> str:
-    return run_pack(jobs, NullLogger(), width=2)
+def train(jobs: list[Job], attention: int | None = None) -> str:
+    return run_pack(jobs, NullLogger(), attention, width=2)
 
 
 def statuses(jobs: list[Job]) -> list[str]:
@@ -146,3 +150,79 @@ def test_the_first_chunk_of_a_resume_is_short_whatever_was_stored(
     monkeypatch.setattr(FakePack, "advance", lambda pack: (taken.append(pack.chunk_steps), advance(pack))[1])
     train([job])
     assert taken[0] == GROWTH
+
+
+# Signals
+
+
+def sending(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int = signal.SIGTERM) -> None:
+    """This process gets a signal at the end of each call of a function."""
+    function = getattr(owner, name)
+
+    def interrupted(*given: Any) -> Any:
+        result = function(*given)
+        os.kill(os.getpid(), number)
+        return result
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+def test_a_signal_ends_a_pack_after_its_chunk(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    sending(monkeypatch, FakePack, "advance")
+    assert (train(jobs), statuses(jobs)) == ("stopped", ["stopped", "stopped"])
+    meta = rundir.read_meta(jobs[0].run)
+    assert (meta["stopped_at"], meta["signal"]) == (1, signal.SIGTERM)
+
+
+def test_a_signal_in_the_chunk_in_which_all_diverge_stops_nothing(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakePack, "diverging_at", 1)
+    sending(monkeypatch, FakePack, "advance")
+    assert (train(jobs), statuses(jobs)) == ("diverged", ["diverged", "diverged"])
+
+
+def test_a_signal_after_the_last_word_leaves_the_run_done_and_what_follows_alone(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packs that one caller trains hear the same signals: also one that comes between them."""
+    sending(monkeypatch, checkpoint, "remove")
+    with hearing_signals() as signals:
+        ended = [run_pack([job], NullLogger(), width=2, signals=signals) for job in jobs]
+    assert (ended, statuses(jobs)) == (["done", "stopped"], ["done", "new"])
+    assert signals.heard == [signal.SIGTERM]
+
+
+def test_a_signal_stops_before_the_next_capture_or_training(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert train(jobs[:1]) == "done"
+    monkeypatch.setattr(common, "capture_missing_attention", lambda *_: None)
+    sending(monkeypatch, common, "capture_missing_attention", signal.SIGINT)
+    assert (train(jobs[:1], 16), statuses(jobs)) == ("done", ["done", "new"])
+    assert (train(jobs, 16), statuses(jobs)) == ("stopped", ["done", "new"])
+
+
+def test_what_a_kill_left_of_a_done_run_is_removed(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "remove", lambda run: None)
+        train(jobs)
+    assert [checkpoint.steps(job.run) for job in jobs] == [[5, 6], [5, 6]]
+    assert train(jobs) == "done"
+    assert [checkpoint.steps(job.run) for job in jobs] == [[], []]
+
+
+def test_a_run_that_goes_on_says_nothing_of_how_it_ended_before(jobs: list[Job]) -> None:
+    rundir.begin(jobs[0].run, jobs[0].config)
+    ends = {"status": "failed", "error": "Traceback", "stopped_at": 1, "signal": 15, "end": "2026-01-01"}
+    rundir.update_meta(jobs[0].run, run_seconds=1.0, git_hash=None, **ends)
+    rundir.append_metrics(jobs[0].run, {"step": 0})
+    checkpoint.save(jobs[0].run, 1, {"a": np.zeros(1)}, {})
+    assert train(jobs[:1]) == "done"
+    meta = rundir.read_meta(jobs[0].run)
+    assert (meta["status"], meta["git_hash"]) == ("done", None)
+    assert not {"error", "stopped_at", "signal", "end"} & set(meta)  # the fake that ends a run says no time
+
+
+def test_imports_that_fail_ahead_of_time_say_nothing_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the thread they would be a traceback beside the run; where they are needed, they are an error."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    import_what_ends_a_run()
