@@ -43,7 +43,16 @@ def part(folder: Path) -> Path:
 def default_folder() -> Path:
     """`icl-lab` in the user's cache folder ($XDG_CACHE_HOME if that is an absolute path, else ~/.cache)."""
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return private_folder((given if given.is_absolute() else Path.home() / ".cache") / "icl-lab")
+    return private_folder((given if given.is_absolute() else _home() / ".cache") / "icl-lab")
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise StoreError(
+            "there is no home folder to keep compiled programs in; set XDG_CACHE_HOME to a folder"
+        ) from None
 
 
 def private_folder(folder: Path) -> Path:
