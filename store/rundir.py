@@ -114,7 +114,7 @@ def clear(run: Path) -> None:
 
 
 def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
-    """Adds one line to the metrics, durably; if that fails, none of it stays."""
+    """Adds one line to the metrics, synced to disk; if that fails, none of it stays."""
     path = run / layout.METRICS
     before = path.stat().st_size if path.exists() else 0
     with naming(path):
