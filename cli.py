@@ -124,6 +124,8 @@ def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception
 
 def _flush() -> None:
     """Writes out what was printed. What cannot be written is an error here, not a remark of Python's at its end."""
+    if sys.stdout is None:  # Python was started with it closed, and nothing was printed
+        return
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -133,7 +135,8 @@ def _flush() -> None:
 
 
 def _silence() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printable(text: object) -> str:
@@ -142,7 +145,8 @@ def printable(text: object) -> str:
 
 
 def _complain(message: str) -> int:
-    print(f"error: {printable(' '.join(message.split()))}", file=sys.stderr)
+    if sys.stderr is not None:  # else print would take standard output for it
+        print(f"error: {printable(' '.join(message.split()))}", file=sys.stderr)
     return 2
 
 

@@ -30,12 +30,13 @@ class Context(NamedTuple):
     """A batch and what was done to it.
 
     index int32 [B, N]: position i holds the pair drawn as number index[b, i]. hit bool [B, N]: position i holds a
-    corrupted pair.
+    corrupted pair. ordered int32 [B, N]: the index as the ordering left it, before placement.
     """
 
     batch: Batch
     index: Array
     hit: Array
+    ordered: Array
 
 
 def draw_context(
@@ -52,12 +53,12 @@ def draw_context(
     batch, hit, error = corrupt(key, sample_batch(key, data, batch_size), context.noise_mode, p, sigma, data)
     needs = context.ordering in BY_DIFFICULTY
     difficulty = difficulty_keys(context.difficulty, batch, error, data) if needs else ()
-    index = ORDERINGS[context.ordering](batch, difficulty)
-    placed = PLACEMENTS[context.noise_placement](jnp.take_along_axis(hit, index, axis=1))
-    index = jnp.take_along_axis(index, placed, axis=1)
+    ordered = ORDERINGS[context.ordering](batch, difficulty)
+    placed = PLACEMENTS[context.noise_placement](jnp.take_along_axis(hit, ordered, axis=1))
+    index = jnp.take_along_axis(ordered, placed, axis=1)
     if context.ordering != "random" or context.noise_placement != "mixed":  # else the index is the identity
         batch, hit = take_pairs(batch, index), jnp.take_along_axis(hit, index, axis=1)
-    return Context(batch, index.astype(jnp.int32), hit)
+    return Context(batch, index.astype(jnp.int32), hit, ordered.astype(jnp.int32))
 
 
 def _draw_laws(key: Array, laws: tuple[DataConfig, ...], context: ContextConfig, batch_size: int) -> tuple[Batch, ...]:

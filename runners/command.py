@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-import signal
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import cli
+from cli import printable
 from runners import compile_cache, flags
+from runners.signals import hearing_signals
 from runners.summary import summary_text
-from src.config import ConfigError
+from src.config import ConfigError, RunConfig
 from store import checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import num_threads, versions
@@ -31,51 +34,72 @@ def main(model: str, prog: str, description: str, argv: Sequence[str]) -> int:
     request = flags.read(model, prog, description, argv)
     programs = compile_cache.default_folder() if request.compile_cache else None
     directory = rundir.choose(request.config, request.out, request.overwrite)
-    with locked(directory):
-        if request.overwrite:
-            rundir.clear(directory)
-        restore_conditions(directory)
-        from runners.common import Job, Wanted, run_pack  # imports JAX, which reads the number of threads once
+    with held([(directory, request.config)], request.overwrite, programs=programs):
+        # JAX, which is imported here, reads the number of threads once
+        from runners.common import Job, Wanted, run_pack
         from utils_log import ConsoleLogger
 
         if programs:
             compile_cache.enable(programs)
-        with ConsoleLogger() as logger:
-            status = run_pack([Job(directory, request.config)], logger, Wanted(request.attention_batch))
+        with ConsoleLogger() as logger, hearing_signals() as signals:
+            job = Job(directory, request.config)
+            status = run_pack([job], logger, Wanted(request.attention_batch), signals=signals)
+    if status == "stopped":
+        return report_stop([directory], signals.heard[0])
     return report(directory, request.config.name, status)
 
 
+@contextmanager
+def held(
+    runs: Sequence[tuple[Path, RunConfig]], overwrite: bool = False, width: int = 1, programs: Path | None = None
+) -> Iterator[None]:
+    """Holds the directories of runs that can be trained, cleared if they are to be trained anew.
+
+    Whatever may refuse comes before the first is cleared: locks, what the directories hold now that nobody else can
+    change it, the conditions of a resume, the folder of compiled programs. To be entered before JAX is imported.
+    """
+    with ExitStack() as locks:
+        for run, _ in runs:
+            locks.enter_context(locked(run))
+        for run, config in runs:
+            rundir.check_usable(run, config, overwrite)
+            if not overwrite:
+                restore_conditions(run, width)
+        if programs:
+            compile_cache.part(programs)  # its name has the number of threads, which is settled now
+        for run, _ in runs if overwrite else ():
+            rundir.clear(run)
+        yield
+
+
 def report(directory: Path, name: str, status: str) -> int:
-    """Says how the run ended; the exit status."""
+    """Says how a run ended that nobody stopped; the exit status."""
     if status == "done":
         print(summary_text(directory))
         return 0
-    return report_stop([directory]) if status == "stopped" else report_divergence(directory, name)
+    return report_divergence(directory, name)
 
 
-def report_stop(runs: Sequence[Path]) -> int:
+def report_stop(runs: Sequence[Path], number: int) -> int:
     """Says where runs that a signal ended will go on, and how; the exit status that the signal gives a process."""
-    found = []
-    for run in (run for run in runs if rundir.read_status(run) == "stopped"):
-        with expecting(run / layout.META, "a run's meta.json"):
-            meta = rundir.read_meta(run)
-            found.append((int(meta["stopped_at"]), int(meta["signal"])))
-    steps, signals = ({*values} for values in zip(*(found or [(0, signal.SIGTERM)]), strict=True))
+    stopped = [run for run in runs if rundir.read_status(run) == "stopped"]
+    steps = {max(checkpoint.steps(run), default=0) for run in stopped} or {0}  # 0 if none had begun
     where = ", ".join(map(str, sorted(steps)))
-    print(f"stopped at step {where}; the same command without --overwrite resumes it: {again()}")
-    return 128 + max(signals)
+    print(f"stopped at step {where}; the same command without --overwrite resumes it: {same_command()}")
+    return 128 + number
 
 
-def again() -> str:
-    """The command line of this process, less --overwrite."""
-    return f"{Path(sys.executable).name} {' '.join(sys.orig_argv[1:])}".replace(" --overwrite", "")
+def same_command() -> str:
+    """The command line of this process as it was typed, less --overwrite, for a shell."""
+    return printable(shlex.join(word for word in sys.orig_argv if word != "--overwrite"))
 
 
 def report_divergence(run: Path, name: str) -> int:
     """Says at which step a run diverged, after which losses, and what usually helps."""
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
-        losses, diverged_at = ", ".join(f"{loss:.4g}" for loss in meta["last_losses"]), int(meta["diverged_at"])
+        losses = ", ".join("not finite" if loss is None else f"{loss:.4g}" for loss in meta["last_losses"])
+        diverged_at = int(meta["diverged_at"])
     steps = checkpoint.steps(run)
     kept = f"; the state after step {steps[-1]} is kept in {layout.checkpoint(run, steps[-1])}" if steps else ""
     print(
@@ -99,7 +123,10 @@ def restore_conditions(directory: Path, width: int = 1) -> None:
     with expecting(directory / layout.META, "a run's meta.json; --overwrite trains the run anew"):
         conditions = {**meta["versions"], "pack_width": meta["pack_width"]}
         threads = meta["threads"]
+        chunk_steps = meta.get("chunk_steps", 1)  # it is there from the first checkpoint on
         if not (is_count(threads) and 0 < threads <= MOST_THREADS and is_number(meta["run_seconds"])):
+            raise ValueError
+        if not (is_count(chunk_steps) and chunk_steps > 0):
             raise ValueError
     for name, was in conditions.items():
         if was != now_in_force.get(name):

@@ -14,29 +14,34 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from runners.command import restore_conditions
+from runners.command import held
 from runners.finish import NOTHING_MORE, Wanted, capture_missing_attention, finish, import_what_ends_a_run
-from runners.pack import Job, Pack, by_checkpoint
+from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.shapes import static_shape, training_part
 from runners.signals import Signals, Stopped, hearing_signals
 from src.config import RunConfig
 from src.train import NEVER
 from store import checkpoint, rundir
-from store.lock import locked
 from store.provenance import now, num_threads, provenance
 from store.readers import StoreError
 from utils_log import NULL_LOGGER, Logger
 
-__all__ = ["Job", "run_one", "run_pack"]
+__all__ = ["Job", "Wanted", "run_one", "run_pack"]
 
 
-def run_pack(jobs: Sequence[Job], logger: Logger, wanted: Wanted = NOTHING_MORE, width: int = 1) -> str:
+def run_pack(
+    jobs: Sequence[Job],
+    logger: Logger,
+    wanted: Wanted = NOTHING_MORE,
+    width: int = 1,
+    signals: Signals | None = None,
+) -> str:
     """Trains what is not done yet, analyses it and fills the run directories, which the caller has locked.
 
     At most `width` trainings go together; a run's bits depend on the width, so the pack is padded to it. The configs
     may differ in seeds, learning rate, evaluation, and the rate and strength of training noise; `ValueError` otherwise.
-    Those that differ in evaluation alone share a training. Gives "done", "stopped" (by a signal) or "diverged" (all
-    that trained).
+    Those that differ in evaluation alone share a training. `signals` are those of a caller who hears them for longer,
+    as between packs. Gives "done", "stopped" (by a signal, with work left) or "diverged" (all that trained).
     """
     trainings = {training_part(job.config) for job in jobs}
     if len(trainings) > width or len({static_shape(job.config) for job in jobs}) > 1:
@@ -44,14 +49,17 @@ def run_pack(jobs: Sequence[Job], logger: Logger, wanted: Wanted = NOTHING_MORE,
     jax.config.update("jax_default_matmul_precision", "highest")  # TF32 is too coarse for losses near 1e-3
     logger.line(f"device: {device_text()}")
     status = {job: rundir.read_status(job.run) for job in jobs}
-    for job in jobs:
-        if status[job] == "done":
-            capture_missing_attention(job.run, wanted.attention_batch)
     pending = [job for job in jobs if status[job] not in ("done", "diverged")]
-    with _noting_failure(pending), hearing_signals() as signals:
+    with _noting_failure(pending), contextlib.nullcontext(signals) if signals else hearing_signals() as heard:
         try:
+            for job in (job for job in jobs if status[job] == "done"):
+                checkpoint.remove(job.run)  # left there if it was killed between its last two words
+                if wanted.attention_batch is not None:
+                    heard.check()
+                    capture_missing_attention(job.run, wanted.attention_batch)
             for together in by_checkpoint(pending):
-                _train_and_finish(together, width, logger, wanted, signals)
+                heard.check()
+                _train_and_finish(together, width, logger, wanted, heard)
         except Stopped as stop:
             _note_stop(pending, stop.signal)
             return "stopped"
@@ -64,8 +72,7 @@ def run_one(config: RunConfig, run: Path, logger: Logger = NULL_LOGGER) -> str:
     `StoreError` if the directory holds a run of another config, or one begun under other conditions.
     """
     rundir.choose(config, str(run), overwrite=False)
-    with locked(run):
-        restore_conditions(run)
+    with held([(run, config)]):
         return run_pack([Job(run, config)], logger)
 
 
@@ -98,24 +105,33 @@ def _begin(jobs: Sequence[Job], width: int) -> None:
             rundir.begin(job.run, job.config)
             facts = provenance(job.config, device_text())
             rundir.update_meta(job.run, **facts, pack_width=width, start=now(), run_seconds=0.0)
-        rundir.update_meta(job.run, status="running", end=None)
+        rundir.mark_running(job.run)
 
 
 def _take_up(pack: Pack) -> None:
-    """Makes the metrics end where the pack begins."""
+    """Makes checkpoints and metrics end where the pack begins: a later checkpoint must not outlive its records."""
     first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
     for index, (job, *_) in enumerate(pack.lanes):
-        rundir.cut_metrics(job.run, pack.step)
+        checkpoint.remove_after(job.run, pack.step)
+        rundir.cut_metrics(job.run, pack.step, _recorded(pack))
         if pack.step == 0:
             rundir.append_metrics(job.run, pack.record(index, float(first_losses[index])))
         rundir.update_meta(job.run, compile_seconds=pack.compile_seconds)
     meta = rundir.read_meta(pack.lanes[0].job.run)
-    pack.run_seconds, pack.chunk_steps = float(meta["run_seconds"]), int(meta.get("chunk_steps", 1))
+    pack.run_seconds = float(meta["run_seconds"])
+    pack.chunk_steps = min(int(meta.get("chunk_steps", 1)), GROWTH)  # it was chosen on a machine that may be slower now
+
+
+def _recorded(pack: Pack) -> list[int]:
+    """The steps whose records lie behind the state that a pack took up."""
+    last = {pack.step} if pack.step == pack.num_steps else set()
+    return sorted({*range(0, pack.step + 1, pack.eval_every)} | last) if pack.step > 0 else []
 
 
 def _train(pack: Pack, logger: Logger, signals: Signals) -> None:
     """Trains to the end, to a signal, or until every run has diverged."""
-    threading.Thread(target=import_what_ends_a_run).start()  # training leaves Python idle
+    imports = threading.Thread(target=import_what_ends_a_run)
+    imports.start()  # training leaves Python idle
     logger.start(pack.step, pack.num_steps)
     while pack.step < pack.num_steps and any(pack.alive):
         losses, diverged_at = pack.advance()
@@ -129,7 +145,9 @@ def _train(pack: Pack, logger: Logger, signals: Signals) -> None:
         if signals.heard:
             break
     logger.stop()
-    signals.check()
+    if any(pack.alive):  # else there is nothing left to stop
+        signals.check()
+    imports.join()
 
 
 def _keep(pack: Pack, index: int, train_loss: float) -> None:
@@ -156,11 +174,11 @@ def _note_stop(jobs: Sequence[Job], number: int) -> None:
 
 @contextlib.contextmanager
 def _noting_failure(jobs: Sequence[Job]) -> Iterator[None]:
-    """Leaves the status "failed" and the traceback with runs that an error ends; they can be resumed."""
+    """Leaves the status "failed" and the traceback with running runs that an error ends; they can be resumed."""
     try:
         yield
     except Exception:
         with contextlib.suppress(OSError, StoreError):
-            for job in (job for job in jobs if rundir.has_begun(job.run)):
+            for job in (job for job in jobs if rundir.read_status(job.run) == "running"):
                 rundir.update_meta(job.run, status="failed", error=traceback.format_exc(), end=now())
         raise

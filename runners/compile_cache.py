@@ -28,17 +28,31 @@ def enable(folder: Path | None = None) -> Path:
     """
     import jax
 
-    part = private_folder((folder or default_folder()) / key())
-    jax.config.update("jax_compilation_cache_dir", str(part))
+    kept = part(folder or default_folder())
+    jax.config.update("jax_compilation_cache_dir", str(kept))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    return part
+    return kept
+
+
+def part(folder: Path) -> Path:
+    """The part of a folder for the programs of this process; `StoreError` unless it is this user's alone."""
+    return private_folder(folder / key())
 
 
 def default_folder() -> Path:
     """`icl-lab` in the user's cache folder ($XDG_CACHE_HOME if that is an absolute path, else ~/.cache)."""
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return private_folder((given if given.is_absolute() else Path.home() / ".cache") / "icl-lab")
+    return private_folder((given if given.is_absolute() else _home() / ".cache") / "icl-lab")
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise StoreError(
+            "there is no home folder to keep compiled programs in; set XDG_CACHE_HOME to a folder"
+        ) from None
 
 
 def private_folder(folder: Path) -> Path:

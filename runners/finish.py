@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -83,9 +84,10 @@ def finish(
 
 
 def import_what_ends_a_run() -> None:
-    """Imports what tables and figures need, which takes a second."""
-    for name in ("pandas", "matplotlib.figure", "matplotlib.backends.backend_agg"):
-        import_module(name)
+    """Imports what tables and figures need, which takes a second. What fails is said where it is needed, not here."""
+    with suppress(Exception):
+        for name in ("pandas", "matplotlib.figure", "matplotlib.backends.backend_agg"):
+            import_module(name)
 
 
 def capture_missing_attention(run: Path, attention: int | None) -> None:
@@ -119,12 +121,11 @@ def _write_contexts(run: Path, config: RunConfig, context: Context) -> None:
 
 def _in_words(settings: ContextConfig, context: Context) -> dict[str, Any]:
     """The settings, and whether each changed any context of this batch."""
-    moved = bool((np.asarray(context.index) != np.arange(context.index.shape[1])).any())
-    hit = np.asarray(context.hit)
+    index, ordered, hit = (np.asarray(part) for part in (context.index, context.ordered, context.hit))
     return asdict(settings) | {
-        "order_had_effect": moved and settings.ordering != "random",
+        "order_had_effect": bool((ordered != np.arange(ordered.shape[1])).any()),
         "noise_had_effect": bool(hit.any()) and (settings.noise_mode != "label_noise" or settings.noise_sigma > 0),
-        "placement_had_effect": moved and settings.noise_placement != "mixed" and bool(hit.any() and not hit.all()),
+        "placement_had_effect": bool((index != ordered).any()),
     }
 
 

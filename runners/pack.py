@@ -132,7 +132,7 @@ class Pack:
         losses, diverged_at = np.asarray(info.loss), np.asarray(info.diverged_at)
         seconds = time.perf_counter() - began
         self.run_seconds += seconds
-        if not CHUNK_SECONDS / 2 < seconds * self.chunk_steps / (stop - start) < 2 * CHUNK_SECONDS:
+        if not CHUNK_SECONDS / 2 < seconds * self.chunk_steps / (stop - start) < 1.5 * CHUNK_SECONDS:
             self.chunk_steps = max(1, min(int(CHUNK_SECONDS * (stop - start) / seconds), GROWTH * (stop - start)))
         self.step = stop
         places = [lane.place for lane in self.lanes]

@@ -6,7 +6,6 @@ python -m scripts.demo_seeds --seeds 0,1,2,3,4
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,11 @@ from analysis.compare import table
 from configs.overrides import resolve
 from configs.presets import preset
 from runners import compile_cache
-from runners.command import report_divergence, report_stop, restore_conditions
+from runners.command import held, report_divergence, report_stop
+from runners.signals import hearing_signals
 from src.config import ConfigError, RunConfig
 from src.statistics import mean_and_interval
 from store import layout, rundir
-from store.lock import locked
 from store.readers import StoreError, expecting, read_json
 
 WIDTH = 5  # runs that train together
@@ -63,22 +62,18 @@ def main(argv: list[str]) -> int:
     configs = [replace(default, data_seed=seed, init_seed=seed, training=training) for seed in flags.seeds]
     runs = [rundir.choose(c, str(flags.out / f"seed_{c.data_seed}"), flags.overwrite) for c in configs]
     programs = compile_cache.default_folder() if flags.compile_cache else None
-    with ExitStack() as locks:
-        for run in runs:
-            locks.enter_context(locked(run))
-            if flags.overwrite:
-                rundir.clear(run)
-            restore_conditions(run, WIDTH)
-        if not _train(list(zip(runs, configs, strict=True)), programs):
-            return report_stop(runs)
+    pairs = list(zip(runs, configs, strict=True))
+    with held(pairs, flags.overwrite, WIDTH, programs):
+        if stopped_by := _train(pairs, programs):
+            return report_stop(runs, stopped_by)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:
         report_divergence(run, run.name)
     return 1 if diverged else _report(runs)
 
 
-def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None) -> bool:
-    """Trains what is left; whether it came to its end rather than to a signal."""
+def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None) -> int:
+    """Trains what is left; the number of the signal that stopped it, 0 if it came to its end."""
     from runners.common import Job, run_pack  # imports JAX
     from utils_log import ConsoleLogger
 
@@ -86,8 +81,9 @@ def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None) -> bool:
         compile_cache.enable(programs)
     jobs = [Job(run, config) for run, config in pairs]
     packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
-    with ConsoleLogger() as logger:
-        return all(run_pack(pack, logger, width=WIDTH) != "stopped" for pack in packs)
+    with ConsoleLogger() as logger, hearing_signals() as signals:
+        stopped = any(run_pack(pack, logger, width=WIDTH, signals=signals) == "stopped" for pack in packs)
+    return signals.heard[0] if stopped else 0
 
 
 def _report(runs: list[Path]) -> int:

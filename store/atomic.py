@@ -16,20 +16,29 @@ from safetensors.numpy import save as safetensors_bytes
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file atomically and durably, making its folder if there is none."""
+    """Writes a file atomically, making its folder if there is none.
+
+    Its content is synced before it gets its name; the name is not, so after a power cut the file may be the older one,
+    in full. Syncing the folder too takes 2 ms a file, and a run, which goes on from an older checkpoint, gains nothing.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.tmp")
+    draft = beside(path)
     with naming(path):
-        beside.unlink(missing_ok=True)  # a killed process's, or a link that would be written through
+        draft.unlink(missing_ok=True)  # a killed process's, or a link that would be written through
         try:
-            with open(beside, "xb") as file:
+            with open(draft, "xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, path)
+            os.replace(draft, path)
         except BaseException:
-            beside.unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
             raise
+
+
+def beside(path: Path) -> Path:
+    """Where a file is written before it is renamed into its place."""
+    return path.with_name(f".{path.name}.tmp")
 
 
 @contextmanager

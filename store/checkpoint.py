@@ -51,6 +51,12 @@ def restore(run: Path, step: int, like: Mapping[str, np.ndarray]) -> dict[str, n
     return arrays
 
 
+def remove_after(run: Path, step: int) -> None:
+    """Removes the checkpoints later than a step."""
+    for later in (found for found in steps(run) if found > step):
+        layout.checkpoint(run, later).unlink(missing_ok=True)
+
+
 def _kinds(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, ...], str]]:
     return {name: (array.shape, array.dtype.str) for name, array in arrays.items()}
 

@@ -117,11 +117,15 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _check_length(content: bytes) -> None:
-    """Refuses a pickle of very many parts: hashing a tuple in a tuple in a tuple ends in a crash, not in an error."""
+    """Refuses a pickle of very many parts: hashing a tuple in a tuple in a tuple ends in a crash, not in an error.
+
+    A memo has room for all parts up to the highest number that one is given, so that counts too.
+    """
     hashed = 0
-    for count, (operation, _, _) in enumerate(pickletools.genops(content)):
+    for count, (operation, argument, _) in enumerate(pickletools.genops(content)):
         hashed += operation.name.startswith(("TUPLE", "FROZENSET"))
-        if count > MOST_OPERATIONS or hashed > MOST_TUPLES:
+        far = operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and argument > MOST_OPERATIONS
+        if count > MOST_OPERATIONS or hashed > MOST_TUPLES or far:
             raise ValueError("it holds more parts than parameters have")
 
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from src.config import ConfigError, RunConfig, from_dict, to_dict
 from store import layout
-from store.atomic import json_text, naming, write_bytes, write_json
+from store.atomic import beside, json_text, naming, write_bytes, write_json
 from store.provenance import config_id
 from store.readers import StoreError, expecting, is_count, is_number, read_json, read_json_lines
 
 RUNS = Path("runs")
 METRICS_FIELDS = ("step", "train_loss", "test_loss", "gd_loss", "preds_diff", "model_diff", "model_cos")
+SAID_AT_AN_END = ("end", "error", "stopped_at", "signal", "diverged_at", "last_losses")
 STATUSES = ("running", "done", "stopped", "diverged", "failed")
+
+LEFTOVERS = {layout.LOCK, *(beside(Path(name)).name for name in layout.OWN)}  # what alone makes no run
 
 
 def read_config(run: Path) -> RunConfig:
@@ -71,6 +74,12 @@ def update_meta(run: Path, **values: Any) -> None:
     write_json(run / layout.META, read_meta(run) | values)
 
 
+def mark_running(run: Path) -> None:
+    """Gives a run the status "running"; what meta.json says of how it ended before is dropped."""
+    kept = {name: value for name, value in read_meta(run).items() if name not in SAID_AT_AN_END}
+    write_json(run / layout.META, kept | {"status": "running"})
+
+
 def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUNS) -> Path:
     """The directory of a run of this config.
 
@@ -79,7 +88,7 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
     `out`, or the newest run of this config.
     """
     if out is not None:
-        _check_usable(Path(out), config, overwrite)
+        check_usable(Path(out), config, overwrite)
         return Path(out)
     same = _newest_first([run for run in _runs_below(runs) if _same_config(run, config)])
     if overwrite and same:
@@ -92,15 +101,20 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
 
 
 def clear(run: Path) -> None:
-    """Removes a run's own files, and its folders with all that is in them; whatever else stands beside them stays."""
+    """Removes a run's own files, and its folders with all that is in them; whatever else stands beside them stays.
+
+    The config goes last: until then the directory is a run's, so if this is cut short the same command ends it.
+    """
     for name in layout.OWN_FOLDERS:
-        shutil.rmtree(run / name, ignore_errors=True)
-    for name in layout.OWN:
+        with naming(run / name), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(run / name)
+    for name in reversed(layout.OWN):
+        beside(run / name).unlink(missing_ok=True)
         (run / name).unlink(missing_ok=True)
 
 
 def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
-    """Adds one line to the metrics, durably; if that fails, none of it stays."""
+    """Adds one line to the metrics, synced to disk; if that fails, none of it stays."""
     path = run / layout.METRICS
     before = path.stat().st_size if path.exists() else 0
     with naming(path):
@@ -115,12 +129,17 @@ def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
             raise
 
 
-def cut_metrics(run: Path, step: int) -> None:
-    """Keeps the metrics up to a step: what came after the checkpoint will be computed again."""
+def cut_metrics(run: Path, step: int, due: Sequence[int]) -> None:
+    """Keeps the metrics up to a step: what came after the checkpoint will be computed again.
+
+    `StoreError` unless these are of the steps `due`: a record is written before its checkpoint, so none can be missing.
+    """
     path = run / layout.METRICS
     found = read_json_lines(path) if path.exists() else []
-    with expecting(path, "the metrics of a run"):
-        records = [record for record in found if record.get("step", step) <= step]
+    with expecting(path, "the metrics of a run; --overwrite trains the run anew"):
+        records = [record for record in found if record["step"] <= step]
+    if [record["step"] for record in records] != list(due):
+        raise StoreError(f"{path} lacks records of steps up to the checkpoint's, {step}; --overwrite trains it anew")
     write_bytes(path, "".join(json_text(record, indent=None) + "\n" for record in records).encode())
 
 
@@ -135,13 +154,17 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
+def check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
+    """`StoreError` unless a directory can take a run of this config: it is new, empty, or that run's.
+
+    With `overwrite` it may be any run's. What a killed process left in writing its first file does not count.
+    """
     if out.exists() and not out.is_dir():
         raise StoreError(f"{out} is a file, not a run directory")
-    if (out / layout.CONFIG).exists():
+    if has_begun(out):
         if not overwrite:
             _check_same(out, config)
-    elif out.is_dir() and any(path.name != layout.LOCK for path in out.iterdir()):
+    elif out.is_dir() and not {path.name for path in out.iterdir()} <= LEFTOVERS:
         raise StoreError(f"{out} is not empty and not a run directory; choose another --out")
 
 

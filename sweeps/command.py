@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import cli
 from configs.overrides import AUTO
-from runners.command import again
+from runners.command import same_command
 from runners.flags import CONTEXT_FLAGS, CONTEXTS, number_or_auto
+from runners.signals import Signals, hearing_signals
 from src.config import ConfigError
 from store import rundir
 from store.lock import locked
@@ -120,17 +121,17 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
         print(preview(rows, chosen, how))
         return 0
     check_out(how.out)
-    with ExitStack() as locks:
+    with ExitStack() as locks, hearing_signals() as signals:
         _hold(locks, how)
         if how.overwrite:
             _clear(chosen, how.folder)
         write_plan(how.folder, rows)
         collect(rows, how.folder, how.out)
-        outcomes = _train(rows, chosen, how)
+        outcomes = _train(rows, chosen, how, signals)
         values = collect(rows, how.folder, how.out)
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(how.out)}: {done} of {len(values)} planned rows are done")
-    return _report(outcomes, how)
+    return _report(outcomes, how, signals)
 
 
 def _hold(locks: ExitStack, how: Execution) -> None:
@@ -151,7 +152,7 @@ def _clear(chosen: Sequence[Cell], folder: Path) -> None:
             rundir.clear(run)
 
 
-def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[Outcome]:
+def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals: Signals) -> list[Outcome]:
     """Trains the cells that are left, under a progress bar; the CSV follows as packs end."""
     found = statuses(chosen, how.folder)
     parts = packs([cell for cell in chosen if found[cell] not in FINISHED], how.width)
@@ -160,7 +161,7 @@ def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
         return outcomes
     written = time.monotonic()
     with Bar(sum(steps_of(pack) for pack in parts)) as bar:
-        for outcome in EXECUTORS[how.executor].run(how.folder, parts, how.width, bar.report):
+        for outcome in EXECUTORS[how.executor].run(how.folder, parts, how.width, bar.report, signals):
             outcomes.append(outcome)
             bar.ended(sum(steps_of(each.pack) for each in outcomes), len(outcomes), len(parts))
             if time.monotonic() - written > SECONDS_BETWEEN_TABLES:
@@ -174,7 +175,7 @@ def steps_of(pack: Pack) -> int:
     return pack.trainings * pack.cells[0].config.training.steps
 
 
-def _report(outcomes: Sequence[Outcome], how: Execution) -> int:
+def _report(outcomes: Sequence[Outcome], how: Execution, signals: Signals) -> int:
     """Says which cells are missing and why, and how to go on; the exit status."""
     by_status: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
@@ -184,9 +185,9 @@ def _report(outcomes: Sequence[Outcome], how: Execution) -> int:
         print(f"error: {outcome.status}: {first}: {cli.printable(outcome.reason)}", file=sys.stderr)
     for outcome in by_status.get("diverged", []):
         print(f"diverged: {cli.printable(how.folder / outcome.pack.cells[0].name)}", file=sys.stderr)
-    if "stopped" in by_status:
-        print(f"stopped; the same command without --overwrite resumes it: {again()}")
-        return 128 + next(outcome.signal for outcome in by_status["stopped"])
+    if signals.heard:
+        print(f"stopped; the same command without --overwrite resumes it: {same_command()}")
+        return 128 + signals.heard[0]
     if "failed" in by_status or "died" in by_status:
         print("the same command without --overwrite tries the failed cells again", file=sys.stderr)
         return 1

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from runners.signals import hearing_signals
+from runners.signals import Signals
 from sweeps.plan import Pack
 from sweeps.training import Outcome, Report, train
 from sweeps.worker import Worker, available_cores
@@ -21,16 +21,18 @@ from sweeps.worker import Worker, available_cores
 LISTENING = 0.2  # seconds between two looks at signals while workers train
 
 
-def here(folder: Path, packs: Sequence[Pack], width: int, report: Report) -> Iterator[Outcome]:
+def here(folder: Path, packs: Sequence[Pack], width: int, report: Report, signals: Signals) -> Iterator[Outcome]:
     """Trains one pack after another in this process."""
     for pack in packs:
-        outcome = train(folder, pack, width, report)
+        outcome = train(folder, pack, width, report, signals)
         yield outcome
         if outcome.status == "stopped":
             return
 
 
-def on_all_cores(folder: Path, packs: Sequence[Pack], width: int, report: Report) -> Iterator[Outcome]:
+def on_all_cores(
+    folder: Path, packs: Sequence[Pack], width: int, report: Report, signals: Signals
+) -> Iterator[Outcome]:
     """Trains packs in a process for each core. A signal goes on to them, and they stop with checkpoints.
 
     A process that dies takes its pack with it and no more: that pack's outcome is "died", and another process goes on.
@@ -39,23 +41,22 @@ def on_all_cores(folder: Path, packs: Sequence[Pack], width: int, report: Report
     for pack in packs:
         waiting.put(pack)
     crews = [Crew(core, folder, width, waiting, news) for core in available_cores()[: len(packs)]]
-    with hearing_signals() as signals:
-        for crew in crews:
-            crew.start()
-        told = False
-        while any(crew.is_alive() for crew in crews) or not news.empty():
-            if signals.heard and not told:
-                told = True
-                for crew in crews:
-                    crew.stop()
-            try:
-                found = news.get(timeout=LISTENING)
-            except queue.Empty:
-                continue
-            if isinstance(found, Outcome):
-                yield found._replace(signal=signals.heard[0]) if found.status == "stopped" else found
-            else:
-                report(found)
+    for crew in crews:
+        crew.start()
+    told = False
+    while any(crew.is_alive() for crew in crews) or not news.empty():
+        if signals.heard and not told:
+            told = True
+            for crew in crews:
+                crew.stop()
+        try:
+            found = news.get(timeout=LISTENING)
+        except queue.Empty:
+            continue
+        if isinstance(found, Outcome):
+            yield found
+        else:
+            report(found)
 
 
 class Crew(threading.Thread):
@@ -101,7 +102,7 @@ class Crew(threading.Thread):
 class Executor(NamedTuple):
     """How packs are trained: the function, and how many trainings a pack holds if nothing else is asked for."""
 
-    run: Callable[[Path, Sequence[Pack], int, Report], Iterator[Outcome]]
+    run: Callable[[Path, Sequence[Pack], int, Report, Signals], Iterator[Outcome]]
     width: int
 
 

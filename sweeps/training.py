@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runners.command import restore_conditions
+from runners.signals import Signals
 from store import rundir
 from store.lock import locked
 from store.readers import StoreError
@@ -20,12 +21,11 @@ Report = Callable[[int], None]  # hears how many training steps were made
 
 
 class Outcome(NamedTuple):
-    """How a pack ended (done, diverged, stopped, failed, died), why if it failed, by which signal if it stopped."""
+    """How a pack ended (done, diverged, stopped, failed, died), and why, for one that failed."""
 
     pack: Pack
     status: str
     reason: str = ""
-    signal: int = 0
 
 
 class StepReporter:
@@ -51,7 +51,7 @@ class StepReporter:
         """Nothing is open."""
 
 
-def train(folder: Path, pack: Pack, width: int, report: Report) -> Outcome:
+def train(folder: Path, pack: Pack, width: int, report: Report, signals: Signals) -> Outcome:
     """Trains a pack's cells below `folder`. An error ends the pack, not the sweep: the traceback is with the cells."""
     from runners.common import Job, Wanted, run_pack  # imports JAX
 
@@ -63,9 +63,7 @@ def train(folder: Path, pack: Pack, width: int, report: Report) -> Outcome:
                 rundir.choose(job.config, str(job.run), overwrite=False)
                 _begin_anew_unless_same(job.run, width)
             logger = StepReporter(report, pack.trainings)
-            status = run_pack(jobs, logger, Wanted(figures=False, corruption=True), width)
-            signals = [rundir.read_meta(job.run)["signal"] for job in jobs if rundir.read_status(job.run) == "stopped"]
-            return Outcome(pack, status, signal=max(signals, default=0))
+            return Outcome(pack, run_pack(jobs, logger, Wanted(figures=False, corruption=True), width, signals))
     except Exception as error:
         return Outcome(pack, "failed", f"{type(error).__name__}: {error}")
 

@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 from typing import IO, Any
 
+from runners.signals import hearing_signals
 from src.config import from_dict, to_dict
 from sweeps.plan import Pack, cell_of
 from sweeps.training import Outcome, Report, train
@@ -104,11 +105,12 @@ def main(core: int) -> None:
         answers.flush()
 
     orders = _orders(sys.stdin)
-    while True:
-        order = orders.get()
-        pack = Pack(tuple(cell_of(from_dict(config)) for config in order["configs"]))
-        outcome = train(Path(order["folder"]), pack, order["width"], lambda steps: say(steps=steps))
-        say(status=outcome.status, reason=outcome.reason)
+    with hearing_signals() as signals:
+        while True:
+            order = orders.get()
+            pack = Pack(tuple(cell_of(from_dict(config)) for config in order["configs"]))
+            outcome = train(Path(order["folder"]), pack, order["width"], lambda steps: say(steps=steps), signals)
+            say(status=outcome.status, reason=outcome.reason)
 
 
 if __name__ == "__main__":

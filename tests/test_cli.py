@@ -393,6 +393,24 @@ def test_a_reader_that_has_had_enough_is_no_error(root: Path) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize(
+    ("script", "closed", "said"),
+    [
+        ("print('x')", ">&-", (0, "", "")),
+        ("exit(cli._silence())", ">&-", (0, "", "")),
+        ("[][0]", ">&-", (2, "", "error: list index out of range\n")),
+        ("[][0]", "2>&-", (2, "", "")),
+    ],
+)
+def test_streams_that_were_closed_before_the_start_take_nothing(
+    script: str, closed: str, said: tuple[int, str, str], root: Path
+) -> None:
+    code = f"import cli; cli.launch(lambda argv: {script}, IndexError)"
+    line = ["sh", "-c", f'"$0" -c "$1" {closed}', sys.executable, code]
+    done = subprocess.run(line, cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == said
+
+
 @pytest.mark.parametrize("command", [*COMMANDS, "plots.fig_templates", "benchmarks.bench", "benchmarks.report"])
 def test_help_needs_nothing_heavy(command: str, root: Path) -> None:
     line = [sys.executable, "-X", "importtime", "-m", command, "--help"]

@@ -75,6 +75,18 @@ def test_a_cache_home_that_is_no_absolute_path_does_not_count(
     assert compile_cache.default_folder() == tmp_path / ".cache" / "icl-lab"
 
 
+def test_without_a_home_another_folder_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a user whom the system does not know, in a container."""
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(StoreError, match=r"there is no home folder .* set XDG_CACHE_HOME"):
+        compile_cache.default_folder()
+
+
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o707, 0o720])
 def test_a_folder_open_to_others_is_refused(mode: int, tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()

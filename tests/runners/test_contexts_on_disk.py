@@ -6,6 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from curricula.context import Context, draw_context
+from runners.finish import _in_words
+from src.config import ContextConfig, DataConfig
+from src.prng import key
 from store import layout
 from tests.runners.tiny import DIM, LSA1, PAIRS, TASKS, Workshop, in_float64
 
@@ -107,6 +111,40 @@ def test_training_stays_as_it_was(eval_noise: Path, lsa1_run: Path) -> None:
         False,
     ]
     assert [words["eval"][name] for name in ("difficulty", "noise_had_effect")] == ["residual", True]
+
+
+def words_of(**settings: object) -> dict[str, object]:
+    """Whether ordering and placement had an effect on 64 contexts."""
+    context = ContextConfig(noise_mode="label_noise", noise_sigma=1.0, **settings)  # type: ignore[arg-type]
+    words = _in_words(context, draw_context(key(0), DataConfig(dim=DIM, num_pairs=PAIRS), context, 64))
+    return {name: words[f"{name}_had_effect"] for name in ("order", "placement")}
+
+
+BY_RESIDUAL = {"ordering": "easy2hard", "difficulty": "residual", "noise_p": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("settings", "order", "placement"),
+    [
+        ({"ordering": "random", "noise_p": 0.5, "noise_placement": "mixed"}, False, False),
+        ({"ordering": "random", "noise_p": 0.5, "noise_placement": "clean_first"}, False, True),
+        ({"ordering": "random", "noise_p": 1.0, "noise_placement": "clean_first"}, False, False),
+        ({"ordering": "easy2hard", "noise_p": 0.5, "noise_placement": "mixed"}, True, False),
+        # by residual, which is 0 where nothing was hit, the order is the placement already, or its reverse
+        (BY_RESIDUAL | {"noise_placement": "clean_first"}, True, False),
+        (BY_RESIDUAL | {"noise_placement": "noisy_first"}, True, True),
+    ],
+)
+def test_ordering_and_placement_are_told_apart(settings: dict[str, object], order: bool, placement: bool) -> None:
+    assert words_of(**settings) == {"order": order, "placement": placement}
+
+
+def test_an_order_that_placement_undoes_had_an_effect_all_the_same() -> None:
+    """Of two pairs exchanged and then exchanged back, the last index says nothing."""
+    index = np.array([[0, 1]])
+    context = Context(None, index, np.array([[True, False]]), index[:, ::-1])  # type: ignore[arg-type]
+    words = _in_words(ContextConfig(ordering="easy2hard", noise_placement="noisy_first"), context)
+    assert (words["order_had_effect"], words["placement_had_effect"]) == (True, True)
 
 
 def test_noise_makes_the_headline_worse_and_its_clean_average_absent(eval_noise: Path, lsa1_run: Path) -> None:

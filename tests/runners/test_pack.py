@@ -15,7 +15,7 @@ from src.config import ContextConfig, RunConfig
 from store import checkpoint, layout, rundir
 from store.params import read_params
 from store.readers import read_safetensors
-from tests.runners.tiny import RECORDED, Workshop, results
+from tests.runners.tiny import INTERRUPTED, RECORDED, Workshop, results
 from utils_log import NullLogger
 
 WIDTH = 4
@@ -108,6 +108,22 @@ def test_a_lost_run_comes_back_with_the_same_bytes(packs: Packs) -> None:
     assert packs.said_again.splitlines()[-1] == "done"
     found = {f"seed_{seed}": results(packs.folder / f"seed_{seed}") for seed in SEEDS}
     assert found == packs.first
+
+
+def test_a_pack_that_is_killed_twice_ends_with_the_same_bytes(
+    packs: Packs, workshop: Workshop, lsa1_run: Path, tmp_path: Path
+) -> None:
+    """Each time when its first run has a checkpoint that the others lack; the second time it is an earlier one."""
+    for step in (60, 31):
+        words, place = ("-c", TRAIN, lsa1_run, tmp_path), f"before:step_{step:08d}.safetensors:SIGKILL:2"
+        killed = workshop.python(*words, INTERRUPT=place, PYTHONPATH=INTERRUPTED)
+        assert killed.returncode == -9, killed.stderr
+        steps = [checkpoint.steps(tmp_path / f"seed_{seed}") for seed in SEEDS]
+        assert (steps[0][-1], steps[1][-1], steps[2][-1]) == (step, 30, 30)
+        rundir.update_meta(tmp_path / "seed_0", chunk_steps=1)  # of a slower machine
+    done = workshop.python(*words)
+    assert done.returncode == 0, done.stderr
+    assert {f"seed_{seed}": results(tmp_path / f"seed_{seed}") for seed in SEEDS} == packs.first
 
 
 def test_only_the_lost_run_is_trained_again(packs: Packs) -> None:

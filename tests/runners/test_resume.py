@@ -76,7 +76,7 @@ def test_the_third_stopped_when_asked_and_said_how_to_go_on(story: Story) -> Non
     assert (third.metrics, third.checkpoints[-1]) == ([0, 30, 60, 90], 90)
     sentence = third.done.stdout.splitlines()[-1]
     said = "stopped at step 90; the same command without --overwrite resumes it: "
-    assert sentence.startswith(f"{said}{Path(sys.executable).name} -m {LSA1} ")
+    assert sentence.startswith(f"{said}{sys.executable} -m {LSA1} ")
     assert "Traceback" not in third.done.stderr
 
 

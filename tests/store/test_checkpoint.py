@@ -83,3 +83,13 @@ def test_removing_them_leaves_the_rest(tmp_path: Path) -> None:
     checkpoint.remove(tmp_path)
     checkpoint.remove(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [layout.METRICS]
+
+
+def test_those_after_a_step_are_removed(tmp_path: Path) -> None:
+    save(tmp_path, 10)
+    save(tmp_path, 20)
+    checkpoint.remove_after(tmp_path, 20)
+    assert checkpoint.steps(tmp_path) == [10, 20]
+    checkpoint.remove_after(tmp_path, 10)
+    checkpoint.remove_after(tmp_path, 10)
+    assert checkpoint.steps(tmp_path) == [10]

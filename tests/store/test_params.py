@@ -142,6 +142,8 @@ def hostile(touched: Path) -> dict[str, bytes]:
         "deep": b"(" * 100_000 + b"t" * 100_000 + b".",
         "deep in a key": b"}" + b")" + b"\x85" * 2_000_000 + b"Ns.",
         "deep enough in a key": b"}" + b")" + b"\x85" * 19_000 + b"Ns.",
+        "a far memo": b"}r\xff\xff\xff\x7f.",
+        "a far memo in text": b"}p2147483647\n.",
         "many parts": b"N0" * 600_000 + b"N.",
         "attribute of a function": b"cnumpy._core.numeric\n_frombuffer\n(N}V__defaults__\nNstb.",
         # a type of objects that claims to hold plain bytes, so that the bytes would be taken for pointers
@@ -162,6 +164,14 @@ def test_hostile_pickles_do_nothing(name: str, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "touched").exists()
     assert (np.ndarray.__dict__.copy(), OrderedDict.__dict__.copy()) == before
+
+
+@pytest.mark.parametrize("put", [b"r\x81\x84\x1e\x00", b"p2000001\n"])
+def test_a_memo_is_not_as_large_as_a_pickle_says(put: bytes, tmp_path: Path) -> None:
+    """A number beyond the limit is refused before room is made for all below it; a small one is read."""
+    with pytest.raises(StoreError, match="more parts than parameters have"):
+        read_params(only_pickle(tmp_path, b"}" + put + b"."), allow_pickle=True)
+    assert read_params(only_pickle(tmp_path, b"}r\x01\x00\x00\x00."), allow_pickle=True) == {}
 
 
 def test_the_hostile_pickles_are_hostile(tmp_path: Path) -> None:

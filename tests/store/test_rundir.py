@@ -162,6 +162,22 @@ def test_out_may_be_new_or_empty(tmp_path: Path) -> None:
         assert rundir.choose(CONFIG, str(tmp_path / name), False) == tmp_path / name
 
 
+def test_out_may_hold_what_a_killed_process_left_of_its_first_file(tmp_path: Path) -> None:
+    """And when the directory is then cleared or begun, that is gone."""
+    half = tmp_path / ".config.json.tmp"
+    for end in (rundir.clear, lambda run: rundir.begin(run, CONFIG)):
+        (tmp_path / layout.LOCK).touch()
+        half.write_text('{"na')
+        for overwrite in (False, True):
+            assert rundir.choose(CONFIG, str(tmp_path), overwrite) == tmp_path
+        end(tmp_path)
+        assert not half.exists()
+    rundir.clear(tmp_path)
+    (tmp_path / ".thesis.tex.tmp").write_text("years of work")
+    with pytest.raises(StoreError, match="not a run directory"):
+        rundir.choose(CONFIG, str(tmp_path), False)
+
+
 # Files of a run
 
 FILES = [value for name, value in vars(layout).items() if name.isupper() and isinstance(value, str)]
@@ -181,6 +197,38 @@ def test_clearing_removes_a_runs_own_files_and_nothing_else(tmp_path: Path) -> N
     assert tree(tmp_path) == kept
     rundir.clear(tmp_path)
     assert tree(tmp_path) == kept
+
+
+@pytest.mark.parametrize("name", layout.OWN_FOLDERS)
+def test_a_folder_that_cannot_be_removed_is_an_error_and_the_directory_stays_a_runs(tmp_path: Path, name: str) -> None:
+    (make(tmp_path) / name).write_text("a file in its place")
+    with pytest.raises(NotADirectoryError) as caught:
+        rundir.clear(tmp_path)
+    assert caught.value.filename == str(tmp_path / name)
+    assert rundir.has_begun(tmp_path)
+
+
+@pytest.mark.parametrize("name", layout.OWN)
+def test_a_clearing_that_is_cut_short_is_ended_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for own in (*layout.OWN, *(f"{folder}/file" for folder in layout.OWN_FOLDERS)):
+        (tmp_path / own).parent.mkdir(exist_ok=True)
+        (tmp_path / own).write_bytes(b"the run's")
+    unlink = Path.unlink
+
+    def cut_short(path: Path, missing_ok: bool = False) -> None:
+        if path.name == name:
+            raise KeyboardInterrupt
+        unlink(path, missing_ok=missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", cut_short)
+        with pytest.raises(KeyboardInterrupt):
+            rundir.clear(tmp_path)
+    assert rundir.choose(CONFIG, str(tmp_path), True) == tmp_path
+    rundir.clear(tmp_path)
+    assert tree(tmp_path) == {}
 
 
 def test_a_config_comes_back(tmp_path: Path) -> None:
@@ -225,7 +273,7 @@ def test_cutting_metrics_keeps_what_a_checkpoint_knows(
         rundir.append_metrics(run, record)
     whole = (run / layout.METRICS).read_bytes()
     (run / layout.METRICS).write_bytes(whole + b'{"step' + cut_line.hex().encode())
-    rundir.cut_metrics(run, at)
+    rundir.cut_metrics(run, at, [step for step in steps if step <= at])
     kept = [json.loads(line) for line in (run / layout.METRICS).read_text().splitlines()]
     assert kept == [record for record in records if record["step"] <= at]
     for record in records[len(kept) :]:
@@ -234,5 +282,29 @@ def test_cutting_metrics_keeps_what_a_checkpoint_knows(
 
 
 def test_cutting_metrics_that_are_not_there_makes_an_empty_file(tmp_path: Path) -> None:
-    rundir.cut_metrics(tmp_path, 0)
+    rundir.cut_metrics(tmp_path, 0, [])
     assert (tmp_path / layout.METRICS).read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"",
+        b'{"step": 0}\n',
+        b'{"step": 0}\n{"step": 3',
+        b'{"step": 3}\n',
+        b'{"step": 0}\n{"step": 2}\n',
+        b'{"step": 0}\n{"step": 3}\n{"step": 3}\n',
+        b'{"step": 0}\n{}\n{"step": 3}\n',
+        b'{"step": 0}\n{"step": "3"}\n',
+    ],
+)
+def test_metrics_that_lack_records_behind_a_checkpoint_are_refused(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / layout.METRICS).write_bytes(content)
+    with pytest.raises(StoreError, match=rf"{layout.METRICS} .*--overwrite trains"):
+        rundir.cut_metrics(tmp_path, 4, [0, 3])
+    assert (tmp_path / layout.METRICS).exists() == (content is not None)
+    if content is not None:
+        assert (tmp_path / layout.METRICS).read_bytes() == content

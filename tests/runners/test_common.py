@@ -1,0 +1,228 @@
+"""How a pack begins, goes on, fails and stops, on a pack that trains nothing: what its run directories say."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runners import common
+from runners.common import Job, hearing_signals, run_pack
+from runners.finish import import_what_ends_a_run
+from runners.pack import GROWTH, Lane
+from src.config import RunConfig, TrainConfig
+from store import StoreError, checkpoint, layout, rundir
+from store.rundir import METRICS_FIELDS
+from utils_log import NullLogger
+
+BASE = RunConfig(training=TrainConfig(steps=6), eval_every=3)
+
+
+class FakePack:
+    """A pack whose chunks are one step each and cost nothing."""
+
+    diverging_at = common.NEVER  # the step at which every lane diverges
+
+    def __init__(self, jobs: list[Job], width: int):
+        self.lanes = [Lane(job, None, None) for job in jobs]  # type: ignore[arg-type]
+        self.alive = [True] * len(jobs)
+        self.step = checkpoint.last_common_step([job.run for job in jobs]) or 0
+        self.num_steps, self.eval_every = BASE.training.steps, BASE.eval_every
+        self.compile_seconds, self.run_seconds, self.chunk_steps, self.model = 0.0, 0.0, 1, None
+
+    def advance(self) -> tuple[np.ndarray, np.ndarray]:
+        self.step += 1
+        lanes = len(self.lanes)
+        diverged_at = self.diverging_at if self.step >= self.diverging_at else common.NEVER
+        return np.ones(lanes), np.full(lanes, diverged_at)
+
+    def first_losses(self) -> np.ndarray:
+        return np.ones(len(self.lanes))
+
+    def record(self, index: int, train_loss: float) -> dict[str, Any]:
+        return dict.fromkeys(METRICS_FIELDS, 1.0) | {"step": self.step}
+
+    def params(self, index: int) -> None:
+        return None
+
+    def save(self, index: int) -> None:
+        checkpoint.save(self.lanes[index].job.run, self.step, {"a": np.full(1, self.step)}, {})
+
+
+def fake_finish(run: Path, *_: Any) -> Iterator[None]:
+    yield
+    rundir.update_meta(run, status="done")
+    checkpoint.remove(run)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    """Two jobs in fresh directories; packs and what ends a run are fakes."""
+    monkeypatch.setattr(common, "Pack", FakePack)
+    monkeypatch.setattr(common, "finish", fake_finish)
+    monkeypatch.setattr(common, "import_what_ends_a_run", lambda: None)
+    return [Job(tmp_path / f"seed_{seed}", replace(BASE, data_seed=seed)) for seed in (0, 1)]
+
+
+def train(jobs: list[Job], attention: int | None = None) -> str:
+    return run_pack(jobs, NullLogger(), attention, width=2)
+
+
+def statuses(jobs: list[Job]) -> list[str]:
+    return [rundir.read_status(job.run) for job in jobs]
+
+
+def test_a_pack_that_nothing_happens_to(jobs: list[Job]) -> None:
+    assert (train(jobs), statuses(jobs)) == ("done", ["done", "done"])
+    for job in jobs:
+        assert [record["step"] for record in rundir.read_metrics(job.run)] == [0, 3, 6]
+
+
+def test_an_error_in_one_runs_analyses_leaves_the_runs_that_have_ended(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(run: Path, *given: Any) -> Iterator[None]:
+        if run == jobs[1].run:
+            raise ZeroDivisionError
+        yield from fake_finish(run, *given)
+
+    monkeypatch.setattr(common, "finish", failing)
+    with pytest.raises(ZeroDivisionError):
+        train(jobs)
+    assert statuses(jobs) == ["done", "failed"]
+    assert "ZeroDivisionError" in rundir.read_meta(jobs[1].run)["error"]
+    assert "error" not in rundir.read_meta(jobs[0].run)
+
+
+def test_checkpoints_that_only_some_runs_have_go_before_the_metrics_are_cut(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a second kill could leave a run that goes on from a checkpoint whose record was cut."""
+    for job, steps in zip(jobs, ((3, 5), (2, 3)), strict=True):
+        rundir.begin(job.run, job.config)
+        rundir.update_meta(job.run, run_seconds=1.0, status="running")
+        for step in range(0, 6, 3):
+            rundir.append_metrics(job.run, {"step": step})
+        for step in steps:
+            checkpoint.save(job.run, step, {"a": np.zeros(1)}, {})
+    cut, had = rundir.cut_metrics, {}
+
+    def watched(run: Path, *given: Any) -> None:
+        had[run] = checkpoint.steps(run)
+        cut(run, *given)
+
+    monkeypatch.setattr(rundir, "cut_metrics", watched)
+    assert train(jobs) == "done"
+    assert [had[job.run] for job in jobs] == [[3], [2, 3]]
+
+
+@pytest.mark.parametrize("step", range(1, 7))
+def test_a_run_goes_on_from_every_step_and_only_with_the_records_behind_it(jobs: list[Job], step: int) -> None:
+    job = jobs[0]
+    rundir.begin(job.run, job.config)
+    rundir.update_meta(job.run, run_seconds=1.0, status="running")
+    for recorded in (0, 3, 6):
+        rundir.append_metrics(job.run, dict.fromkeys(METRICS_FIELDS, 1.0) | {"step": recorded})
+    checkpoint.save(job.run, step, {"a": np.zeros(1)}, {})
+    whole = (job.run / layout.METRICS).read_bytes()
+    (job.run / layout.METRICS).write_bytes(whole[whole.index(b"\n") + 1 :])
+    with pytest.raises(StoreError, match=r"lacks records .*--overwrite trains it anew"):
+        train([job])
+    (job.run / layout.METRICS).write_bytes(whole)
+    assert (train([job]), (job.run / layout.METRICS).read_bytes()) == ("done", whole)
+
+
+def test_the_first_chunk_of_a_resume_is_short_whatever_was_stored(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine may be slower now, and the file may be another's."""
+    job, taken = jobs[0], []
+    rundir.begin(job.run, job.config)
+    rundir.update_meta(job.run, run_seconds=1.0, status="running", chunk_steps=2**30)
+    rundir.append_metrics(job.run, {"step": 0})
+    checkpoint.save(job.run, 1, {"a": np.zeros(1)}, {})
+    advance = FakePack.advance
+    monkeypatch.setattr(FakePack, "advance", lambda pack: (taken.append(pack.chunk_steps), advance(pack))[1])
+    train([job])
+    assert taken[0] == GROWTH
+
+
+# Signals
+
+
+def sending(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int = signal.SIGTERM) -> None:
+    """This process gets a signal at the end of each call of a function."""
+    function = getattr(owner, name)
+
+    def interrupted(*given: Any) -> Any:
+        result = function(*given)
+        os.kill(os.getpid(), number)
+        return result
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+def test_a_signal_ends_a_pack_after_its_chunk(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    sending(monkeypatch, FakePack, "advance")
+    assert (train(jobs), statuses(jobs)) == ("stopped", ["stopped", "stopped"])
+    meta = rundir.read_meta(jobs[0].run)
+    assert (meta["stopped_at"], meta["signal"]) == (1, signal.SIGTERM)
+
+
+def test_a_signal_in_the_chunk_in_which_all_diverge_stops_nothing(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakePack, "diverging_at", 1)
+    sending(monkeypatch, FakePack, "advance")
+    assert (train(jobs), statuses(jobs)) == ("diverged", ["diverged", "diverged"])
+
+
+def test_a_signal_after_the_last_word_leaves_the_run_done_and_what_follows_alone(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packs that one caller trains hear the same signals: also one that comes between them."""
+    sending(monkeypatch, checkpoint, "remove")
+    with hearing_signals() as signals:
+        ended = [run_pack([job], NullLogger(), width=2, signals=signals) for job in jobs]
+    assert (ended, statuses(jobs)) == (["done", "stopped"], ["done", "new"])
+    assert signals.heard == [signal.SIGTERM]
+
+
+def test_a_signal_stops_before_the_next_capture_or_training(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert train(jobs[:1]) == "done"
+    monkeypatch.setattr(common, "capture_missing_attention", lambda *_: None)
+    sending(monkeypatch, common, "capture_missing_attention", signal.SIGINT)
+    assert (train(jobs[:1], 16), statuses(jobs)) == ("done", ["done", "new"])
+    assert (train(jobs, 16), statuses(jobs)) == ("stopped", ["done", "new"])
+
+
+def test_what_a_kill_left_of_a_done_run_is_removed(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "remove", lambda run: None)
+        train(jobs)
+    assert [checkpoint.steps(job.run) for job in jobs] == [[5, 6], [5, 6]]
+    assert train(jobs) == "done"
+    assert [checkpoint.steps(job.run) for job in jobs] == [[], []]
+
+
+def test_a_run_that_goes_on_says_nothing_of_how_it_ended_before(jobs: list[Job]) -> None:
+    rundir.begin(jobs[0].run, jobs[0].config)
+    ends = {"status": "failed", "error": "Traceback", "stopped_at": 1, "signal": 15, "end": "2026-01-01"}
+    rundir.update_meta(jobs[0].run, run_seconds=1.0, git_hash=None, **ends)
+    rundir.append_metrics(jobs[0].run, {"step": 0})
+    checkpoint.save(jobs[0].run, 1, {"a": np.zeros(1)}, {})
+    assert train(jobs[:1]) == "done"
+    meta = rundir.read_meta(jobs[0].run)
+    assert (meta["status"], meta["git_hash"]) == ("done", None)
+    assert not {"error", "stopped_at", "signal", "end"} & set(meta)  # the fake that ends a run says no time
+
+
+def test_imports_that_fail_ahead_of_time_say_nothing_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the thread they would be a traceback beside the run; where they are needed, they are an error."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    import_what_ends_a_run()
