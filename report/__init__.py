@@ -1,0 +1,1 @@
+"""Committed results: what was asked, what was measured, and the pages that say so."""
