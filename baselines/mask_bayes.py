@@ -1,0 +1,129 @@
+"""The posterior mean on a corrupted context: every mask of hit pairs is tried.
+
+Given the mask m of hit pairs, labels and weights are jointly Gaussian, so the posterior mean of the query's label is a
+mixture over masks, each weighed by its prior p^|m| (1 - p)^(N - |m|) and the density of the labels under it. The 2^N
+masks form a tree: pair by pair, every prefix branches into clean and hit. A prefix carries the covariance of the pairs
+to come and of the query, given the labels so far; it shrinks as the prefixes multiply, so all levels together cost
+O(2^N) for a task and not O(2^N N^3).
+
+Shapes: R pairs to come, P = 2^(N - R) prefixes, C tasks in a chunk; float64 NumPy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from baselines.bayes import hit_rate, linear_mmse
+from src.batch import Batch
+from src.config import ContextConfig, DataConfig, require
+
+MAX_PAIRS = 16  # 65 536 masks: a millisecond or two a task
+CELLS = 2**16  # masks times tasks of a chunk: a few MiB, whatever N is
+LEAST_PIVOT = 1e-15  # of a label's variance: rounding, where a pair follows from the others
+LEAST_VARIANCE = 1e-200  # of a label whose input is 0
+
+
+def check_masks(data: DataConfig, context: ContextConfig) -> None:
+    """Raises `ConfigError`, a `ValueError`, where `mask_bayes` has no answer or no end."""
+    require(data.num_distractors == 0, "the posterior over masks is not defined for distractor labels")
+    if hit_rate(context) in (0, 1):
+        return
+    require(
+        data.num_pairs <= MAX_PAIRS,
+        f"num_pairs is {data.num_pairs}; the posterior over masks tries all 2^{data.num_pairs} of them, so it must be "
+        f"at most {MAX_PAIRS}",
+    )
+    require(
+        data.noise_std > 0 or data.num_pairs <= data.dim,
+        f"num_pairs is {data.num_pairs} with dim {data.dim} and no observation noise; more clean pairs than dimensions "
+        "have no density, so the posterior over masks needs noise_std above 0 or num_pairs at most dim",
+    )
+
+
+def mask_bayes(batch: Batch, data: DataConfig, context: ContextConfig) -> np.ndarray:
+    """Predictions [B], float64: the posterior mean over the weights and all 2^N masks of hit pairs.
+
+    Knows the corruption, its p and sigma, and the law of tasks; not which pairs were hit, nor the placement. With
+    s = weight_scale and K = X X^T,
+
+        sum_m P(m | X, y) E[w | X, y, m].x_query,   P(m | X, y) ~ p^|m| (1 - p)^(N - |m|) p(y | X, m),
+        label noise    y | m ~ N(0, s^2 K + noise_std^2 I + sigma^2 diag(m))
+        random pairs   the same without sigma for the clean pairs; y_j ~ N(0, s^2 |x_j|^2 + noise_std^2), on its own,
+                       for a hit one
+
+    No predictor has a smaller expected squared error, unless it knows the placement. At p = 0 and p = 1 only one mask
+    is left and it is `linear_mmse`. Raises `ConfigError` for more than 16 pairs, and for more pairs than dimensions
+    without observation noise, where a clean mask has a singular covariance.
+    """
+    _, pairs, dim = batch.x.shape
+    check_masks(replace(data, num_pairs=pairs, dim=dim), context)
+    if hit_rate(context) in (0, 1):
+        return np.asarray(linear_mmse(batch, data, context), np.float64)
+    x, y, x_query = (np.asarray(part, np.float64) for part in (batch.x, batch.y, batch.x_query))
+    size = max(1, CELLS >> pairs)
+    chunks = [slice(start, start + size) for start in range(0, len(y), size)]
+    return np.concatenate([_mixture(x[part], y[part], x_query[part], data, context) for part in chunks])
+
+
+def _mixture(x: np.ndarray, y: np.ndarray, x_query: np.ndarray, data: DataConfig, context: ContextConfig) -> np.ndarray:
+    """Predictions [C] of a chunk: the leaves' predictions, each weighed by its mask's posterior probability."""
+    table, variances = _first_table(x, y, x_query, data)
+    log_weights = np.zeros((1, len(y)))
+    for label, variance in zip(y.T, variances, strict=True):
+        table, log_weights = _branch(table, log_weights, label, variance, context)
+    weights = np.exp(log_weights - log_weights.max(axis=0))
+    predictions: np.ndarray = -(weights * table[0, 0]).sum(axis=0) / weights.sum(axis=0)
+    return predictions
+
+
+def _first_table(x: np.ndarray, y: np.ndarray, x_query: np.ndarray, data: DataConfig) -> tuple[np.ndarray, np.ndarray]:
+    """The table [N + 1, N + 1, 1, C] before any label is known, and each label's own variance [N, C].
+
+    Rows are the pairs and the query, columns the pairs and the labels: covariances, then labels less what is expected
+    of them; in the corner the query's, as its label is unknown and counts as 0.
+    """
+    size, pairs, _ = x.shape
+    rows = np.concatenate([x, x_query[:, None]], axis=1)
+    table = np.zeros((pairs + 1, pairs + 1, 1, size))
+    table[:, :-1, 0] = np.einsum("brd,bnd->rnb", data.weight_scale * rows, data.weight_scale * x)
+    table[:-1, -1, 0] = y.T
+    diagonal = np.arange(pairs)
+    table[diagonal, diagonal] += data.noise_std**2
+    return table, np.maximum(table[diagonal, diagonal, 0], LEAST_VARIANCE)
+
+
+def _branch(
+    table: np.ndarray, log_weights: np.ndarray, label: np.ndarray, variance: np.ndarray, context: ContextConfig
+) -> tuple[np.ndarray, np.ndarray]:
+    """Takes the next pair in: table [R + 1, R + 1, P, C] -> [R, R, 2P, C], log weights [P, C] -> [2P, C].
+
+    In the first half of the prefixes the pair is clean, in the second it is hit. `label` [C] is its label and
+    `variance` [C] the label's variance, given nothing.
+    """
+    size, _, prefixes, tasks = table.shape
+    pivot, surprise = np.maximum(table[0, 0], LEAST_PIVOT * variance), table[0, -1]
+    after = np.empty((size - 1, size - 1, 2 * prefixes, tasks))
+    _condition(table, pivot, out=after[:, :, :prefixes])
+    if context.noise_mode == "label_noise":
+        noisy = pivot + context.noise_sigma**2
+        _condition(table, noisy, out=after[:, :, prefixes:])
+        hit = _log_density(surprise, noisy)
+    else:  # a random pair tells nothing of the task
+        after[:, :, prefixes:] = table[1:, 1:]
+        hit = _log_density(label, variance)
+    clean = np.log1p(-context.noise_p) + _log_density(surprise, pivot)
+    return after, np.concatenate([log_weights + clean, log_weights + (np.log(context.noise_p) + hit)])
+
+
+def _condition(table: np.ndarray, pivot: np.ndarray, out: np.ndarray) -> None:
+    """One step of Cholesky's elimination: out_ij = table_ij - table_i0 table_0j / pivot for i, j > 0."""
+    np.multiply(table[1:, :1], table[:1, 1:] / pivot, out=out)
+    np.subtract(table[1:, 1:], out, out=out)
+
+
+def _log_density(value: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """log N(value; 0, variance) + log(2 pi)/2."""
+    density: np.ndarray = -0.5 * (np.log(variance) + value**2 / variance)
+    return density
