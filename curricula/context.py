@@ -7,6 +7,7 @@ purposes share a key.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -117,3 +118,13 @@ def headline_batches(config: RunConfig, laws: Sequence[DataConfig]) -> tuple[Bat
 def step_size_batch(config: RunConfig) -> Batch:
     """Clean tasks on which step sizes are searched, shared with nothing else."""
     return _sample(task_key(config, Purpose.STEP_SIZE), config.data, config.step_size_tasks)
+
+
+def corrupted_step_size_batch(config: RunConfig) -> Batch:
+    """Tasks corrupted as the evaluation's are, on which a step size for them is searched; shared with nothing else.
+
+    Neither ordered nor placed: gradient descent sums over the pairs.
+    """
+    unordered = replace(config.eval, ordering="random", noise_placement="mixed")
+    key = task_key(config, Purpose.CORRUPTED_STEP_SIZE)
+    return _draw(key, config.data, unordered, config.step_size_tasks).batch

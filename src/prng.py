@@ -127,6 +127,7 @@ class Purpose(IntEnum):
     EVAL = 2
     HEADLINE = 3
     STEP_SIZE = 4
+    CORRUPTED_STEP_SIZE = 5
     # of a batch
     TASK = 16
     INPUT = 17
