@@ -1,0 +1,98 @@
+"""What a run on corrupted contexts is held against. Each comparator is named by what it knows.
+
+All see a context's pairs and none sees which were hit, so order and placement do not matter to any of them:
+
+    gd_clean_step  a step size that is best on clean tasks; nothing of the corruption
+    gd_tuned_step  a step size that is best on separate tasks of this corruption
+    linear_mmse    the corruption, its p and sigma, and the law of tasks; linear in the labels
+    mask_bayes     the same, without being linear: no predictor that does not know the placement has a smaller error
+
+On clean contexts the first two are gradient descent and the last two ridge: least squares without observation noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import jax
+import numpy as np
+from jax.typing import ArrayLike
+
+from analysis.subject import GradientDescent, find_gd, gd_steps
+from baselines.bayes import hit_rate, linear_mmse
+from baselines.gd_step import gd, search_step_size
+from baselines.mask_bayes import check_masks, mask_bayes
+from curricula.context import corrupted_step_size_batch
+from src.batch import Batch
+from src.config import RunConfig
+
+Comparator = Callable[[Batch], ArrayLike]
+
+# One program for all batches of a shape, whatever the step size.
+_gd = jax.jit(gd, static_argnames="steps")
+_linear_mmse = jax.jit(linear_mmse, static_argnames=("data", "context"))
+
+
+def tuned_gd(config: RunConfig) -> GradientDescent:
+    """Gradient descent at the step size that is best on separate tasks with the evaluation's corruption.
+
+    As many steps as `find_gd` takes. Where nothing is corrupted the two are the same.
+    """
+    if hit_rate(config.eval) == 0:
+        return find_gd(config)
+    steps, context = gd_steps(config.model), config.eval
+    source = (
+        f"line search on {config.step_size_tasks} separate tasks with {context.noise_mode}, p = {context.noise_p:g}"
+    )
+    return GradientDescent(steps, search_step_size(corrupted_step_size_batch(config), steps), source)
+
+
+def gd_clean_step(config: RunConfig, gd: GradientDescent) -> Comparator:
+    """Gradient descent as the run has it: it knows a step size for clean tasks, and nothing of the corruption."""
+    return partial(_gd, step_size=gd.step_size, steps=gd.steps)
+
+
+def gd_tuned_step(config: RunConfig, gd: GradientDescent) -> Comparator:
+    """Gradient descent that knows the best step size for this corruption, found on separate tasks: `tuned_gd`."""
+    return gd_clean_step(config, tuned_gd(config))
+
+
+def linear(config: RunConfig, gd: GradientDescent) -> Comparator:
+    """The best predictor that is linear in the labels; it knows p, sigma and the law of tasks: `linear_mmse`."""
+    return partial(_linear_mmse, data=config.data, context=config.eval)
+
+
+def bayes(config: RunConfig, gd: GradientDescent) -> Comparator:
+    """The best predictor that does not know which pairs were hit; it knows p, sigma and the law: `mask_bayes`."""
+    return partial(mask_bayes, data=config.data, context=config.eval)
+
+
+# name -> how it is made from a run's config, which has the corruption in `eval`, and the run's gradient descent
+COMPARATORS: dict[str, Callable[[RunConfig, GradientDescent], Comparator]] = {
+    "gd_clean_step": gd_clean_step,
+    "gd_tuned_step": gd_tuned_step,
+    "linear_mmse": linear,
+    "mask_bayes": bayes,
+}
+
+
+def comparators(config: RunConfig, gd: GradientDescent) -> dict[str, Comparator]:
+    """Every comparator of a run, by name: batch in, predictions [B] out.
+
+    `gd` is the run's gradient descent, at the clean step. `ConfigError` where one is not defined: on distractor labels,
+    and on corrupted contexts where `mask_bayes` has no answer.
+    """
+    check_masks(config.data, config.eval)  # before the search for a step size
+    return {name: make(config, gd) for name, make in COMPARATORS.items()}
+
+
+def half_errors(predictors: Mapping[str, Comparator], batch: Batch) -> dict[str, np.ndarray]:
+    """Half the squared error [B] of each predictor, float64, all on the same tasks: compare them paired."""
+    y_query = np.asarray(batch.y_query, np.float64)
+    return {name: 0.5 * (np.asarray(f(batch), np.float64) - y_query) ** 2 for name, f in predictors.items()}
+
+
+def comparator_errors(config: RunConfig, gd: GradientDescent, batch: Batch) -> dict[str, np.ndarray]:
+    """`half_errors` of a run's `comparators`. For several batches make those once: each time searches a step size."""
+    return half_errors(comparators(config, gd), batch)
