@@ -8,15 +8,12 @@ All see a context's pairs and none sees which were hit, so order and placement d
     mask_bayes     the same, without being linear: no predictor that does not know the placement has a smaller error
 
 On clean contexts the first two are gradient descent and the last two ridge: least squares without observation noise.
-Von Oswald et al. 2023 compare with the first alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import lru_cache, partial
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import jax
 import numpy as np
@@ -26,10 +23,10 @@ from analysis.headline import mean_and_error
 from analysis.subject import GradientDescent, Subject, find_gd, gd_steps
 from baselines.bayes import hit_rate, linear_mmse
 from baselines.gd_step import gd, search_step_size
-from baselines.mask_bayes import mask_bayes
+from baselines.mask_bayes import check_masks, mask_bayes
 from curricula.context import corrupted_step_size_batch, headline_batch
 from src.batch import Batch
-from src.config import ContextConfig, ModelConfig, RunConfig, TrainConfig
+from src.config import ConfigError, ContextConfig, ModelConfig, RunConfig, TrainConfig
 from store import layout
 from store.atomic import write_json
 
@@ -40,7 +37,6 @@ _gd = jax.jit(gd, static_argnames="steps")
 _linear_mmse = jax.jit(linear_mmse, static_argnames=("data", "context"))
 
 
-@lru_cache(maxsize=16)  # a search takes longer than what it is for
 def tuned_gd(config: RunConfig) -> GradientDescent:
     """Gradient descent at the step size that is best on separate tasks with the evaluation's corruption.
 
@@ -85,25 +81,31 @@ COMPARATORS: dict[str, Callable[[RunConfig, GradientDescent], Comparator]] = {
 
 
 def comparators(config: RunConfig, gd: GradientDescent) -> dict[str, Comparator]:
-    """Every comparator of a run, by name: batch in, predictions [B] out."""
+    """Every comparator of a run, by name: batch in, predictions [B] out.
+
+    `gd` is the run's gradient descent, at the clean step. `ConfigError` where one is not defined: on distractor labels,
+    and on corrupted contexts where `mask_bayes` has no answer.
+    """
+    check_masks(config.data, config.eval)  # before the search for a step size
     return {name: make(config, gd) for name, make in COMPARATORS.items()}
 
 
-def comparator_errors(config: RunConfig, gd: GradientDescent, batch: Batch) -> dict[str, np.ndarray]:
-    """Half the squared error [B] of each comparator, float64, all on the same tasks: compare them paired.
-
-    `gd` is the run's gradient descent, at the clean step. `ConfigError` where a comparator is not defined: distractor
-    labels, and corrupted contexts on which `mask_bayes` has no answer.
-    """
+def half_errors(predictors: Mapping[str, Comparator], batch: Batch) -> dict[str, np.ndarray]:
+    """Half the squared error [B] of each predictor, float64, all on the same tasks: compare them paired."""
     y_query = np.asarray(batch.y_query, np.float64)
-    return {
-        name: 0.5 * (np.asarray(predict(batch), np.float64) - y_query) ** 2
-        for name, predict in comparators(config, gd).items()
-    }
+    return {name: 0.5 * (np.asarray(f(batch), np.float64) - y_query) ** 2 for name, f in predictors.items()}
+
+
+def comparator_errors(config: RunConfig, gd: GradientDescent, batch: Batch) -> dict[str, np.ndarray]:
+    """`half_errors` of a run's `comparators`. For several batches make those once: each time searches a step size."""
+    return half_errors(comparators(config, gd), batch)
 
 
 def write(subject: Subject) -> dict[str, Any]:
-    """Writes comparators.json: the loss of each comparator on the headline tasks, with its standard error."""
+    """Writes comparators.json: the loss of each comparator on the headline tasks, with its standard error.
+
+    Where one is not defined the file says why, and has null in its place.
+    """
     law = replace(
         subject.config,
         name=RunConfig.name,
@@ -120,8 +122,11 @@ def write(subject: Subject) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)  # the runs of a sweep have evaluations in common, also those of several models
 def _losses(law: RunConfig, gd: GradientDescent) -> dict[str, Any]:
-    found: dict[str, Any] = {"tasks": law.headline_tasks, "tuned_step_size": float(tuned_gd(law).step_size)}
-    for name, errors in comparator_errors(law, gd, headline_batch(law)).items():
-        loss, error = mean_and_error(errors)
-        found[name] = {"loss": loss, "loss_se": error}
-    return found
+    batch, found = headline_batch(law), {}
+    for name, make in COMPARATORS.items():
+        try:
+            loss, error = mean_and_error(half_errors({name: make(law, gd)}, batch)[name])
+            found[name] = {"loss": loss, "loss_se": error}
+        except ConfigError as reason:
+            found[name] = {"loss": None, "loss_se": None, "reason": str(reason)}
+    return {"tasks": law.headline_tasks, "tuned_step_size": float(tuned_gd(law).step_size), **found}

@@ -11,6 +11,8 @@ Shapes: R pairs to come, P = 2^(N - R) prefixes, C tasks in a chunk; float64 Num
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from baselines.bayes import hit_rate, linear_mmse
@@ -55,11 +57,12 @@ def mask_bayes(batch: Batch, data: DataConfig, context: ContextConfig) -> np.nda
     is left and it is `linear_mmse`. Raises `ConfigError` for more than 16 pairs, and for more pairs than dimensions
     without observation noise, where a clean mask has a singular covariance.
     """
-    check_masks(data, context)
+    _, pairs, dim = batch.x.shape
+    check_masks(replace(data, num_pairs=pairs, dim=dim), context)
     if hit_rate(context) in (0, 1):
         return np.asarray(linear_mmse(batch, data, context), np.float64)
     x, y, x_query = (np.asarray(part, np.float64) for part in (batch.x, batch.y, batch.x_query))
-    size = max(1, CELLS >> data.num_pairs)
+    size = max(1, CELLS >> pairs)
     chunks = [slice(start, start + size) for start in range(0, len(y), size)]
     return np.concatenate([_mixture(x[part], y[part], x_query[part], data, context) for part in chunks])
 

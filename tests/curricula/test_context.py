@@ -4,7 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from curricula.context import evaluation_context, headline_batch, step_size_batch, task_key, training_batches
+from curricula.context import (
+    corrupted_step_size_batch,
+    evaluation_context,
+    headline_batch,
+    step_size_batch,
+    task_key,
+    training_batches,
+)
 from src.config import ContextConfig, DataConfig, RunConfig, TrainConfig
 from src.prng import Purpose, key
 
@@ -30,6 +37,7 @@ def sets_of_tasks(config):
         "evaluation": evaluation_context(config).batch,
         "headline": headline_batch(config),
         "step size": step_size_batch(config),
+        "corrupted step size": corrupted_step_size_batch(config),
     }
 
 
@@ -96,3 +104,21 @@ def test_knobs_stand_in_for_the_settings():
 def test_step_sizes_are_searched_on_clean_tasks():
     batch = step_size_batch(CONFIG)
     np.testing.assert_allclose(np.einsum("bnd,bd->bn", batch.x, batch.w), batch.y, atol=1e-6)
+
+
+def test_step_sizes_of_a_corruption_are_searched_on_tasks_of_it():
+    """The evaluation's p and sigma, not those of training: p of the labels are off, by sigma on average."""
+    batch = corrupted_step_size_batch(replace(CONFIG, train=ContextConfig(), step_size_tasks=2000))
+    error = np.einsum("bnd,bd->bn", batch.x, batch.w) - np.asarray(batch.y)
+    hit = np.abs(error) > 1e-5
+    assert hit.mean() == pytest.approx(NOISE.noise_p, abs=4 * 0.5 / np.sqrt(hit.size))
+    assert error[hit].std() == pytest.approx(NOISE.noise_sigma, rel=4 / np.sqrt(2 * hit.sum()))
+
+
+def test_step_sizes_of_a_corruption_do_not_depend_on_order_and_placement():
+    """Which do not matter to gradient descent: they share one program and one step size."""
+    placed = replace(NOISE, ordering="easy2hard", noise_placement="clean_first")
+    for a, b in zip(
+        corrupted_step_size_batch(replace(CONFIG, eval=placed)), corrupted_step_size_batch(CONFIG), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)

@@ -188,6 +188,7 @@ def test_purposes_are_pinned():
         "EVAL": 2,
         "HEADLINE": 3,
         "STEP_SIZE": 4,
+        "CORRUPTED_STEP_SIZE": 5,
         "TASK": 16,
         "INPUT": 17,
         "QUERY": 18,
