@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from curricula.context import Context, evaluation_context, task_key, training_ba
 from src.config import ContextConfig, RunConfig
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
-from src.train import Member, TrainState, make_trainer, stack_members
+from src.train import Member, Trainer, TrainState, make_trainer, stack_members
 from src.transformer import make_model
 from store import checkpoint
 from store.rundir import METRICS_FIELDS
@@ -76,6 +77,12 @@ def make_member(config: RunConfig) -> Member:
     )
 
 
+@lru_cache(maxsize=4)
+def shared_trainer(shape: RunConfig) -> Trainer:
+    """The trainer of a static shape, the same for all packs of it: later ones of a process find its programs."""
+    return make_trainer(make_model(shape), shape.training, training_batches(shape))
+
+
 class Pack:
     """Runs of one static shape that train together; `step` is how many steps all of them have made."""
 
@@ -84,8 +91,7 @@ class Pack:
         config = jobs[0].config
         self.width, self.num_steps, self.eval_every = width, config.training.steps, config.eval_every
         self.alive = [True] * len(jobs)
-        self.model = make_model(config)
-        self.trainer = make_trainer(self.model, config.training, training_batches(config))
+        self.model, self.trainer = make_model(config), shared_trainer(static_shape(config))
         self.members = jax.jit(lambda: stack_members(self._padded([make_member(job.config) for job in jobs])))()
         self.step, self.state = self._restore([job.run for job in jobs])
         self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
