@@ -13,7 +13,9 @@ On clean contexts the first two are gradient descent and the last two ridge: lea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any
 
 import jax
 import numpy as np

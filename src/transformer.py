@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import haiku as hk
@@ -17,7 +18,7 @@ from jax import Array
 
 from src.attn import Attention, Hook, no_hook
 from src.batch import Batch
-from src.config import RunConfig
+from src.config import DataConfig, RunConfig, TrainConfig
 from src.data import sample_batch, tokenise
 from src.prng import key as make_key
 
@@ -49,7 +50,19 @@ class Model(NamedTuple):
 
 
 def make_model(config: RunConfig) -> Model:
-    """The model of a run config."""
+    """The model of a run config: the same one for configs that differ in nothing it depends on.
+
+    Programs are kept by the model they are of, so equal models share them.
+    """
+    data = DataConfig(dim=config.data.dim, num_pairs=config.data.num_pairs)
+    one = TrainConfig(batch_size=1)  # and as few tasks as there can be, so that these are never too many
+    same = RunConfig(data=data, model=config.model, training=one, eval_tasks=2, headline_tasks=2, step_size_tasks=2)
+    return _make_model(same)
+
+
+@lru_cache
+def _make_model(config: RunConfig) -> Model:
+    """A model by what it depends on: its config, and how many pairs of which dimension it sees."""
 
     def stack(tokens: Array, hook: Hook) -> Array:
         return run_stack(tokens, config, hook)

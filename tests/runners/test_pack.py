@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from runners.common import Job, run_pack
-from runners.pack import by_checkpoint
+from runners.pack import by_checkpoint, programs
 from runners.shapes import static_shape
 from src.config import ContextConfig, RunConfig
 from store import checkpoint, layout, rundir
@@ -186,6 +186,40 @@ def test_runs_of_different_programs_do_not(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="of one static shape"):
         run_pack([Job(tmp_path / "a", BASE), Job(tmp_path / "b", APART[name])], NullLogger(), width=2)
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_runs_of_one_shape_share_their_programs_one_after_another_too(name: str) -> None:
+    assert programs(static_shape(TOGETHER[name]), 1) is programs(static_shape(BASE), 1)
+
+
+COMPILED = """
+import sys, jax
+from dataclasses import replace
+from pathlib import Path
+from runners.common import run_one
+from store import rundir
+
+count = 0
+def listen(name, seconds, **_):
+    global count
+    count += name.endswith("backend_compile_duration")
+jax.monitoring.register_event_duration_secs_listener(listen)
+config = rundir.read_config(Path(sys.argv[1]))
+for seed in (1, 2):
+    count = 0
+    run_one(replace(config, data_seed=seed, init_seed=seed), Path(sys.argv[2]) / str(seed))
+    print(count)
+"""
+
+
+@pytest.mark.slow
+def test_a_second_run_in_a_process_compiles_little(workshop: Workshop, lsa1_run: Path, tmp_path: Path) -> None:
+    """What holds its seeds, its parameters or its step size as constants, which round as they do because they are."""
+    done = workshop.python("-c", COMPILED, lsa1_run, tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, second = map(int, done.stdout.split())
+    assert second <= 5 < 15 < first
 
 
 def held(folder: Path, *steps: int) -> Job:

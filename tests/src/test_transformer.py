@@ -12,7 +12,7 @@ import pytest
 
 from src import attn, prng, transformer
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig, RunConfig
+from src.config import DataConfig, ModelConfig, RunConfig, TrainConfig
 from src.data import sample_batch, tokenise
 from src.transformer import make_model
 from tests import reference
@@ -238,3 +238,15 @@ def test_hooks_off_cost_nothing(model, monkeypatch):
     assert "dot" in off or "fusion" in off
     assert off == program(bare_predict, params, batch)
     assert off != program(trace, params, batch)
+
+
+def test_configs_that_differ_in_no_model_share_one():
+    """Its programs are kept by it; and sizes that are checked together are not refused apart."""
+    base = RunConfig(data=DATA, training=TrainConfig(batch_size=7), eval_tasks=2, headline_tasks=2, step_size_tasks=2)
+    same = replace(base, data_seed=5, training=TrainConfig(lr=1.0, batch_size=7), data=replace(DATA, weight_scale=2.0))
+    assert make_model(same) is make_model(base)
+    for other in (replace(DATA, dim=DATA.dim + 1), replace(DATA, num_pairs=DATA.num_pairs + 1)):
+        assert make_model(replace(base, data=other)) is not make_model(base)
+    assert make_model(replace(base, model=ModelConfig(num_heads=2))) is not make_model(base)
+    wide = DataConfig(dim=10_000, num_pairs=3000)  # with as many tasks as by default, too many numbers
+    assert make_model(replace(base, data=wide)).init is not make_model(base).init
