@@ -15,7 +15,8 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 
 # One rule a target; the text behind ## is what `make help` says.
 
-.PHONY: demo_concat demo_copy demo_seeds figs bench test test-all lint env clean help FORCE
+.PHONY: demo_concat demo_copy demo_seeds smoke_train figs eval_order eval_order_inference eval_order_noise \
+	eval_order_noise_inference eval_noise eval_noise_inference study bench test test-all lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
@@ -26,9 +27,40 @@ demo_copy: $(STAMP) ## two layers on interleaved tokens: a softmax layer copies,
 demo_seeds: $(STAMP) ## five seeds of the main experiment, trained together
 	$(PY) -m scripts.demo_seeds $(ARGS)
 
-figs: $(STAMP) ## draws the figures of the demo runs again, from their files
+smoke_train: $(STAMP) ## four short runs with what must hold of them; fails if it does not
+	$(PY) -m scripts.smoke_train $(ARGS)
+
+figs: $(STAMP) ## draws the figures of the demo runs, and of the tables of sweeps, again from their files
 	@set --; for run in runs/demo_*; do if [ -f "$$run/config.json" ]; then set -- "$$@" "$$run"; fi; done; \
-	$(PY) -m plots.run_figures $${1+--run} "$$@" $(ARGS)
+	if [ $$# -gt 0 ] || ! ls results_*.csv > /dev/null 2>&1; then $(PY) -m plots.run_figures $${1+--run} "$$@" $(ARGS); fi
+	@for table in results_*.csv; do if [ -f "$$table" ]; then \
+	$(PY) -m plots.fig_templates --from "$$table" --out "figs/$${table%.csv}" || exit; fi; done
+
+eval_order: $(STAMP) ## orders of the context's pairs, in training and evaluation
+	$(PY) -m eval_order $(ARGS)
+
+eval_order_inference: $(STAMP) ## orders at evaluation, of runs trained in random order
+	$(PY) -m eval_order --train_ordering random --out results_order_inference.csv $(ARGS)
+
+eval_order_noise: $(STAMP) ## orders at evaluation under label noise, trained with that noise in random order
+	$(PY) -m eval_order $(NOISY_ORDERS) --out results_order_noise.csv $(ARGS)
+
+eval_order_noise_inference: $(STAMP) ## orders at evaluation under label noise, trained clean in random order
+	$(PY) -m eval_order $(NOISY_ORDERS) --train_noise_mode clean --out results_order_noise_inference.csv $(ARGS)
+
+NOISY_ORDERS = --ordering random,easy2hard,hard2easy --train_ordering random \
+	--noise_mode label_noise --p 0.25,0.5 --sigma 0.5 --placement mixed
+
+eval_noise: $(STAMP) ## corrupted pairs and where they stand, in training and evaluation
+	$(PY) -m eval_noise $(ARGS)
+
+eval_noise_inference: $(STAMP) ## corrupted pairs at evaluation, of runs trained clean
+	$(PY) -m eval_noise --p 0,0.5 --placement mixed,noisy_first --train_noise_mode clean \
+	--out results_noise_inference.csv $(ARGS)
+
+study: $(STAMP) ## the order and noise study: trains what is not done, then report/order_noise.md and its figures
+	$(PY) -m report.study $(ARGS)
+	$(PY) -m report.order_noise --from runs/study.csv
 
 bench: $(STAMP) ## measures what things cost beside a plain loop (twenty minutes of a machine that does nothing else)
 	$(PY) -m benchmarks.bench $(ARGS)
@@ -52,7 +84,7 @@ clean: ## removes .venv and caches; runs/ stays
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z][a-z_-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z][a-z_-]*:.*## / { printf "  make %-27s %s\n", $$1, $$2 }' Makefile
 
 # The stamp is written last, so a half-finished installation does not count. An interpreter that is asked for by name is
 # compared with the one in .venv each time.

@@ -61,15 +61,24 @@ def draw_context(
     return Context(batch, index.astype(jnp.int32), hit, ordered.astype(jnp.int32))
 
 
-def _draw_laws(key: Array, laws: tuple[DataConfig, ...], context: ContextConfig, batch_size: int) -> tuple[Batch, ...]:
-    return tuple(draw_context(key, law, context, batch_size).batch for law in laws)
+def _draw_laws(
+    key: Array, laws: tuple[DataConfig, ...], kind: ContextConfig, batch_size: int, noise_p: Array, noise_sigma: Array
+) -> tuple[Context, ...]:
+    return tuple(draw_context(key, law, kind, batch_size, noise_p, noise_sigma) for law in laws)
 
 
-# Sets of tasks of one law and size share a program; so do several laws, which share their random numbers.
-_draw = jax.jit(draw_context, static_argnames=("data", "context", "batch_size"))
-_draw_together = jax.jit(_draw_laws, static_argnames=("laws", "context", "batch_size"))
+_draw_kind = jax.jit(_draw_laws, static_argnames=("laws", "kind", "batch_size"))
 _sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
 _key, _fold_in = jax.jit(make_key), jax.jit(jax.random.fold_in)
+
+
+def _draw(key: Array, laws: Sequence[DataConfig], context: ContextConfig, batch_size: int) -> tuple[Context, ...]:
+    """Contexts of several laws from the same random numbers.
+
+    One program draws all sets of a size, whatever the rate and strength of their noise.
+    """
+    kind = replace(context, noise_p=0.0, noise_sigma=0.0)
+    return _draw_kind(key, tuple(laws), kind, batch_size, np.float32(context.noise_p), np.float32(context.noise_sigma))
 
 
 def training_batches(config: RunConfig) -> BatchFn:
@@ -91,12 +100,12 @@ def task_key(config: RunConfig, purpose: Purpose) -> Array:
 def first_training_context(config: RunConfig) -> Context:
     """The context of the first training step, with what was done to it."""
     key = _fold_in(task_key(config, Purpose.TRAIN), np.uint32(0))
-    return _draw(key, config.data, config.train, config.training.batch_size)
+    return _draw(key, [config.data], config.train, config.training.batch_size)[0]
 
 
 def evaluation_context(config: RunConfig) -> Context:
     """The evaluation batch, which is also the analysis batch."""
-    return _draw(task_key(config, Purpose.EVAL), config.data, config.eval, config.eval_tasks)
+    return _draw(task_key(config, Purpose.EVAL), [config.data], config.eval, config.eval_tasks)[0]
 
 
 def clean_twin(config: RunConfig, context: Context) -> Batch:
@@ -113,7 +122,7 @@ def headline_batch(config: RunConfig) -> Batch:
 def headline_batches(config: RunConfig, laws: Sequence[DataConfig]) -> tuple[Batch, ...]:
     """The headline tasks under several laws: the same random numbers make them all."""
     key = task_key(config, Purpose.HEADLINE)
-    return _draw_together(key, tuple(laws), config.eval, config.headline_tasks)
+    return tuple(context.batch for context in _draw(key, laws, config.eval, config.headline_tasks))
 
 
 def step_size_batch(config: RunConfig) -> Batch:
@@ -128,4 +137,4 @@ def corrupted_step_size_batch(config: RunConfig) -> Batch:
     """
     unordered = replace(config.eval, ordering="random", noise_placement="mixed")
     key = task_key(config, Purpose.CORRUPTED_STEP_SIZE)
-    return _draw(key, config.data, unordered, config.step_size_tasks).batch
+    return _draw(key, [config.data], unordered, config.step_size_tasks)[0].batch

@@ -1,0 +1,131 @@
+"""Four short runs and what must hold of them: that lsa1 learns, and that orders, masks and heat maps are what they say.
+
+python -m scripts.smoke_train
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+import cli
+from src.config import ConfigError, RunConfig
+from store import layout, rundir
+from store.readers import StoreError, expecting, read_npy
+
+RATE = 0.25
+STANDARD_ERRORS = 4.0  # of a mask's rate; all seeds are fixed, so what holds once holds always
+LOSS, STEP = 0.30, 2000  # lsa1's loss is below that after so many steps
+LEAST_SPREAD = 1.0  # standard deviation of a heat map's pixels, of 255: an empty image has none
+
+Check = Callable[[Path], "str | None"]  # what is wrong with a run, or None
+
+
+def learns(run: Path) -> str | None:
+    """lsa1's test loss."""
+    losses = {record["step"]: record["test_loss"] for record in rundir.read_metrics(run)}
+    with expecting(run / layout.METRICS, f"the metrics of a run of {STEP} steps"):
+        loss = float(losses[STEP])
+    return None if loss < LOSS else f"the loss at step {STEP} is {loss:.3f}, not below {LOSS}"
+
+
+def is_in_order_drawn(run: Path) -> str | None:
+    """The index of a run in random order."""
+    index = read_npy(run / layout.ORDERING_INDEX)
+    same = (index == np.arange(index.shape[1])).all()
+    return None if same else "random order is not the order drawn"
+
+
+def is_sorted(run: Path) -> str | None:
+    """The index and the inputs of a run from small to large norm."""
+    from store.readers import read_npz
+
+    index = read_npy(run / layout.ORDERING_INDEX)
+    norms = np.linalg.norm(read_npz(run / layout.ANALYSIS_BATCH, ["x"])["x"], axis=2)
+    if (index == np.arange(index.shape[1])).all():
+        return "smallnorm2largenorm changed no index"
+    if (np.sort(index, axis=1) != np.arange(index.shape[1])).any():
+        return "an ordering's index is no permutation"
+    return None if (np.diff(norms, axis=1) >= -1e-6).all() else "the inputs do not ascend by norm"
+
+
+def has_its_rate(run: Path) -> str | None:
+    """The mask of corrupted pairs."""
+    mask = read_npy(run / layout.NOISE_MASK)
+    error = np.sqrt(RATE * (1 - RATE) / mask.size)
+    far = abs(mask.mean() - RATE) > STANDARD_ERRORS * error
+    return f"the mask's rate is {mask.mean():.4f}, not {RATE} ± {STANDARD_ERRORS * error:.4f}" if far else None
+
+
+def shows_attention(run: Path) -> str | None:
+    """The heat maps, one for each layer and head."""
+    from matplotlib.image import imread
+
+    model = rundir.read_config(run).model
+    for layer in range(model.num_layers):
+        for head in range(model.num_heads):
+            path = layout.figure(run, f"attention_layer{layer}_head{head}")
+            if not path.exists():
+                return f"{path} is missing"
+            if 255 * float(imread(path)[..., :3].std()) < LEAST_SPREAD:
+                return f"{path} is empty"
+    return None
+
+
+# name -> (runner, its flags, what must hold)
+RUNS: dict[str, tuple[str, Sequence[str], Sequence[Check]]] = {
+    "lsa1": ("lsa1", ["--steps", str(STEP)], [learns, is_in_order_drawn, shows_attention]),
+    "lsa1_ordered": ("lsa1", ["--steps", "300", "--ordering", "smallnorm2largenorm"], [is_sorted, shows_attention]),
+    "lsa1_noisy": (
+        "lsa1",
+        ["--steps", "300", "--noise_mode", "label_noise", "--noise_p", str(RATE), "--noise_sigma", "0.5"],
+        [has_its_rate, shows_attention],
+    ),
+    "twolayer": ("twolayer", ["--steps", "300"], [is_in_order_drawn, shows_attention]),
+}
+RUNNERS = {"lsa1": "runners.run_concat_inputs_targets", "twolayer": "runners.run_softmax_copy"}
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("scripts.smoke_train", "Trains four short runs and checks what must hold of them.")
+    built.add_argument("--out", type=Path, default=Path("runs/smoke"), help="folder of the run directories")
+    built.add_argument("--check_only", action="store_true", help="check the runs that are there")
+    return built
+
+
+def main(argv: list[str]) -> int:
+    """The command line."""
+    flags = parser().parse(argv)
+    if not flags.check_only:
+        _train(flags.out)
+    wrong = []
+    for name, (_, _, checks) in RUNS.items():
+        found = [said for check in checks if (said := check(flags.out / name))]
+        print(f"{'FAILED' if found else 'ok':7} {name}: {', '.join(check.__name__ for check in checks)}")
+        wrong += [f"{cli.printable(flags.out / name)}: {said}" for said in found]
+    for sentence in wrong:
+        print(f"wrong: {sentence}")
+    return 1 if wrong else 0
+
+
+def _train(out: Path) -> None:
+    from runners import flags as runner_flags
+    from runners.command import held
+    from runners.common import Job, Wanted, run_pack  # imports JAX
+    from utils_log import ConsoleLogger
+
+    requests = {name: runner_flags.read(model, RUNNERS[model], "", words) for name, (model, words, _) in RUNS.items()}
+    configs: list[tuple[Path, RunConfig]] = [(out / name, request.config) for name, request in requests.items()]
+    for run, config in configs:
+        rundir.choose(config, str(run), overwrite=True)
+    with held(configs, overwrite=True), ConsoleLogger() as logger:
+        for run, config in configs:
+            logger.line(f"{run.name}:")
+            run_pack([Job(run, config)], logger, Wanted(attention_batch=64))
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError, ConfigError)
