@@ -1,0 +1,135 @@
+"""Contrasts between the conditions of a study, seed by seed: what is compared, and what came of it.
+
+A condition is a model, what it was trained on and what it was tested on; its values are a column of the study's table,
+one for each seed. Seeds share their tasks between conditions, so contrasts are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from src import statistics
+from store.readers import StoreError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXACT = 1e-5  # relative: what summing the same float32 numbers in another order can change
+
+
+class Setting(NamedTuple):
+    """What is done to the pairs of contexts. Of `difficulty` None means the one that goes with the noise mode."""
+
+    ordering: str = "random"
+    noise_mode: str = "clean"
+    p: float = 0.0
+    placement: str = "mixed"
+    difficulty: str | None = None
+
+
+CLEAN = Setting()
+
+
+class Condition(NamedTuple):
+    """A column of the rows of a model that was trained and tested on these settings."""
+
+    model: str
+    train: Setting = CLEAN
+    test: Setting = CLEAN
+    column: str = "test_loss"
+
+
+class Contrast(NamedTuple):
+    """Treated against control, each the mean of its conditions.
+
+    kind: "difference", a paired t test, Holm-corrected over the contrasts of the question; "equivalence", two one-sided
+    tests of a relative change within +-1 %; "exact", no change beyond rounding.
+    """
+
+    question: str
+    name: str
+    kind: str
+    treated: Sequence[Condition]
+    control: Sequence[Condition]
+
+
+def values(table: pd.DataFrame, condition: Condition) -> pd.Series:
+    """The condition's values by seed; `StoreError` if the table does not hold it."""
+    chosen = table["model"] == condition.model
+    for prefix, setting in (("train_", condition.train), ("eval_", condition.test)):
+        difficulty = setting.difficulty or ("gd_error" if setting.noise_mode == "clean" else "residual")
+        chosen &= (table[f"{prefix}ordering"] == setting.ordering) & (
+            table[f"{prefix}noise_mode"] == setting.noise_mode
+        )
+        if setting.noise_mode != "clean":
+            chosen &= np.isclose(table[f"{prefix}p"], setting.p) & (table[f"{prefix}placement"] == setting.placement)
+        if setting.ordering in ("easy2hard", "hard2easy"):
+            chosen &= table[f"{prefix}difficulty"] == difficulty
+    rows = table[chosen].drop_duplicates(["exp", "seed"]).set_index("seed")[condition.column].sort_index()
+    if rows.empty or rows.index.has_duplicates:
+        raise StoreError(f"the study's table has {len(rows)} rows where one for each seed is needed, of {condition}")
+    return rows
+
+
+def mean_of(table: pd.DataFrame, conditions: Sequence[Condition]) -> pd.Series:
+    """The mean of the conditions, by seed; seeds that one of them lacks are left out."""
+    import pandas as pd
+
+    columns = pd.concat([values(table, condition) for condition in conditions], axis=1, join="inner")
+    return columns.dropna().mean(axis=1)
+
+
+def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str, Any]]:
+    """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), verdict."""
+    rows = [_result(table, contrast) for contrast in contrasts]
+    for question in dict.fromkeys(contrast.question for contrast in contrasts):
+        family = [row for row in rows if row["question"] == question and row["kind"] == "difference"]
+        for row, adjusted in zip(family, statistics.holm(np.array([row["p"] for row in family])), strict=True):
+            row["p_holm"] = float(adjusted)
+    for row in rows:
+        row["verdict"] = verdict(row)
+    return rows
+
+
+def _result(table: pd.DataFrame, contrast: Contrast) -> dict[str, Any]:
+    treated, control = mean_of(table, contrast.treated), mean_of(table, contrast.control)
+    seeds = treated.index.intersection(control.index)
+    one, other = treated[seeds].to_numpy(float), control[seeds].to_numpy(float)
+    if len(seeds) < 2:
+        raise StoreError(f"{contrast.name}: {len(seeds)} seeds have both conditions; a contrast needs two")
+    found, same = statistics.contrast(one, other), statistics.equivalence(one, other)
+    return {
+        "question": contrast.question,
+        "contrast": contrast.name,
+        "kind": contrast.kind,
+        "n": found.n,
+        "treated": float(one.mean()),
+        "control": float(other.mean()),
+        "difference": found.difference,
+        "low": found.low,
+        "high": found.high,
+        "change": found.relative,
+        "change_low": found.relative_low,
+        "change_high": found.relative_high,
+        "largest_change": float(np.abs(one / other - 1).max()),
+        "d_z": found.d_z,
+        "p": found.p,
+        "p_holm": None,
+        "equivalence_low": same.low,
+        "equivalence_high": same.high,
+        "p_equivalence": same.p,
+    }
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """What a contrast shows, in the words of its kind."""
+    if row["kind"] == "exact":
+        return "exactly zero" if row["largest_change"] <= EXACT else "not zero"
+    if row["kind"] == "equivalence":
+        return "equivalent" if row["p_equivalence"] < statistics.ALPHA else "not shown equivalent"
+    if row["p_holm"] >= statistics.ALPHA:
+        return "no difference shown"
+    return "higher" if row["difference"] > 0 else "lower"
