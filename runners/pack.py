@@ -87,7 +87,7 @@ class Pack:
     """Runs of one static shape that train together; `step` is how many steps all of them have made."""
 
     def __init__(self, jobs: Sequence[Job], width: int):
-        """Compiles the training program and takes up the last checkpoint that all runs have, if any."""
+        """Compiles the training program and takes up the last checkpoint that all runs have and can read."""
         config = jobs[0].config
         self.width, self.num_steps, self.eval_every = width, config.training.steps, config.eval_every
         self.alive = [True] * len(jobs)
@@ -142,13 +142,11 @@ class Pack:
 
     def _restore(self, runs: list[Path]) -> tuple[int, TrainState]:
         state = self.trainer.init(self.members)
-        step = checkpoint.last_common_step(runs)
-        if step is None:
-            return 0, state
         names, treedef = _names(state)
-        like = dict(zip(names, jax.tree.leaves(_lane(state, 0)), strict=True))
-        saved = self._padded([checkpoint.restore(run, step, like) for run in runs])
-        leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in saved]) for name in names]
+        step, saved = checkpoint.restore_last(runs, dict(zip(names, jax.tree.leaves(_lane(state, 0)), strict=True)))
+        if not saved:
+            return 0, state
+        leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in self._padded(saved)]) for name in names]
         return step, jax.tree.unflatten(treedef, leaves)
 
     def _compile(self, lowered: jax.stages.Lowered) -> Any:
