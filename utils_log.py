@@ -63,7 +63,9 @@ class ConsoleLogger:
         print(text, flush=True)
 
     def start(self, step: int, num_steps: int) -> None:
-        """Opens the bar."""
+        """Opens the bar; there is none where standard error was closed before the start."""
+        if sys.stderr is None:
+            return
         self.bar = tqdm(
             total=num_steps,
             initial=step,

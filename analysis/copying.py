@@ -13,6 +13,7 @@ if __name__ == "__main__":
 
     run("copying")
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ import numpy as np
 from jax import Array
 
 from analysis.subject import Subject, load_subject
-from src.config import ConfigError
+from src.batch import Batch
+from src.config import ConfigError, ModelConfig
 from src.data import tokenise
+from src.transformer import Model, Params
 from store import layout
 from store.atomic import write_json
 
@@ -34,10 +37,19 @@ def first_layer_gradients(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
     Two versions: the gradient averaged over tasks before the norm is taken, and the norm of each task averaged after.
     """
     config = subject.config
-    tokens = tokenise(jax.tree.map(jnp.asarray, subject.batch), config.model)
-    data_channels = config.data.dim + 1
+    batch = jax.tree.map(jnp.asarray, subject.batch)
+    norms = [_row_norms(subject.model, config.model, subject.params, batch, row) for row in range(config.num_rows - 2)]
+    averaged_first, per_task = zip(*norms, strict=True)
+    return np.asarray(averaged_first), np.asarray(per_task)
 
-    def first_layer_row(tokens: Array, row: Array) -> Array:
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _row_norms(
+    model: Model, settings: ModelConfig, params: Params, batch: Batch, row: int | Array
+) -> tuple[Array, Array]:
+    """Both versions of the norms [2N] of one row's gradients."""
+
+    def first_layer_row(tokens: Array) -> Array:
         seen: list[Array] = []
 
         def collect(name: str, layer: int, value: Array) -> Array:
@@ -45,18 +57,13 @@ def first_layer_gradients(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
                 seen.append(value)
             return value
 
-        subject.model.forward(subject.params, tokens, collect)
+        model.forward(params, tokens, collect)
         return jnp.sum(jnp.take(seen[0], row, axis=1))
 
-    @jax.jit
-    def norms(row: Array) -> tuple[Array, Array]:
-        gradient = jax.grad(first_layer_row)(tokens, row)[:, :-1, :data_channels]
-        return jnp.linalg.norm(jnp.mean(gradient, axis=0), axis=-1), jnp.mean(
-            jnp.linalg.norm(gradient, axis=-1), axis=0
-        )
-
-    averaged_first, per_task = zip(*(norms(row) for row in range(config.num_rows - 2)), strict=True)
-    return np.asarray(averaged_first), np.asarray(per_task)
+    data_channels = batch.x.shape[2] + 1
+    gradient = jax.grad(first_layer_row)(tokenise(batch, settings))[:, :-1, :data_channels]
+    averaged_first = jnp.linalg.norm(jnp.mean(gradient, axis=0), axis=-1)
+    return averaged_first, jnp.mean(jnp.linalg.norm(gradient, axis=-1), axis=0)
 
 
 def own_next_other(norms: np.ndarray) -> dict[str, float]:

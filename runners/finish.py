@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.tree_util import Partial
 
 from analysis import alignment, attention_maps, attention_stats, comparators, copying, headline, ood_eval, weights
 from analysis.commands import ALPHAS
 from analysis.subject import GradientDescent, Subject, load_subject
 from curricula.context import Context, first_training_context
 from plots.run_figures import draw_run
+from src.batch import Batch
 from src.config import ContextConfig, RunConfig
 from src.transformer import Model
 from store import checkpoint, layout, rundir
@@ -129,7 +131,11 @@ def _in_words(settings: ContextConfig, context: Context) -> dict[str, Any]:
     }
 
 
+@jax.jit
+def _predictions(predictors: dict[str, Partial], batch: Batch) -> dict[str, jax.Array]:
+    return {name: predict(batch) for name, predict in predictors.items()}
+
+
 def _write_predictions(subject: Subject) -> None:
-    predict = jax.jit(lambda batch: {"tf": subject.predict(batch), "gd": subject.gd.predict(batch)})
-    predictions = {name: np.asarray(values) for name, values in predict(subject.batch).items()}
-    write_npz(subject.run / layout.PREDICTIONS, predictions)
+    found = _predictions({"tf": subject.predict, "gd": subject.gd.predict}, subject.batch)
+    write_npz(subject.run / layout.PREDICTIONS, {name: np.asarray(values) for name, values in found.items()})

@@ -106,7 +106,7 @@ class Pack:
     """
 
     def __init__(self, jobs: Sequence[Job], width: int):
-        """Compiles the training program and takes up the last checkpoint that all runs have, if any."""
+        """Compiles the training program and takes up the last checkpoint that all runs have and can read."""
         config = jobs[0].config
         self.width, self.num_steps, self.eval_every = width, config.training.steps, config.eval_every
         trainings = list(dict.fromkeys(training_part(job.config) for job in jobs))
@@ -166,16 +166,12 @@ class Pack:
     def _restore(self, runs: list[Path], places: list[int]) -> tuple[int, TrainState]:
         """The state after the last step that all runs hold; of those that share a training, the first one's."""
         state = self.trainer.init(self.members)
-        step = checkpoint.last_common_step(runs)
-        if step is None:
-            return 0, state
         names, treedef = _names(state)
-        like = dict(zip(names, jax.tree.leaves(_lane(state, 0)), strict=True))
-        saved = {
-            place: checkpoint.restore(run, step, like) for place, run in reversed([*zip(places, runs, strict=True)])
-        }
-        arrays = [saved[min(place, max(saved))] for place in range(self.width)]
-        leaves = [jnp.stack([jnp.asarray(lane[name]) for lane in arrays]) for name in names]
+        step, saved = checkpoint.restore_last(runs, dict(zip(names, jax.tree.leaves(_lane(state, 0)), strict=True)))
+        if not saved:
+            return 0, state
+        lanes = [saved[places.index(min(place, max(places)))] for place in range(self.width)]
+        leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in lanes]) for name in names]
         return step, jax.tree.unflatten(treedef, leaves)
 
     def _next_stop(self) -> int:

@@ -1,7 +1,7 @@
 """What a resume needs: the training state after a step, by name of array.
 
 The last two are kept: the runs of a pack save one after another, and when they are stopped between two of them the
-step that all of them have is the last but one of some.
+step that all of them have is the last but one of some. And if the last is damaged, a run goes on from the one before.
 """
 
 from __future__ import annotations
@@ -34,10 +34,25 @@ def steps(run: Path) -> list[int]:
     return sorted(int(match[1]) for name in names if (match := re.fullmatch(r"step_([0-9]{8,10})\.safetensors", name)))
 
 
-def last_common_step(runs: Sequence[Path]) -> int | None:
-    """The last step that every run has a checkpoint of, or None."""
-    common = set.intersection(*(set(steps(run)) for run in runs))
-    return max(common, default=None)
+def common_steps(runs: Sequence[Path]) -> list[int]:
+    """The steps that every run has a checkpoint of, ascending."""
+    return sorted(set.intersection(*(set(steps(run)) for run in runs)))
+
+
+def restore_last(runs: Sequence[Path], like: Mapping[str, np.ndarray]) -> tuple[int, list[dict[str, np.ndarray]]]:
+    """The last common step whose checkpoints can all be read, and what they hold; (0, []) where there is no such step.
+
+    If there are some but none can be read, the `StoreError` of the last.
+    """
+    errors = []
+    for step in reversed(common_steps(runs)):
+        try:
+            return step, [restore(run, step, like) for run in runs]
+        except StoreError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return 0, []
 
 
 def restore(run: Path, step: int, like: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

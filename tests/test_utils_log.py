@@ -47,6 +47,14 @@ def test_a_logger_that_was_not_started_hears_of_progress_in_silence(capsys: pyte
     assert capsys.readouterr() == ("", "")
 
 
+def test_without_standard_error_there_is_no_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    a_run(ConsoleLogger())
+    assert capsys.readouterr().out == "device: cpu\ndone\n"
+
+
 def test_a_logger_serves_one_run_after_another(capsys: pytest.CaptureFixture[str]) -> None:
     logger = ConsoleLogger()
     a_run(logger)

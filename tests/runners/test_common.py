@@ -31,7 +31,7 @@ class FakePack:
     def __init__(self, jobs: list[Job], width: int):
         self.lanes = [Lane(job, None, None) for job in jobs]  # type: ignore[arg-type]
         self.alive = [True] * len(jobs)
-        self.step = checkpoint.last_common_step([job.run for job in jobs]) or 0
+        self.step = max(checkpoint.common_steps([job.run for job in jobs]), default=0)
         self.num_steps, self.eval_every = BASE.training.steps, BASE.eval_every
         self.compile_seconds, self.run_seconds, self.chunk_steps, self.model = 0.0, 0.0, 1, None
 

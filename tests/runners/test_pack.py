@@ -235,4 +235,4 @@ def test_runs_go_on_together_from_a_step_that_all_of_them_hold(tmp_path: Path) -
     fresh, newer = held(tmp_path / "c"), held(tmp_path / "d")
     other = held(tmp_path / "e", 500, 520)
     assert by_checkpoint([fresh, ahead, other, newer, behind]) == [[fresh, newer], [ahead, behind], [other]]
-    assert checkpoint.last_common_step([ahead.run, behind.run]) == 40
+    assert checkpoint.common_steps([ahead.run, behind.run])[-1] == 40

@@ -224,9 +224,20 @@ def test_conditions_of_runs_that_have_ended_do_not_matter(
     assert workshop.python("-c", RESTORE, run, 5).stdout == "None\n"
 
 
-def test_a_checkpoint_that_cannot_be_read_is_said(story: Story, workshop: Workshop, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(
+    story: Story, workshop: Workshop, lsa1_run: Path, tmp_path: Path
+) -> None:
     run = copied(story.frozen, tmp_path / "run")
     layout.checkpoint(run, 90).write_bytes(b"rubbish")
+    done = workshop.run(LSA1, *SIZES, "--out", run, "--save_attention")
+    assert done.returncode == 0, done.stderr
+    assert results(run) == results(lsa1_run)
+
+
+def test_checkpoints_that_cannot_be_read_are_said(story: Story, workshop: Workshop, tmp_path: Path) -> None:
+    run = copied(story.frozen, tmp_path / "run")
+    for step in checkpoint.steps(run):
+        layout.checkpoint(run, step).write_bytes(b"rubbish")
     done = workshop.run(LSA1, *SIZES, "--out", run)
     assert done.returncode == 2
     assert f"error: {layout.checkpoint(run, 90)} cannot be read" in done.stderr.splitlines()[-1]

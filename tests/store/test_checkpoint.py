@@ -23,7 +23,7 @@ def test_the_last_two_are_kept(tmp_path_factory: pytest.TempPathFactory, saved: 
         save(run, step)
     assert checkpoint.steps(run) == saved[-2:]
     assert len(list((run / layout.CHECKPOINTS).iterdir())) == len(saved[-2:])
-    assert checkpoint.last_common_step([run]) == saved[-1]
+    assert checkpoint.common_steps([run])[-1] == saved[-1]
     np.testing.assert_array_equal(checkpoint.restore(run, saved[-1], LIKE)["['w']"], np.full(3, saved[-1]))
 
 
@@ -36,14 +36,14 @@ def test_a_pack_stopped_between_two_saves_has_a_common_step(
     for lane, run in enumerate(runs):
         for step in saved if lane < ahead else saved[:-1]:
             save(run, step)
-    assert checkpoint.last_common_step(runs) == saved[-2]
+    assert checkpoint.common_steps(runs)[-1] == saved[-2]
 
 
 def test_without_a_common_step_there_is_none(tmp_path: Path) -> None:
     save(tmp_path / "a", 10)
-    assert checkpoint.last_common_step([tmp_path / "a", tmp_path / "new"]) is None
+    assert checkpoint.common_steps([tmp_path / "a", tmp_path / "new"]) == []
     save(tmp_path / "b", 20)
-    assert checkpoint.last_common_step([tmp_path / "a", tmp_path / "b"]) is None
+    assert checkpoint.common_steps([tmp_path / "a", tmp_path / "b"]) == []
 
 
 def test_a_checkpoint_half_written_is_not_one(tmp_path: Path) -> None:
@@ -93,3 +93,19 @@ def test_those_after_a_step_are_removed(tmp_path: Path) -> None:
     checkpoint.remove_after(tmp_path, 10)
     checkpoint.remove_after(tmp_path, 10)
     assert checkpoint.steps(tmp_path) == [10]
+
+
+def test_instead_of_a_damaged_one_the_one_before_is_restored(tmp_path: Path) -> None:
+    """By all runs, if it is one run's alone."""
+    runs = [tmp_path / "a", tmp_path / "b"]
+    assert checkpoint.restore_last([tmp_path / "new", *runs], LIKE) == (0, [])
+    for run in runs:
+        save(run, 10)
+        save(run, 20)
+    assert checkpoint.restore_last(runs, LIKE)[0] == 20
+    layout.checkpoint(runs[1], 20).write_bytes(b"rubbish")
+    step, saved = checkpoint.restore_last(runs, LIKE)
+    assert (step, [arrays["['w']"].tolist() for arrays in saved]) == (10, [[10, 10, 10]] * 2)
+    layout.checkpoint(runs[0], 10).write_bytes(b"")
+    with pytest.raises(StoreError, match=r"b/checkpoints/step_00000020\.safetensors.*--overwrite"):
+        checkpoint.restore_last(runs, LIKE)
