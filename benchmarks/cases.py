@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from configs.overrides import resolve, set_values
@@ -20,10 +20,14 @@ class Case(NamedTuple):
 
 
 class Commands(NamedTuple):
-    """Command lines after `python`, measured from process start; {steps}, {out} and {cache} are filled in."""
+    """Command lines after `python`, measured from process start; {steps} and {out} are filled in.
+
+    `times` is how many of a line the others do the work of: one of them is measured, its seconds count that often.
+    """
 
     text: str
     words: dict[str, str]
+    times: Mapping[str, int] = {}
 
 
 class Sweep(NamedTuple):
@@ -56,6 +60,10 @@ CASES: dict[str, Case] = {
     "evaluation_twolayer": Case("twolayer on 10 000 tasks", TWOLAYER, "evaluation"),
 }
 
+SWEEP_OF_16 = (
+    "-m eval_noise --models lsa1 --ordering random,smallnorm2largenorm --noise_mode label_noise --p 0,0.25 --sigma 0.5 "
+    "--placement mixed --seeds 0,1,2,3 --steps {steps} --overwrite --runs_dir {out} --out {out}.csv"
+)
 RUN = "-m runners.run_concat_inputs_targets --steps {steps} --overwrite --out {out}"
 
 COMMANDS: dict[str, Commands] = {
@@ -66,6 +74,11 @@ COMMANDS: dict[str, Commands] = {
             "cached": f"{RUN} --compile_cache",
             "plain": "-m benchmarks.plain_loop --steps {steps}",
         },
+    ),
+    "sweep": Commands(
+        "16 runs of lsa1, {steps} steps, as a sweep from process start",
+        {"ours": SWEEP_OF_16, "separate": RUN, "plain": "-m benchmarks.plain_loop --steps {steps}"},
+        {"separate": 16, "plain": 16},
     ),
     "help": Commands("--help of the runner", {"ours": "-m runners.run_concat_inputs_targets --help"}),
     "import_jax": Commands("import jax, for scale", {"ours": "-c 'import jax'"}),

@@ -92,7 +92,7 @@ def compilation(name: str, settings: Settings) -> Entry:
 
 def command(name: str, settings: Settings) -> Entry:
     """Commands from process start, with their peak memory."""
-    text, lines = COMMANDS[name]
+    text, lines, times = COMMANDS[name]
     with tempfile.TemporaryDirectory() as folder:
         fill = {"steps": settings.run_steps, "out": f"{folder}/run"}
         home = {"XDG_CACHE_HOME": f"{folder}/cache"}
@@ -105,8 +105,9 @@ def command(name: str, settings: Settings) -> Entry:
         for first in calls.values():  # reads the files from disk once, and fills the cache of programs
             first()
         found = in_turns(calls, settings.repeats)
+    seconds = {who: [times.get(who, 1) * each for each in own] for who, own in _values(found, "seconds").items()}
     memory = {who: spread(values)._asdict() for who, values in _values(found, "peak_mib").items()}
-    return {"text": text.format(**fill), **report(_values(found, "seconds")), "peak_mib": memory}
+    return {"text": text.format(**fill), **report(seconds), "peak_mib": memory}
 
 
 def growth(name: str, settings: Settings) -> Entry:

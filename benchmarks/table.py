@@ -8,6 +8,7 @@ from typing import Any
 Entry = Mapping[str, Any]
 HEADER = ("", "ours", "plain loop", "times faster", "GFLOP/s")
 KEPT = ", programs kept"  # what is said of our times when the programs are those of an earlier process
+SAID = {"cached": KEPT, "separate": ": one of 16 by itself, 16 times"}
 UNITS = ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6))  # from this many seconds on, in that, times
 
 
@@ -40,7 +41,7 @@ def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
     plain = duration(seconds["plain"]) if "plain" in seconds else ""
     rows = [
         (
-            entry["text"] + (KEPT if who == "cached" else ""),
+            entry["text"] + SAID.get(who, ""),
             duration(own),
             plain,
             between(ratios[who]) if who in ratios else "",
@@ -54,8 +55,7 @@ def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
         rows.append((f"peak memory of {entry['text']}", memory["ours"], memory.get("plain", ""), "", ""))
     alone = entry.get("compile_seconds", {})
     return rows + [
-        (f"of which tracing and compiling{KEPT if who == 'cached' else ''}", duration(own), "", "", "")
-        for who, own in alone.items()
+        (f"of which tracing and compiling{SAID.get(who, '')}", duration(own), "", "", "") for who, own in alone.items()
     ]
 
 

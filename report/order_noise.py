@@ -1,0 +1,158 @@
+"""The order and noise study's page: from the table of its cells to contrasts, figures and report/order_noise.md.
+
+python -m report.order_noise --from runs/study.csv
+
+Given report/order_noise/cells.csv it makes the same page again: every number on the page comes from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cli
+from report.claims_of_order_noise import CLAIMS
+from report.contrasts import results
+from report.questions import CONTRASTS
+from src.config import ConfigError
+from store import rundir
+from store.atomic import write_bytes, write_csv, write_json
+from store.readers import StoreError, read_csv, read_json
+from sweeps.plan import read_plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAGE = "order_noise.md"
+TEMPLATE = Path(__file__).with_name("order_noise.md.j2")
+DIGITS = 7  # of the numbers in the committed table
+TEXT = (
+    *("exp", "model", "status", "ordering", "noise_mode", "placement", "eval_ordering", "eval_noise_mode"),
+    *("eval_placement", "eval_difficulty", "train_ordering", "train_noise_mode", "train_placement", "train_difficulty"),
+)
+SETTINGS = ("seed", "p", "sigma", "eval_p", "train_p", "train_sigma", "steps", "results_version")
+NUMBERS = (
+    *("test_loss", "gd_loss", "gd_tuned_step_loss", "linear_mmse_loss", "mask_bayes_loss", "loss_ratio"),
+    *("align_cos", "align_l2", "auroc", "auroc_raw", "auroc_position", "gd_auroc"),
+    *("auroc_attention", "gd_auroc_attention", "auroc_abs_attention", "gd_auroc_abs_attention"),
+    *("auroc_contribution", "gd_auroc_contribution"),
+    *(f"{whose}ood_alpha{alpha}" for whose in ("", "gd_") for alpha in ("1", "1.5", "2", "3")),
+)
+
+
+def write(source: Path, runs_dir: Path, out: Path) -> Path:
+    """Writes the table, the contrasts, where they come from, the figures and the page."""
+    folder = out / "order_noise"
+    cells = folder / "cells.csv"
+    table = read_csv(source, (*SETTINGS, *NUMBERS), TEXT)
+    write_csv(cells, [_rounded(row) for row in table[[*TEXT, *SETTINGS, *NUMBERS]].to_dict("records")])
+    if (runs_dir / "plan.json").exists():
+        write_json(folder / "provenance.json", provenance(runs_dir))
+    rows = results(read_cells(cells), CONTRASTS)
+    write_csv(folder / "contrasts.csv", [_rounded(row) for row in rows])
+    _draw(folder)
+    write_bytes(out / PAGE, render(folder).encode())
+    return out / PAGE
+
+
+def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for name, value in row.items()}
+
+
+def read_cells(path: Path) -> pd.DataFrame:
+    """The committed table, its finished rows."""
+    table = read_csv(path, (*SETTINGS, *NUMBERS), TEXT)
+    return table[table["status"] == "done"]
+
+
+def provenance(runs_dir: Path) -> dict[str, Any]:
+    """Where the numbers come from: versions, device, and what the trainings took."""
+    metas = [rundir.read_meta(runs_dir / row.cell.name) for row in read_plan(runs_dir)]
+    kept = ("command", "git_hash", "git_dirty", "results_version", "versions", "device", "platform", "precision")
+    ends = sorted(str(meta["end"]) for meta in metas if meta.get("end"))
+    return {name: metas[0].get(name) for name in kept} | {
+        "cells": len(metas),
+        "first_end": ends[0] if ends else None,
+        "last_end": ends[-1] if ends else None,
+    }
+
+
+def _draw(folder: Path) -> None:
+    from plots.effects import draw_effects
+    from plots.fig_templates import draw_sweep
+
+    draw_sweep(folder / "cells.csv", folder)
+    draw_effects(folder / "contrasts.csv", folder)
+
+
+def render(folder: Path) -> str:
+    """The page. `StoreError` names a claim that the numbers do not bear out."""
+    try:
+        import jinja2
+    except ModuleNotFoundError:
+        raise StoreError("pages are made with jinja2, which is missing: pip install jinja2") from None
+    table = read_cells(folder / "cells.csv")
+    rows = results(table, CONTRASTS)
+    by_name = {(row["question"], row["contrast"]): row for row in rows}
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+
+    def claim(name: str) -> str:
+        sentence, holds = CLAIMS[name](by_name, table)
+        if not holds:
+            raise StoreError(f"the numbers do not bear out the claim {name!r}: {sentence}")
+        return sentence
+
+    return environment.from_string(TEMPLATE.read_text()).render(
+        claim=claim,
+        contrasts=lambda question, *models: _table([r for r in rows if r["question"] == question], models),
+        provenance=read_json(folder / "provenance.json"),
+        cells=len(table),
+        planned=len(read_csv(folder / "cells.csv", (), TEXT)),
+        seeds=sorted({int(seed) for seed in table["seed"]}),
+    )
+
+
+def _table(rows: Sequence[Mapping[str, Any]], models: Sequence[str]) -> str:
+    """Contrasts as a Markdown table; with models, those whose names begin with one of them."""
+    lines = [
+        "| contrast | treated | control | change, % [95 %] | d_z | p (Holm) | p (±1 %) | verdict |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if models and row["contrast"].partition(": ")[0] not in models:
+            continue
+        change, low, high = (100 * row[name] for name in ("change", "change_low", "change_high"))
+        cells = [
+            row["contrast"],
+            f"{row['treated']:.4f}",
+            f"{row['control']:.4f}",
+            f"{change:+.2f} [{low:+.2f}, {high:+.2f}]",
+            "" if row["d_z"] != row["d_z"] else f"{row['d_z']:+.1f}",
+            "" if row["p_holm"] is None else f"{row['p_holm']:.2g}",
+            f"{row['p_equivalence']:.2g}",
+            row["verdict"],
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("report.order_noise", "Makes the page of the order and noise study from the table of its cells.")
+    built.add_argument("--from", dest="source", metavar="FROM", type=Path, required=True, help="the table of the cells")
+    built.add_argument("--runs_dir", type=Path, default=Path("runs/study"), help="the cells, for where they come from")
+    built.add_argument("--out", type=Path, default=Path("report"), help="folder of the page")
+    return built
+
+
+def main(argv: list[str]) -> None:
+    """The command line."""
+    flags = parser().parse(argv)
+    print(cli.printable(write(flags.source, flags.runs_dir, flags.out)))
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError, ConfigError)
