@@ -44,7 +44,7 @@ def half_squared_errors(predictors: Mapping[str, Predictor], batch: Batch) -> di
     (parameters, step sizes) are its arguments, what a `functools.partial` holds are its constants.
     """
     errors = _half_squared_errors({name: _as_argument(predict) for name, predict in predictors.items()}, batch)
-    return {name: np.asarray(values, np.float64) for name, values in errors.items()}
+    return {name: np.asarray(errors[name], np.float64) for name in predictors}  # jit sorts names
 
 
 @jax.jit

@@ -138,4 +138,4 @@ def _predictions(predictors: dict[str, Partial], batch: Batch) -> dict[str, jax.
 
 def _write_predictions(subject: Subject) -> None:
     found = _predictions({"tf": subject.predict, "gd": subject.gd.predict}, subject.batch)
-    write_npz(subject.run / layout.PREDICTIONS, {name: np.asarray(values) for name, values in found.items()})
+    write_npz(subject.run / layout.PREDICTIONS, {name: np.asarray(found[name]) for name in ("tf", "gd")})
