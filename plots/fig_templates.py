@@ -5,7 +5,7 @@ python -m plots.fig_templates --from results.csv --out DIR
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,11 +32,17 @@ FIGURES: dict[str, Callable[[pd.DataFrame], Drawn]] = {
 }
 
 
-def draw_sweep(source: Path, out: Path) -> list[Path]:
-    """Each figure as .png and .pdf, and as .csv what it shows; all are drawn before the first is written."""
-    table = read_sweep(source)
+def draw_sweep(
+    source: Path, out: Path, shown: Mapping[str, Callable[[pd.DataFrame], pd.Series]] | None = None
+) -> list[Path]:
+    """Each figure as .png and .pdf, and as .csv what it shows; all are drawn before the first is written.
+
+    `shown` picks the rows of the table for some of the figures, by name.
+    """
+    whole = read_sweep(source)
     files: dict[Path, bytes] = {}
     for name, draw in FIGURES.items():
+        table = whole[shown[name](whole)] if shown and name in shown else whole
         figure, rows = draw(table)
         files |= {out / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
         columns = [*rows[0]] if rows else [*PHRASES, *DRAWN]

@@ -7,14 +7,15 @@ Given report/order_noise/cells.csv it makes the same page again: every number on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cli
 from report.claims_of_order_noise import CLAIMS
 from report.contrasts import results
-from report.questions import CONTRASTS
+from report.questions import COMPARATORS, CONTRASTS
+from report.study import MODELS, NOISE, RATES
 from src.config import ConfigError
 from store import rundir
 from store.atomic import write_bytes, write_csv, write_json
@@ -78,11 +79,37 @@ def provenance(runs_dir: Path) -> dict[str, Any]:
     }
 
 
-def _draw(folder: Path) -> None:
-    from plots.effects import draw_effects
-    from plots.fig_templates import draw_sweep
+# figure of a sweep -> the rows of the table that it shows; all of them at once would be unreadable
+SHOWN: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
+    "order_sensitivity": lambda table: _is_clean(table, "train") & _is_clean(table, "eval"),
+    "noise_robustness": lambda table: _mixed_at_random(table) & (_is_clean(table, "train") | _as_trained(table)),
+    "attention_separation": lambda table: _mixed_at_random(table) & ~_is_clean(table, "eval"),
+    "alignment_metrics": lambda table: _mixed_at_random(table) & _is_clean(table, "train"),
+    "ood_curve": lambda table: _is_clean(table, "train") & _is_clean(table, "eval") & (table["eval_ordering"] == "random"),
+}
 
-    draw_sweep(folder / "cells.csv", folder)
+
+def _is_clean(table: pd.DataFrame, context: str) -> pd.Series:
+    return table[f"{context}_noise_mode"] == "clean"
+
+
+def _as_trained(table: pd.DataFrame) -> pd.Series:
+    return (table["train_noise_mode"] == table["noise_mode"]) & (table["train_p"] == table["p"])
+
+
+def _mixed_at_random(table: pd.DataFrame) -> pd.Series:
+    """Rows in random order with the noisy pairs anywhere."""
+    kept = (table["train_ordering"] == "random") & (table["eval_ordering"] == "random")
+    for context in ("train", "eval"):
+        kept &= (table[f"{context}_placement"] == "mixed") | _is_clean(table, context)
+    return kept
+
+
+def _draw(folder: Path) -> None:
+    from plots import fig_templates
+    from plots.effects import draw_effects
+
+    fig_templates.draw_sweep(folder / "cells.csv", folder, SHOWN)
     draw_effects(folder / "contrasts.csv", folder)
 
 
@@ -108,6 +135,7 @@ def render(folder: Path) -> str:
     return environment.from_string(TEMPLATE.read_text()).render(
         claim=claim,
         contrasts=lambda question, *models: _table([r for r in rows if r["question"] == question], models),
+        noise_table=_noise_table(by_name),
         provenance=read_json(folder / "provenance.json"),
         cells=len(table),
         planned=len(read_csv(folder / "cells.csv", (), TEXT)),
@@ -136,6 +164,23 @@ def _table(rows: Sequence[Mapping[str, Any]], models: Sequence[str]) -> str:
             row["verdict"],
         ]
         lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _noise_table(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
+    """Losses by corruption: of the comparators, and of each model trained clean / trained on that noise."""
+    names = list(COMPARATORS.values())
+    header = [*names, *MODELS]
+    lines = [f"| noise, p | {' | '.join(header)} |", f"|---|{'---|' * len(header)}"]
+    for mode in NOISE:
+        for p in RATES:
+            cells = [
+                f"{rows['noise at evaluation', f'{MODELS[0]}: {mode} {p:g} / {name}']['control']:.4f}" for name in names
+            ]
+            for model in MODELS:
+                trained = rows["noise in training", f"{model}: {mode} {p:g}, tested on it"]
+                cells.append(f"{trained['control']:.4f} / {trained['treated']:.4f}")
+            lines.append(f"| {mode}, {p:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -11,7 +11,13 @@ from report.contrasts import CLEAN, Condition, Contrast, Setting
 from report.study import MODELS, NOISE, RATE, RATES, SORTED
 from src.config import PLACEMENTS
 
-COMPARATORS = ("gd_loss", "gd_tuned_step_loss", "linear_mmse_loss", "mask_bayes_loss")
+# column of the table -> the comparator's name, which says what it knows
+COMPARATORS = {
+    "gd_loss": "gd_clean_step",
+    "gd_tuned_step_loss": "gd_tuned_step",
+    "linear_mmse_loss": "linear_mmse",
+    "mask_bayes_loss": "mask_bayes",
+}
 SHIFTED = tuple(placement for placement in PLACEMENTS if placement != "mixed")
 LABEL_NOISE = Setting(noise_mode="label_noise", p=RATE)
 
@@ -50,7 +56,7 @@ def noise_at_evaluation() -> Iterator[Contrast]:
         for noise in _noises():
             for comparator in COMPARATORS:
                 kind = "equivalence" if comparator == "gd_loss" else "difference"
-                name = f"{model}: {_words(noise)} / {comparator.removesuffix('_loss')}"
+                name = f"{model}: {_words(noise)} / {COMPARATORS[comparator]}"
                 yield _against(
                     question="noise at evaluation",
                     name=name,

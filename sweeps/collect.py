@@ -105,11 +105,13 @@ def row_values(row: Row, folder: Path) -> dict[str, Any]:
 
 
 def _settings(prefix: str, context: ContextConfig) -> dict[str, Any]:
+    """What is in force: without noise, p and sigma are 0 whatever was asked for the other context."""
+    clean = context.noise_mode == "clean"
     return {
         f"{prefix}ordering": context.ordering,
         f"{prefix}noise_mode": context.noise_mode,
-        f"{prefix}p": context.noise_p,
-        f"{prefix}sigma": context.noise_sigma,
+        f"{prefix}p": 0.0 if clean else context.noise_p,
+        f"{prefix}sigma": 0.0 if clean else context.noise_sigma,
         f"{prefix}placement": context.noise_placement,
     }
 

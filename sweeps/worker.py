@@ -35,11 +35,10 @@ class Worker:
     """The sweep's side: a worker process, one pack at a time."""
 
     def __init__(self, core: int):
+        inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "sweeps.worker", str(core)],
-            cwd=Path.cwd(),
-            env=os.environ
-            | {"NPROC": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+            env=os.environ | {"NPROC": "1", "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *inherited]))},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,0 +1,118 @@
+"""The study's questions, the runs that are planned for them, and its page."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from report import order_noise
+from report.claims_of_order_noise import CLAIMS
+from report.contrasts import results, values
+from report.questions import CONTRASTS
+from report.study import MODELS, SEEDS, grids
+from store.readers import StoreError
+from sweeps.collect import row_values
+from sweeps.plan import cells, plan
+
+REPORT = Path(order_noise.__file__).parent
+FOLDER = REPORT / "order_noise"
+
+
+@pytest.fixture(scope="module")
+def planned() -> pd.DataFrame:
+    """The table of the study before anything is trained."""
+    return pd.DataFrame([row_values(row, Path("nowhere")) for row in plan(grids())])
+
+
+def test_every_condition_of_every_contrast_is_planned_once_for_each_seed(planned: pd.DataFrame) -> None:
+    for contrast in CONTRASTS:
+        for condition in (*contrast.treated, *contrast.control):
+            assert tuple(values(planned, condition).index) == SEEDS, (contrast.name, condition)
+
+
+def test_every_cell_that_is_planned_is_asked_about(planned: pd.DataFrame) -> None:
+    """A run that no contrast looks at would be trained for nothing."""
+    planned["test_loss"] = planned["exp"]
+    columns = {"test_loss", "auroc", "gd_auroc", "gd_loss", "gd_tuned_step_loss", "linear_mmse_loss", "mask_bayes_loss"}
+    asked = set()
+    for contrast in CONTRASTS:
+        for condition in (*contrast.treated, *contrast.control):
+            assert condition.column in columns
+            asked |= set(values(planned, condition._replace(column="exp")))
+    unused = {name.rpartition("_seed")[0] for name in set(planned["exp"]) - asked}
+    assert unused == set()
+
+
+def test_contrasts_have_names_of_their_own_that_begin_with_their_model() -> None:
+    names = [(contrast.question, contrast.name) for contrast in CONTRASTS]
+    assert len(set(names)) == len(names)
+    for contrast in CONTRASTS:
+        assert {condition.model for condition in (*contrast.treated, *contrast.control)} == {
+            contrast.name.partition(": ")[0]
+        }
+
+
+def test_the_study_needs_no_training_twice() -> None:
+    rows = plan(grids())
+    assert len(cells(rows)) == len(rows) == 675
+    assert {row.asked.name for row in rows} == set(MODELS)
+
+
+@pytest.fixture(scope="module")
+def committed() -> pd.DataFrame:
+    """The committed table of cells."""
+    return order_noise.read_cells(FOLDER / "cells.csv")
+
+
+def test_the_page_is_made_from_the_committed_table() -> None:
+    """To the character: every number on it comes from there, and every claim on it holds."""
+    assert order_noise.render(FOLDER) == (REPORT / order_noise.PAGE).read_text()
+
+
+def test_the_contrasts_are_those_of_the_committed_table(committed: pd.DataFrame) -> None:
+    stored = pd.read_csv(FOLDER / "contrasts.csv")
+    found = pd.DataFrame(results(committed, CONTRASTS))
+    assert list(stored["contrast"]) == list(found["contrast"])
+    assert list(stored["verdict"]) == list(found["verdict"])
+    for name in ("treated", "control", "change", "p", "p_equivalence"):
+        np.testing.assert_allclose(stored[name], found[name].astype(float), rtol=1e-6, atol=1e-12)
+
+
+def test_all_that_was_planned_is_done_with_every_seed(committed: pd.DataFrame) -> None:
+    planned = {row.cell.name for row in plan(grids())}
+    assert set(committed["exp"]) == planned
+    assert set(committed["seed"]) == set(SEEDS)
+
+
+def test_every_claim_is_on_the_page_and_every_claim_on_the_page_is_one() -> None:
+    template = order_noise.TEMPLATE.read_text()
+    assert {name for name in CLAIMS if f'claim("{name}")' in template} == set(CLAIMS)
+    assert template.count("claim(") == len(CLAIMS)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "factor", "claim"),
+    [
+        ("eval_ordering", "easy2hard", 1.02, "order_lsa1"),
+        ("eval_ordering", "random", 1.2, "sanity"),
+    ],
+)
+def test_a_page_whose_numbers_do_not_bear_out_a_claim_is_not_made(
+    column: str, value: str, factor: float, claim: str, tmp_path: Path
+) -> None:
+    table = pd.read_csv(FOLDER / "cells.csv")
+    table.loc[(table["model"] == "lsa1") & (table[column] == value), ["test_loss", "loss_ratio"]] *= factor
+    table.to_csv(tmp_path / "cells.csv", index=False)
+    (tmp_path / "provenance.json").write_bytes((FOLDER / "provenance.json").read_bytes())
+    with pytest.raises(StoreError, match=claim):
+        order_noise.render(tmp_path)
+
+
+def test_every_picture_of_the_page_is_there() -> None:
+    page = (REPORT / order_noise.PAGE).read_text()
+    pictures = [part.partition(")")[0] for part in page.split("](")[1:] if ".png" in part.partition(")")[0]]
+    assert len(pictures) >= 5
+    for name in pictures:
+        for suffix in (".png", ".pdf", ".csv"):
+            assert (REPORT / name).with_suffix(suffix).stat().st_size > 500
