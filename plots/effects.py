@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 TEXT = ("question", "contrast", "kind", "verdict")
 NUMBERS = ("n", "treated", "control", "change", "change_low", "change_high")
 MARGIN = 1.0  # per cent: what is called no effect
+TICKS = (1, 3, 10, 30, 100, 300)
 COLOURS = (style.TRANSFORMER, style.OTHER, style.DESCENT)
 
 
@@ -39,26 +40,40 @@ def draw_effects(source: Path, out: Path) -> list[Path]:
 
 @style.styled
 def _figure(question: str, rows: pd.DataFrame, suffix: str) -> bytes:
-    """A panel for each model, which its contrasts' names begin with; changes in per cent of the control's mean."""
+    """A panel for each model, which its contrasts' names begin with; changes in per cent of the control's mean.
+
+    The scale is linear up to 1 % and logarithmic beyond, so that no effect and a large one are both seen.
+    """
     parts = rows["contrast"].str.partition(": ")
-    models = list(dict.fromkeys(parts[0]))
-    most = max(int((parts[0] == model).sum()) for model in models)
-    figure, axes = style.new_figure(1, len(models), width=9.6 / len(models), height=0.9 + 0.19 * most)
+    models, names = list(dict.fromkeys(parts[0])), list(dict.fromkeys(parts[2]))
+    figure, axes = style.new_figure(
+        1, len(models), width=6.9 / len(models), height=0.9 + 0.17 * len(names), sharey=True
+    )
     for panel, model, colour in zip(axes[0], models, COLOURS * len(models), strict=False):
-        own = rows[parts[0] == model]
-        labels = [style.plain(name) for name in parts[2][parts[0] == model]]
         panel.axvspan(-MARGIN, MARGIN, color="#eeeeee", zorder=0)
         panel.axvline(0.0, color=style.GREY, linewidth=0.8)
-        for place, (_, row) in enumerate(own.iterrows()):
-            low, middle, high = (100 * row[name] for name in ("change_low", "change", "change_high"))
+        for (_, row), name in zip(rows[parts[0] == model].iterrows(), parts[2][parts[0] == model], strict=True):
+            place = names.index(name)
+            low, middle, high = (100 * row[end] for end in ("change_low", "change", "change_high"))
             panel.plot([low, high], [place, place], color=colour)
             panel.plot(middle, place, "o", color=colour, markersize=3.5)
-        panel.set_yticks(range(len(own)), labels, fontsize=6.5)
-        panel.set_ylim(len(own) - 0.5, -0.5)
+        most = 100 * float(rows.loc[parts[0] == model, ["change_low", "change_high"]].abs().max(axis=None))
+        ticks = [tick for tick in TICKS if tick <= max(MARGIN, most)]
+        panel.set_xscale("symlog", linthresh=MARGIN, linscale=1.5)
+        panel.set_xlim(-1.5 * max(MARGIN, most), 1.5 * max(MARGIN, most))
+        panel.set_xticks([*(-tick for tick in ticks[::-1]), 0, *ticks])
+        panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        panel.minorticks_off()
+        panel.tick_params(axis="x", labelsize=7)
         panel.set_title(style.plain(model), fontsize=9)
-        panel.set_xlabel("change of the mean, %")
+        panel.set_xlabel("change, %")
+    axes[0, 0].set_yticks(range(len(names)), [style.plain(name) for name in names], fontsize=7)
+    axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
     seeds = f"{int(rows['n'].min())} seeds" if rows["n"].nunique() == 1 else "seeds as in the CSV beside"
-    style.caption(figure, f"{question}: mean change against the control and 95 % t interval, {seeds}; grey: within 1 %")
+    style.caption(
+        figure,
+        f"{question}: mean change against the control, 95 % t interval, {seeds}; grey: within 1 %, on a linear scale",
+    )
     return style.rendered(figure, suffix)
 
 

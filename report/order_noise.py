@@ -85,7 +85,9 @@ SHOWN: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "noise_robustness": lambda table: _mixed_at_random(table) & (_is_clean(table, "train") | _as_trained(table)),
     "attention_separation": lambda table: _mixed_at_random(table) & ~_is_clean(table, "eval"),
     "alignment_metrics": lambda table: _mixed_at_random(table) & _is_clean(table, "train"),
-    "ood_curve": lambda table: _is_clean(table, "train") & _is_clean(table, "eval") & (table["eval_ordering"] == "random"),
+    "ood_curve": lambda table: (
+        _is_clean(table, "train") & _is_clean(table, "eval") & (table["eval_ordering"] == "random")
+    ),
 }
 
 

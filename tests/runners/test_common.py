@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from runners import common
-from runners.common import Job, hearing_signals, run_pack
+from runners.common import Job, Wanted, run_pack
 from runners.finish import import_what_ends_a_run
 from runners.pack import GROWTH, Lane
+from runners.signals import hearing_signals
 from src.config import RunConfig, TrainConfig
 from store import StoreError, checkpoint, layout, rundir
 from store.rundir import METRICS_FIELDS
@@ -29,7 +30,7 @@ class FakePack:
     diverging_at = common.NEVER  # the step at which every lane diverges
 
     def __init__(self, jobs: list[Job], width: int):
-        self.lanes = [Lane(job, None, None) for job in jobs]  # type: ignore[arg-type]
+        self.lanes = [Lane(job, place, None, None) for place, job in enumerate(jobs)]  # type: ignore[arg-type]
         self.alive = [True] * len(jobs)
         self.step = max(checkpoint.common_steps([job.run for job in jobs]), default=0)
         self.num_steps, self.eval_every = BASE.training.steps, BASE.eval_every
@@ -70,7 +71,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
 
 
 def train(jobs: list[Job], attention: int | None = None) -> str:
-    return run_pack(jobs, NullLogger(), attention, width=2)
+    return run_pack(jobs, NullLogger(), Wanted(attention), width=2)
 
 
 def statuses(jobs: list[Job]) -> list[str]:
