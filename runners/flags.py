@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ml_collections import ConfigDict
+
 import cli
 from configs.overrides import AUTO, resolve, set_values
 from configs.presets import PRESETS, preset
@@ -86,9 +88,7 @@ def read(model: str, prog: str, description: str, argv: Sequence[str]) -> Reques
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:
     """The run config of parsed flags and `--config.` overrides; the latter win."""
-    depth = overrides.get("model.num_layers", overrides.get("num_layers", flags.num_layers))
-    recurrent = overrides.get("model.recurrent", overrides.get("recurrent", "false")).lower() in ("true", "1")
-    config = preset(model, flags.preset, _depth(depth), recurrent)
+    config = preset_of_depth(model, flags.preset, {"num_layers": flags.num_layers} | dict(overrides))
     set_values(config, {key: getattr(flags, flag) for flag, (key, _, _) in CONFIG_FLAGS.items()})
     for name in ("data_seed", "init_seed"):
         own = getattr(flags, name)
@@ -99,6 +99,13 @@ def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[
         set_values(config, values)
     set_values(config, overrides)
     return resolve(config)
+
+
+def preset_of_depth(model: str, name: str, settings: Mapping[str, Any]) -> ConfigDict:
+    """The preset for as many layers as the settings ask for: its learning rate and clips depend on that."""
+    depth = settings.get("model.num_layers", settings.get("num_layers"))
+    recurrent = str(settings.get("model.recurrent", settings.get("recurrent", "false"))).lower() in ("true", "1")
+    return preset(model, name, _depth(depth), recurrent)
 
 
 def _depth(value: Any) -> int | None:

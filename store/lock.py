@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,21 +16,33 @@ from pathlib import Path
 from store import layout
 from store.readers import StoreError
 
+BETWEEN_TRIES = 0.1  # seconds
+
 
 @contextmanager
-def locked(run: Path, name: str = layout.LOCK, shared: bool = False) -> Iterator[None]:
+def locked(run: Path, name: str = layout.LOCK, shared: bool = False, patience: float = 0.0) -> Iterator[None]:
     """Holds a run directory; `StoreError` if another process does, or if writing there would follow a link.
 
-    Those that share a lock keep out those that want it alone. Locks of different names are different locks.
+    Those that share a lock keep out those that want it alone. Locks of different names are different locks. `patience`
+    is how many seconds another process is waited for.
     """
     run.mkdir(parents=True, exist_ok=True)
     refuse_links(run)
     with os.fdopen(os.open(run / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb+", 0) as file:
-        try:
-            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(f"{run} is in use by another process") from None
+        deadline = time.monotonic() + patience
+        while not _flock(file.fileno(), fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
+            if time.monotonic() >= deadline:
+                raise StoreError(f"{run} is in use by another process")
+            time.sleep(BETWEEN_TRIES)
         yield
+
+
+def _flock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def refuse_links(run: Path) -> None:

@@ -5,17 +5,18 @@ python -m sweeps.collect --runs_dir DIR --out FILE
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import cli
 from src.config import ConfigError, ContextConfig
 from store import layout, rundir
-from store.atomic import write_csv
+from store.atomic import naming, write_csv
 from store.provenance import RESULTS_VERSION
 from store.readers import StoreError, expecting, read_csv, read_json
-from sweeps.plan import Row, read_plan
+from sweeps.plan import Cell, Row, read_plan
 
 PLANNED = "planned"  # the status of a cell that has not begun
 
@@ -76,10 +77,26 @@ def _score(found: Found, whose: str, score: str) -> Any:
     return None if None in values else sum(values) / len(values)
 
 
-def row_values(row: Row, folder: Path) -> dict[str, Any]:
-    """A row of the CSV: what was asked for, what became of it, and its numbers if it is done."""
+def status_of(cell: Cell, folder: Path) -> str:
+    """What became of a cell so far: "planned" if it has not begun, "failed" if its place holds what it cannot use."""
+    run = folder / cell.name
+    try:
+        rundir.check_usable(run, cell.config, overwrite=False)
+        status = rundir.read_status(run) if rundir.has_begun(run) else "new"
+    except (StoreError, OSError):
+        return "failed"
+    return PLANNED if status == "new" else status
+
+
+def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str, Any]:
+    """A row of the CSV: what was asked for, what became of it, and its numbers if it is done.
+
+    `failed` names cells that are known to have failed: where nothing can be written, they cannot say so themselves.
+    """
     run, asked = folder / row.cell.name, row.asked
-    status = rundir.read_status(run) if rundir.has_begun(run) else PLANNED
+    status = status_of(row.cell, folder)
+    if status == PLANNED and row.cell.name in failed:
+        status = "failed"
     found = _found(run) if status == "done" else None
     settings = {
         "exp": row.cell.name,
@@ -127,24 +144,27 @@ def _found(run: Path) -> Found:
     }
 
 
-def collect(rows: Sequence[Row], folder: Path, out: Path) -> list[dict[str, Any]]:
+def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:
     """Writes the CSV, and gives its rows. It depends on the plan and the cells alone."""
     values = []
     for row in rows:
         with expecting(folder / row.cell.name, "a finished cell of a sweep; --overwrite trains it anew"):
-            values.append(row_values(row, folder))
+            values.append(row_values(row, folder, failed))
     write_csv(out, values)
     return values
 
 
 def check_out(out: Path) -> None:
-    """`StoreError` unless the CSV may be written there: a new file, or a sweep's CSV."""
+    """Raises unless the CSV can and may be written there: a new file, or a sweep's CSV. Leaves nothing behind."""
     if out.is_dir():
         raise StoreError(f"{out} is a folder, not a file")
     if out.exists():
         columns = read_csv(out, ()).columns
         if not {"exp", *MEASURED} <= set(columns):
             raise StoreError(f"{out} is there and no table of a sweep; choose another --out")
+    nearest = next(folder for folder in out.absolute().parents if folder.exists())
+    with naming(out), tempfile.TemporaryFile(dir=nearest):
+        pass
 
 
 def parser() -> cli.Parser:

@@ -21,7 +21,7 @@ from store import rundir
 from store.lock import locked
 from store.readers import StoreError
 from sweeps import cost
-from sweeps.collect import check_out, collect
+from sweeps.collect import check_out, collect, status_of
 from sweeps.executors import EXECUTORS
 from sweeps.grid import Grid
 from sweeps.plan import Cell, Pack, Row, cells, packs, plan, shard, write_plan
@@ -125,10 +125,9 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
         _hold(locks, how)
         if how.overwrite:
             _clear(chosen, how.folder)
-        write_plan(how.folder, rows)
-        collect(rows, how.folder, how.out)
+        _write(rows, how, [])
         outcomes = _train(rows, chosen, how, signals)
-        values = collect(rows, how.folder, how.out)
+        values = _write(rows, how, outcomes)
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(how.out)}: {done} of {len(values)} planned rows are done")
     return _report(outcomes, how, signals)
@@ -140,6 +139,13 @@ def _hold(locks: ExitStack, how: Execution) -> None:
     locks.enter_context(locked(how.folder, shared=count > 1))
     if count > 1:
         locks.enter_context(locked(how.folder, f".lock_{index}_of_{count}"))
+
+
+def _write(rows: Sequence[Row], how: Execution, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Writes the plan and the CSV, whose rows it gives. Shards do so in turns: their files may be the same."""
+    with locked(how.folder, ".lock_table", patience=SECONDS_BETWEEN_TABLES):
+        write_plan(how.folder, rows)
+        return collect(rows, how.folder, how.out, _failed(outcomes))
 
 
 def _clear(chosen: Sequence[Cell], folder: Path) -> None:
@@ -165,9 +171,14 @@ def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals:
             outcomes.append(outcome)
             bar.ended(sum(steps_of(each.pack) for each in outcomes), len(outcomes), len(parts))
             if time.monotonic() - written > SECONDS_BETWEEN_TABLES:
-                collect(rows, how.folder, how.out)
+                _write(rows, how, outcomes)
                 written = time.monotonic()
     return outcomes
+
+
+def _failed(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """The cells that failed, and why."""
+    return {name: reason for outcome in outcomes for name, reason in outcome.reasons.items()}
 
 
 def steps_of(pack: Pack) -> int:
@@ -177,18 +188,16 @@ def steps_of(pack: Pack) -> int:
 
 def _report(outcomes: Sequence[Outcome], how: Execution, signals: Signals) -> int:
     """Says which cells are missing and why, and how to go on; the exit status."""
-    by_status: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        by_status.setdefault(outcome.status, []).append(outcome)
-    for outcome in by_status.get("failed", []) + by_status.get("died", []):
-        first = cli.printable(how.folder / outcome.pack.cells[0].name)
-        print(f"error: {outcome.status}: {first}: {cli.printable(outcome.reason)}", file=sys.stderr)
-    for outcome in by_status.get("diverged", []):
-        print(f"diverged: {cli.printable(how.folder / outcome.pack.cells[0].name)}", file=sys.stderr)
+    failed = _failed(outcomes)
+    for name, reason in failed.items():
+        print(cli.printable(f"error: failed: {how.folder / name}: {reason}"), file=sys.stderr)
+    for cell in (cell for outcome in outcomes for cell in outcome.pack.cells):
+        if status_of(cell, how.folder) == "diverged":
+            print(cli.printable(f"diverged: {how.folder / cell.name}"), file=sys.stderr)
     if signals.heard:
         print(f"stopped; the same command without --overwrite resumes it: {same_command()}")
         return 128 + signals.heard[0]
-    if "failed" in by_status or "died" in by_status:
+    if failed:
         print("the same command without --overwrite tries the failed cells again", file=sys.stderr)
         return 1
     return 0

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from runners.signals import Signals
 from sweeps.plan import Pack
-from sweeps.training import Outcome, Report, train
+from sweeps.training import Outcome, Report, note_failure, train
 from sweeps.worker import Worker, available_cores
 
 LISTENING = 0.2  # seconds between two looks at signals while workers train
@@ -74,6 +74,7 @@ class Crew(threading.Thread):
         self.core, self.folder, self.width, self.waiting, self.news = core, folder, width, waiting, news
         self.worker: Worker | None = None
         self.stopping = False
+        self.changing = threading.Lock()  # of the two above: a worker that starts as a signal comes must hear of it
 
     def run(self) -> None:
         """Hands over packs until there are no more."""
@@ -82,21 +83,35 @@ class Crew(threading.Thread):
                 pack = self.waiting.get_nowait()
             except queue.Empty:
                 break
-            if self.worker is None:
-                self.worker = Worker(self.core)
-            outcome = self.worker.train(self.folder, pack, self.width, self.news.put)
-            if outcome.status == "died":
-                self.worker = None
-                outcome = outcome._replace(status="stopped") if self.stopping else outcome
-            self.news.put(outcome)
+            self.news.put(self._train(pack))
         if self.worker is not None:
             self.worker.dismiss()
 
+    def _train(self, pack: Pack) -> Outcome:
+        try:
+            with self.changing:
+                self.worker = self.worker or Worker(self.core)
+                if self.stopping:
+                    self.worker.stop()
+            outcome = self.worker.train(self.folder, pack, self.width, self.news.put)
+        except OSError as error:  # no more processes
+            return Outcome(pack, "failed", {cell.name: str(error) for cell in pack.cells})
+        if outcome.status != "died":
+            return outcome
+        with self.changing:
+            self.worker = None
+        if self.stopping:
+            return Outcome(pack, "stopped", {})
+        for name, reason in outcome.reasons.items():
+            note_failure(self.folder / name, reason)
+        return outcome
+
     def stop(self) -> None:
         """Ends the pack in training at its next chunk, with a checkpoint, and takes no other."""
-        self.stopping = True
-        if self.worker is not None:
-            self.worker.stop()
+        with self.changing:
+            self.stopping = True
+            if self.worker is not None:
+                self.worker.stop()
 
 
 class Executor(NamedTuple):

@@ -8,8 +8,8 @@ from itertools import product
 from typing import Any
 
 from configs.overrides import AUTO, resolve, set_values
-from configs.presets import ARCHITECTURE, preset
-from runners.flags import CONTEXT_FLAGS, CONTEXTS
+from configs.presets import ARCHITECTURE
+from runners.flags import CONTEXT_FLAGS, CONTEXTS, preset_of_depth
 from src.config import BY_DIFFICULTY, ConfigError, ContextConfig, RunConfig, require
 
 # axis -> config key: every ordering and noise flag of the runners, for both contexts, for training, for evaluation
@@ -18,6 +18,10 @@ AXES = {
     for prefix, context in CONTEXTS.items()
     for flag, (key, *_) in CONTEXT_FLAGS.items()
 }
+
+
+# settings that would reach nothing, or make rows that cannot be told apart -> what to use instead
+RESERVED = {"preset": "; every model has its default one", "data_seed": ": --seeds", "name": ": --models"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Grid:
             require(model in ARCHITECTURE, f"unknown model {model!r}; known are {', '.join(ARCHITECTURE)}")
         for name, values in [("models", self.models), ("seeds", self.seeds), *self.axes.items()]:
             require(len(values) > 0, f"{name} is an empty list; it needs at least one value")
+        for name, instead in RESERVED.items():
+            require(name not in self.settings, f"{name} is no field to set in a sweep{instead}")
 
     def points(self) -> Iterator[RunConfig]:
         """The configs as asked for, the seed running fastest."""
@@ -45,7 +51,7 @@ class Grid:
 
 
 def _config(model: str, point: Mapping[str, Any], seed: int, settings: Mapping[str, Any]) -> RunConfig:
-    config = preset(model)
+    config = preset_of_depth(model, "default", settings)
     set_values(config, {"data_seed": seed, "init_seed": seed})
     set_values(config, {AXES[axis]: value for axis, value in point.items() if value != AUTO})
     set_values(config, settings)
@@ -72,7 +78,9 @@ def canonical(config: RunConfig) -> RunConfig:
 
 def canonical_context(context: ContextConfig) -> ContextConfig:
     """A context's own canonical form."""
-    silent = context.noise_p == 0 or (context.noise_mode == "label_noise" and context.noise_sigma == 0)
+    as_drawn = context.ordering == "random" or context.noise_placement == "mixed"  # else placement undoes an order
+    adds_nothing = context.noise_mode == "label_noise" and context.noise_sigma == 0 and as_drawn
+    silent = context.noise_p == 0 or adds_nothing
     if context.noise_mode == "clean" or silent:
         context = ContextConfig(context.ordering)  # without noisy labels, difficulty is the error of gradient descent
     if context.noise_mode == "random_pairs":

@@ -9,10 +9,11 @@ from tqdm import tqdm
 
 
 class Bar:
-    """A bar on standard error, as a context."""
+    """A bar on standard error, as a context; none where that was closed before the start."""
 
     def __init__(self, steps: int):
-        self.bar = tqdm(
+        self.steps = steps
+        self.bar = sys.stderr and tqdm(
             total=steps,
             unit="step",
             file=sys.stderr,
@@ -25,13 +26,16 @@ class Bar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.bar.close()
+        if self.bar is not None:
+            self.bar.close()
 
     def report(self, steps: int) -> None:
-        """So many training steps were made."""
-        self.bar.update(steps)
+        """So many training steps were made; those made a second time after an error do not count."""
+        if self.bar is not None:
+            self.bar.update(min(steps, self.steps - self.bar.n))
 
     def ended(self, least: int, packs: int, of: int) -> None:
         """So many packs have ended; the steps of those that ended early count as made."""
-        self.bar.set_postfix_str(f"{packs} of {of} packs", refresh=False)
-        self.bar.update(max(0, least - self.bar.n))
+        if self.bar is not None:
+            self.bar.set_postfix_str(f"{packs} of {of} packs", refresh=False)
+            self.bar.update(max(0, least - self.bar.n))

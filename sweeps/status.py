@@ -13,17 +13,13 @@ import cli
 from src.config import ConfigError
 from store import rundir
 from store.readers import StoreError
-from sweeps.collect import PLANNED
+from sweeps.collect import status_of
 from sweeps.plan import Cell, cells, read_plan
 
 
 def statuses(chosen: Sequence[Cell], folder: Path) -> dict[Cell, str]:
-    """What became of each cell so far: "planned" if it has not begun."""
-    found = {}
-    for cell in chosen:
-        run = folder / cell.name
-        found[cell] = rundir.read_status(run) if rundir.has_begun(run) else PLANNED
-    return found
+    """What became of each cell so far."""
+    return {cell: status_of(cell, folder) for cell in chosen}
 
 
 def counted(found: Mapping[Cell, str]) -> str:
@@ -44,12 +40,16 @@ def main(argv: list[str]) -> None:
     found = statuses(cells(read_plan(folder)), folder)
     for cell, status in found.items():
         if status in ("failed", "diverged"):
-            print(f"{status}: {cli.printable(folder / cell.name)}{cli.printable(_why(folder / cell.name))}")
+            print(cli.printable(f"{status}: {folder / cell.name}{_why(cell, folder / cell.name)}"))
     print(f"{len(found)} cells: {counted(found)}")
 
 
-def _why(run: Path) -> str:
-    meta = rundir.read_meta(run)
+def _why(cell: Cell, run: Path) -> str:
+    try:
+        rundir.check_usable(run, cell.config, overwrite=False)
+        meta = rundir.read_meta(run)
+    except (StoreError, OSError) as error:
+        return f": {error}"
     error = str(meta.get("error") or "").strip().splitlines()
     return f": {error[-1]}" if error else ""
 

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,17 +50,19 @@ class Worker:
         """Trains a pack and gives its outcome: "died" if the process does."""
         order = {"folder": str(folder), "width": width, "configs": [to_dict(cell.config) for cell in pack.cells]}
         stdin, stdout = _pipes(self._process)
-        try:
+        with suppress(BrokenPipeError):  # the end of its output says the same
             stdin.write(json.dumps(order) + "\n")
             stdin.flush()
-        except BrokenPipeError:
-            pass  # the end of its output says the same
         for line in stdout:
             said = json.loads(line)
             if "steps" not in said:
-                return Outcome(pack, said["status"], said["reason"])
+                return Outcome(pack, said["status"], said["reasons"])
             report(said["steps"])
-        return Outcome(pack, "died", f"its process ended with exit status {self._process.wait()}")
+        reason = f"its process ended with exit status {self._process.wait()}"
+        stdout.close()
+        with suppress(BrokenPipeError):
+            stdin.close()
+        return Outcome(pack, "died", {cell.name: reason for cell in pack.cells})
 
     def stop(self) -> None:
         """Asks for an end at the next chunk."""
@@ -109,7 +112,7 @@ def main(core: int) -> None:
             order = orders.get()
             pack = Pack(tuple(cell_of(from_dict(config)) for config in order["configs"]))
             outcome = train(Path(order["folder"]), pack, order["width"], lambda steps: say(steps=steps), signals)
-            say(status=outcome.status, reason=outcome.reason)
+            say(status=outcome.status, reasons=outcome.reasons)
 
 
 if __name__ == "__main__":

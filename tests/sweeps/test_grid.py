@@ -1,0 +1,132 @@
+"""What a grid means: points, synonyms, and the ids that tell cells apart."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli import UsageError
+from configs.overrides import resolve
+from configs.presets import preset
+from src.config import NOISE_MODES, ORDERINGS, PLACEMENTS, ConfigError, ContextConfig, RunConfig
+from store.provenance import config_id
+from sweeps.grid import Grid, canonical, canonical_context
+from sweeps.plan import cell_of
+
+CONTEXTS = st.builds(
+    ContextConfig,
+    st.sampled_from(ORDERINGS),
+    st.sampled_from(["residual", "gd_error"]),
+    st.sampled_from(NOISE_MODES),
+    st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+    st.sampled_from([0.0, 0.5]),
+    st.sampled_from(PLACEMENTS),
+)
+
+
+def same(one: ContextConfig, **changes: object) -> bool:
+    return canonical_context(one) == canonical_context(replace(one, **changes))
+
+
+@given(CONTEXTS)
+def test_canonical_is_canonical_already(context: ContextConfig) -> None:
+    assert canonical_context(canonical_context(context)) == canonical_context(context)
+
+
+@given(CONTEXTS, CONTEXTS)
+def test_no_noise_is_no_noise_however_it_is_said(one: ContextConfig, other: ContextConfig) -> None:
+    silent = [replace(one, noise_p=0.0), replace(other, ordering=one.ordering, noise_mode="clean")]
+    assert {canonical_context(context) for context in silent} == {ContextConfig(one.ordering)}
+
+
+@given(CONTEXTS)
+def test_what_counts_and_what_does_not(context: ContextConfig) -> None:
+    pairs = replace(context, noise_mode="random_pairs", noise_p=0.5)
+    labels = replace(context, noise_mode="label_noise", noise_p=0.5, noise_sigma=0.5)
+    assert same(pairs, noise_sigma=2.0)
+    assert not same(labels, noise_sigma=2.0)
+    for noisy in (pairs, labels):
+        assert not same(noisy, noise_p=0.25)
+        assert not same(noisy, noise_placement="mixed" if noisy.noise_placement != "mixed" else "clean_first")
+        assert same(replace(noisy, noise_p=1.0), noise_placement="mixed")  # there is no clean pair to tell it by
+        by_difficulty = context.ordering in ("easy2hard", "hard2easy")
+        assert same(noisy, difficulty="residual") == (not by_difficulty or noisy.difficulty == "residual")
+
+
+def test_noise_of_strength_zero_is_clean_unless_it_undoes_an_order() -> None:
+    """Pairs in the order drawn are exchangeable, so moving some of them changes nothing; sorted ones are not."""
+    hit = ContextConfig("random", noise_mode="label_noise", noise_p=0.5, noise_placement="clean_first")
+    assert canonical_context(hit) == ContextConfig()
+    ordered = replace(hit, ordering="smallnorm2largenorm")
+    assert canonical_context(ordered) == ordered
+    assert canonical_context(replace(ordered, noise_placement="mixed")) == ContextConfig("smallnorm2largenorm")
+
+
+@given(CONTEXTS, CONTEXTS, CONTEXTS)
+def test_ids_are_equal_for_synonyms_and_for_nothing_else(
+    train: ContextConfig, evaluation: ContextConfig, base: ContextConfig
+) -> None:
+    config = RunConfig(train=train, eval=evaluation, base=base)
+    cell = cell_of(canonical(config))
+    assert cell == cell_of(canonical(replace(config, base=ContextConfig(), preset="paper")))
+    alike = canonical_context(train) == canonical_context(evaluation)
+    swapped = cell_of(canonical(replace(config, train=evaluation, eval=train)))
+    assert (swapped.name == cell.name) == alike
+    for changed in (replace(config, data_seed=1), replace(config, init_seed=1), replace(config, eval_tasks=7)):
+        assert cell_of(canonical(changed)).name != cell.name
+
+
+def test_a_cells_name_is_a_plain_file_name_that_ends_with_its_id() -> None:
+    config = canonical(RunConfig(eval=ContextConfig("easy2hard", "residual", "label_noise", 0.25, 0.5, "noisy_first")))
+    cell = cell_of(config)
+    words = "lsa1_easy2hard_label_noise_p0.25_s0.5_noisy_first_trained_random_seed0"
+    assert cell.name == f"{words}-{config_id(config)[:8]}"
+
+
+def test_the_fields_that_only_name_a_config_are_not_in_its_id() -> None:
+    assert config_id(RunConfig(preset="paper")) == config_id(RunConfig())
+
+
+def test_points_are_the_product_the_seed_running_fastest() -> None:
+    grid = Grid(("lsa1", "twolayer"), {"ordering": ["random", "easy2hard"]}, (3, 1))
+    found = [(point.name, point.eval.ordering, point.data_seed, point.init_seed) for point in grid.points()]
+    assert found == [
+        (model, ordering, seed, seed)
+        for model in ("lsa1", "twolayer")
+        for ordering in ("random", "easy2hard")
+        for seed in (3, 1)
+    ]
+
+
+def test_auto_leaves_a_context_to_the_base() -> None:
+    axes = {"noise_mode": ["label_noise"], "noise_p": [0.5], "train_noise_mode": ["auto"], "eval_noise_p": ["auto"]}
+    (point,) = Grid(axes=axes).points()
+    assert (point.train, point.eval) == (point.base, point.base)
+    assert (point.base.noise_mode, point.base.noise_p, point.base.difficulty) == ("label_noise", 0.5, "residual")
+
+
+@pytest.mark.parametrize(("model", "depth"), [("lsa1", 4), ("lsa1", 1), ("twolayer", 5)])
+def test_the_preset_is_the_one_of_the_depth_asked_for(model: str, depth: int) -> None:
+    (point,) = Grid((model,), settings={"num_layers": str(depth)}).points()
+    expected = resolve(preset(model, num_layers=depth))
+    assert (point.training, point.model) == (expected.training, expected.model)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"preset": "paper"}, "preset is no field to set in a sweep; every model has its default one"),
+        ({"data_seed": "3"}, "data_seed is no field to set in a sweep: --seeds"),
+        ({"name": "mine"}, "name is no field to set in a sweep: --models"),
+    ],
+)
+def test_settings_that_would_reach_nothing_are_refused(settings: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        Grid(settings=settings)
+
+
+def test_a_misspelt_setting_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean num_layers"):
+        list(Grid(settings={"num_layer": "2"}).points())

@@ -1,0 +1,153 @@
+"""Plans, packs and shards: nothing twice, nothing lost, and nothing that depends on the order it came in."""
+
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from report import study
+from runners.shapes import static_shape, training_part
+from src.config import NOISE_MODES, ORDERINGS, PLACEMENTS
+from store.atomic import write_json
+from store.provenance import config_id
+from store.readers import StoreError, read_json
+from sweeps import cost
+from sweeps.grid import Grid, canonical
+from sweeps.plan import PLAN, Cell, cells, packs, plan, read_plan, shard, write_plan
+from tests.sweeps.tiny_sweep import tiny_plan
+
+
+def some(values: tuple[object, ...]) -> st.SearchStrategy[list[object]]:
+    return st.lists(st.sampled_from(values), min_size=1, max_size=2, unique=True)
+
+
+AXES = st.fixed_dictionaries(
+    {
+        "ordering": some(ORDERINGS),
+        "noise_mode": some(NOISE_MODES),
+        "noise_p": some((0.0, 0.25, 0.5)),
+        "noise_sigma": some((0.0, 0.5)),
+        "noise_placement": some(PLACEMENTS).map(lambda found: found[:1]),
+        "train_noise_mode": st.sampled_from([["auto"], ["clean"], ["auto", "clean"]]),
+        "train_ordering": st.sampled_from([["auto"], ["random"]]),
+    }
+)
+GRIDS = st.builds(Grid, st.sampled_from([("lsa1",), ("twolayer", "lsa1_pe")]), AXES, st.sampled_from([(0,), (7, 1)]))
+
+
+@given(GRIDS)
+def test_every_point_has_a_row_and_what_means_the_same_has_one_cell(grid: Grid) -> None:
+    rows = plan([grid])
+    assert [row.asked for row in rows] == list(dict.fromkeys(grid.points()))
+    assert all(row.cell.config == canonical(row.asked) for row in rows)
+    found = cells(rows)
+    assert len({cell.name for cell in found}) == len({cell.config for cell in found}) == len(found)
+    assert len({config_id(cell.config) for cell in found}) == len(found)
+    for cell in found:
+        assert re.fullmatch(r"[\w.-]+", cell.name)
+        assert cell.name.endswith(f"-{config_id(cell.config)[:8]}")
+
+
+@given(GRIDS, st.integers(0, 99))
+def test_a_cell_does_not_depend_on_what_is_planned_beside_it(grid: Grid, seed: int) -> None:
+    def shuffled(values: object) -> list[object]:
+        return random.Random(seed).sample(list(values), len(values))
+
+    axes = {name: shuffled(values) for name, values in grid.axes.items()}
+    mixed = Grid(shuffled(grid.models), axes, shuffled(grid.seeds))
+    assert set(plan([mixed])) == set(plan([grid]))
+    assert plan([grid, mixed]) == plan([grid])
+
+
+@given(GRIDS, st.integers(1, 9))
+def test_packs_hold_every_cell_once_respect_the_width_and_have_one_shape(grid: Grid, width: int) -> None:
+    chosen = cells(plan([grid]))
+    parts = packs(chosen, width)
+    assert Counter(cell for pack in parts for cell in pack.cells) == Counter(chosen)
+    for pack in parts:
+        assert 1 <= pack.trainings <= width
+        assert len({static_shape(cell.config) for cell in pack.cells}) == 1
+    trained = [part for pack in parts for part in {training_part(cell.config) for cell in pack.cells}]
+    assert len(trained) == len(set(trained))  # in one pack each, so done once
+    shapes = Counter(static_shape(part) for part in trained)
+    assert len(parts) == sum(-(-number // width) for number in shapes.values())  # and no more packs than needed
+
+
+@given(GRIDS, st.integers(1, 5))
+def test_shards_are_disjoint_and_together_complete(grid: Grid, count: int) -> None:
+    chosen = cells(plan([grid]))
+    parts = [shard(chosen, index, count) for index in range(1, count + 1)]
+    assert Counter(cell for part in parts for cell in part) == Counter(chosen)
+    trained = [training for part in parts for training in _trainings(part)]
+    assert len(trained) == len(set(trained))
+
+
+def _trainings(chosen: list[Cell]) -> set[object]:
+    return {training_part(cell.config) for cell in chosen}
+
+
+def test_many_trainings_are_spread_over_shards() -> None:
+    chosen = cells(plan([Grid(seeds=range(400))]))
+    sizes = [len(shard(chosen, index, 4)) for index in range(1, 5)]
+    assert all(abs(size - 100) < 5 * (400 * 3 / 16) ** 0.5 for size in sizes)  # five standard deviations
+
+
+@given(GRIDS)
+def test_a_plan_is_read_as_it_was_written(grid: Grid) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_plan(Path(folder), plan([grid]))
+        assert read_plan(Path(folder)) == plan([grid])
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda found: found | {"results_version": 1}, "is of another results version; run its sweep again"),
+        (lambda found: {}, "is of another results version; run its sweep again"),
+        (lambda found: found | {"rows": [{"asked": 3}]}, "is not the plan of a sweep"),
+        (lambda found: found | {"rows": "all"}, "is not the plan of a sweep"),
+        (lambda found: {"results_version": found["results_version"]}, "is not the plan of a sweep"),
+        (
+            lambda found: found | {"rows": [{"asked": {}, "cell": {"steps": 3}}]},
+            "is not the plan of a sweep",
+        ),
+    ],
+)
+def test_a_damaged_plan_is_refused(damage: object, sentence: str, tmp_path: Path) -> None:
+    write_plan(tmp_path, tiny_plan())
+    write_json(tmp_path / PLAN, damage(read_json(tmp_path / PLAN)))
+    with pytest.raises(StoreError, match=sentence):
+        read_plan(tmp_path)
+
+
+def test_the_tiny_sweep_is_eight_points_four_cells_two_trainings() -> None:
+    rows = tiny_plan()
+    chosen = cells(rows)
+    assert (len(rows), len(chosen), len(_trainings(chosen))) == (8, 4, 2)
+    assert [len(packs(chosen, width)) for width in (1, 2, 8)] == [2, 1, 1]
+
+
+def test_the_study_plans_each_question_and_shares_what_they_share() -> None:
+    rows = plan(study.grids(("lsa1",), (0,)))
+    found = cells(rows)
+    asked = [point for grid in study.grids(("lsa1",), (0,)) for point in grid.points()]
+    assert len(found) <= len(rows) < len(asked)
+    for question, grids in study.QUESTIONS.items():
+        own = plan(Grid(("lsa1",), axes, (0,), settings) for axes, settings in grids)
+        assert {row.cell for row in own} <= set(found), question
+    trainings = {training_part(cell.config) for cell in found}
+    assert len(trainings) < len(found)
+    assert 5 * len(cells(plan(study.grids(("lsa1",), (0,))))) == len(cells(plan(study.grids(("lsa1",)))))
+
+
+def test_time_grows_with_the_work_and_shrinks_with_the_cores() -> None:
+    few, many = ([*packs(cells(plan([Grid(seeds=range(number))])), 1)] for number in (2, 20))
+    assert cost.seconds([], 4) == 0
+    assert 0 < cost.seconds(few, 1) < cost.seconds(many, 1)
+    assert cost.seconds(many, 4) < cost.seconds(many, 1) < 4.001 * cost.seconds(many, 4)
