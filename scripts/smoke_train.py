@@ -13,7 +13,7 @@ import numpy as np
 import cli
 from src.config import ConfigError, RunConfig
 from store import layout, rundir
-from store.readers import StoreError, expecting, read_npy
+from store.readers import StoreError, expecting, read_npy, read_npz
 
 RATE = 0.25
 STANDARD_ERRORS = 4.0  # of a mask's rate; all seeds are fixed, so what holds once holds always
@@ -40,8 +40,6 @@ def is_in_order_drawn(run: Path) -> str | None:
 
 def is_sorted(run: Path) -> str | None:
     """The index and the inputs of a run from small to large norm."""
-    from store.readers import read_npz
-
     index = read_npy(run / layout.ORDERING_INDEX)
     norms = np.linalg.norm(read_npz(run / layout.ANALYSIS_BATCH, ["x"])["x"], axis=2)
     if (index == np.arange(index.shape[1])).all():
@@ -71,6 +69,8 @@ def shows_attention(run: Path) -> str | None:
                 return f"{path} is missing"
             if 255 * float(imread(path)[..., :3].std()) < LEAST_SPREAD:
                 return f"{path} is empty"
+            if np.ptp(read_npy(layout.attention_head(run, layer, head))) == 0:
+                return f"the attention of layer {layer}, head {head} is the same everywhere"
     return None
 
 
