@@ -80,7 +80,7 @@ def default_executor() -> str:
 
 def _shard(text: str) -> tuple[int, int]:
     index, _, count = text.partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+    if not (index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
         raise argparse.ArgumentTypeError(f"{text!r} is not i/n with i from 1 to n")
     return int(index), int(count)
 
@@ -120,7 +120,9 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.dry_run:
         print(preview(rows, chosen, how))
         return 0
-    check_out(how.out)
+    check_out(how.out, how.folder)
+    if how.folder.exists() and not how.folder.is_dir():
+        raise StoreError(f"{how.folder} is a file, not a folder")
     with ExitStack() as locks, hearing_signals() as signals:
         _hold(locks, how)
         if how.overwrite:

@@ -1,0 +1,202 @@
+"""Sweeps that are refused: status 2, one sentence, no file touched, JAX not imported."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from store.lock import locked
+from sweeps.plan import PLAN, write_plan
+from tests.doors import ROOT, Ran, Refused, snapshot
+from tests.sweeps.tiny_sweep import GRID, Place, copied, tiny_plan
+from tests.trust.test_disks import HOLD, mounted, remount
+
+DRIVERS = ("eval_order", "eval_noise", "report.study")
+
+BAD_GRIDS = [
+    ("--models lsa1,lsa9", "unknown model 'lsa9'; known are lsa1, lsa1_pe, twolayer"),
+    ("--ordering random,sorted", "ordering is 'sorted'; it must be one of random, smallnorm2largenorm, easy2hard"),
+    ("--train_ordering sorted", "ordering is 'sorted'; it must be one of"),
+    ("--noise_mode loud", "noise_mode is 'loud'; it must be one of clean, label_noise, random_pairs"),
+    ("--placement last", "noise_placement is 'last'; it must be one of mixed, clean_first, noisy_first"),
+    ("--models ,", "--models needs at least one value"),
+    ("--ordering ,", "--ordering needs at least one value"),
+    ("--p", "argument --noise_p/--p: expected at least one argument"),
+    ("--p 0,1.5", "noise_p is 1.5; it must be between 0 and 1"),
+    ("--p=-0.1", "noise_p is -0.1; it must be between 0 and 1"),
+    ("--p nan", "noise_p is nan; it must be between 0 and 1"),
+    ("--eval_noise_p nan", "noise_p is nan; it must be between 0 and 1"),
+    ("--p half", "'half' is not a list of"),
+    ("--sigma inf", "noise_sigma is inf; it must be at least 0"),
+    ("--sigma=-1", "noise_sigma is -1.0; it must be at least 0"),
+    ("--steps 0", "steps is 0; it must be a whole number of at least 1"),
+]
+BAD_ANYWHERE = [
+    ("--seeds ,", "--seeds needs at least one value"),
+    ("--seeds 0.5", "--seeds: '0.5' is not a list of int values"),
+    ("--seeds one", "--seeds: 'one' is not a list of int values"),
+    ("--seeds=-1", "data_seed is -1; it must be a whole number from 0 to 2^32 - 1"),
+    ("--seeds 4294967296", "data_seed is 4294967296; it must be a whole number from 0 to 2^32 - 1"),
+    ("--shard 0/2", "'0/2' is not i/n with i from 1 to n"),
+    ("--shard 3/2", "'3/2' is not i/n with i from 1 to n"),
+    ("--shard x", "'x' is not i/n with i from 1 to n"),
+    ("--shard 1/2/3", "'1/2/3' is not i/n with i from 1 to n"),
+    ("--shard ²/3", "'²/3' is not i/n with i from 1 to n"),
+    ("--width 0", "width is 0; a pack holds at least one training"),
+    ("--width=-3", "width is -3; a pack holds at least one training"),
+    ("--width two", "argument --width: invalid int value: 'two'"),
+    ("--executor cloud", "argument --executor: invalid choice: 'cloud'"),
+    ("--config.num_layer=2", "unknown config key 'num_layer', did you mean num_layers?"),
+    ("--config.dim=0", "dim is 0; it must be a whole number of at least 1"),
+    ("--config.preset=paper", "preset is no field to set in a sweep"),
+    ("--config.data_seed=1", "data_seed is no field to set in a sweep: --seeds"),
+    ("--out folder", "folder is a folder, not a file"),
+    ("--out file/results.csv", "file/results.csv: Not a directory"),
+    ("--out file", "file is there and no table of a sweep; choose another --out"),
+    ("--out other.csv", "other.csv is there and no table of a sweep; choose another --out"),
+    ("--out /proc/1/results.csv", "/proc/1/results.csv: "),
+    ("--out runs/plan.json", "runs/plan.json is where the sweep's own plan goes; choose another --out"),
+    ("--runs_dir file", "file is a file, not a folder"),
+    ("--runs_dir file/runs", "file/runs: Not a directory"),
+    ("--runs-dirr x", "unknown argument --runs_dirr, did you mean --runs_dir?"),
+    ("now", "unknown argument now"),
+]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep that is not refused ends here, not after hours."""
+    monkeypatch.setattr("sweeps.command._train", lambda *_: pytest.fail("it is not refused"))
+
+
+CASES = [("eval_noise", *case) for case in BAD_GRIDS + BAD_ANYWHERE]
+CASES += [("eval_order", *case) for case in BAD_GRIDS[::5] + BAD_ANYWHERE[::5]]
+CASES += [("report.study", *case) for case in BAD_ANYWHERE[::5]]
+
+
+@pytest.mark.parametrize(("command", "words", "sentence"), CASES)
+def test_a_sweep_is_refused(command: str, words: str, sentence: str, tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "file").write_text("some text\n1\n")
+    (tmp_path / "other.csv").write_text("exp,loss\na,1\n")
+    (tmp_path / "folder").mkdir()
+    defaults = ["--runs_dir", "runs", "--out", "results.csv"]
+    assert sentence in refused(command, *defaults, *words.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--models lsa9",
+        "--p 1.5",
+        "--seeds=-1",
+        "--width 0",
+        "--shard 3/2",
+        "--out {0}/folder",
+        "--out {0}/file/x.csv",
+        "--runs_dir {0}/file",
+        "--runs_dir {0}/held",
+        "--dry_run",
+    ],
+)
+def test_jax_is_not_imported_before_a_sweep_trains(words: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("some text")
+    script = "import sys, runpy; sys.modules['jax'] = None; runpy.run_module('eval_noise', run_name='__main__')"
+    line = [sys.executable, "-c", script, "--runs_dir", f"{tmp_path}/runs", "--out", f"{tmp_path}/results.csv"]
+    with locked(tmp_path / "held"):
+        before = snapshot(tmp_path)
+        done = subprocess.run([*line, *words.format(tmp_path).split()], cwd=ROOT, capture_output=True, text=True)
+        assert snapshot(tmp_path) == before
+    assert done.returncode == (0 if "dry_run" in words else 2), done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == (0 if "dry_run" in words else 1)
+
+
+def test_what_is_there_stays_when_a_sweep_is_refused(swept: Place, tmp_path: Path, refused: Refused) -> None:
+    at = copied(swept, tmp_path)
+    for words in (["--p", "2"], ["--out", at.runs], ["--shard", "0/1"], ["--overwrite", "--width", "0"]):
+        refused("eval_noise", *GRID, "--seeds", "0,1", *at.flags(), *words)  # which compares all files
+
+
+@pytest.mark.parametrize("command", DRIVERS)
+def test_two_sweeps_do_not_share_a_folder(command: str, tmp_path: Path, refused: Refused) -> None:
+    line = [sys.executable, "-c", HOLD, str(tmp_path / "runs")]
+    with subprocess.Popen(line, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        for words in ([], ["--shard", "1/2"], ["--overwrite"]):
+            said = refused(command, "--runs_dir", "runs", "--out", "results.csv", *words)
+            assert "runs is in use by another process" in said
+        holder.communicate("")
+
+
+def test_a_shard_runs_once_and_keeps_out_the_whole(tmp_path: Path, refused: Refused) -> None:
+    with locked(tmp_path / "runs", shared=True), locked(tmp_path / "runs", ".lock_1_of_2"):
+        for words in ([], ["--shard", "1/2"]):
+            assert "runs is in use" in refused("eval_noise", "--runs_dir", "runs", "--out", "results.csv", *words)
+
+
+def test_a_cell_in_use_is_not_cleared_nor_any_other(swept: Place, tmp_path: Path, refused: Refused) -> None:
+    at = copied(swept, tmp_path)
+    last = max(path for path in at.runs.iterdir() if path.is_dir())
+    with locked(last):
+        said = refused("eval_noise", *GRID, "--seeds", "0,1", *at.flags(), "--overwrite")
+        assert f"{last} is in use by another process" in said
+
+
+@pytest.mark.parametrize("which", ["--out", "--runs_dir"])
+def test_a_sweep_on_a_file_system_that_is_read_only(which: str, tmp_path: Path, ran: Ran) -> None:
+    with mounted(tmp_path / "disk", "size=1m,ro") as disk:
+        flags = {"--out": "results.csv", "--runs_dir": "runs", which: disk / "x"}
+        done = ran("eval_order", *(word for pair in flags.items() for word in pair))
+        assert (done.status, done.out, done.err) == (2, "", f"error: {disk}/x: Read-only file system\n")
+        assert list(disk.iterdir()) == []
+        remount(disk, "rw")
+    assert sorted(os.listdir(tmp_path)) == ["disk"]
+
+
+def damaged(folder: Path, content: str) -> Path:
+    write_plan(folder / "runs", tiny_plan())
+    text = (folder / "runs" / PLAN).read_text()
+    changed = {"half": text[: len(text) // 2], "old": json.dumps(json.loads(text) | {"results_version": 1})}
+    (folder / "runs" / PLAN).write_text(changed.get(content, content))
+    return folder / "runs"
+
+
+@pytest.mark.parametrize("command", ["sweeps.status", "sweeps.collect"])
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("half", "plan.json cannot be read: "),
+        ("", "plan.json cannot be read: "),
+        ("[]", "plan.json cannot be read: it does not hold a JSON object"),
+        ("old", "plan.json is of another results version; run its sweep again"),
+        ("{}", "plan.json is of another results version; run its sweep again"),
+    ],
+)
+def test_a_damaged_plan_is_one_sentence(
+    command: str, content: str, sentence: str, tmp_path: Path, refused: Refused
+) -> None:
+    runs = damaged(tmp_path, content)
+    out = [] if command == "sweeps.status" else ["--out", "results.csv"]
+    assert sentence in refused(command, "--runs_dir", runs, *out)
+
+
+@pytest.mark.parametrize("command", ["sweeps.status", "sweeps.collect"])
+def test_what_is_no_sweep_has_neither_status_nor_table(command: str, tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "empty").mkdir()
+    out = [] if command == "sweeps.status" else ["--out", "results.csv"]
+    for folder in ("missing", "empty"):
+        assert f"{folder}/plan.json does not exist" in refused(command, "--runs_dir", folder, *out)
+    assert "--runs_dir" in refused(command, *out)
+
+
+@pytest.mark.parametrize("out", ["other.csv", "folder", "/proc/1/x.csv"])
+def test_a_table_is_not_collected_over_something_else(out: str, tmp_path: Path, refused: Refused) -> None:
+    write_plan(tmp_path / "runs", tiny_plan())
+    (tmp_path / "other.csv").write_text("exp,loss\na,1\n")
+    (tmp_path / "folder").mkdir()
+    assert out in refused("sweeps.collect", "--runs_dir", "runs", "--out", out)
