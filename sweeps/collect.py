@@ -16,7 +16,7 @@ from store import layout, rundir
 from store.atomic import naming, write_csv
 from store.provenance import RESULTS_VERSION
 from store.readers import StoreError, expecting, read_csv, read_json
-from sweeps.plan import Cell, Row, read_plan
+from sweeps.plan import PLAN, Cell, Row, read_plan
 
 PLANNED = "planned"  # the status of a cell that has not begun
 
@@ -154,8 +154,10 @@ def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str]
     return values
 
 
-def check_out(out: Path) -> None:
+def check_out(out: Path, folder: Path) -> None:
     """Raises unless the CSV can and may be written there: a new file, or a sweep's CSV. Leaves nothing behind."""
+    if out.absolute() == (folder / PLAN).absolute():
+        raise StoreError(f"{out} is where the sweep's own plan goes; choose another --out")
     if out.is_dir():
         raise StoreError(f"{out} is a folder, not a file")
     if out.exists():
@@ -179,7 +181,7 @@ def main(argv: list[str]) -> None:
     """The command line."""
     flags = parser().parse(argv)
     rows = read_plan(flags.runs_dir)
-    check_out(flags.out)
+    check_out(flags.out, flags.runs_dir)
     values = collect(rows, flags.runs_dir, flags.out)
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(flags.out)}: {done} of {len(values)} planned rows are done")

@@ -24,7 +24,7 @@ from sweeps import cost
 from sweeps.collect import check_out, collect, status_of
 from sweeps.executors import EXECUTORS
 from sweeps.grid import Grid
-from sweeps.plan import PLAN, Cell, Pack, Row, cells, packs, plan, shard, write_plan
+from sweeps.plan import Cell, Pack, Row, cells, packs, plan, shard, write_plan
 from sweeps.progress import Bar
 from sweeps.status import counted, statuses
 from sweeps.training import Outcome
@@ -120,7 +120,9 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.dry_run:
         print(preview(rows, chosen, how))
         return 0
-    _check_places(how)
+    check_out(how.out, how.folder)
+    if how.folder.exists() and not how.folder.is_dir():
+        raise StoreError(f"{how.folder} is a file, not a folder")
     with ExitStack() as locks, hearing_signals() as signals:
         _hold(locks, how)
         if how.overwrite:
@@ -131,15 +133,6 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(how.out)}: {done} of {len(values)} planned rows are done")
     return _report(outcomes, how, signals)
-
-
-def _check_places(how: Execution) -> None:
-    """`StoreError` unless the cells and the CSV can be where they are asked for."""
-    if how.folder.exists() and not how.folder.is_dir():
-        raise StoreError(f"{how.folder} is a file, not a folder")
-    if how.out.absolute() == (how.folder / PLAN).absolute():
-        raise StoreError(f"{how.out} is where the sweep's own plan goes; choose another --out")
-    check_out(how.out)
 
 
 def _hold(locks: ExitStack, how: Execution) -> None:
