@@ -1,0 +1,143 @@
+"""The smoke runs' checks: each passes on runs as they should be, and each finds the one thing that was broken."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scripts import smoke_train
+from store import layout, rundir
+from store.atomic import write_bytes, write_npy, write_npz
+from store.readers import StoreError, read_npy, read_npz
+from tests.runners.tiny import LSA1, STEPS, Workshop, copied
+
+NOISE = f"--noise_mode label_noise --noise_p {smoke_train.RATE} --noise_sigma 0.5".split()
+
+
+@pytest.fixture(scope="session")
+def ordered_run(workshop: Workshop) -> Path:
+    """A finished run of lsa1 in order, with noise: the smoke runs' second and third in one. Read only."""
+    order = ["--ordering", "smallnorm2largenorm"]
+    return workshop.finished("ordered", LSA1, "--save_attention", *order, *NOISE)
+
+
+@pytest.fixture
+def smoke(
+    lsa1_run: Path, twolayer_run: Path, ordered_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Copies of short runs under the names of the smoke runs; hardly trained, so the loss is to fall below 1."""
+    monkeypatch.setattr(smoke_train, "STEP", STEPS)
+    monkeypatch.setattr(smoke_train, "LOSS", 1.0)
+    made = {"lsa1": lsa1_run, "lsa1_ordered": ordered_run, "lsa1_noisy": ordered_run, "twolayer": twolayer_run}
+    assert made.keys() == smoke_train.RUNS.keys()
+    for name, run in made.items():
+        copied(run, tmp_path / name)
+    return tmp_path
+
+
+def checked(smoke: Path) -> int:
+    return smoke_train.main(["--check_only", "--out", str(smoke)])
+
+
+def test_runs_as_they_should_be_pass(smoke: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert checked(smoke) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines] == [["ok", f"{name}:"] for name in smoke_train.RUNS]
+
+
+def raise_the_loss(run: Path) -> None:
+    records = rundir.read_metrics(run)
+    lines = [json.dumps(record | {"test_loss": record["test_loss"] + 1}) for record in records]
+    (run / layout.METRICS).write_text("".join(line + "\n" for line in lines))
+
+
+def forget_the_order(run: Path) -> None:
+    index = read_npy(run / layout.ORDERING_INDEX)
+    write_npy(run / layout.ORDERING_INDEX, np.broadcast_to(np.arange(index.shape[1], dtype=np.int32), index.shape))
+
+
+def repeat_a_pair(run: Path) -> None:
+    index = read_npy(run / layout.ORDERING_INDEX).copy()
+    index[0] = index[0, 0]
+    write_npy(run / layout.ORDERING_INDEX, index)
+
+
+def unsort_the_inputs(run: Path) -> None:
+    arrays = read_npz(run / layout.ANALYSIS_BATCH, ["x", "y", "x_query", "y_query", "w"])
+    write_npz(run / layout.ANALYSIS_BATCH, arrays | {"x": arrays["x"][:, ::-1]})
+
+
+def reorder(run: Path) -> None:
+    write_npy(run / layout.ORDERING_INDEX, read_npy(run / layout.ORDERING_INDEX)[:, ::-1])
+
+
+def hit_others(run: Path) -> None:
+    shape = read_npy(run / layout.NOISE_MASK).shape
+    write_npy(run / layout.NOISE_MASK, np.random.default_rng(0).uniform(size=shape) < 0.5)
+
+
+def hit_nobody(run: Path) -> None:
+    write_npy(run / layout.NOISE_MASK, np.zeros_like(read_npy(run / layout.NOISE_MASK)))
+
+
+def blank(run: Path) -> None:
+    from matplotlib.image import imsave
+
+    imsave(layout.figure(run, "attention_layer0_head0"), np.ones((40, 60, 3)))
+
+
+def lose_a_figure(run: Path) -> None:
+    layout.figure(run, "attention_layer0_head0").unlink()
+
+
+def lose_the_last_figure(run: Path) -> None:
+    layout.figure(run, "attention_layer1_head0").unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "sentence"),
+    [
+        ("lsa1", raise_the_loss, f"the loss at step {STEPS} is 1."),
+        ("lsa1", reorder, "random order is not the order drawn"),
+        ("twolayer", reorder, "random order is not the order drawn"),
+        ("lsa1_ordered", forget_the_order, "smallnorm2largenorm changed no index"),
+        ("lsa1_ordered", repeat_a_pair, "an ordering's index is no permutation"),
+        ("lsa1_ordered", unsort_the_inputs, "the inputs do not ascend by norm"),
+        ("lsa1_noisy", hit_others, "the mask's rate is 0."),
+        ("lsa1_noisy", hit_nobody, "the mask's rate is 0.0000, not 0.25"),
+        *((name, blank, "attention_layer0_head0.png is empty") for name in smoke_train.RUNS),
+        *((name, lose_a_figure, "attention_layer0_head0.png is missing") for name in smoke_train.RUNS),
+        ("twolayer", lose_the_last_figure, "attention_layer1_head0.png is missing"),
+    ],
+)
+def test_a_run_that_is_broken_in_one_way_fails(
+    name: str, damage: Callable[[Path], None], sentence: str, smoke: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(smoke / name)
+    assert checked(smoke) == 1
+    lines = capsys.readouterr().out.splitlines()
+    wrong = [line for line in lines if line.startswith("wrong: ")]
+    assert len(wrong) == 1
+    assert wrong[0].startswith(f"wrong: {smoke / name}: ")
+    assert sentence in wrong[0]
+    assert [line.split()[1] for line in lines if line.startswith("FAILED")] == [f"{name}:"]
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [(layout.METRICS, b"{}\n"), (layout.NOISE_MASK, b""), ("figs/attention_layer0_head0.png", b"\x89PNG\r\n")],
+)
+def test_a_file_that_cannot_be_read_is_named(file: str, content: bytes, smoke: Path) -> None:
+    write_bytes(smoke / "lsa1_noisy" / file, content)
+    write_bytes(smoke / "lsa1" / file, content)
+    with pytest.raises(StoreError, match=file):
+        checked(smoke)
+
+
+@pytest.mark.slow
+def test_the_smoke_runs_pass(workshop: Workshop, tmp_path: Path) -> None:
+    done = workshop.run("scripts.smoke_train", "--out", tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("\nok ") == len(smoke_train.RUNS)
