@@ -13,7 +13,7 @@ import numpy as np
 import cli
 from src.config import ConfigError, RunConfig
 from store import layout, rundir
-from store.readers import StoreError, expecting, read_npy, read_npz
+from store.readers import StoreError, expecting, read_npy, read_npz, reading
 
 RATE = 0.25
 STANDARD_ERRORS = 4.0  # of a mask's rate; all seeds are fixed, so what holds once holds always
@@ -67,7 +67,9 @@ def shows_attention(run: Path) -> str | None:
             path = layout.figure(run, f"attention_layer{layer}_head{head}")
             if not path.exists():
                 return f"{path} is missing"
-            if 255 * float(imread(path)[..., :3].std()) < LEAST_SPREAD:
+            with reading(path):
+                spread = 255 * float(imread(path)[..., :3].std())
+            if spread < LEAST_SPREAD:
                 return f"{path} is empty"
             if np.ptp(read_npy(layout.attention_head(run, layer, head))) == 0:
                 return f"the attention of layer {layer}, head {head} is the same everywhere"

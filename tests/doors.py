@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RUNNERS = ("runners.run_concat_inputs_targets", "runners.run_softmax_copy")
 ANALYSES = ("analysis.alignment", "analysis.ood_eval", "analysis.attention_stats", "analysis.copying")
 PLOTS = ("plots.attention_quick", "plots.run_figures")
+DRIVERS = ("eval_order", "eval_noise", "report.study")
+SWEEPS = (*DRIVERS, "sweeps.status", "sweeps.collect")
 COMMANDS = (*RUNNERS, *ANALYSES, "analysis.compare", *PLOTS, "scripts.demo_seeds")
 
 

@@ -15,7 +15,7 @@ from runners import flags
 from src.config import RunConfig
 from store import layout, rundir
 from store.lock import locked
-from tests.doors import ANALYSES, COMMANDS, RUNNERS, Refused, ran, refused
+from tests.doors import ANALYSES, COMMANDS, RUNNERS, SWEEPS, Refused, ran, refused
 
 __all__ = ["ran", "refused"]
 
@@ -200,6 +200,15 @@ def test_every_command_names_the_nearest_flag(command: str, refused: Refused) ->
     assert f"unknown argument {flag}, did you mean {flag[:-1]}?" in refused(command, *given, f"{flag}=x")
 
 
+@pytest.mark.parametrize("command", [*SWEEPS, "scripts.smoke_train"])
+def test_sweeps_and_the_smoke_runs_name_the_nearest_flag(command: str, refused: Refused) -> None:
+    flag = "--outt" if command == "scripts.smoke_train" else "--runs_dirr"
+    needed = {"sweeps.status": ["--runs_dir", "x"], "sweeps.collect": ["--runs_dir", "x", "--out", "x"]}
+    assert f"unknown argument {flag}, did you mean {flag[:-1]}?" in refused(
+        command, *needed.get(command, []), f"{flag}=x"
+    )
+
+
 @pytest.mark.parametrize("command", RUNNERS)
 @pytest.mark.parametrize(
     ("words", "sentence"),
@@ -370,6 +379,12 @@ def test_demo_seeds_refuses_a_folder_that_is_not_its_own(refused: Refused, tmp_p
         ("plots.run_figures", "--run {}/missing"),
         ("plots.fig_templates", "--from {0}/missing.csv --out {0}/figs"),
         ("scripts.demo_seeds", "--seeds 1 1 --out {}/seeds"),
+        ("scripts.smoke_train", "--out {}/missing --check_only"),
+        ("eval_order", "--ordering sorted --runs_dir {0}/runs --out {0}/results.csv"),
+        ("eval_noise", "--runs_dir {0}/runs --out {0}/file/results.csv"),
+        ("report.study", "--shard 3/2 --runs_dir {0}/runs --out {0}/results.csv"),
+        ("sweeps.status", "--runs_dir {}/missing"),
+        ("sweeps.collect", "--runs_dir {0}/missing --out {0}/results.csv"),
     ],
 )
 def test_a_wrong_command_line_is_one_sentence_and_status_2(
@@ -411,7 +426,10 @@ def test_streams_that_were_closed_before_the_start_take_nothing(
     assert (done.returncode, done.stdout, done.stderr) == said
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "plots.fig_templates", "benchmarks.bench", "benchmarks.report"])
+HELPED = [*COMMANDS, *SWEEPS, "scripts.smoke_train", "plots.fig_templates", "benchmarks.bench", "benchmarks.report"]
+
+
+@pytest.mark.parametrize("command", HELPED)
 def test_help_needs_nothing_heavy(command: str, root: Path) -> None:
     line = [sys.executable, "-X", "importtime", "-m", command, "--help"]
     done = subprocess.run(line, cwd=root, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The smoke test passes on runs that are what they say, and fails on each that is deliberately broken."""
+"""The smoke runs' checks: each passes on runs as they should be, and each finds the one thing that was broken."""
 
 import json
 from collections.abc import Callable
@@ -6,105 +6,138 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.image import imread, imsave
 
 from scripts import smoke_train
-from store import layout
+from store import layout, rundir
+from store.atomic import write_bytes, write_npy, write_npz
+from store.readers import StoreError, read_npy, read_npz
 from tests.runners.tiny import LSA1, STEPS, Workshop, copied
+
+NOISE = f"--noise_mode label_noise --noise_p {smoke_train.RATE} --noise_sigma 0.5".split()
+
+
+@pytest.fixture(scope="session")
+def ordered_run(workshop: Workshop) -> Path:
+    """A finished run of lsa1 in order, with noise: the smoke runs' second and third in one. Read only."""
+    order = ["--ordering", "smallnorm2largenorm"]
+    return workshop.finished("ordered", LSA1, "--save_attention", *order, *NOISE)
 
 
 @pytest.fixture
 def smoke(
-    workshop: Workshop, lsa1_run: Path, twolayer_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lsa1_run: Path, twolayer_run: Path, ordered_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """A folder with the four runs, small ones."""
-    ordered = ["--ordering", "smallnorm2largenorm", "--save_attention"]
-    noisy = ["--noise_mode", "label_noise", "--noise_p", "0.25", "--noise_sigma", "0.5", "--save_attention"]
-    runs = {
-        "lsa1": lsa1_run,
-        "lsa1_ordered": workshop.finished("lsa1_ordered", LSA1, *ordered),
-        "lsa1_noisy": workshop.finished("lsa1_noisy", LSA1, *noisy),
-        "twolayer": twolayer_run,
-    }
-    for name, run in runs.items():
-        copied(run, tmp_path / name)
+    """Copies of short runs under the names of the smoke runs; hardly trained, so the loss is to fall below 1."""
     monkeypatch.setattr(smoke_train, "STEP", STEPS)
-    monkeypatch.setattr(smoke_train, "LOSS", 0.5)  # these runs are too short to learn much
+    monkeypatch.setattr(smoke_train, "LOSS", 1.0)
+    made = {"lsa1": lsa1_run, "lsa1_ordered": ordered_run, "lsa1_noisy": ordered_run, "twolayer": twolayer_run}
+    assert made.keys() == smoke_train.RUNS.keys()
+    for name, run in made.items():
+        copied(run, tmp_path / name)
     return tmp_path
 
 
-def checked(folder: Path) -> int:
-    return smoke_train.main(["--out", str(folder), "--check_only"])
+def checked(smoke: Path) -> int:
+    return smoke_train.main(["--check_only", "--out", str(smoke)])
 
 
-def test_runs_that_are_what_they_say_pass(smoke: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_as_they_should_be_pass(smoke: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert checked(smoke) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["ok"] * 4
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines] == [["ok", f"{name}:"] for name in smoke_train.RUNS]
 
 
-def high_loss(folder: Path) -> None:
-    path = folder / "lsa1" / layout.METRICS
-    records = [json.loads(line) | {"test_loss": 0.51} for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+def raise_the_loss(run: Path) -> None:
+    records = rundir.read_metrics(run)
+    lines = [json.dumps(record | {"test_loss": record["test_loss"] + 1}) for record in records]
+    (run / layout.METRICS).write_text("".join(line + "\n" for line in lines))
 
 
-def changed_array(name: str, run: str, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Path], None]:
-    def damage(folder: Path) -> None:
-        path = folder / run / name
-        np.save(path, change(np.load(path)))
-
-    return damage
+def forget_the_order(run: Path) -> None:
+    index = read_npy(run / layout.ORDERING_INDEX)
+    write_npy(run / layout.ORDERING_INDEX, np.broadcast_to(np.arange(index.shape[1], dtype=np.int32), index.shape))
 
 
-def blank(folder: Path) -> None:
-    path = layout.figure(folder / "twolayer", "attention_layer1_head0")
-    imsave(path, np.ones_like(imread(path)))
+def repeat_a_pair(run: Path) -> None:
+    index = read_npy(run / layout.ORDERING_INDEX).copy()
+    index[0] = index[0, 0]
+    write_npy(run / layout.ORDERING_INDEX, index)
 
 
-def identity(index: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(np.arange(index.shape[1], dtype=index.dtype), index.shape).copy()
+def unsort_the_inputs(run: Path) -> None:
+    arrays = read_npz(run / layout.ANALYSIS_BATCH, ["x", "y", "x_query", "y_query", "w"])
+    write_npz(run / layout.ANALYSIS_BATCH, arrays | {"x": arrays["x"][:, ::-1]})
 
 
-BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
-    "it did not learn": (high_loss, f"the loss at step {STEPS} is 0.510, not below 0.5"),
-    "no order": (
-        changed_array(layout.ORDERING_INDEX, "lsa1_ordered", identity),
-        "smallnorm2largenorm changed no index",
-    ),
-    "not a permutation": (
-        changed_array(layout.ORDERING_INDEX, "lsa1_ordered", lambda index: np.maximum(index, 1)),
-        "an ordering's index is no permutation",
-    ),
-    "an order where none is": (
-        changed_array(layout.ORDERING_INDEX, "twolayer", lambda index: index[:, ::-1].copy()),
-        "random order is not the order drawn",
-    ),
-    "no noise": (changed_array(layout.NOISE_MASK, "lsa1_noisy", np.zeros_like), "the mask's rate is 0.0000, not 0.25"),
-    "too much noise": (changed_array(layout.NOISE_MASK, "lsa1_noisy", np.logical_not), "the mask's rate is 0.7"),
-    "an empty picture": (blank, "attention_layer1_head0.png is empty"),
-    "no picture": (
-        lambda folder: layout.figure(folder / "lsa1", "attention_layer0_head0").unlink(),
-        "attention_layer0_head0.png is missing",
-    ),
-    "no attention": (
-        changed_array("attn/layer0_head0.npy", "lsa1", np.zeros_like),
-        "the attention of layer 0, head 0 is the same everywhere",
-    ),
-}
+def reorder(run: Path) -> None:
+    write_npy(run / layout.ORDERING_INDEX, read_npy(run / layout.ORDERING_INDEX)[:, ::-1])
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_run_fails_the_script(name: str, smoke: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    damage, sentence = BROKEN[name]
-    damage(smoke)
+def hit_others(run: Path) -> None:
+    shape = read_npy(run / layout.NOISE_MASK).shape
+    write_npy(run / layout.NOISE_MASK, np.random.default_rng(0).uniform(size=shape) < 0.5)
+
+
+def hit_nobody(run: Path) -> None:
+    write_npy(run / layout.NOISE_MASK, np.zeros_like(read_npy(run / layout.NOISE_MASK)))
+
+
+def blank(run: Path) -> None:
+    from matplotlib.image import imsave
+
+    imsave(layout.figure(run, "attention_layer0_head0"), np.ones((40, 60, 3)))
+
+
+def lose_a_figure(run: Path) -> None:
+    layout.figure(run, "attention_layer0_head0").unlink()
+
+
+def lose_the_last_figure(run: Path) -> None:
+    layout.figure(run, "attention_layer1_head0").unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "sentence"),
+    [
+        ("lsa1", raise_the_loss, f"the loss at step {STEPS} is 1."),
+        ("lsa1", reorder, "random order is not the order drawn"),
+        ("twolayer", reorder, "random order is not the order drawn"),
+        ("lsa1_ordered", forget_the_order, "smallnorm2largenorm changed no index"),
+        ("lsa1_ordered", repeat_a_pair, "an ordering's index is no permutation"),
+        ("lsa1_ordered", unsort_the_inputs, "the inputs do not ascend by norm"),
+        ("lsa1_noisy", hit_others, "the mask's rate is 0."),
+        ("lsa1_noisy", hit_nobody, "the mask's rate is 0.0000, not 0.25"),
+        *((name, blank, "attention_layer0_head0.png is empty") for name in smoke_train.RUNS),
+        *((name, lose_a_figure, "attention_layer0_head0.png is missing") for name in smoke_train.RUNS),
+        ("twolayer", lose_the_last_figure, "attention_layer1_head0.png is missing"),
+    ],
+)
+def test_a_run_that_is_broken_in_one_way_fails(
+    name: str, damage: Callable[[Path], None], sentence: str, smoke: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(smoke / name)
     assert checked(smoke) == 1
-    said = capsys.readouterr().out
-    assert sentence in said
-    assert sum(line.startswith("FAILED") for line in said.splitlines()) == 1
+    lines = capsys.readouterr().out.splitlines()
+    wrong = [line for line in lines if line.startswith("wrong: ")]
+    assert len(wrong) == 1
+    assert wrong[0].startswith(f"wrong: {smoke / name}: ")
+    assert sentence in wrong[0]
+    assert [line.split()[1] for line in lines if line.startswith("FAILED")] == [f"{name}:"]
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [(layout.METRICS, b"{}\n"), (layout.NOISE_MASK, b""), ("figs/attention_layer0_head0.png", b"\x89PNG\r\n")],
+)
+def test_a_file_that_cannot_be_read_is_named(file: str, content: bytes, smoke: Path) -> None:
+    write_bytes(smoke / "lsa1_noisy" / file, content)
+    write_bytes(smoke / "lsa1" / file, content)
+    with pytest.raises(StoreError, match=file):
+        checked(smoke)
 
 
 @pytest.mark.slow
-def test_the_real_one_passes(workshop: Workshop, tmp_path: Path) -> None:
+def test_the_smoke_runs_pass(workshop: Workshop, tmp_path: Path) -> None:
     done = workshop.run("scripts.smoke_train", "--out", tmp_path)
     assert done.returncode == 0, done.stdout
-    assert done.stdout.count("ok  ") == 4
+    assert done.stdout.count("\nok ") == len(smoke_train.RUNS)

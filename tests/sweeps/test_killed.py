@@ -88,13 +88,3 @@ def test_a_sweep_that_is_killed_ends_with_the_same_table(workshop: Workshop, tmp
 @pytest.mark.slow
 def test_a_sweep_that_is_killed_twenty_times_does_too(workshop: Workshop, tmp_path: Path, swept: Place) -> None:
     until_killed(20, 1, workshop, tmp_path, swept)
-
-
-def test_a_seed_more_trains_nothing_again(workshop: Workshop, tmp_path: Path, swept: Place) -> None:
-    at = place(tmp_path)
-    for seeds in ("0", "0,1"):
-        before = at.written() if at.runs.exists() else {}
-        done = sweep(workshop, at, "--seeds", seeds, "--executor", "serial")
-        assert done.returncode == 0, done.stderr
-        assert before.items() <= at.written().items()
-    assert at.table() == swept.table()

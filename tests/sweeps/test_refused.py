@@ -10,11 +10,9 @@ import pytest
 
 from store.lock import locked
 from sweeps.plan import PLAN, write_plan
-from tests.doors import ROOT, Ran, Refused, snapshot
+from tests.doors import DRIVERS, ROOT, Ran, Refused, snapshot
 from tests.sweeps.tiny_sweep import GRID, Place, copied, tiny_plan
 from tests.trust.test_disks import HOLD, mounted, remount
-
-DRIVERS = ("eval_order", "eval_noise", "report.study")
 
 BAD_GRIDS = [
     ("--models lsa1,lsa9", "unknown model 'lsa9'; known are lsa1, lsa1_pe, twolayer"),

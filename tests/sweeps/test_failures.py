@@ -1,0 +1,127 @@
+"""An error, a divergence or a death is that cell's alone: the others are done, and a failed cell is tried again."""
+
+from pathlib import Path
+
+import pytest
+
+from store import rundir
+from sweeps.plan import cells
+from tests.runners.tiny import INTERRUPTED, Workshop
+from tests.sweeps.tiny_sweep import SIZES, Place, place, sweep, tiny_plan
+from tests.trust.test_disks import mounted, remount
+
+FAILING = str(Path(__file__).parent / "failing")
+SEEDS = ["--seeds", "0,1"]
+NAMES = [cell.name for cell in cells(tiny_plan())]
+NOISY_1 = next(name for name in NAMES if "label_noise" in name and "seed1" in name)
+
+
+def statuses(at: Place) -> dict[str, str]:
+    return {row["exp"]: row["status"] for row in at.rows()}
+
+
+def tried_again(workshop: Workshop, at: Place, swept: Place | None, *words: object) -> None:
+    """The next time all is done, and only what failed was."""
+    before = at.written()
+    done = sweep(workshop, at, *SEEDS, *words)
+    assert done.returncode == 0, done.stderr
+    assert set(statuses(at).values()) == {"done"}
+    assert {name: at.written()[name] for name in before} == before
+    if swept is not None:
+        assert at.table() == swept.table()
+
+
+@pytest.mark.parametrize("executor", ["packed", "process"])
+def test_an_error_at_the_end_of_one_cell_leaves_the_others_done(
+    executor: str, swept: Place, workshop: Workshop, tmp_path: Path
+) -> None:
+    at, fail = place(tmp_path), {"FAIL": f"*/{NOISY_1}/analysis/ood.csv", "PYTHONPATH": FAILING}
+    done = sweep(workshop, at, *SEEDS, "--executor", executor, **fail)
+    assert done.returncode == 1
+    assert f"error: failed: {at.runs / NOISY_1}: RuntimeError: the sky has fallen" in done.stderr
+    assert "the same command without --overwrite tries the failed cells again" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout.endswith(": 7 of 8 planned rows are done\n")
+    assert {name for name, status in statuses(at).items() if status == "failed"} == {NOISY_1}
+    assert {status for name, status in statuses(at).items() if name != NOISY_1} == {"done"}
+    error = rundir.read_meta(at.runs / NOISY_1)["error"]
+    assert error.startswith("Traceback (most recent call last):")
+    assert error.endswith("RuntimeError: the sky has fallen\n")
+    tried_again(workshop, at, swept if executor == "process" else None, "--executor", executor)
+    assert "error" not in rundir.read_meta(at.runs / NOISY_1)
+
+
+def test_a_place_that_is_taken_is_a_failed_cell(swept: Place, workshop: Workshop, tmp_path: Path) -> None:
+    at = place(tmp_path)
+    at.runs.mkdir()
+    (at.runs / NOISY_1).write_text("not a folder")
+    done = sweep(workshop, at, *SEEDS, "--executor", "serial")
+    assert done.returncode == 1
+    assert f"error: failed: {at.runs / NOISY_1}: " in done.stderr
+    assert (at.runs / NOISY_1).read_text() == "not a folder"
+    assert statuses(at) == {name: "failed" if name == NOISY_1 else "done" for name in NAMES}
+    (at.runs / NOISY_1).unlink()
+    tried_again(workshop, at, swept, "--executor", "serial")
+
+
+def test_a_directory_that_cannot_be_written_is_a_failed_cell(swept: Place, workshop: Workshop, tmp_path: Path) -> None:
+    at = place(tmp_path)
+    at.runs.mkdir()
+    with mounted(at.runs / NOISY_1, "size=4m,ro"):
+        done = sweep(workshop, at, *SEEDS, "--executor", "serial")
+        assert done.returncode == 1
+        assert f"error: failed: {at.runs / NOISY_1}: {at.runs / NOISY_1}/.lock: Read-only file system" in done.stderr
+        assert statuses(at) == {name: "failed" if name == NOISY_1 else "done" for name in NAMES}
+        remount(at.runs / NOISY_1, "rw")
+        tried_again(workshop, at, swept, "--executor", "serial")
+
+
+def test_a_process_that_dies_takes_its_pack_and_no_more(swept: Place, workshop: Workshop, tmp_path: Path) -> None:
+    """Each worker is killed as it writes parameters: every pack loses its process, and the sweep goes on and ends."""
+    at = place(tmp_path)
+    place_hit = {"INTERRUPT": "before:params.safetensors:SIGKILL", "PYTHONPATH": INTERRUPTED}
+    done = sweep(workshop, at, *SEEDS, "--executor", "process", **place_hit)
+    assert done.returncode == 1
+    assert done.stderr.count("its process ended with exit status -9") == len(NAMES)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert set(statuses(at).values()) == {"failed"}
+    assert rundir.read_meta(at.runs / NOISY_1)["error"] == "its process ended with exit status -9"
+    tried_again(workshop, at, swept, "--executor", "process")
+
+
+def test_a_cell_that_diverges_is_not_tried_again_and_the_others_are_done(workshop: Workshop, tmp_path: Path) -> None:
+    at = place(tmp_path)
+    noise = "--models lsa1 --noise_mode label_noise --p 0.5 --sigma 0.5,1e30 --placement mixed".split()
+    words = ["--seeds", 0, "--executor", "packed", "--config.grad_clip=0"]
+    done = sweep(workshop, at, *words, grid=[*noise, *SIZES])
+    assert done.returncode == 0, done.stderr
+    found = {row["sigma"]: row for row in at.rows()}
+    assert {sigma: row["status"] for sigma, row in found.items()} == {"0.5": "done", "1e+30": "diverged"}
+    assert (found["1e+30"]["test_mse"], found["0.5"]["test_mse"] != "") == ("", True)
+    run = at.runs / found["1e+30"]["exp"]
+    assert f"diverged: {run}" in done.stderr
+    before = (run / "meta.json").read_bytes(), at.written(), at.table()
+    again = sweep(workshop, at, *words, grid=[*noise, *SIZES])
+    assert again.returncode == 0, again.stderr
+    assert ((run / "meta.json").read_bytes(), at.written(), at.table()) == before
+
+
+def test_there_is_a_sweep_without_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sweeps.progress import Bar
+
+    monkeypatch.setattr("sys.stderr", None)
+    with Bar(10) as bar:
+        bar.report(3)
+        bar.ended(10, 1, 1)
+
+
+def test_the_bar_never_passes_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    from sweeps.progress import Bar
+
+    with Bar(10) as bar:
+        for _ in range(3):
+            bar.report(6)
+        bar.ended(10, 2, 2)
+    assert "10/10" in capsys.readouterr().err
+    assert bar.bar.n == 10
