@@ -1,0 +1,180 @@
+"""Killed or stopped at any moment and started again, a sweep ends with the same table, and no finished cell is redone.
+
+Moments are places in the work, not times: a file of some kind is being written, has been, or is about to be.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from store import rundir
+from tests.runners.tiny import INTERRUPTED, ROOT, Workshop
+from tests.sweeps.tiny_sweep import GRID, Place, place, sweep
+
+SEEDS = ["--seeds", "0,1"]
+# files that a sweep writes, and how often at least in the whole of it; from the first on, for the next time needs some
+PLACES = {
+    "plan.json": 1,
+    "results.csv": 1,
+    "config.json": 2,
+    "meta.json": 3,
+    "metrics.jsonl": 3,
+    "step_*.safetensors": 4,
+    "params.safetensors": 1,
+    "attention_stats.json": 1,
+    "comparators.json": 1,
+    "ood.csv": 1,
+    "metrics_summary.json": 1,
+}
+SCHEDULES, EACH = 5, 4
+
+
+def schedule(seed: int) -> list[str]:
+    """Places in the order of a sweep's work, so that each is met."""
+    draw = random.Random(seed)
+    names = sorted(draw.sample(list(PLACES), EACH), key=list(PLACES).index)
+    return [f"{_when(draw, name)}:{name}:SIGKILL:{draw.randint(1, PLACES[name])}" for name in names]
+
+
+def _when(draw: random.Random, name: str) -> str:
+    """Lines are added to metrics, which therefore are never renamed while a cell trains."""
+    return "during" if name == "metrics.jsonl" else draw.choice(("before", "during", "after"))
+
+
+def test_the_schedules_have_twenty_moments_that_differ() -> None:
+    moments = [moment for seed in range(SCHEDULES) for moment in schedule(seed)]
+    assert len(moments) == 20
+    assert len(set(moments)) >= 15
+    assert {moment.split(":")[1] for moment in moments} >= {"params.safetensors", "step_*.safetensors", "ood.csv"}
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, SCHEDULES))])
+def test_killed_again_and_again_it_ends_with_the_same_table(
+    seed: int, swept: Place, workshop: Workshop, tmp_path: Path
+) -> None:
+    at, finished = place(tmp_path), {}
+    for moment in schedule(seed)[: 2 if seed == 0 else EACH]:
+        environment = {"INTERRUPT": moment, "PYTHONPATH": INTERRUPTED}
+        killed = sweep(workshop, at, *SEEDS, "--executor", "serial", **environment)
+        assert killed.returncode == -9, f"{moment}: {killed.stderr}"
+        assert {name: at.written()[name] for name in finished} == finished, moment
+        finished = at.written()
+    done = sweep(workshop, at, *SEEDS, "--executor", "serial")
+    assert done.returncode == 0, done.stderr
+    assert {name: at.written()[name] for name in finished} == finished
+    assert at.table() == swept.table()
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def children(process: int) -> list[int]:
+    """A process's children, whichever of its threads started them."""
+    found = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(word) for path in found for word in path.read_text().split()]
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def started(workshop: Workshop, at: Place, errors: Path) -> subprocess.Popen[str]:
+    """The driver with a process on each core, in the background."""
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(workshop.folder / "compiled"), "PYTHONWARNINGS": "error"}
+    cache |= {f"JAX_PERSISTENT_CACHE_MIN_{name}": "0" for name in ("COMPILE_TIME_SECS", "ENTRY_SIZE_BYTES")}
+    line = [sys.executable, "-m", "eval_noise", *GRID, *SEEDS, *map(str, at.flags()), "--executor", "process"]
+    with errors.open("w") as file:
+        return subprocess.Popen(line, cwd=ROOT, env=os.environ | cache, stdout=subprocess.PIPE, stderr=file, text=True)
+
+
+def until(happened: Iterator[bool], what: str) -> None:
+    for yes in happened:
+        if yes:
+            return
+        time.sleep(0.005)
+    raise AssertionError(f"{what} did not happen")
+
+
+def within(seconds: float, ask: Callable[[], bool]) -> Iterator[bool]:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        yield ask()
+
+
+KINDS = ("*/meta.json", "*/checkpoints/step_*.safetensors", "*/params.safetensors", "*/metrics_summary.json")
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+def test_the_processes_of_a_killed_sweep_end_and_it_goes_on(
+    seed: int, swept: Place, workshop: Workshop, tmp_path: Path
+) -> None:
+    """Killed as soon as so many files of a kind are there."""
+    draw, at, finished = random.Random(seed), place(tmp_path), {}
+    for kind, least in [(draw.choice(KINDS[:2]), 1), (draw.choice(KINDS[2:]), draw.randint(1, 2))]:
+        driver = started(workshop, at, tmp_path / "errors")
+        try:
+            there = within(120, lambda: len(list(at.runs.glob(kind))) >= least or driver.poll() is not None)  # noqa: B023
+            until(there, kind)
+            workers = children(driver.pid) if driver.poll() is None else []
+        finally:
+            driver.kill()
+            driver.communicate()
+        until(within(10, lambda: not any(map(is_alive, workers))), "the end of the workers")  # noqa: B023
+        assert {name: at.written()[name] for name in finished} == finished
+        finished = at.written()
+    done = sweep(workshop, at, *SEEDS, "--executor", "process")
+    assert done.returncode == 0, done.stderr
+    assert {name: at.written()[name] for name in finished} == finished
+    assert at.table() == swept.table()
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), pytest.param("SIGINT", 130, marks=pytest.mark.slow)])
+def test_a_signal_ends_a_sweep_with_checkpoints_and_a_table(
+    name: str, status: int, swept: Place, workshop: Workshop, tmp_path: Path
+) -> None:
+    at = place(tmp_path)
+    environment = {"INTERRUPT": f"after:step_00000030.safetensors:{name}", "PYTHONPATH": INTERRUPTED}
+    stopped = sweep(workshop, at, *SEEDS, "--executor", "serial", **environment)
+    assert stopped.returncode == status, stopped.stderr
+    sentence = stopped.stdout.splitlines()[-1]
+    assert sentence.startswith("stopped; the same command without --overwrite resumes it: ")
+    assert sentence.endswith("--seeds 0,1 --executor serial")
+    assert "Traceback" not in stopped.stderr
+    found = {row["exp"]: row["status"] for row in at.rows()}
+    assert sorted(found.values()) == ["planned", "planned", "stopped", "stopped"]
+    for cell in (cell for cell, what in found.items() if what == "stopped"):
+        assert rundir.read_meta(at.runs / cell)["stopped_at"] == 30
+    again = sweep(workshop, at, *SEEDS, "--executor", "serial")
+    assert again.returncode == 0, again.stderr
+    assert at.table() == swept.table()
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
+def test_a_signal_reaches_the_processes(
+    number: int, status: int, swept: Place, workshop: Workshop, tmp_path: Path
+) -> None:
+    at = place(tmp_path)
+    driver = started(workshop, at, tmp_path / "errors")
+    try:
+        until(within(120, lambda: any(at.runs.glob("*/checkpoints/*.safetensors"))), "the first checkpoint")
+        driver.send_signal(number)
+        said, _ = driver.communicate(timeout=60)
+    finally:
+        driver.kill()
+    assert driver.returncode == status, (tmp_path / "errors").read_text()
+    assert "stopped; the same command without --overwrite resumes it: " in said.splitlines()[-1]
+    assert "Traceback" not in (tmp_path / "errors").read_text()
+    assert {row["status"] for row in at.rows()} <= {"planned", "stopped", "done"}
+    again = sweep(workshop, at, *SEEDS, "--executor", "process")
+    assert again.returncode == 0, again.stderr
+    assert at.table() == swept.table()
