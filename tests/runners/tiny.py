@@ -48,20 +48,16 @@ class Workshop:
     def python(self, *words: object, **environment: str) -> Done:
         """Python in a process of its own; NPROC is unset unless given."""
         inherited = {name: value for name, value in os.environ.items() if name != "NPROC"}
-        line = [sys.executable, *map(str, words)]
-        return subprocess.run(
-            line, cwd=ROOT, env=inherited | self.cache | environment, capture_output=True, text=True, timeout=600
-        )
-
-    @property
-    def cache(self) -> dict[str, str]:
-        """The environment of every process: one cache of programs, warnings as errors."""
-        return {
+        cache = {
             "JAX_COMPILATION_CACHE_DIR": str(self.folder / "compiled"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
             "PYTHONWARNINGS": "error",
         }
+        line = [sys.executable, *map(str, words)]
+        return subprocess.run(
+            line, cwd=ROOT, env=inherited | cache | environment, capture_output=True, text=True, timeout=600
+        )
 
     def finished(self, name: str, module: str, *words: object) -> Path:
         """The directory of a finished run, trained by whichever test process comes first; not to be changed."""
