@@ -62,7 +62,7 @@ CASES: dict[str, Case] = {
 
 SWEEP_OF_16 = (
     "-m eval_noise --models lsa1 --ordering random,smallnorm2largenorm --noise_mode label_noise --p 0,0.25 --sigma 0.5 "
-    "--placement mixed --seeds 0,1,2,3 --steps {steps} --overwrite --runs_dir {out} --out {out}.csv"
+    "--placement mixed --seeds 0,1,2,3 --steps {steps} --overwrite --runs_dir {out}_cells --out {out}.csv"
 )
 RUN = "-m runners.run_concat_inputs_targets --steps {steps} --overwrite --out {out}"
 
