@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import cli
 from plots import style
+from plots.table_command import draw_from_table
 from store.atomic import csv_bytes, write_bytes
 from store.readers import StoreError, read_csv
 
@@ -77,19 +78,10 @@ def _figure(question: str, rows: pd.DataFrame, suffix: str) -> bytes:
     return style.rendered(figure, suffix)
 
 
-def parser() -> cli.Parser:
-    """The flags."""
-    built = cli.Parser("plots.effects", "Draws the contrasts of a study, a figure for each question.")
-    built.add_argument("--from", dest="source", metavar="FROM", type=Path, required=True, help="the table of contrasts")
-    built.add_argument("--out", type=Path, required=True, help="folder of the figures")
-    return built
-
-
 def main(argv: list[str]) -> None:
     """The command line."""
-    flags = parser().parse(argv)
-    for path in draw_effects(flags.source, flags.out):
-        print(cli.printable(path))
+    text = "Draws the contrasts of a study, a figure for each question."
+    draw_from_table(argv, "plots.effects", text, "the table of contrasts", draw_effects)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from plots.sweep_figures.panels import Drawn
 from plots.sweep_figures.points import DRAWN
 from plots.sweep_figures.settings import PHRASES
 from plots.sweep_figures.table import read_sweep
+from plots.table_command import draw_from_table
 from store.atomic import csv_bytes, write_bytes
 from store.readers import StoreError
 
@@ -52,19 +53,10 @@ def draw_sweep(
     return list(files)
 
 
-def parser() -> cli.Parser:
-    """The flags."""
-    built = cli.Parser("plots.fig_templates", "Draws the figures of a sweep from its table.")
-    built.add_argument("--from", dest="source", metavar="FROM", type=Path, required=True, help="the sweep's CSV")
-    built.add_argument("--out", type=Path, required=True, help="folder of the figures")
-    return built
-
-
 def main(argv: list[str]) -> None:
     """The command line."""
-    flags = parser().parse(argv)
-    for path in draw_sweep(flags.source, flags.out):
-        print(cli.printable(path))
+    text = "Draws the figures of a sweep from its table."
+    draw_from_table(argv, "plots.fig_templates", text, "the sweep's CSV", draw_sweep)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cli
-from report.claims_of_order_noise import CLAIMS
 from report.contrasts import results
+from report.order_noise_claims import CLAIMS
 from report.questions import COMPARATORS, CONTRASTS
 from report.study import MODELS, NOISE, RATES
 from src.config import ConfigError

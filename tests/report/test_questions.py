@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from report import order_noise
-from report.claims_of_order_noise import CLAIMS
 from report.contrasts import results, values
+from report.order_noise_claims import CLAIMS
 from report.questions import CONTRASTS
 from report.study import MODELS, SEEDS, grids
 from store.readers import StoreError
