@@ -29,6 +29,7 @@ from store.atomic import write_csv, write_json
 from store.rundir import read_metrics
 
 CURVE = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
+LOGGED = ("gd_loss", "preds_diff", "model_diff", "model_cos")  # over training, besides the losses of every run
 SMALLEST_NORM = 1e-8  # below it a sensitivity has no direction
 
 
@@ -91,7 +92,7 @@ def alignment(subject: Subject) -> dict[str, Any]:
 
 def write(subject: Subject) -> dict[str, Any]:
     """Writes alignment.json, and the curve over training from the metrics that the run logged."""
-    records = [record | {"tf_loss": record["test_loss"]} for record in read_metrics(subject.run)]
+    records = [record | {"tf_loss": record["test_loss"]} for record in read_metrics(subject.run, LOGGED)]
     values = alignment(subject)
     write_json(subject.run / layout.ALIGNMENT, values)
     write_csv(subject.run / layout.ALIGNMENT_CURVE, [{name: record[name] for name in CURVE} for record in records])

@@ -50,9 +50,9 @@ def leave_one_out_gd_error(batch: Batch, data: DataConfig) -> Array:
     c_(N-1) is the closed-form step for N - 1 pairs. (Leave-one-out ridge is ill-posed on noiseless data at N <= D.)
     """
     step_size = one_step_size(replace(data, num_pairs=data.num_pairs - 1)) if data.num_pairs > 1 else 0.0
-    gram = jnp.einsum("bid,bjd->bij", batch.x, batch.x)
-    own = batch.y * jnp.einsum("bii->bi", gram)
-    return jnp.abs(batch.y - step_size * (jnp.einsum("bij,bj->bi", gram, batch.y) - own))
+    gradient = jnp.einsum("bj,bjd->bd", batch.y, batch.x)  # X'y: all pairs' sum, less the pair's own part
+    own = batch.y * jnp.sum(batch.x**2, axis=2)
+    return jnp.abs(batch.y - step_size * (jnp.einsum("bid,bd->bi", batch.x, gradient) - own))
 
 
 def difficulty_keys(kind: str, batch: Batch, label_error: Array, data: DataConfig) -> Difficulty:

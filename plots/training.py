@@ -15,7 +15,7 @@ ALIGNMENT_COLUMNS = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss",
 @style.styled
 def draw_loss(run: Path) -> Path:
     """loss.png: train and test loss over steps, and gradient descent on the same test contexts."""
-    config, records = read_config(run), read_metrics(run)
+    config, records = read_config(run), read_metrics(run, ["gd_loss"])
     steps = [record["step"] for record in records]
     figure, axes = style.new_figure()
     panel = axes[0, 0]

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from runners.command import held
-from runners.finish import NOTHING_MORE, Wanted, capture_missing_attention, finish, import_what_ends_a_run
+from runners.finish import NOTHING_MORE, Wanted, capture_missing_attention, import_what_ends_a_run
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.shapes import static_shape, training_part
 from runners.signals import Signals, Stopped, hearing_signals
@@ -91,9 +91,9 @@ def _train_and_finish(jobs: Sequence[Job], width: int, logger: Logger, wanted: W
     signals.check()
     _take_up(pack)
     _train(pack, logger, signals)
-    for index, (job, _, context, gd) in enumerate(pack.lanes):
+    for index, (job, _, setting) in enumerate(pack.lanes):
         if pack.alive[index]:
-            for _ in finish(job.run, job.config, pack.model, pack.params(index), context, gd, wanted):
+            for _ in pack.family.finish(job.run, job.config, pack.model, pack.params(index), setting, wanted):
                 signals.check()
 
 

@@ -1,4 +1,4 @@
-"""The end of a run: its parameters, its analysis batch, the analyses, the figures, the summary."""
+"""A regression run as it trains and at its end: its parameters, analysis batch, analyses, figures and summary."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import numpy as np
 from jax.tree_util import Partial
 
 from analysis import alignment, attention_maps, attention_stats, comparators, copying, headline, ood_eval, weights
+from analysis.alignment import LOGGED, compare_with_gd
 from analysis.commands import ALPHAS
-from analysis.subject import GradientDescent, Subject, load_subject
-from curricula.context import Context, first_training_context
+from analysis.subject import GradientDescent, Subject, find_gd, load_subject
+from curricula.context import Context, evaluation_context, first_training_context
 from plots.run_figures import draw_run
 from src.batch import Batch
 from src.config import ContextConfig, RunConfig
@@ -50,13 +51,31 @@ class Wanted(NamedTuple):
 NOTHING_MORE = Wanted()
 
 
-def finish(
-    run: Path, config: RunConfig, model: Model, params: Any, context: Context, gd: GradientDescent, wanted: Wanted
-) -> Iterator[None]:
+class Setting(NamedTuple):
+    """What a run is looked at with: its evaluation context, and the gradient descent it is held against."""
+
+    context: Context
+    gd: GradientDescent
+
+
+def prepare(config: RunConfig) -> Setting:
+    """The setting of a config."""
+    return Setting(evaluation_context(config), find_gd(config))
+
+
+def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
+    """A moment of a training: losses on the evaluation batch, and how far the model is from gradient descent."""
+    gd = setting.gd
+    values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), setting.context.batch)
+    return {"test_loss": float(values["tf_loss"])} | {name: float(values[name]) for name in LOGGED}
+
+
+def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Setting, wanted: Wanted) -> Iterator[None]:
     """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call.
 
     Between its parts it gives control back, so that a signal need not wait for all of them.
     """
+    context, gd = setting
     write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
     _write_contexts(run, config, context)
     yield

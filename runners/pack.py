@@ -14,17 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.alignment import compare_with_gd
-from analysis.subject import GradientDescent, find_gd
-from curricula.context import Context, evaluation_context, training_batches
+from runners.families import FAMILIES
 from runners.shapes import static_shape, training_part
 from src.config import RunConfig
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
 from src.train import Member, TrainState, make_trainer
-from src.transformer import make_model
 from store import checkpoint
-from store.rundir import METRICS_FIELDS
 
 CHUNK_SECONDS = 1.0  # aimed at; a chunk must stay below 2 s for signals to be heard in time
 GROWTH = 20  # the first chunk is one step, and no chunk is longer than so many times the one before
@@ -53,12 +49,14 @@ def by_checkpoint(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 class Lane(NamedTuple):
-    """What the host keeps of one run while its pack trains; `place` is where in the pack its training stands."""
+    """What the host keeps of one run while its pack trains.
+
+    `place` is where in the pack its training stands, `setting` what its family needs to look at it.
+    """
 
     job: Job
     place: int
-    context: Context
-    gd: GradientDescent
+    setting: Any
 
 
 def make_members(configs: Sequence[RunConfig], width: int) -> Member:
@@ -81,8 +79,9 @@ class Programs:
     """The programs that train packs of one static shape, compiled when the first of them needs it."""
 
     def __init__(self, shape: RunConfig):
-        self.model = make_model(shape)
-        self.trainer = make_trainer(self.model, shape.training, training_batches(shape))
+        family = FAMILIES[shape.family]
+        self.model = family.make_model(shape)
+        self.trainer = make_trainer(self.model, shape.training, family.training_batches(shape))
         self._chunk: Any = None
 
     def compile(self, state: TrainState, members: Member) -> tuple[Any, float]:
@@ -108,6 +107,7 @@ class Pack:
     def __init__(self, jobs: Sequence[Job], width: int):
         """Compiles the training program and takes up the last checkpoint that all runs have and can read."""
         config = jobs[0].config
+        self.family = FAMILIES[config.family]
         self.width, self.num_steps, self.eval_every = width, config.training.steps, config.eval_every
         trainings = list(dict.fromkeys(training_part(job.config) for job in jobs))
         places = [trainings.index(training_part(job.config)) for job in jobs]
@@ -118,8 +118,8 @@ class Pack:
         self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
         with ThreadPoolExecutor(1) as meanwhile:
             compiling = meanwhile.submit(ours.compile, self.state, self.members)
-            contexts = [(evaluation_context(job.config), find_gd(job.config)) for job in jobs]
-        self.lanes = [Lane(job, place, *found) for job, place, found in zip(jobs, places, contexts, strict=True)]
+            settings = [self.family.prepare(job.config) for job in jobs]
+        self.lanes = [Lane(*lane) for lane in zip(jobs, places, settings, strict=True)]
         self._program, self.compile_seconds = compiling.result()
 
     def advance(self) -> tuple[np.ndarray, np.ndarray]:
@@ -146,11 +146,8 @@ class Pack:
 
     def record(self, index: int, train_loss: float) -> dict[str, Any]:
         """A run's line of the metrics."""
-        context, gd = self.lanes[index].context, self.lanes[index].gd
-        step_size = np.float32(gd.step_size)
-        values = compare_with_gd(self.model, gd.steps, self.params(index), step_size, context.batch)
-        found = values | {"train_loss": train_loss, "test_loss": values["tf_loss"]}
-        return {"step": self.step} | {name: float(found[name]) for name in METRICS_FIELDS if name != "step"}
+        values = self.family.look(self.model, self.params(index), self.lanes[index].setting)
+        return {"step": self.step, "train_loss": train_loss, **values}
 
     def params(self, index: int) -> Any:
         """A run's parameters as NumPy arrays."""

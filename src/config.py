@@ -22,6 +22,7 @@ BY_DIFFICULTY = ("easy2hard", "hard2easy")  # the orderings that sort by a diffi
 DIFFICULTIES = ("residual", "gd_error")
 NOISE_MODES = ("clean", "label_noise", "random_pairs")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
+FAMILIES = ("regression",)
 
 TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
 
@@ -200,9 +201,13 @@ class ContextConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One training run. `base` is what the user asked of both contexts; `train` and `eval` are the ones in force."""
+    """One training run; `family` says what is trained and held against what.
+
+    `base` is what the user asked of both contexts; `train` and `eval` are the ones in force.
+    """
 
     name: str = "lsa1"
+    family: str = "regression"
     preset: str = "default"
     data_seed: int = 0
     init_seed: int = 0
@@ -221,6 +226,7 @@ class RunConfig:
         require(
             re.fullmatch(r"\w[\w.-]*", self.name) is not None, f"name is {self.name!r}; it must be a plain file name"
         )
+        _one_of("family", self.family, FAMILIES)
         _sizes(self, "eval_every")
         _sizes(self, "eval_tasks", "headline_tasks", "step_size_tasks", least=2)
         for name in ("data_seed", "init_seed"):

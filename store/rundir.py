@@ -17,7 +17,7 @@ from store.provenance import config_id
 from store.readers import StoreError, expecting, is_count, is_number, read_json, read_json_lines
 
 RUNS = Path("runs")
-METRICS_FIELDS = ("step", "train_loss", "test_loss", "gd_loss", "preds_diff", "model_diff", "model_cos")
+METRICS_FIELDS = ("step", "train_loss", "test_loss")  # of every run
 SAID_AT_AN_END = ("end", "error", "stopped_at", "signal", "diverged_at", "last_losses")
 STATUSES = ("running", "done", "stopped", "diverged", "failed")
 
@@ -143,12 +143,13 @@ def cut_metrics(run: Path, step: int, due: Sequence[int]) -> None:
     write_bytes(path, "".join(json_text(record, indent=None) + "\n" for record in records).encode())
 
 
-def read_metrics(run: Path) -> list[dict[str, Any]]:
-    """The metrics, one record for each logged step."""
+def read_metrics(run: Path, further: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The metrics, one record for each logged step: what every run logs, and the `further` fields that are needed."""
+    fields = (*METRICS_FIELDS, *further)
     records = read_json_lines(run / layout.METRICS)
-    if not records or not all(set(METRICS_FIELDS) <= set(record) for record in records):
-        raise StoreError(f"{run / layout.METRICS} holds no metrics of a run: these have {', '.join(METRICS_FIELDS)}")
-    values = [record[name] for record in records for name in METRICS_FIELDS]
+    if not records or not all(set(fields) <= set(record) for record in records):
+        raise StoreError(f"{run / layout.METRICS} holds no metrics of a run: these have {', '.join(fields)}")
+    values = [record[name] for record in records for name in fields]
     if not all(is_count(record["step"]) for record in records) or not all(v is None or is_number(v) for v in values):
         raise StoreError(f"{run / layout.METRICS} has values in its metrics that are no numbers")
     return records

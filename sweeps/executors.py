@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from runners.shapes import static_shape
 from runners.signals import Signals
+from src.config import RunConfig
 from sweeps.plan import Pack
 from sweeps.training import Outcome, Report, note_failure, train
 from sweeps.worker import Worker, available_cores
@@ -37,9 +40,7 @@ def on_all_cores(
 
     A process that dies takes its pack with it and no more: that pack's outcome is "died", and another process goes on.
     """
-    waiting, news = queue.SimpleQueue[Pack](), queue.SimpleQueue[Outcome | int]()
-    for pack in packs:
-        waiting.put(pack)
+    waiting, news = Waiting(packs), queue.SimpleQueue[Outcome | int]()
     crews = [Crew(core, folder, width, waiting, news) for core in available_cores()[: len(packs)]]
     for crew in crews:
         crew.start()
@@ -59,6 +60,36 @@ def on_all_cores(
             report(found)
 
 
+class Waiting:
+    """Packs that wait for workers. One that has compiled the programs of a static shape goes on with that shape."""
+
+    def __init__(self, packs: Sequence[Pack]):
+        self._packs: dict[RunConfig, deque[Pack]] = {}
+        for pack in packs:
+            self._packs.setdefault(_shape(pack), deque()).append(pack)
+        self._workers: Counter[RunConfig] = Counter()
+        self._taking = threading.Lock()
+
+    def take(self, last: Pack | None) -> Pack | None:
+        """The next pack for the worker that trained `last`: of its shape, else of the one with most left a worker."""
+        with self._taking:
+            shape = _shape(last) if last else None
+            if shape is not None and not self._packs[shape]:
+                self._workers[shape] -= 1
+                shape = None
+            if shape is None:
+                left = {found: len(packs) for found, packs in self._packs.items() if packs}
+                if not left:
+                    return None
+                shape = max(left, key=lambda found: left[found] / (1 + self._workers[found]))
+                self._workers[shape] += 1
+            return self._packs[shape].popleft()
+
+
+def _shape(pack: Pack) -> RunConfig:
+    return static_shape(pack.cells[0].config)
+
+
 class Crew(threading.Thread):
     """Keeps a worker process on a core busy, and puts what it says among the news."""
 
@@ -67,7 +98,7 @@ class Crew(threading.Thread):
         core: int,
         folder: Path,
         width: int,
-        waiting: queue.SimpleQueue[Pack],
+        waiting: Waiting,
         news: queue.SimpleQueue[Outcome | int],
     ):
         super().__init__(daemon=True)
@@ -78,11 +109,8 @@ class Crew(threading.Thread):
 
     def run(self) -> None:
         """Hands over packs until there are no more."""
-        while not self.stopping:
-            try:
-                pack = self.waiting.get_nowait()
-            except queue.Empty:
-                break
+        pack: Pack | None = None
+        while not self.stopping and (pack := self.waiting.take(pack)):
             self.news.put(self._train(pack))
         if self.worker is not None:
             self.worker.dismiss()

@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from runners import common
 from runners.common import Job, Wanted, run_pack
+from runners.families import FAMILIES, Family
 from runners.finish import import_what_ends_a_run
 from runners.pack import GROWTH, Lane
 from runners.signals import hearing_signals
@@ -28,9 +29,10 @@ class FakePack:
     """A pack whose chunks are one step each and cost nothing."""
 
     diverging_at = common.NEVER  # the step at which every lane diverges
+    family: Family
 
     def __init__(self, jobs: list[Job], width: int):
-        self.lanes = [Lane(job, place, None, None) for place, job in enumerate(jobs)]  # type: ignore[arg-type]
+        self.lanes = [Lane(job, place, None) for place, job in enumerate(jobs)]
         self.alive = [True] * len(jobs)
         self.step = max(checkpoint.common_steps([job.run for job in jobs]), default=0)
         self.num_steps, self.eval_every = BASE.training.steps, BASE.eval_every
@@ -61,11 +63,15 @@ def fake_finish(run: Path, *_: Any) -> Iterator[None]:
     checkpoint.remove(run)
 
 
+def finishing(finish: Callable[..., Iterator[None]]) -> Family:
+    return FAMILIES["regression"]._replace(finish=finish)
+
+
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     """Two jobs in fresh directories; packs and what ends a run are fakes."""
     monkeypatch.setattr(common, "Pack", FakePack)
-    monkeypatch.setattr(common, "finish", fake_finish)
+    monkeypatch.setattr(FakePack, "family", finishing(fake_finish), raising=False)
     monkeypatch.setattr(common, "import_what_ends_a_run", lambda: None)
     return [Job(tmp_path / f"seed_{seed}", replace(BASE, data_seed=seed)) for seed in (0, 1)]
 
@@ -92,7 +98,7 @@ def test_an_error_in_one_runs_analyses_leaves_the_runs_that_have_ended(
             raise ZeroDivisionError
         yield from fake_finish(run, *given)
 
-    monkeypatch.setattr(common, "finish", failing)
+    monkeypatch.setattr(FakePack, "family", finishing(failing))
     with pytest.raises(ZeroDivisionError):
         train(jobs)
     assert statuses(jobs) == ["done", "failed"]

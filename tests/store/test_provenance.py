@@ -26,11 +26,13 @@ CHOICES = {
     "noise_placement": known.PLACEMENTS,
     "name": ("lsa1", "twolayer"),
     "preset": ("default", "paper"),
+    "family": known.FAMILIES,
 }
 LEAVES = [
     (section, name)
     for section, value in to_dict(RunConfig()).items()
     for name in (value if isinstance(value, dict) else [""])
+    if len(CHOICES.get(name or section, "12")) > 1  # else there is no other value
 ]
 
 
