@@ -117,6 +117,7 @@ BAD_VALUES = (
     (ContextConfig, "noise_p", -0.1, "between 0 and 1"),
     (ContextConfig, "noise_sigma", -0.5, "at least 0"),
     (ContextConfig, "noise_placement", "last", "clean_first"),
+    (RunConfig, "family", "vision", "regression"),
     (RunConfig, "eval_every", 0, "at least 1"),
     (RunConfig, "eval_tasks", 1, "at least 2"),
     (RunConfig, "headline_tasks", 0, "at least 2"),
