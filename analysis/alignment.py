@@ -51,20 +51,23 @@ def cosine(a: Array, b: Array) -> Array:
 def compare(predict: Predictor, baseline: Predictor, batch: Batch) -> dict[str, Array]:
     """Two predictors on the same tasks.
 
-    preds_diff = mean |y_a - y_b|; l2_pred_diff = sqrt(mean (y_a - y_b)^2); model_diff = mean ||s_a - s_b||, and
-    model_cos = align_cos = mean cosine of the sensitivities s; the losses of both (half the mean squared error).
+    slope = sum y_a y_b / sum y_b^2 (of two steps of gradient descent the ratio of their sizes); preds_diff =
+    mean |y_a - y_b|; l2_pred_diff = sqrt(mean (y_a - y_b)^2); model_diff = mean ||s_a - s_b||, model_cos = align_cos =
+    mean cosine of the sensitivities s; the losses of both (half the mean squared error).
     """
-    difference = predict(batch) - baseline(batch)
+    found, other_found = predict(batch), baseline(batch)
+    difference = found - other_found
     own, other = sensitivity(predict, batch), sensitivity(baseline, batch)
     cosines = cosine(own, other)
     return {
+        "slope": jnp.sum(found * other_found) / jnp.sum(other_found**2),
         "preds_diff": jnp.mean(jnp.abs(difference)),
         "l2_pred_diff": jnp.sqrt(jnp.mean(difference**2)),
         "model_diff": jnp.mean(jnp.linalg.norm(own - other, axis=1)),
         "model_cos": jnp.mean(cosines),
         "align_cos": jnp.mean(cosines),
-        "tf_loss": half_mse(predict(batch), batch.y_query),
-        "gd_loss": half_mse(baseline(batch), batch.y_query),
+        "tf_loss": half_mse(found, batch.y_query),
+        "gd_loss": half_mse(other_found, batch.y_query),
     }
 
 

@@ -3,9 +3,10 @@
 python -m analysis.attention_stats --run DIR
 
 Scores of pair j, for every layer and head: attention a_j of the query's row; |a_j|; contribution a . d prediction / d a
-(a after the softmax), summed over all rows that look and over the pair's columns. And of the whole model: influence,
-d prediction / d y_j, and its absolute value, by which models are compared. The contribution contains y_j, so it shows
-noise even for gradient descent, whose values stand beside.
+(a after the softmax), summed over all rows that look and over the pair's columns, and |contribution|. And of the whole
+model: influence, d prediction / d y_j, and its absolute value, by which models are compared. A contribution contains
+y_j, so it shows noise even for gradient descent, whose values stand beside; influence does not, so label noise is
+invisible to gradient descent's. What the query's row of a copying layer looks at says nothing of the pairs.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def influence(predict: Partial, batch: Batch) -> Array:
 
 
 def attention_scores(subject: Subject, batch: Batch) -> list[dict[str, Array]]:
-    """For each layer {score: [B, H, N]} of attention, abs_attention and contribution."""
+    """For each layer {score: [B, H, N]} of attention and contribution, signed and absolute."""
     return _attention_scores(subject.model, subject.config.model, subject.params, batch)
 
 
@@ -79,24 +80,18 @@ def _pair_scores(weights: Array, slope: Array, num_pairs: int) -> dict[str, Arra
     by_pair = (*weights.shape[:3], num_pairs, -1)
     attention = jnp.sum(weights.reshape(by_pair)[:, :, -1], axis=-1)
     contribution = jnp.sum((weights * slope).reshape(by_pair), axis=(2, 4))
-    return {"attention": attention, "abs_attention": jnp.abs(attention), "contribution": contribution}
+    return _signed_and_absolute(attention=attention, contribution=contribution)
 
 
 def gd_scores(subject: Subject, batch: Batch) -> dict[str, Array]:
     """The same scores [B, N] of gradient descent, whose attention to pair j is x_j.x_query."""
     attention = jnp.einsum("bnd,bd->bn", batch.x, batch.x_query)
     slope = influence(subject.gd.predict, batch)
-    contribution = batch.y * slope
-    return {
-        "attention": attention,
-        "abs_attention": jnp.abs(attention),
-        "contribution": contribution,
-        **_influences(slope),
-    }
+    return _signed_and_absolute(attention=attention, contribution=batch.y * slope, influence=slope)
 
 
-def _influences(slope: Array) -> dict[str, Array]:
-    return {"influence": slope, "abs_influence": jnp.abs(slope)}
+def _signed_and_absolute(**scores: Array) -> dict[str, Array]:
+    return {name: value for own, score in scores.items() for name, value in ((own, score), (f"abs_{own}", abs(score)))}
 
 
 def attention_stats(subject: Subject, context: Context) -> dict[str, Any]:
@@ -135,7 +130,7 @@ def attention_stats(subject: Subject, context: Context) -> dict[str, Any]:
             }
             for index, pair in enumerate(zip(*layers, strict=True))
         ],
-        **all_numbers(tuple(_influences(influence(subject.predict, batch)) for batch in batches)),
+        **all_numbers(tuple(_signed_and_absolute(influence=influence(subject.predict, batch)) for batch in batches)),
         "gd": all_numbers(tuple(gd_scores(subject, batch) for batch in batches)),
     }
 

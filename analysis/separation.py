@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 BOOTSTRAPS = 200
-LEVEL = 0.95
+NORMAL = 1.96  # standard errors to either side of a 95 % interval
 
 
 def pair_counts(scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -56,20 +56,21 @@ def position_auroc(scores: np.ndarray, hit: np.ndarray) -> float:
 def separation(scores: np.ndarray, hit: np.ndarray, twin: np.ndarray, seed: int) -> dict[str, Any]:
     """A score [B, N] in numbers: means, AUROCs, and what corruption itself changes.
 
-    `auroc` is the position-matched one, with a bootstrap interval over contexts; `twin_change_noisy` and
+    `auroc` is the position-matched one, 1.96 bootstrap standard errors over contexts to either side its interval (200
+    resamples give a standard error to a twentieth, but not the ends of a distribution); `twin_change_noisy` and
     `twin_change_clean` are the mean change of the score against the clean twin (the same contexts uncorrupted), over
     corrupted and over clean pairs, with standard errors over contexts.
     """
     counts = np.random.default_rng(seed).multinomial(len(scores), np.full(len(scores), 1 / len(scores)), BOOTSTRAPS)
     resampled = matched_auroc(scores, hit, np.ascontiguousarray(counts.T, float))
-    tail = 50 * (1 - LEVEL)
-    interval = np.percentile(resampled, [tail, 100 - tail]) if np.isfinite(resampled).all() else [np.nan, np.nan]
+    auroc = matched_auroc(scores, hit, np.ones((len(scores), 1)))[0]
+    half = NORMAL * resampled.std(ddof=1)
     change = scores - twin
     result: dict[str, Any] = {
         "clean_mean": _mean(scores, ~hit),
         "noisy_mean": _mean(scores, hit),
-        "auroc": matched_auroc(scores, hit, np.ones((len(scores), 1)))[0],
-        "auroc_interval": list(interval),
+        "auroc": auroc,
+        "auroc_interval": [auroc - half, auroc + half],
         "auroc_raw": raw_auroc(scores, hit),
         "auroc_position": position_auroc(scores, hit),
     }

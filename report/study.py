@@ -1,6 +1,6 @@
 """The order and noise study: which runs it needs. One factor at a time around the clean run in random order.
 
-python -m report.study --seeds 0,1,2,3,4
+python -m report.study --seeds 5,6,7,8,9
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sweeps.grid import Grid
 from sweeps.plan import plan
 
 MODELS = ("lsa1", "lsa1_pe", "twolayer")
-SEEDS = (0, 1, 2, 3, 4)
+SEEDS = (5, 6, 7, 8, 9)  # the questions were put into words on others, 0 to 4
 RATES = (0.1, 0.25, 0.5)
 SIGMA = 0.5
 RATE = 0.25  # where one rate stands for all

@@ -17,7 +17,7 @@ from typing import Any
 from src.config import RunConfig, to_dict
 
 SCHEMA_VERSION = 1  # of the files in a run directory
-RESULTS_VERSION = 3  # of the numbers in them: raised when the same config gives other numbers
+RESULTS_VERSION = 4  # of the numbers in them: raised when the same config gives other numbers
 
 VOLATILE = ("preset",)  # fields that name a config without changing what it computes
 PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "scipy", "safetensors")

@@ -42,19 +42,23 @@ MORE_MEASURED: dict[str, Callable[[Found], Any]] = {
         f"{name}_loss": lambda found, name=name: found["comparators"][name]["loss"]
         for name in ("gd_tuned_step", "linear_mmse", "mask_bayes")
     },
+    "gd_tuned_over_clean_step": lambda found: found["comparators"]["tuned_step_size"] / found["alignment"]["eta"],
+    "slope": lambda found: found["alignment"]["slope"],
     "preds_diff": lambda found: found["alignment"]["preds_diff"],
     "auroc_low": lambda found: found["separation"]["abs_influence"]["auroc_interval"][0],
     "auroc_high": lambda found: found["separation"]["abs_influence"]["auroc_interval"][1],
     "auroc_raw": lambda found: found["separation"]["abs_influence"]["auroc_raw"],
     "auroc_position": lambda found: found["separation"]["abs_influence"]["auroc_position"],
     "gd_auroc": lambda found: found["separation"]["gd"]["abs_influence"]["auroc"],
+    "gd_auroc_raw": lambda found: found["separation"]["gd"]["abs_influence"]["auroc_raw"],
     "twin_change_noisy": lambda found: found["separation"]["abs_influence"]["twin_change_noisy"],
     "twin_change_clean": lambda found: found["separation"]["abs_influence"]["twin_change_clean"],
     **{
         f"{whose}auroc_{score}": lambda found, whose=whose, score=score: _score(found, whose, score)
-        for score in ("influence", "attention", "abs_attention", "contribution")
+        for score in ("influence", "attention", "abs_attention", "contribution", "abs_contribution")
         for whose in ("", "gd_")
     },
+    "auroc_first_abs_contribution": lambda found: _of_layer(found, 0, "abs_contribution"),
     **{
         f"{whose}ood_alpha{alpha:g}": lambda found, whose=whose, alpha=alpha: _scaled(found, alpha)[f"{whose}test_mse"]
         for whose in ("", "gd_")
@@ -73,7 +77,11 @@ def _score(found: Found, whose: str, score: str) -> Any:
     separation = found["separation"]
     if whose or score == "influence":
         return (separation["gd"] if whose else separation)[score]["auroc"]
-    values = [head["scores"][score]["auroc"] for head in separation["layers"][-1]["heads"]]
+    return _of_layer(found, -1, score)
+
+
+def _of_layer(found: Found, layer: int, score: str) -> float | None:
+    values = [head["scores"][score]["auroc"] for head in found["separation"]["layers"][layer]["heads"]]
     return None if None in values else sum(values) / len(values)
 
 
