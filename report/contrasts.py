@@ -42,22 +42,39 @@ class Condition(NamedTuple):
     column: str = "test_loss"
 
 
+class Ratio(NamedTuple):
+    """One condition's values over another's, seed by seed: an effect, where a contrast is one of effects."""
+
+    of: Condition
+    over: Condition
+
+
 class Contrast(NamedTuple):
-    """Treated against control, each the mean of its conditions.
+    """Treated against control, each the mean of its conditions or ratios of conditions.
 
     kind: "difference", a paired t test, Holm-corrected over the contrasts of the question; "equivalence", two one-sided
-    tests of a relative change within +-1 %; "exact", no change beyond rounding.
+    tests of a change within the margin; "exact", no change beyond rounding. unit: "loss" and "step", whose changes are
+    relative with a margin of 1 %, or "auroc", whose changes are absolute with a margin of .01.
     """
 
     question: str
     name: str
     kind: str
-    treated: Sequence[Condition]
-    control: Sequence[Condition]
+    treated: Sequence[Condition | Ratio]
+    control: Sequence[Condition | Ratio]
+    unit: str = "loss"
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """All conditions that it needs."""
+        sides = (*self.treated, *self.control)
+        return [part for side in sides for part in (side if isinstance(side, Ratio) else (side,))]
 
 
-def values(table: pd.DataFrame, condition: Condition) -> pd.Series:
+def values(table: pd.DataFrame, condition: Condition | Ratio) -> pd.Series:
     """The condition's values by seed; `StoreError` if the table does not hold it."""
+    if isinstance(condition, Ratio):
+        return values(table, condition.of) / values(table, condition.over)
     chosen = table["model"] == condition.model
     for prefix, setting in (("train_", condition.train), ("eval_", condition.test)):
         difficulty = setting.difficulty or ("gd_error" if setting.noise_mode == "clean" else "residual")
@@ -74,7 +91,7 @@ def values(table: pd.DataFrame, condition: Condition) -> pd.Series:
     return rows
 
 
-def mean_of(table: pd.DataFrame, conditions: Sequence[Condition]) -> pd.Series:
+def mean_of(table: pd.DataFrame, conditions: Sequence[Condition | Ratio]) -> pd.Series:
     """The mean of the conditions, by seed; seeds that one of them lacks are left out."""
     import pandas as pd
 
@@ -100,11 +117,12 @@ def _result(table: pd.DataFrame, contrast: Contrast) -> dict[str, Any]:
     one, other = treated[seeds].to_numpy(float), control[seeds].to_numpy(float)
     if len(seeds) < 2:
         raise StoreError(f"{contrast.name}: {len(seeds)} seeds have both conditions; a contrast needs two")
-    found, same = statistics.contrast(one, other), statistics.equivalence(one, other)
+    found, same = statistics.contrast(one, other), _equivalence(one, other, contrast.unit)
     return {
         "question": contrast.question,
         "contrast": contrast.name,
         "kind": contrast.kind,
+        "unit": contrast.unit,
         "n": found.n,
         "treated": float(one.mean()),
         "control": float(other.mean()),
@@ -122,6 +140,13 @@ def _result(table: pd.DataFrame, contrast: Contrast) -> dict[str, Any]:
         "equivalence_high": same.high,
         "p_equivalence": same.p,
     }
+
+
+def _equivalence(treated: np.ndarray, control: np.ndarray, unit: str) -> statistics.Equivalence:
+    """Of the relative change; of an AUROC, which has no zero to be relative to, of the difference."""
+    if unit == "auroc":
+        return statistics.equivalence(1 + (treated - control), np.ones_like(control))
+    return statistics.equivalence(treated, control)
 
 
 def verdict(row: dict[str, Any]) -> str:

@@ -33,11 +33,13 @@ TEXT = (
     *("eval_placement", "eval_difficulty", "train_ordering", "train_noise_mode", "train_placement", "train_difficulty"),
 )
 SETTINGS = ("seed", "p", "sigma", "eval_p", "train_p", "train_sigma", "steps", "results_version")
+ATTENTION_SCORES = ("attention", "abs_attention", "contribution", "abs_contribution")
 NUMBERS = (
     *("test_loss", "gd_loss", "gd_tuned_step_loss", "linear_mmse_loss", "mask_bayes_loss", "loss_ratio"),
-    *("align_cos", "align_l2", "auroc", "auroc_raw", "auroc_position", "gd_auroc"),
-    *("auroc_attention", "gd_auroc_attention", "auroc_abs_attention", "gd_auroc_abs_attention"),
-    *("auroc_contribution", "gd_auroc_contribution"),
+    *("align_cos", "align_l2", "slope", "gd_tuned_over_clean_step"),
+    *("auroc", "auroc_low", "auroc_high", "auroc_raw", "auroc_position", "auroc_first_abs_contribution"),
+    *("gd_auroc", "gd_auroc_raw", "twin_change_noisy", "twin_change_clean"),
+    *(f"{whose}auroc_{score}" for score in ATTENTION_SCORES for whose in ("", "gd_")),
     *(f"{whose}ood_alpha{alpha}" for whose in ("", "gd_") for alpha in ("1", "1.5", "2", "3")),
 )
 
