@@ -108,8 +108,8 @@ def has_learnt(table: pd.DataFrame) -> pd.Series:
 def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str, Any]]:
     """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), verdict.
 
-    They are of the seeds whose trainings have left the plateau in all of the contrast's conditions: a model that has not
-    begun to learn tells nothing of what it would have learnt. `n_all`, `change_all` and its interval are of all seeds.
+    They are of the seeds whose trainings have left the plateau in all of the contrast's conditions: a model that has
+    not begun to learn tells nothing of what it would have learnt. `n_all`, `change_all` and its ends are of all seeds.
     """
     learnt = table[has_learnt(table)]
     rows = [_result(learnt, contrast) | _of_all(_result(table, contrast)) for contrast in contrasts]

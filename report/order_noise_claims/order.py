@@ -94,9 +94,9 @@ def curriculum_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 def plateau(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Trainings that had not begun to learn, of all; each once."""
-    trainings = table.drop_duplicates(
-        ["model", "seed", *(f"train_{n}" for n in ("ordering", "noise_mode", "p", "placement"))]
-    )
+    placed = table["train_placement"].where(table["train_noise_mode"] != "clean", "mixed")
+    settings = ["model", "seed", *(f"train_{name}" for name in ("ordering", "noise_mode", "p", "placement"))]
+    trainings = table.assign(train_placement=placed).drop_duplicates(settings)
     stuck = trainings[~has_learnt(trainings)]
     counts = ", ".join(
         f"{model} {sum(stuck['model'] == model)} of {sum(trainings['model'] == model)}" for model in MODELS
