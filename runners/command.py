@@ -117,7 +117,7 @@ def restore_conditions(directory: Path, width: int = 1) -> None:
     """
     meta = rundir.read_meta(directory)
     begun = "versions" in meta or checkpoint.steps(directory)
-    if meta.get("status") in ("done", "diverged") or not begun:
+    if meta.get("status") in rundir.FINISHED or not begun:
         return
     now_in_force = {**versions(), "pack_width": width}
     with expecting(directory / layout.META, "a run's meta.json; --overwrite trains the run anew"):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -124,15 +125,9 @@ def train_step(
     return TrainState(params, opt_state), loss
 
 
-def stack_members(members: Sequence[Member]) -> Member:
-    """A pack of the members, in the order of the lanes."""
-    stacked: Member = jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
-    return stacked
-
-
 def lane(tree: Any, index: int) -> Any:
-    """One lane of a pack's tree."""
-    return jax.tree.map(lambda leaf: leaf[index], tree)
+    """One lane of a pack's tree, as NumPy arrays."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[index], tree)
 
 
 def _all_finite(state: TrainState) -> Array:
