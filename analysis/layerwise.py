@@ -83,6 +83,7 @@ def layerwise(
     losses = over_tasks(_losses_of(config, model, params, layers, damping, c), config.data, config.data_seed, num_tasks)
     tf, gd, zero, to_reach = (losses.pop(name) for name in ("tf", "gd", "zero", "to_reach"))
     found = summary(tf)
+    means = np.array(found["trimmed_mean"])
     ratios = np.array([paired_ratio(*rows) for rows in zip(tf, gd, strict=True)])
     return {
         "layers": layers,
@@ -95,8 +96,8 @@ def layerwise(
         "gd": {"step_size": c, **summary(gd), "unstable_share": unstable_share(gd, zero)},
         "ratio_to_gd": ratios[:, 0].tolist(),
         "ratio_to_gd_se": ratios[:, 1].tolist(),
-        "gd_steps_to_reach": steps_to_reach(np.array(found["mse"]), to_reach.mean(axis=1, dtype=float)),
-        "verdict": verdict(is_rolled_out(config), ratios[:, 0], np.array(found["mse"]), float(zero.mean())),
+        "gd_steps_to_reach": steps_to_reach(means, np.array(summary(to_reach)["trimmed_mean"])),
+        "verdict": verdict(is_rolled_out(config), ratios[:, 0], means, float(zero.mean())),
         "references": {"zero": summary(zero)} | {name: summary(values) for name, values in losses.items()},
         **facts(config.data, config.data_seed, num_tasks),
     }
@@ -135,18 +136,18 @@ def paired_ratio(tf: np.ndarray, gd: np.ndarray) -> tuple[float, float]:
 
 
 def steps_to_reach(losses: np.ndarray, descending: np.ndarray) -> list[int | None]:
-    """The first step (from 1) of descent whose mean loss is at most each of the losses; None where none is."""
+    """The first step (from 1) of descent whose loss is at most each of these; None where none is."""
     reached = descending[None, :] <= losses[:, None]
     return [int(row.argmax()) + 1 if row.any() else None for row in reached]
 
 
-def verdict(rolled_out: bool, ratios: np.ndarray, mse: np.ndarray, zero: float) -> str:
-    """What the curve shows, in words."""
-    if not mse[-1] <= UNTRAINED * zero and not rolled_out:
-        return "did not train"
+def verdict(rolled_out: bool, ratios: np.ndarray, losses: np.ndarray, zero: float) -> str:
+    """What the curve shows, in words: a roll-out beside gradient descent, a stack beside predicting zero."""
     if rolled_out:
         return "overlaps gradient descent" if (np.abs(ratios - 1) <= OVERLAP).all() else "leaves gradient descent"
-    return "trained, decreasing with depth" if (np.diff(mse) < 0).all() else "trained, not decreasing with depth"
+    if not losses[-1] <= UNTRAINED * zero:
+        return "did not train"
+    return "trained, decreasing with depth" if (np.diff(losses) < 0).all() else "trained, not decreasing with depth"
 
 
 def load(run: Path, allow_pickle: bool = False) -> tuple[RunConfig, Model, Params]:

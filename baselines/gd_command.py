@@ -11,6 +11,7 @@ import cli
 from src.config import ConfigError, DataConfig, require
 from store.atomic import write_json
 from store.readers import StoreError
+from store.rundir import read_config
 
 STEP_SIZES = ("one_step", "spectral", "spectral_set", "envelope", "line_search")
 DAMPED = ("one_step", "spectral", "spectral_set")
@@ -32,12 +33,15 @@ def parser() -> cli.Parser:
     built.add_argument("--ridge", type=float, help="penalty of that ridge regression (Bayes' if not given)")
     built.add_argument("--num_tasks", type=int, default=5000, help="tasks")
     built.add_argument("--seed", type=int, default=0, help="seed of the tasks: a run of this seed is evaluated on them")
+    built.add_argument("--like", type=Path, help="run directory whose tasks these are: their law and seed")
     built.add_argument("--out", type=Path, default=Path("gd_metrics.json"), help="file to write")
     return built
 
 
 def data_of(flags: argparse.Namespace) -> DataConfig:
-    """The law of the tasks: Gaussian inputs and noise."""
+    """The law of the tasks: that of a run, or Gaussian inputs and noise."""
+    if flags.like is not None:
+        return read_config(flags.like).data
     given = {name: getattr(flags, name) for name in ("dim", "num_pairs", "num_queries", "noise_std")}
     return DataConfig(input_law="gaussian", **given)
 
@@ -61,13 +65,12 @@ def check(flags: argparse.Namespace) -> None:
 def main(argv: list[str]) -> None:
     """Writes gd_metrics.json and prints some of its losses."""
     flags = parser().parse(argv)
-    data = data_of(flags)
     check(flags)
+    data = data_of(flags)
+    seed = flags.seed if flags.like is None else read_config(flags.like).data_seed
     from baselines.gd_curve import gd_curve
 
-    found = gd_curve(
-        data, flags.seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge
-    )
+    found = gd_curve(data, seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge)
     write_json(flags.out, found)
     for step in (step for step in (1, 2, 4, 8, 12, 24, 50) if step <= flags.steps):
         print(f"step {step:3d}  mse {found['mse'][step - 1]:.4g} ± {found['sem'][step - 1]:.2g}")

@@ -35,6 +35,7 @@ REFERENCES = {
     "newton_schulz": "Newton-Schulz",
     "zero": "Zero",
 }
+MARKERS = ("+", "x", "1", "2", "3", "4")
 COLUMNS = ("series", "x", "loss", "low", "high")
 
 
@@ -57,12 +58,19 @@ def read_series(path: Path, count: str, label: str, statistic: str) -> tuple[Ser
 
 def series(label: str, values: dict[str, Any], statistic: str) -> Series:
     """A curve from what JSON holds of it; the mean if it has no other statistic."""
-    loss, error, _ = STATISTICS[statistic] if STATISTICS[statistic][0] in values else STATISTICS["mse"]
+    loss, error, _ = _available(values, statistic)
     losses = _numbers(values[loss])
     half = HALF_WIDTH * _numbers(values[error]) if error else np.full(len(losses), np.nan)
     if len(half) != len(losses):
         raise ValueError
     return Series(label, losses, half)
+
+
+def _available(values: dict[str, Any], statistic: str) -> tuple[str, str | None, str]:
+    """The statistic, or the mean where a file does not hold it with its standard error."""
+    loss, error, _ = STATISTICS[statistic]
+    held = loss in values and (error is None or error in values)
+    return STATISTICS[statistic if held else "mse"]
 
 
 def _numbers(values: Sequence[Any]) -> np.ndarray:
@@ -80,14 +88,15 @@ def figure_of(gd: Series, layers: Sequence[Series], references: Sequence[Series]
     _line(panel, gd, style.DESCENT, "-")
     for number, found in enumerate(layers):
         x, colour = np.arange(1, len(found.loss) + 1), style.TRANSFORMER
-        marker = {"marker": ("+", "x", "1", "2", "3", "4")[number % 6], "linestyle": "none", "markersize": 6}
-        panel.plot(x, found.loss, color=colour, label=style.plain(found.label), **marker)
-        panel.fill_between(x, found.loss - found.half, found.loss + found.half, color=colour, alpha=0.15, linewidth=0)
+        marker = {"marker": MARKERS[number % len(MARKERS)], "linestyle": "none", "markersize": 6, "elinewidth": 1}
+        half = np.nan_to_num(found.half)
+        panel.errorbar(x, found.loss, half, color=colour, label=style.plain(found.label), **marker)
     for found, dashes in zip(references, ("--", ":", "-.", (0, (1, 4))), strict=False):
         if len(found.loss) == 1:
             panel.axhline(found.loss[0], color=style.GREY, linestyle=dashes, linewidth=1.2, label=found.label)
         else:
             _line(panel, found, style.GREY, dashes)
+    panel.locator_params(axis="x", integer=True)
     panel.set_xlabel("GD Steps / Transformer Layers")
     panel.set_ylabel("Loss")
     panel.set_yscale("log" if log else "linear")
@@ -149,15 +158,16 @@ def draw_layerwise(run: Path) -> Path:
 
 def _what(values: dict[str, Any]) -> str:
     supervised = ", deep supervision" if values.get("deep_supervision") else ""
-    return f"{values.get('model', 'model')}, {values['layers']} layers{supervised}"
+    seed = f", seed {values['seed']}" if "seed" in values else ""
+    return f"{values.get('model', 'model')}, {values['layers']} layers{supervised}{seed}"
 
 
 def _caption(values: dict[str, Any], statistic: str) -> str:
     data = values.get("data", {})
     law = ", ".join(f"{name} {value}" for name, value in data.items()) if isinstance(data, dict) else ""
     tasks = f" of {values['num_tasks']} tasks" if "num_tasks" in values else ""
-    words = STATISTICS[statistic][2] if STATISTICS[statistic][0] in values else STATISTICS["mse"][2]
-    return f"Mean squared error, noise included: {words}{tasks}; bands: 95 %. {law}"
+    words = _available(values, statistic)[2]
+    return f"Mean squared error, noise included: {words}{tasks}; bands and bars: 95 %. {law}"
 
 
 def parser() -> cli.Parser:

@@ -127,7 +127,7 @@ def test_all_layers_share_one_read_out_of_normalised_rows(x64: None) -> None:
     trace = make_model(config).trace(params, batch)
     names = [name for name in params if "read_out" in name]
     assert sorted(names) == ["read_out/linear", "read_out/norm"]
-    norm, linear = params["read_out/norm"], params["read_out/linear"]
+    norm, linear = (jax.tree.map(np.asarray, params[name]) for name in ("read_out/norm", "read_out/linear"))
     for tokens, found in zip(trace.tokens, trace.layer_predictions, strict=True):
         rows = np.asarray(tokens)[:, -4:]
         centred = rows - rows.mean(axis=2, keepdims=True)
@@ -143,8 +143,9 @@ def test_heads_divide_by_the_root_of_their_own_size(x64: None) -> None:
     zeros = np.zeros((4, 4, 1))
     rows = np.concatenate([np.concatenate([batch.x, np.asarray(batch.y)[:, :, None]], axis=2),
                            np.concatenate([batch.x_query, zeros], axis=2)], axis=1)  # fmt: skip
-    embedded = rows @ params["embed"]["w"] + params["embed"]["b"]
-    _, maps = reference.attention(params["layer_0/attention"], "softmax", embedded, embedded[:, :5])
+    embed, attention = (jax.tree.map(np.asarray, params[name]) for name in ("embed", "layer_0/attention"))
+    embedded = rows @ embed["w"] + embed["b"]
+    _, maps = reference.attention(attention, "softmax", embedded, embedded[:, :5])
     close(trace.attention[0], maps)
 
 
