@@ -189,8 +189,8 @@ def trained(config: RunConfig, steps: int, fixed: bool = False) -> tuple[Params,
 
 
 def test_a_single_task_is_learned_by_heart() -> None:
-    config = run(MODELS["softmax"], lr=1e-2, batch_size=1, grad_clip=1.0, steps=400, cosine=True)
-    _, loss = trained(config, 400, fixed=True)
+    config = run(MODELS["softmax"], lr=1e-2, batch_size=1, grad_clip=1.0, steps=300, cosine=True)
+    _, loss = trained(config, 300, fixed=True)
     assert loss < 1e-3
 
 
@@ -200,7 +200,7 @@ def test_under_deep_supervision_the_loss_decreases_with_depth(name: str) -> None
     data = DataConfig(dim=2, num_pairs=8, num_queries=8, input_law="gaussian")
     model = replace(MODELS[name], num_layers=3, init_scale=0.01 if name == "linear" else 1.0)
     config = run(model, data, lr=3e-3, batch_size=64, grad_clip=1.0, deep_supervision=True)
-    params, _ = trained(config, 800)
+    params, _ = trained(config, 500)
     batch = sample_batch(key(9), data, 2000)
     layers = np.asarray(make_model(config).trace(params, batch).layer_predictions)
     losses = ((layers - np.asarray(batch.y_query)) ** 2).mean(axis=(1, 2))
