@@ -35,6 +35,7 @@ REFERENCES = {
     "newton_schulz": "Newton-Schulz",
     "zero": "Zero",
 }
+LAW = ("dim", "num_pairs", "noise_std")
 MARKERS = ("+", "x", "1", "2", "3", "4")
 COLUMNS = ("series", "x", "loss", "low", "high")
 
@@ -102,7 +103,9 @@ def figure_of(gd: Series, layers: Sequence[Series], references: Sequence[Series]
     panel.set_yscale("log" if log else "linear")
     if not log:
         panel.set_ylim(bottom=0)
-    panel.legend()
+    drawn = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
+    order = [label for label, *_ in (gd, *layers, *references)]
+    panel.legend([drawn[style.plain(label)] for label in order], map(style.plain, order), loc="upper right")
     style.caption(figure, text)
     return figure
 
@@ -133,6 +136,9 @@ def compare(
     """The figure as .png and .pdf, and as .csv what it shows; all is read and drawn before the first is written."""
     gd, values = read_series(gd_file, "steps", "Gradient descent", statistic)
     found = [read_series(path, "layers", "Trained Transformer", statistic) for path in layerwise_files]
+    for path, (_, file) in zip(layerwise_files, found, strict=True):
+        if _law(values) and _law(file) and _law(file) != _law(values):
+            raise StoreError(f"{path} is about other tasks than {gd_file}: {_law(file)}, not {_law(values)}")
     layers = [curve for curve, _ in found]
     if len(found) > 1:
         layers = [curve._replace(label=f"Trained Transformer, {_what(file)}") for curve, file in found]
@@ -156,6 +162,12 @@ def draw_layerwise(run: Path) -> Path:
     return style.save(figure, layout.figure(run, "layerwise"))
 
 
+def _law(values: dict[str, Any]) -> dict[str, Any]:
+    """What a file says of its tasks, as far as losses depend on it."""
+    data = values.get("data", {})
+    return {name: data[name] for name in LAW if name in data} if isinstance(data, dict) else {}
+
+
 def _what(values: dict[str, Any]) -> str:
     supervised = ", deep supervision" if values.get("deep_supervision") else ""
     seed = f", seed {values['seed']}" if "seed" in values else ""
@@ -163,8 +175,7 @@ def _what(values: dict[str, Any]) -> str:
 
 
 def _caption(values: dict[str, Any], statistic: str) -> str:
-    data = values.get("data", {})
-    law = ", ".join(f"{name} {value}" for name, value in data.items()) if isinstance(data, dict) else ""
+    law = ", ".join(f"{name} {value}" for name, value in _law(values).items())
     tasks = f" of {values['num_tasks']} tasks" if "num_tasks" in values else ""
     words = _available(values, statistic)[2]
     return f"Mean squared error, noise included: {words}{tasks}; bands and bars: 95 %. {law}"

@@ -59,6 +59,7 @@ def test_the_statistic_asked_for_is_drawn() -> None:
         ({**GD, "mse": ["a", "b", "c"]}, TF, "", "gd.json is not a file of losses"),
         (GD, GD, "", "tf.json is not a file of losses with layers"),
         (GD, TF, "--references ridge", "gd.json is not a file of losses with these references"),
+        ({**GD, "data": {"dim": 3}}, {**TF, "data": {"dim": 4}}, "", "tf.json is about other tasks than"),
         (GD, TF, "--references best", "references has 'best'; each must be one of ridge"),
         (GD, TF, "--statistic mode", "invalid choice: 'mode'"),
     ],
