@@ -8,6 +8,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from cli import UsageError, did_you_mean
+from configs.meaning import refuse_without_meaning
 from src.config import ContextConfig, RunConfig, from_dict, to_dict
 
 AUTO = "auto"
@@ -74,4 +75,5 @@ def resolve(config: ConfigDict) -> RunConfig:
             context["difficulty"] = "gd_error" if context["noise_mode"] == ContextConfig().noise_mode else "residual"
         values[name] = context
     resolved: RunConfig = from_dict(values)
+    refuse_without_meaning(resolved)
     return resolved

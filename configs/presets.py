@@ -11,9 +11,11 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from configs import linreg
 from src.config import RunConfig, to_dict
 
 PRESETS = ("default", "paper")
+SECTIONS = ("training", "model", "data")  # where a preset's values stand, or else at the top
 
 # Rows of (deepest stack it holds for, values); the first row that fits is used.
 Rows = tuple[tuple[float, dict[str, Any]], ...]
@@ -55,6 +57,12 @@ ARCHITECTURE: dict[str, dict[str, Any]] = {
     },
 }
 
+ARCHITECTURE |= linreg.ARCHITECTURE
+TABLE |= {
+    model: {name: (values, ((ANY_DEPTH, {}),)) for name, values in presets.items()}
+    for model, presets in linreg.TRAINING.items()
+}
+
 STEPS_OF_UNSHARED_LAYERS = 50_000  # lsa1 beyond one layer, unless the layers share their weights
 
 
@@ -71,9 +79,8 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
         values = values | {"steps": STEPS_OF_UNSHARED_LAYERS}
 
     config = to_dict(RunConfig(name=model, preset=name))
-    config["model"] |= architecture | {"num_layers": depth, "recurrent": recurrent}
-    for key, value in values.items():
-        config["training" if key in config["training"] else "model"][key] = value
+    for key, value in (architecture | {"num_layers": depth, "recurrent": recurrent} | values).items():
+        next(part for part in (*(config[name] for name in SECTIONS), config) if key in part)[key] = value
     config["base"]["difficulty"] = None
     for context in ("train", "eval"):
         config[context] = dict.fromkeys(config[context])

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from curricula.context import training_batches
-from runners import finish
+from runners import finish, layerwise
 from runners.finish import Wanted
+from src import layerwise as stack
 from src.config import RunConfig
 from src.train import BatchFn
 from src.transformer import Model, make_model
@@ -32,4 +33,7 @@ class Family(NamedTuple):
 
 FAMILIES: Mapping[str, Family] = {
     "regression": Family(make_model, training_batches, finish.prepare, finish.look, finish.finish),
+    "layerwise": Family(
+        stack.make_model, layerwise.training_batches, layerwise.prepare, layerwise.look, layerwise.finish
+    ),
 }

@@ -32,6 +32,7 @@ CONTEXT_FLAGS: dict[str, tuple[str, type, Sequence[str] | None, str]] = {
     "noise_sigma": ("noise_sigma", float, None, "standard deviation of label noise"),
     "noise_placement": ("noise_placement", str, PLACEMENTS, "where corrupted pairs stand"),
 }
+CAPTURED = ("regression",)  # the families whose runs can capture attention
 CONTEXTS = {"": "base", "train_": "train", "eval_": "eval"}
 
 
@@ -45,10 +46,14 @@ class Request(NamedTuple):
     compile_cache: bool
 
 
-def parser(model: str, prog: str, description: str) -> cli.Parser:
-    """The parser of a runner; its help shows the default preset's values."""
-    defaults = resolve(preset(model))
+def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Parser:
+    """The parser of a runner; its help shows the default preset's values, of several models the first one's."""
+    first, *others = [models] if isinstance(models, str) else models
+    defaults = resolve(preset(first))
     built = cli.Parser(prog, description)
+    if others:
+        built.add_argument("--model", choices=models, default=first, help="what is trained")
+    built.set_defaults(model=first)
     built.add_argument("--seed", type=int, default=0, help="seed of data and initialisation")
     built.add_argument("--data_seed", type=int, help="seed of the data alone")
     built.add_argument("--init_seed", type=int, help="seed of the initialisation alone")
@@ -73,14 +78,16 @@ def parser(model: str, prog: str, description: str) -> cli.Parser:
     return built
 
 
-def read(model: str, prog: str, description: str, argv: Sequence[str]) -> Request:
+def read(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> Request:
     """The request in a command line; `UsageError` or `ConfigError` for what cannot be run."""
     rest, overrides = cli.split_config_flags(argv)
     if "preset" in overrides:
         raise cli.UsageError("preset is not a field to set but a table to start from: --preset")
-    flags = parser(model, prog, description).parse(rest)
-    config = config_from_flags(model, flags, overrides)
+    flags = parser(models, prog, description).parse(rest)
+    config = config_from_flags(flags.model, flags, overrides)
     tasks = flags.attention_batch if flags.save_attention else None
+    if tasks is not None and config.family not in CAPTURED:
+        raise cli.UsageError(f"save_attention has no meaning for the family {config.family}")
     if flags.attention_batch < 1:
         raise cli.UsageError(f"attention_batch is {flags.attention_batch}; it must be at least 1")
     return Request(config, flags.out, flags.overwrite, tasks, flags.compile_cache)

@@ -22,7 +22,7 @@ def summary_text(run: Path) -> str:
     """The table of a finished run: losses with standard errors, alignment, other input scales, time."""
     summary, config = read_json(run / layout.SUMMARY), rundir.read_config(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
-        lines = _results(_shown(summary), config)
+        lines = RESULTS[config.family](_shown(summary), config)
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
         seconds, per_step = meta["run_seconds"], 1e3 * meta["run_seconds"] / config.training.steps
@@ -53,6 +53,26 @@ def _results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     ]
     lines += [_copying_row(name, values) for name, values in summary.get("copying", {}).items() if name != "tasks"]
     return lines
+
+
+def _layerwise_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
+    found = summary["layerwise"]
+    kind = f"rolled out with damping {found['damping']:g}" if found["rolled_out"] else f"{found['layers']} layers"
+    title = f"{config.name}, seed {config.data_seed}: {config.training.steps} steps, {kind}: {found['verdict']}"
+    lines = [
+        "",
+        title,
+        f"{'MSE on ' + str(found['num_tasks']) + ' further tasks':<32}mean    ± s.e.    median GD median     TF/GD",
+    ]
+    for layer in (layer for layer in range(found["layers"]) if layer + 1 in (1, 2, 4, 8, 12, 24, found["layers"])):
+        numbers = (found[name][layer] for name in ("mse", "sem", "median"))
+        gd, ratio = found["gd"]["median"][layer], found["ratio_to_gd"][layer]
+        lines.append(f"  layer {layer + 1:<20}" + "".join(f"{number:10.4g}" for number in (*numbers, gd, ratio)))
+    ridge, zero = (found["references"][name] for name in ("ridge", "zero"))
+    return [*lines, f"ridge (Bayes) {ridge['mse'][0]:.4g}, median {ridge['median'][0]:.4g}; zero {zero['mse'][0]:.4g}"]
+
+
+RESULTS = {"regression": _results, "layerwise": _layerwise_results}
 
 
 def _shown(value: Any) -> Any:

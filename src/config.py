@@ -22,7 +22,7 @@ BY_DIFFICULTY = ("easy2hard", "hard2easy")  # the orderings that sort by a diffi
 DIFFICULTIES = ("residual", "gd_error")
 NOISE_MODES = ("clean", "label_noise", "random_pairs")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
-FAMILIES = ("regression",)
+FAMILIES = ("regression", "layerwise")
 
 TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
 
@@ -68,7 +68,7 @@ class DataConfig:
 
     Input law: uniform is U(-input_range/2, input_range/2) in each coordinate (range 1 is what the published curves
     use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2). `num_distractors` context labels
-    are replaced by N(0, 1).
+    are replaced by N(0, 1). The family layerwise asks `num_queries` queries of each context.
     """
 
     dim: int = 10
@@ -78,9 +78,10 @@ class DataConfig:
     weight_scale: float = 1.0
     noise_std: float = 0.0
     num_distractors: int = 0
+    num_queries: int = 1
 
     def __post_init__(self) -> None:
-        _sizes(self, "dim", "num_pairs")
+        _sizes(self, "dim", "num_pairs", "num_queries")
         _sizes(self, "num_distractors", least=0)
         _one_of("input_law", self.input_law, INPUT_LAWS)
         _in_range("input_range", self.input_range, 0, open_low=True)
@@ -109,7 +110,8 @@ class ModelConfig:
     `attention` names the kind of each layer; the last name repeats, so ("softmax", "linear") is a softmax layer below
     linear ones. `key_size` is the total over heads; 0 gives every head the token width. `damping` scales every
     residual update. `activation_clip` bounds the tokens after each layer (0 is off). `init_scale` is the variance
-    scale of the truncated-normal fan-in initialiser, divided by the number of layers.
+    scale of the truncated-normal fan-in initialiser, divided by the number of layers. In the family layerwise tokens
+    are embedded in `embed_size` channels, and all layers share one learned read-out (0: neither).
     """
 
     tokens: str = "concatenated"
@@ -125,6 +127,7 @@ class ModelConfig:
     layer_norm: bool = False
     mlp_width: int = 0
     init_scale: float = 0.002
+    embed_size: int = 0
 
     def __post_init__(self) -> None:
         _one_of("tokens", self.tokens, TOKENS)
@@ -132,7 +135,7 @@ class ModelConfig:
         for kind in self.attention:
             _one_of("attention", kind, ATTENTION_KINDS)
         _sizes(self, "num_layers", "num_heads")
-        _sizes(self, "key_size", "mlp_width", "pos_enc_size", least=0)
+        _sizes(self, "key_size", "mlp_width", "pos_enc_size", "embed_size", least=0)
         _in_range("damping", self.damping, 0, open_low=True)
         _in_range("activation_clip", self.activation_clip, 0)
         _in_range("init_scale", self.init_scale, 0, open_low=True)
@@ -158,7 +161,11 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """AdamW on half the mean squared error, after clipping the global gradient norm (`grad_clip`, 0 is off)."""
+    """AdamW on half the mean squared error, after clipping the global gradient norm (`grad_clip`, 0 is off).
+
+    The learning rate rises linearly over `warmup_steps`, then stays or, with `cosine`, falls to 0 at the last step.
+    With `deep_supervision`, of the family layerwise, the loss is the mean over all layers' predictions.
+    """
 
     steps: int = 5000
     batch_size: int = 2048
@@ -167,9 +174,13 @@ class TrainConfig:
     b2: float = 0.98
     weight_decay: float = 0.0
     grad_clip: float = 1e-3
+    warmup_steps: int = 0
+    cosine: bool = False
+    deep_supervision: bool = False
 
     def __post_init__(self) -> None:
         _sizes(self, "steps", "batch_size")
+        _sizes(self, "warmup_steps", least=0)
         require(self.steps < TOO_MANY - 1, f"steps is {self.steps}; it must be below 2^31 - 1")
         _in_range("lr", self.lr, 0, open_low=True)
         _in_range("weight_decay", self.weight_decay, 0)
@@ -242,12 +253,12 @@ class RunConfig:
         counts = {name: getattr(self, name) for name in ("eval_tasks", "headline_tasks", "step_size_tasks")}
         for name, tasks in (counts | {"batch_size": self.training.batch_size}).items():
             require(
-                tasks * self.num_rows * self.token_width < TOO_MANY,
-                f"{name} is {tasks}; with {self.num_rows} rows of {self.token_width} channels a task, that is an array "
+                tasks * self.num_rows * self.model_width < TOO_MANY,
+                f"{name} is {tasks}; with {self.num_rows} rows of {self.model_width} channels a task, that is an array "
                 "of 2^31 elements or more",
             )
-        keys = self.model.key_size or self.model.num_heads * self.token_width
-        weights = self.model.num_layers * max(keys, self.model.mlp_width) * self.token_width
+        keys = self.model.key_size or self.model.num_heads * self.model_width
+        weights = self.model.num_layers * max(keys, self.model.mlp_width) * self.model_width
         require(
             weights < TOO_MANY, f"a model of {self.model.num_layers} layers of {keys} keys has 2^31 weights or more"
         )
@@ -258,9 +269,14 @@ class RunConfig:
         return self.data.dim + 1 + self.model.pos_enc_size
 
     @property
+    def model_width(self) -> int:
+        """Channels of a row inside the stack: those of a token, or of its embedding."""
+        return self.model.embed_size or self.token_width
+
+    @property
     def num_rows(self) -> int:
-        """R: the context's rows and the query's."""
-        return {"concatenated": 1, "interleaved": 2}[self.model.tokens] * self.data.num_pairs + 1
+        """R: the context's rows and the queries'."""
+        return {"concatenated": 1, "interleaved": 2}[self.model.tokens] * self.data.num_pairs + self.data.num_queries
 
 
 def to_dict(config: Any) -> dict[str, Any]:
