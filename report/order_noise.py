@@ -23,7 +23,7 @@ from src.config import ConfigError
 from store import rundir
 from store.atomic import write_bytes, write_csv, write_json
 from store.readers import StoreError, read_csv, read_json
-from sweeps.plan import PLAN, read_plan
+from sweeps.plan import read_plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,10 +54,8 @@ def write(source: Path, runs_dir: Path, out: Path) -> Path:
     cells = folder / "cells.csv"
     table = read_csv(source, (*SETTINGS, *NUMBERS), TEXT)
     write_csv(cells, [_rounded(row) for row in table[[*TEXT, *SETTINGS, *NUMBERS]].to_dict("records")])
-    if (runs_dir / PLAN).exists():
-        write_json(folder / PROVENANCE, provenance(runs_dir))
-    elif not (folder / PROVENANCE).exists():
-        write_json(folder / PROVENANCE, read_json(source.with_name(PROVENANCE)))
+    beside = source.with_name(PROVENANCE)  # of a table that is committed
+    write_json(folder / PROVENANCE, read_json(beside) if beside.exists() else provenance(runs_dir))
     rows = results(read_cells(cells), CONTRASTS)
     write_csv(folder / "contrasts.csv", [_rounded(row) for row in rows])
     _draw(folder)
