@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cli
-from report.contrasts import results
+from report.contrasts import has_learnt, results
 from report.order_noise_claims import CLAIMS
 from report.order_noise_claims.words import in_percent
-from report.questions import COMPARATORS, CONTRASTS
+from report.questions import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
 from report.study import MODELS, NOISE, RATES
 from src.config import ConfigError
 from store import rundir
@@ -95,11 +95,13 @@ def _counts(found: Sequence[Any]) -> list[dict[str, Any]]:
 # figure of a sweep -> the rows of the table that it shows; all of them at once would be unreadable
 SHOWN: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "order_sensitivity": lambda table: _is_clean(table, "train") & _is_clean(table, "eval"),
-    "noise_robustness": lambda table: _mixed_at_random(table) & (_is_clean(table, "train") | _as_trained(table)),
-    "attention_separation": lambda table: _mixed_at_random(table) & ~_is_clean(table, "eval"),
-    "alignment_metrics": lambda table: _mixed_at_random(table) & _is_clean(table, "train"),
+    "noise_robustness": lambda table: (
+        has_learnt(table) & _mixed_at_random(table) & (_is_clean(table, "train") | _as_trained(table))
+    ),
+    "attention_separation": lambda table: has_learnt(table) & _mixed_at_random(table) & ~_is_clean(table, "eval"),
+    "alignment_metrics": lambda table: has_learnt(table) & _mixed_at_random(table) & _is_clean(table, "train"),
     "ood_curve": lambda table: (
-        _is_clean(table, "train") & _is_clean(table, "eval") & (table["eval_ordering"] == "random")
+        has_learnt(table) & _is_clean(table, "train") & _is_clean(table, "eval") & (table["eval_ordering"] == "random")
     ),
 }
 
@@ -151,6 +153,8 @@ def render(folder: Path) -> str:
         claim=claim,
         contrasts=lambda question, *models: _table([r for r in rows if r["question"] == question], models),
         noise_table=_noise_table(by_name),
+        by_score=BY_SCORE,
+        copying=COPYING,
         provenance=read_json(folder / PROVENANCE),
         cells=len(table),
         planned=len(read_csv(folder / "cells.csv", (), TEXT)),
