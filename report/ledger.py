@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from src.config import RunConfig
 from src.statistics import mean_and_interval
 from store.atomic import write_csv
 from store.readers import read_csv
@@ -68,9 +67,17 @@ class Measurement(NamedTuple):
     git_hash: str
 
 
-def of_profile(claims: Iterable[Claim], profile: str) -> list[Claim]:
-    """The claims that a profile measures."""
-    return [claim for claim in claims if PROFILES.index(claim.profile) <= PROFILES.index(profile)]
+class _Profiled(Protocol):
+    @property
+    def profile(self) -> str: ...
+
+
+T = TypeVar("T", bound=_Profiled)
+
+
+def of_profile(items: Iterable[T], profile: str) -> list[T]:
+    """The claims, or the figures, of a profile and those before it."""
+    return [item for item in items if PROFILES.index(item.profile) <= PROFILES.index(profile)]
 
 
 def verdict(claim: Claim, measurement: Measurement | None) -> str:
@@ -134,8 +141,3 @@ def read_measurements(path: Path) -> dict[str, Measurement]:
             facts = (str(line[name]) for name in ("device", "date", "git_hash"))
             found[str(line["claim"])] = Measurement(values, seeds, float(line["minutes"]), *facts)
     return found
-
-
-def seed_of(config: RunConfig) -> int:
-    """The seed of a run, of its data and its initialisation."""
-    return config.data_seed

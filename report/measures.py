@@ -63,9 +63,12 @@ def _plus_plus(rates: Rates, batch: Any) -> jax.Array:
     return gd_plus_plus(batch, rates.step_sizes, rates.gammas, len(rates.gammas))
 
 
-def loss(run: Path) -> float:
-    """The transformer's loss on the headline tasks."""
-    return float(_headline(run)["tf"].mean())
+def loss_of(whose: str) -> Measure:
+    """A loss on the headline tasks: of "tf", "gd" or "gd_plus_plus"."""
+    return lambda run: float(_headline(run)[whose].mean())
+
+
+loss = loss_of("tf")
 
 
 def median_loss(run: Path) -> float:
@@ -111,11 +114,11 @@ def interpolation(run: Path) -> float:
     """The loss halfway between trained weights and construction, over the trained loss."""
     subject = subject_of(run)
     batch = headline_batch(subject.config)
-    halfway = half_squared_errors({"halfway": interpolated(subject, *_construction(run))}, batch)["halfway"]
+    halfway = half_squared_errors({"halfway": interpolated(subject, *construction_of(run))}, batch)["halfway"]
     return float(halfway.mean() / _headline(run)["tf"].mean())
 
 
-def _construction(run: Path) -> tuple[float, float]:
+def construction_of(run: Path) -> tuple[float, float]:
     """The step size and gamma of the construction that a run is interpolated with."""
     subject = subject_of(run)
     if gd_steps(subject.config.model) == 1:
@@ -191,6 +194,11 @@ def cancelling_heads(run: Path) -> float:
     return float((np.abs(summed).sum() - np.abs(np.diag(summed)).sum()) / (dim * (dim - 1)) / diagonal)
 
 
+def inputs_of(seed: int, data: DataConfig, count: int = TASKS) -> np.ndarray:
+    """The inputs [B, N, D] of sampled contexts, in double precision."""
+    return np.asarray(_tasks(seed, data, count).x, np.float64)
+
+
 def _tasks(seed: int, data: DataConfig, count: int = TASKS) -> Any:
     return jax.jit(sample_batch, static_argnums=(1, 2))(jax.random.key(seed), data, count)
 
@@ -232,7 +240,7 @@ def eigenvalue(num_pairs: int, which: str) -> Callable[[int], float]:
     """The smallest ("min") or largest ("max") eigenvalue of the scatter matrices of 10 000 contexts."""
 
     def measure(seed: int) -> float:
-        values = spectrum.eigenvalues(np.asarray(_tasks(seed, DataConfig(num_pairs=num_pairs)).x, np.float64))
+        values = spectrum.eigenvalues(inputs_of(seed, DataConfig(num_pairs=num_pairs)))
         return float(values.min() if which == "min" else values.max())
 
     return measure
@@ -242,7 +250,7 @@ def condition_change(num_pairs: int, gamma: float) -> Callable[[int], float]:
     """The median condition number after a step of GD++ on the inputs over that before."""
 
     def measure(seed: int) -> float:
-        values = spectrum.eigenvalues(np.asarray(_tasks(seed, DataConfig(num_pairs=num_pairs)).x, np.float64))
+        values = spectrum.eigenvalues(inputs_of(seed, DataConfig(num_pairs=num_pairs)))
         after = spectrum.condition_number(np.abs(spectrum.after_a_step(values, gamma)))
         return float(np.median(after / spectrum.condition_number(values)))
 

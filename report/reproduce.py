@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import cli
+from plots.curves import draw_curves
 from report.claims import CLAIMS, PAPER, RUNS
+from report.curves import FIGURES, Figure, condition_numbers, table
 from report.ledger import PROFILES, VERDICTS, Claim, Measurement, of_profile, read_measurements, row, write_ledger
 from report.page import rendered
-from src.config import ConfigError
+from src.config import ConfigError, to_dict
 from store import rundir
-from store.atomic import write_bytes
+from store.atomic import write_bytes, write_csv, write_json
 from store.provenance import git_commit, now
 from store.readers import StoreError
 from sweeps.collect import status_of
@@ -71,6 +73,26 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
     return rendered(TEMPLATE, paper=PAPER, counts=counts, rows=rows)
 
 
+def draw(chosen: Sequence[Figure], folder: Path, out: Path) -> None:
+    """Writes each figure whose runs there are, with its bundle: CSV, the configs of its runs, the command."""
+    for figure in chosen:
+        runs = {name: [cell for cell in cells_of(name) if status_of(cell, folder) == "done"] for name in figure.runs}
+        if not any(runs.values()):
+            continue
+        labels = {name: getattr(figure, name) for name in ("title", "x_label", "y_label", "log_x", "log_y")}
+        paths = {name: [folder / cell.name for cell in found] for name, found in runs.items()}
+        write_csv(out / f"{figure.name}.csv", table(figure, paths))
+        configs = [to_dict(cell.config) for found in runs.values() for cell in found]
+        command = f"python -m report.reproduce --profile {figure.profile}"
+        write_json(out / f"{figure.name}.json", {"labels": labels, "command": command, "configs": configs})
+        draw_curves(out / f"{figure.name}.csv", labels)
+    labels = {"title": "Condition numbers", "x_label": "gamma", "y_label": "median condition number"}
+    labels |= {"log_x": False, "log_y": True}
+    write_csv(out / "condition_numbers.csv", condition_numbers(SEEDS))
+    write_json(out / "condition_numbers.json", {"labels": labels, "command": "python -m report.reproduce"})
+    draw_curves(out / "condition_numbers.csv", labels)
+
+
 def main(argv: list[str]) -> int:
     """The command line."""
     built = cli.Parser("report.reproduce", "Trains what the ledger's claims need, measures them and writes the ledger.")
@@ -93,6 +115,7 @@ def main(argv: list[str]) -> int:
             print(f"{claim.name}: {row(claim, found, '')['verdict']}")
             write(flags.ledger, measured)
     write(flags.ledger, measured)
+    draw(of_profile(FIGURES, flags.profile), flags.runs_dir, flags.ledger / "reproduction")
     return status
 
 
