@@ -45,7 +45,7 @@ def rollout(kq: Array, pv: Array, batch: Batch, steps: int, damping: float | Arr
         return label, (-label[:, -1], jnp.linalg.norm(update, axis=1))
 
     _, (predictions, sizes) = jax.lax.scan(apply, start, None, length=steps)
-    return Rollout(predictions, ~(sizes[-1] <= sizes[steps // 2 - 1]))
+    return Rollout(predictions, ~(sizes[-1] <= sizes[steps // 2 - 1]) | ~jnp.isfinite(sizes[-1]))
 
 
 def gd_products(dim: int, step_size: float) -> tuple[np.ndarray, np.ndarray]:

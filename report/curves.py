@@ -1,7 +1,7 @@
 """The curves of the reproduction's figures: from finished runs to tables of means with intervals, as data.
 
-A curve is a function of one run to {series: (x, y)}; over the seeds of its runs it becomes rows of panel, series, x, mean,
-low and high, which `plots.curves` draws.
+A curve is a function of one run to {series: (x, y)}; over the seeds of its runs it becomes rows of panel, series, x,
+mean, low and high, which `plots.curves` draws.
 """
 
 from __future__ import annotations

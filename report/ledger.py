@@ -120,7 +120,10 @@ def row(claim: Claim, measurement: Measurement | None, command: str) -> dict[str
 
 def _mean_and_half(measurement: Measurement) -> tuple[float, float]:
     """The mean and the half width of its 95 % t interval over seeds; 0 for values without a spread, or alone."""
-    mean, half = mean_and_interval(np.array(measurement.values, float))
+    values = np.array(measurement.values, float)
+    if not np.isfinite(values).all():
+        return float("nan") if np.isnan(values).any() else float("inf"), 0.0
+    mean, half = mean_and_interval(values)
     return float(mean), 0.0 if np.isnan(half) else float(half)
 
 

@@ -62,14 +62,19 @@ def _done(claim: Claim, folder: Path) -> Iterator[tuple[Cell, float]]:
 
 def write(out: Path, measured: dict[str, Measurement]) -> None:
     """Writes the table and the page of all claims, with the measurements there are."""
-    rows = [row(claim, measured.get(claim.name), f"make reproduce PROFILE={claim.profile}") for claim in CLAIMS]
+    rows = [line(claim, measured.get(claim.name)) for claim in CLAIMS]
     write_ledger(out / TABLE, rows)
     write_bytes(out / PAGE, page(rows).encode())
 
 
+def line(claim: Claim, measurement: Measurement | None) -> dict[str, Any]:
+    """A claim's line, with the command that measures it."""
+    return row(claim, measurement, f"make reproduce PROFILE={claim.profile}")
+
+
 def page(rows: Sequence[dict[str, Any]]) -> str:
     """The ledger as Markdown."""
-    counts = {name: sum(line["verdict"] == name for line in rows) for name in VERDICTS}
+    counts = {name: sum(found["verdict"] == name for found in rows) for name in VERDICTS}
     return rendered(TEMPLATE, paper=PAPER, counts=counts, rows=rows)
 
 
@@ -112,7 +117,7 @@ def main(argv: list[str]) -> int:
         found = measure(claim, flags.runs_dir, device_text())
         if found is not None:
             measured[claim.name] = found
-            print(f"{claim.name}: {row(claim, found, '')['verdict']}")
+            print(f"{claim.name}: {line(claim, found)['verdict']}")
             write(flags.ledger, measured)
     write(flags.ledger, measured)
     draw(of_profile(FIGURES, flags.profile), flags.runs_dir, flags.ledger / "reproduction")
