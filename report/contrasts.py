@@ -17,6 +17,7 @@ from store.readers import StoreError
 if TYPE_CHECKING:
     import pandas as pd
 
+LEARNT = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left
 EXACT = 1e-5  # relative: what summing the same float32 numbers in another order can change
 
 
@@ -99,9 +100,19 @@ def mean_of(table: pd.DataFrame, conditions: Sequence[Condition | Ratio]) -> pd.
     return columns.dropna().mean(axis=1)
 
 
+def has_learnt(table: pd.DataFrame) -> pd.Series:
+    """Which rows are of trainings that have left the plateau."""
+    return table["align_cos"] >= LEARNT
+
+
 def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str, Any]]:
-    """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), verdict."""
-    rows = [_result(table, contrast) for contrast in contrasts]
+    """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), verdict.
+
+    They are of the seeds whose trainings have left the plateau in all of the contrast's conditions: a model that has
+    not begun to learn tells nothing of what it would have learnt. `n_all`, `change_all` and its ends are of all seeds.
+    """
+    learnt = table[has_learnt(table)]
+    rows = [_result(learnt, contrast) | _of_all(_result(table, contrast)) for contrast in contrasts]
     for question in dict.fromkeys(contrast.question for contrast in contrasts):
         family = [row for row in rows if row["question"] == question and row["kind"] == "difference"]
         for row, adjusted in zip(family, statistics.holm(np.array([row["p"] for row in family])), strict=True):
@@ -140,6 +151,14 @@ def _result(table: pd.DataFrame, contrast: Contrast) -> dict[str, Any]:
         "equivalence_high": same.high,
         "p_equivalence": same.p,
     }
+
+
+def _of_all(row: dict[str, Any]) -> dict[str, Any]:
+    """What of a row is told of all seeds."""
+    names = ("difference", "low", "high") if row["unit"] == "auroc" else ("change", "change_low", "change_high")
+    return dict(
+        zip(("n_all", "change_all", "change_all_low", "change_all_high"), [row[n] for n in ("n", *names)], strict=True)
+    )
 
 
 def _equivalence(treated: np.ndarray, control: np.ndarray, unit: str) -> statistics.Equivalence:

@@ -159,8 +159,8 @@ def _table(rows: Sequence[Mapping[str, Any]], models: Sequence[str]) -> str:
     """Contrasts as a Markdown table; with models, those whose names begin with one of them."""
     change, margin = ("difference", "±.01") if rows[0]["unit"] == "auroc" else ("change, %", "±1 %")
     lines = [
-        f"| contrast | treated | control | {change} [95 %] | d_z | p (Holm) | p ({margin}) | verdict |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| contrast | treated | control | n | {change} [95 %] | d_z | p (Holm) | p ({margin}) | verdict |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         if models and row["contrast"].partition(": ")[0] not in models:
@@ -169,7 +169,8 @@ def _table(rows: Sequence[Mapping[str, Any]], models: Sequence[str]) -> str:
             row["contrast"],
             f"{row['treated']:.4f}",
             f"{row['control']:.4f}",
-            in_percent(row).replace(" %", ""),
+            f"{row['n']}",
+            in_percent(row).replace(" %", "") + _with_all_seeds(row),
             "" if row["d_z"] != row["d_z"] else f"{row['d_z']:+.1f}",
             "" if row["p_holm"] is None else f"{row['p_holm']:.2g}",
             f"{row['p_equivalence']:.2g}",
@@ -177,6 +178,15 @@ def _table(rows: Sequence[Mapping[str, Any]], models: Sequence[str]) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _with_all_seeds(row: Mapping[str, Any]) -> str:
+    """The change with the seeds that the contrast leaves out, if there are any."""
+    if row["n"] == row["n_all"]:
+        return ""
+    scale, form = (1, "+.4f") if row["unit"] == "auroc" else (100, "+.2f")
+    change, low, high = (format(scale * row[f"change_all{end}"], form) for end in ("", "_low", "_high"))
+    return f"; all {row['n_all']}: {change} [{low}, {high}]"
 
 
 def _noise_table(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:

@@ -21,7 +21,9 @@ def rows(model: str, train: Setting, test: Setting, losses: "np.ndarray") -> pd.
             f"{prefix}{name}": value for name, value in setting._replace(difficulty=difficulty)._asdict().items()
         }
     names = [f"{model} {train} {test} {seed}" for seed in SEEDS]
-    return pd.DataFrame({"exp": names, "model": model, "seed": list(SEEDS), "test_loss": losses, **columns})
+    return pd.DataFrame(
+        {"exp": names, "model": model, "seed": list(SEEDS), "test_loss": losses, "align_cos": 1.0, **columns}
+    )
 
 
 def table(effect: float = 0.1, spread: float = 0.01) -> pd.DataFrame:
