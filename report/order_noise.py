@@ -17,6 +17,7 @@ import cli
 from report.contrasts import has_learnt, results
 from report.order_noise_claims import CLAIMS
 from report.order_noise_claims.words import in_percent
+from report.page import rendered
 from report.questions import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
 from report.study import MODELS, NOISE, RATES
 from src.config import ConfigError
@@ -132,16 +133,9 @@ def _draw(folder: Path) -> None:
 
 def render(folder: Path) -> str:
     """The page. `StoreError` names a claim that the numbers do not bear out."""
-    try:
-        import jinja2
-    except ModuleNotFoundError:
-        raise StoreError("pages are made with jinja2, which is missing: pip install jinja2") from None
     table = read_cells(folder / "cells.csv")
     rows = results(table, CONTRASTS)
     by_name = {(row["question"], row["contrast"]): row for row in rows}
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
 
     def claim(name: str) -> str:
         sentence, holds = CLAIMS[name](by_name, table)
@@ -149,7 +143,8 @@ def render(folder: Path) -> str:
             raise StoreError(f"the numbers do not bear out the claim {name!r}: {sentence}")
         return sentence
 
-    return environment.from_string(TEMPLATE.read_text()).render(
+    return rendered(
+        TEMPLATE,
         claim=claim,
         contrasts=lambda question, *models: _table([r for r in rows if r["question"] == question], models),
         noise_table=_noise_table(by_name),
