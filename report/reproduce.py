@@ -22,7 +22,7 @@ from store import rundir
 from store.atomic import write_bytes, write_csv, write_json
 from store.provenance import git_commit, now
 from store.readers import StoreError
-from sweeps.collect import status_of
+from sweeps.collect import standing
 from sweeps.command import add_execution_flags, carry_out, execution
 from sweeps.plan import Cell, cells, plan
 
@@ -55,7 +55,7 @@ def measure(claim: Claim, folder: Path, device: str) -> Measurement | None:
 def _done(claim: Claim, folder: Path) -> Iterator[tuple[Cell, float]]:
     """The finished cells of a claim, and the minutes that each was trained."""
     for cell in cells_of(claim.runs):
-        if status_of(cell, folder) == "done":
+        if standing(cell, folder)[0] == "done":
             meta = rundir.read_meta(folder / cell.name)
             yield cell, (float(meta["run_seconds"]) + float(meta["compile_seconds"])) / 60
 
@@ -81,7 +81,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
 def draw(chosen: Sequence[Figure], folder: Path, out: Path) -> None:
     """Writes each figure whose runs there are, with its bundle: CSV, the configs of its runs, the command."""
     for figure in chosen:
-        runs = {name: [cell for cell in cells_of(name) if status_of(cell, folder) == "done"] for name in figure.runs}
+        runs = {name: [cell for cell in cells_of(name) if standing(cell, folder)[0] == "done"] for name in figure.runs}
         if not any(runs.values()):
             continue
         labels = {name: getattr(figure, name) for name in ("title", "x_label", "y_label", "log_x", "log_y")}
