@@ -34,6 +34,12 @@ LSA1: dict[str, tuple[dict[str, Any], Rows]] = {
     name: ({"b1": 0.9, "b2": 0.98, "batch_size": 2048, "init_scale": 0.002, "steps": 5000}, PAPER_CONCATENATED)
     for name in PRESETS
 }
+PAPER_SINE: Rows = ((ANY_DEPTH, {"grad_clip": 100.0, "activation_clip": 0.0}),)
+
+SINE: dict[str, tuple[dict[str, Any], Rows]] = {
+    "default": ({"lr": 3e-3, "b1": 0.9, "b2": 0.98, "batch_size": 256, "steps": 20_000}, PAPER_SINE),
+    "paper": ({"lr": 3e-4, "b1": 0.9, "b2": 0.98, "batch_size": 2048, "steps": 50_000}, PAPER_SINE),
+}
 # model -> preset -> (values for any depth, values by depth)
 TABLE: dict[str, dict[str, tuple[dict[str, Any], Rows]]] = {
     "lsa1": LSA1,
@@ -42,7 +48,14 @@ TABLE: dict[str, dict[str, tuple[dict[str, Any], Rows]]] = {
         "default": ({"b1": 0.9, "b2": 0.98, "batch_size": 512, "init_scale": 0.5, "steps": 5000}, PAPER_INTERLEAVED),
         "paper": ({"b1": 0.9, "b2": 0.98, "batch_size": 2048, "init_scale": 0.02, "steps": 10_000}, PAPER_INTERLEAVED),
     },
+    "sine": SINE,
+    "sine_control": SINE,
 }
+
+# model -> family and data, where these are not linear regression and its inputs
+SINES: dict[str, Any] = {"family": "sine", "data": {"dim": 1, "input_range": 10.0}}
+TASKS: dict[str, dict[str, Any]] = {"sine": SINES, "sine_control": SINES}
+CONTROLS = {"sine": "sine_control"}  # model -> its control
 
 ARCHITECTURE: dict[str, dict[str, Any]] = {
     "lsa1": {"tokens": "concatenated", "attention": ("linear",), "num_layers": 1, "pos_enc_size": 0},
@@ -53,6 +66,8 @@ ARCHITECTURE: dict[str, dict[str, Any]] = {
         "num_layers": 2,
         "pos_enc_size": 10,
     },
+    "sine": {"num_layers": 1, "embed_size": 40, "mlp_width": 160, "key_size": 40},
+    "sine_control": {"num_layers": 1, "embed_size": 40, "mlp_width": 160, "step_size": 0.01},
 }
 
 STEPS_OF_UNSHARED_LAYERS = 50_000  # lsa1 beyond one layer, unless the layers share their weights
@@ -70,7 +85,9 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
     if TABLE[model] is LSA1 and depth > 1 and not recurrent:
         values = values | {"steps": STEPS_OF_UNSHARED_LAYERS}
 
-    config = to_dict(RunConfig(name=model, preset=name))
+    tasks = TASKS.get(model, {})
+    config = to_dict(RunConfig(name=model, preset=name, family=tasks.get("family", "regression")))
+    config["data"] |= tasks.get("data", {})
     config["model"] |= architecture | {"num_layers": depth, "recurrent": recurrent}
     for key, value in values.items():
         config["training" if key in config["training"] else "model"][key] = value

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from baselines import mlp_gd
+from curricula import sines
 from curricula.context import training_batches
-from runners import finish
+from runners import finish, finish_sine
 from runners.finish import Wanted
 from src.config import RunConfig
 from src.train import BatchFn
@@ -32,4 +34,7 @@ class Family(NamedTuple):
 
 FAMILIES: Mapping[str, Family] = {
     "regression": Family(make_model, training_batches, finish.prepare, finish.look, finish.finish),
+    "sine": Family(
+        mlp_gd.make_model, sines.training_batches, finish_sine.prepare, finish_sine.look, finish_sine.finish
+    ),
 }

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ BY_DIFFICULTY = ("easy2hard", "hard2easy")  # the orderings that sort by a diffi
 DIFFICULTIES = ("residual", "gd_error")
 NOISE_MODES = ("clean", "label_noise", "random_pairs")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
-FAMILIES = ("regression",)
+FAMILIES = ("regression", "sine")
+EMBEDDED = ("pairs", "inputs")
 
 TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
 
@@ -69,6 +70,9 @@ class DataConfig:
     Input law: uniform is U(-input_range/2, input_range/2) in each coordinate (range 1 is what the published curves
     use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2). `num_distractors` context labels
     are replaced by N(0, 1).
+
+    The family sine has dim 1 and labels y = a sin(x + phi), a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi). The
+    published code has amplitudes up to .5, the paper's text up to 5.
     """
 
     dim: int = 10
@@ -78,6 +82,8 @@ class DataConfig:
     weight_scale: float = 1.0
     noise_std: float = 0.0
     num_distractors: int = 0
+    amplitude_low: float = 0.1
+    amplitude_high: float = 0.5
 
     def __post_init__(self) -> None:
         _sizes(self, "dim", "num_pairs")
@@ -90,6 +96,8 @@ class DataConfig:
             self.num_distractors <= self.num_pairs,
             f"num_distractors is {self.num_distractors}; a context has only {self.num_pairs} pairs",
         )
+        _in_range("amplitude_low", self.amplitude_low, 0)
+        _in_range("amplitude_high", self.amplitude_high, self.amplitude_low, open_low=True)
 
     @property
     def input_variance(self) -> float:
@@ -110,6 +118,10 @@ class ModelConfig:
     linear ones. `key_size` is the total over heads; 0 gives every head the token width. `damping` scales every
     residual update. `activation_clip` bounds the tokens after each layer (0 is off). `init_scale` is the variance
     scale of the truncated-normal fan-in initialiser, divided by the number of layers.
+
+    In the family sine an embedding in `embed_size` channels and an MLP of `mlp_width` stand before the layers.
+    `embedded` says what they take: pairs, as in the published code, or inputs, as in Prop. 2. `step_size` above 0
+    makes the model the control: the layers are one step of gradient descent of that size (eta/N).
     """
 
     tokens: str = "concatenated"
@@ -125,6 +137,9 @@ class ModelConfig:
     layer_norm: bool = False
     mlp_width: int = 0
     init_scale: float = 0.002
+    embed_size: int = 0
+    embedded: str = "pairs"
+    step_size: float = 0.0
 
     def __post_init__(self) -> None:
         _one_of("tokens", self.tokens, TOKENS)
@@ -132,7 +147,9 @@ class ModelConfig:
         for kind in self.attention:
             _one_of("attention", kind, ATTENTION_KINDS)
         _sizes(self, "num_layers", "num_heads")
-        _sizes(self, "key_size", "mlp_width", "pos_enc_size", least=0)
+        _sizes(self, "key_size", "mlp_width", "pos_enc_size", "embed_size", least=0)
+        _one_of("embedded", self.embedded, EMBEDDED)
+        _in_range("step_size", self.step_size, 0)
         _in_range("damping", self.damping, 0, open_low=True)
         _in_range("activation_clip", self.activation_clip, 0)
         _in_range("init_scale", self.init_scale, 0, open_low=True)
@@ -242,12 +259,12 @@ class RunConfig:
         counts = {name: getattr(self, name) for name in ("eval_tasks", "headline_tasks", "step_size_tasks")}
         for name, tasks in (counts | {"batch_size": self.training.batch_size}).items():
             require(
-                tasks * self.num_rows * self.token_width < TOO_MANY,
-                f"{name} is {tasks}; with {self.num_rows} rows of {self.token_width} channels a task, that is an array "
+                tasks * self.num_rows * self.model_width < TOO_MANY,
+                f"{name} is {tasks}; with {self.num_rows} rows of {self.model_width} channels a task, that is an array "
                 "of 2^31 elements or more",
             )
-        keys = self.model.key_size or self.model.num_heads * self.token_width
-        weights = self.model.num_layers * max(keys, self.model.mlp_width) * self.token_width
+        keys = self.model.key_size or self.model.num_heads * self.model_width
+        weights = self.model.num_layers * max(keys, self.model.mlp_width) * self.model_width
         require(
             weights < TOO_MANY, f"a model of {self.model.num_layers} layers of {keys} keys has 2^31 weights or more"
         )
@@ -258,9 +275,48 @@ class RunConfig:
         return self.data.dim + 1 + self.model.pos_enc_size
 
     @property
+    def model_width(self) -> int:
+        """Channels of a row inside the stack: those of a token, or of its embedding."""
+        return self.model.embed_size or self.token_width
+
+    @property
     def num_rows(self) -> int:
         """R: the context's rows and the query's."""
         return {"concatenated": 1, "interleaved": 2}[self.model.tokens] * self.data.num_pairs + 1
+
+
+Fields = Mapping[str, tuple[str, ...]]  # names of fields by section; those of the run itself are in section ""
+
+_NOT_OF_SINES: Fields = {
+    "": ("step_size_tasks",),
+    "data": ("input_law", "weight_scale", "noise_std", "num_distractors"),
+    "model": ("tokens", "pos_enc_size"),
+    **dict.fromkeys(("base", "train", "eval"), tuple(field.name for field in dataclasses.fields(ContextConfig))),
+}
+_OF_LAYERS = (
+    *("attention", "num_layers", "num_heads", "key_size", "recurrent", "damping", "activation_clip"),
+    *("bias", "layer_norm", "init_scale"),
+)
+
+# kind of run -> the fields that reach nothing in it
+UNUSED: Mapping[str, Fields] = {
+    "regression": {"data": ("amplitude_low", "amplitude_high"), "model": ("embed_size", "embedded", "step_size")},
+    "sine": _NOT_OF_SINES,
+    "sine control": {**_NOT_OF_SINES, "model": (*_NOT_OF_SINES["model"], *_OF_LAYERS)},
+}
+
+
+def check_use(config: RunConfig) -> None:
+    """Refuses what would reach nothing: in a field that the run makes no use of, another value than the default."""
+    sine, size = config.family == "sine", config.model.embed_size
+    require(not sine or config.data.dim == 1, f"dim is {config.data.dim}; a sine has inputs of one dimension")
+    require(not sine or size > 1, f"embed_size is {size}; it must be at least 2, for features and for the label")
+    kind = "sine control" if sine and config.model.step_size > 0 else config.family
+    for section, names in UNUSED.get(kind, {}).items():
+        owner = getattr(config, section) if section else config
+        for name in names:
+            value = getattr(owner, name)
+            require(value == getattr(type(owner)(), name), f"{name} is {value!r}; a {kind} run makes no use of it")
 
 
 def to_dict(config: Any) -> dict[str, Any]:

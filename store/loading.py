@@ -42,4 +42,4 @@ def batch_shapes(config: RunConfig) -> dict[str, tuple[int, ...]]:
     """The shapes of a config's analysis batch, by field."""
     tasks, pairs, dim = config.eval_tasks, config.data.num_pairs, config.data.dim
     shapes = {"x": (tasks, pairs, dim), "y": (tasks, pairs), "x_query": (tasks, dim), "y_query": (tasks,)}
-    return shapes | {"w": (tasks, dim)}
+    return shapes | {"w": (tasks, {"sine": 2}.get(config.family, dim))}

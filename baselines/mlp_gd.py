@@ -1,0 +1,33 @@
+"""An MLP whose output weights take one step of gradient descent on the context: the control of the family sine.
+
+The function is f(x) = f_0(x) + w.m(x) from w = 0; the step is on L(w) = 1/2 sum_i (w.m(x_i) - t_i)^2, with t_i what the
+initial function f_0 leaves of the label. With f_0 = w_0.m that is the step from w_0 on the labels themselves. m and f_0
+are meta-learned through the step. A linear layer with the weights of Prop. 1 does the same to the same tokens.
+Von Oswald et al. 2023, Prop. 2, and the control of Fig. 4.
+"""
+
+from __future__ import annotations
+
+from jax import Array
+
+from baselines.gd_step import gd
+from src import sine
+from src.attn import Hook, no_hook
+from src.batch import Batch
+from src.config import RunConfig
+from src.transformer import Model, run_stack
+
+
+def one_step(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
+    """Predictions [B] after one step, from embedded tokens [B, N + 1, W]: f_0(x) + c sum_i t_i m(x_i).m(x).
+
+    The last channel of a context's row is t_i, that of the query's row -f_0(x); the others are m. c is `step_size`.
+    """
+    features, left = tokens[..., :-1], tokens[..., -1]
+    context = Batch(features[:, :-1], left[:, :-1], features[:, -1], left[:, -1], features[:, -1])
+    return hook("prediction", 0, gd(context, config.model.step_size) - left[:, -1])
+
+
+def make_model(config: RunConfig) -> Model:
+    """The model of a config of the family sine: the transformer or, with a step size, the control."""
+    return sine.make_model(config, one_step if config.model.step_size > 0 else run_stack)
