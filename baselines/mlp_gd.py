@@ -8,13 +8,13 @@ Von Oswald et al. 2023, Prop. 2, and the control of Fig. 4.
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 from jax import Array
 
-from baselines.gd_step import gd
 from src import sine
 from src.attn import Hook, no_hook
-from src.batch import Batch
 from src.config import RunConfig
+from src.products import pair_scores
 from src.transformer import Model, run_stack
 
 
@@ -24,8 +24,9 @@ def one_step(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
     The last channel of a context's row is t_i, that of the query's row -f_0(x); the others are m. c is `step_size`.
     """
     features, left = tokens[..., :-1], tokens[..., -1]
-    context = Batch(features[:, :-1], left[:, :-1], features[:, -1], left[:, -1], features[:, -1])
-    return hook("prediction", 0, gd(context, config.model.step_size) - left[:, -1])
+    similar = pair_scores(features[:, -1:], features[:, :-1])[:, 0]
+    change = config.model.step_size * jnp.sum(left[:, :-1] * similar, axis=1)
+    return hook("prediction", 0, change - left[:, -1])
 
 
 def make_model(config: RunConfig) -> Model:

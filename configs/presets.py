@@ -34,12 +34,11 @@ LSA1: dict[str, tuple[dict[str, Any], Rows]] = {
     name: ({"b1": 0.9, "b2": 0.98, "batch_size": 2048, "init_scale": 0.002, "steps": 5000}, PAPER_CONCATENATED)
     for name in PRESETS
 }
-PAPER_SINE: Rows = ((ANY_DEPTH, {"grad_clip": 100.0, "activation_clip": 0.0}),)
 
-SINE: dict[str, tuple[dict[str, Any], Rows]] = {
-    "default": ({"lr": 3e-3, "b1": 0.9, "b2": 0.98, "batch_size": 256, "steps": 20_000}, PAPER_SINE),
-    "paper": ({"lr": 3e-4, "b1": 0.9, "b2": 0.98, "batch_size": 2048, "steps": 50_000}, PAPER_SINE),
-}
+PAPER_SINE: Rows = ((ANY_DEPTH, {"grad_clip": 100.0, "activation_clip": 0.0}),)
+SINE = {"lr": 3e-4, "b1": 0.9, "b2": 0.98, "batch_size": 2048, "steps": 50_000}
+SMALL_SINE = {"b1": 0.9, "b2": 0.98, "batch_size": 256, "steps": 20_000}
+
 # model -> preset -> (values for any depth, values by depth)
 TABLE: dict[str, dict[str, tuple[dict[str, Any], Rows]]] = {
     "lsa1": LSA1,
@@ -48,8 +47,8 @@ TABLE: dict[str, dict[str, tuple[dict[str, Any], Rows]]] = {
         "default": ({"b1": 0.9, "b2": 0.98, "batch_size": 512, "init_scale": 0.5, "steps": 5000}, PAPER_INTERLEAVED),
         "paper": ({"b1": 0.9, "b2": 0.98, "batch_size": 2048, "init_scale": 0.02, "steps": 10_000}, PAPER_INTERLEAVED),
     },
-    "sine": SINE,
-    "sine_control": SINE,
+    "sine": {"default": ({"lr": 1e-3, **SMALL_SINE}, PAPER_SINE), "paper": (SINE, PAPER_SINE)},
+    "sine_control": {"default": ({"lr": 3e-3, **SMALL_SINE}, PAPER_SINE), "paper": (SINE, PAPER_SINE)},
 }
 
 # model -> family and data, where these are not linear regression and its inputs

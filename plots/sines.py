@@ -32,13 +32,13 @@ def draw_functions(run: Path) -> Path:
         text = f"{config.name}, seed {config.data_seed}, {_in_words(about)}"
     for name in FUNCTIONS:
         axes[0, 0].plot(table["x"], table[name], LINES[name], color=colour, label=f"{name} the context")
-    axes[0, 0].legend()
+    figure.legend(loc="outside upper center", ncols=2)
     style.caption(figure, text)
     return style.save(figure, layout.figure(run, "sine_functions"))
 
 
 @style.styled
-def draw_comparison(run: Path, control: Path) -> Path:
+def draw_comparison(run: Path, control: str) -> Path:
     """sine_comparison.png: the functions of a transformer and of its control on the same sine."""
     colours = {"tf": style.TRANSFORMER, "control": style.DESCENT}
     labels = {"tf": "transformer", "control": "one step of gradient descent"}
@@ -53,9 +53,9 @@ def draw_comparison(run: Path, control: Path) -> Path:
             for who, colour in colours.items():
                 style_of = "--" if who == "control" else "-"
                 panel.plot(table["x"], table[f"{who}_{name}"], style_of, color=colour, label=labels[who])
-        text = f"{run.name} and {control.name}, {_in_words(about)}"
+        text = f"{run.name} and {control}, {_in_words(about)}"
     axes[0, 1].set_ylabel("")
-    axes[0, 1].legend(fontsize=7)
+    figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     style.caption(figure, text)
     return style.save(figure, layout.figure(run, "sine_comparison"))
 

@@ -41,6 +41,7 @@ def draw_loss(run: Path) -> Path:
     panel.plot(steps, [r["test_loss"] for r in records], color=style.TRANSFORMER, label=drawn.test)
     panel.plot(steps, [r[drawn.other] for r in records], color=style.DESCENT, linestyle="--", label=drawn.other_label)
     panel.set(xlabel="training step", ylabel="loss (half MSE)", **drawn.axis)
+    panel.locator_params(axis="x", nbins=6)
     panel.legend()
     style.caption(figure, _caption(run, config.eval_tasks))
     return style.save(figure, layout.figure(run, "loss"))

@@ -17,6 +17,7 @@ from src.config import (
     ModelConfig,
     RunConfig,
     TrainConfig,
+    check_use,
     from_dict,
     to_dict,
 )
@@ -59,6 +60,8 @@ def test_to_dict_keeps_the_values():
         "weight_scale": 1.0,
         "noise_std": 0.25,
         "num_distractors": 2,
+        "amplitude_low": 0.1,
+        "amplitude_high": 0.5,
     }
 
 
@@ -90,6 +93,8 @@ BAD_VALUES = (
     (DataConfig, "weight_scale", -1.0, "above 0"),
     (DataConfig, "noise_std", -0.1, "at least 0"),
     (DataConfig, "noise_std", float("nan"), "at least 0"),
+    (DataConfig, "amplitude_low", -0.1, "at least 0"),
+    (DataConfig, "amplitude_high", 0.1, "above 0.1"),
     (ModelConfig, "tokens", "words", "concatenated, interleaved"),
     (ModelConfig, "attention", (), "at least one layer"),
     (ModelConfig, "attention", ("linear", "cubic"), "linear, softmax"),
@@ -102,6 +107,9 @@ BAD_VALUES = (
     (ModelConfig, "damping", 0.0, "above 0"),
     (ModelConfig, "activation_clip", -1.0, "at least 0"),
     (ModelConfig, "init_scale", 0.0, "above 0"),
+    (ModelConfig, "embed_size", -1, "at least 0"),
+    (ModelConfig, "embedded", "labels", "pairs, inputs"),
+    (ModelConfig, "step_size", -0.1, "at least 0"),
     (TrainConfig, "steps", 0, "at least 1"),
     (TrainConfig, "steps", 2**31 - 1, "below 2^31 - 1"),
     (TrainConfig, "batch_size", 0, "at least 1"),
@@ -223,6 +231,7 @@ def test_configs_need_the_standard_library_alone():
         ({"data": DataConfig(num_pairs=2**31)}, "eval_tasks is 2048; with 2147483649 rows of 11 channels"),
         ({"model": ModelConfig(key_size=2**31)}, "a model of 1 layers of 2147483648 keys has 2^31 weights or more"),
         ({"model": ModelConfig(num_heads=2**31)}, "has 2^31 weights or more"),
+        ({"model": ModelConfig(embed_size=2**31)}, "eval_tasks is 2048; with 11 rows of 2147483648 channels"),
         ({"model": ModelConfig(mlp_width=2**31)}, "has 2^31 weights or more"),
         ({"model": ModelConfig(num_layers=2**31)}, "has 2^31 weights or more"),
         ({"model": ModelConfig(num_layers=10**30, recurrent=True)}, "has 2^31 weights or more"),
@@ -242,3 +251,35 @@ def test_the_largest_sizes_are_allowed():
 def test_names_stay_below_the_runs_folder(name):
     with pytest.raises(ConfigError, match="it must be a plain file name"):
         RunConfig(name=name)
+
+
+SINES = {"family": "sine", "data": DataConfig(dim=1), "model": ModelConfig(embed_size=4)}
+CONTROL = SINES | {"model": ModelConfig(embed_size=4, step_size=0.1)}
+
+
+@pytest.mark.parametrize("parts", [{}, SINES, CONTROL, {"data": DataConfig(noise_std=0.5)}])
+def test_what_a_run_makes_use_of_is_accepted(parts):
+    check_use(RunConfig(**parts))
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({"model": ModelConfig(embed_size=4)}, "embed_size is 4; a regression run makes no use of it"),
+        ({"data": DataConfig(amplitude_low=0.2)}, "amplitude_low is 0.2; a regression run makes no use of it"),
+        (SINES | {"data": DataConfig()}, "dim is 10; a sine has inputs of one dimension"),
+        (SINES | {"model": ModelConfig(embed_size=1)}, "embed_size is 1; it must be at least 2"),
+        (SINES | {"data": DataConfig(dim=1, noise_std=0.5)}, "noise_std is 0.5; a sine run makes no use of it"),
+        (SINES | {"step_size_tasks": 7}, "step_size_tasks is 7; a sine run makes no use of it"),
+        (SINES | {"eval": ContextConfig(ordering="easy2hard")}, "ordering is 'easy2hard'; a sine run makes no use"),
+        (CONTROL | {"train": ContextConfig(noise_p=0.5)}, "noise_p is 0.5; a sine control run makes no use of it"),
+        (
+            CONTROL | {"model": ModelConfig(embed_size=4, step_size=0.1, num_layers=2)},
+            "num_layers is 2; a sine control run makes no use of it",
+        ),
+    ],
+)
+def test_what_would_reach_nothing_is_refused_in_a_sentence(parts, sentence):
+    with pytest.raises(ConfigError, match=re.escape(sentence)) as error:
+        check_use(RunConfig(**parts))
+    assert "\n" not in str(error.value)
