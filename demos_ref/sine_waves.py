@@ -14,7 +14,7 @@ import numpy as np
 from analysis.compare_sine import compare
 from analysis.sine_functions import AMPLITUDE, PHASE, functions, load_sines
 from baselines.bayes import ridge
-from baselines.mlp_gd import make_model
+from baselines.mlp_gd import least_step_loss, make_model
 from configs.overrides import resolve, set_values
 from configs.presets import preset
 from runners.common import run_one
@@ -38,7 +38,8 @@ print(f"loss of a line:      {half_mse(ridge(batch, 1e-3), batch.y_query):.4f}")
 
 # %% [markdown]
 # All sines of one frequency are a sin(x) + b cos(x): on these two features ten pairs determine the task, and ridge
-# regression finds it. A step of gradient descent does not get as far, whatever the features.
+# regression finds it. A step of gradient descent does not get as far, whatever the features of x; the loss it cannot get
+# below comes from ten random inputs covering the range unevenly.
 
 # %%
 features = batch._replace(
@@ -46,6 +47,7 @@ features = batch._replace(
     x_query=jnp.concatenate([jnp.sin(batch.x_query), jnp.cos(batch.x_query)], axis=1),
 )
 print(f"ridge on sin and cos: {half_mse(ridge(features, 1e-6), batch.y_query):.1e}")
+print(f"least loss of one step on features of x: {least_step_loss(config.data):.5f}")
 
 # %% [markdown]
 # ## One layer, built by hand, is the step

@@ -80,7 +80,7 @@ def test_the_contract_shows_the_presets(root: Path, model: str, name: str, row: 
 
 @pytest.mark.parametrize(("name", "row"), [("default", 0), ("default", 1), ("paper", 2)])
 def test_the_contract_shows_the_presets_of_sines(root: Path, name: str, row: int) -> None:
-    table = section(root / "docs/contract.md", "Presets").split("\n\n")[2]
+    table = section(root / "docs/contract.md", "Presets").split("\n\n")[1]
     cells = [cell.strip() for cell in table.strip().split("\n")[2 + row].strip("|").split("|")]
     for model in cells[0].split(", "):
         training = resolve(preset(model, name)).training

@@ -4,11 +4,12 @@ import jax
 import numpy as np
 import pytest
 
-from baselines.mlp_gd import make_model
+from baselines.gd_step import gd
+from baselines.mlp_gd import least_step_loss, make_model
 from src.batch import Batch
 from src.config import EMBEDDED, DataConfig, ModelConfig, RunConfig
 from src.prng import key
-from src.sine import read_outs
+from src.sine import read_outs, sample_sines
 from tests import reference
 
 STEP, PAIRS, WIDTH = 0.03, 6, 5
@@ -83,3 +84,42 @@ def test_the_control_learns_its_mlp_and_no_layer():
     params = make_model(config("pairs")).init(key(0))
     assert set(params) == {"embedding", "mlp_in", "mlp_out"}
     assert set(make_model(config("inputs")).init(key(0))) == {*params, "initial"}
+
+
+def mean_sine(x):
+    """E a sin(x + phi) = E a (2 / pi) cos x."""
+    return 0.3 * 2 / np.pi * np.cos(x)
+
+
+def test_the_least_loss_from_one_pair_is_that_of_the_best_linear_predictor():
+    """f_0(x) + C(x, x_1) / C(x_1, x_1) (y_1 - f_0(x_1)), on sampled tasks.
+
+    The coefficients of sin x and cos x are a cos phi and a sin phi; of these the second has a mean, E a 2 / pi.
+    """
+    data = DataConfig(dim=1, num_pairs=1, input_range=10.0)
+    batch = Batch(*(np.asarray(leaf, np.float64) for leaf in sample_sines(key(1), data, 200_000)))
+    x, query = batch.x[:, 0, 0], batch.x_query[:, 0]
+    square = (0.1**2 + 0.1 * 0.5 + 0.5**2) / 3
+    of_sin, of_cos = square / 2, square / 2 - (0.3 * 2 / np.pi) ** 2
+
+    def covariance(a, b):
+        return of_sin * np.sin(a) * np.sin(b) + of_cos * np.cos(a) * np.cos(b)
+
+    predicted = mean_sine(query) + covariance(query, x) / covariance(x, x) * (batch.y[:, 0] - mean_sine(x))
+    errors = 0.5 * (predicted - batch.y_query) ** 2
+    assert abs(least_step_loss(data) - errors.mean()) < 4 * errors.std() / np.sqrt(len(errors))
+
+
+def test_a_step_on_sine_and_cosine_stays_just_above_the_least_loss():
+    data = DataConfig(dim=1, input_range=10.0)
+    batch = sample_sines(key(2), data, 50_000)
+    x, query = np.asarray(batch.x)[..., 0], np.asarray(batch.x_query)[..., 0]
+    waves = batch._replace(
+        x=np.stack([np.sin(x), np.cos(x)], axis=2),
+        y=batch.y - mean_sine(x),
+        x_query=np.stack([np.sin(query), np.cos(query)], axis=1),
+    )
+    predictions = [mean_sine(query) + np.asarray(gd(waves, step)) for step in np.linspace(0.1, 0.25, 16)]
+    least = min(0.5 * np.mean((each - np.asarray(batch.y_query)) ** 2) for each in predictions)
+    assert least_step_loss(data) == pytest.approx(0.00125, abs=1e-5)
+    assert 0.00125 < least < 1.5 * 0.00125
