@@ -14,17 +14,18 @@ ALIGNMENT_COLUMNS = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss",
 
 
 class Losses(NamedTuple):
-    """How a family's losses are drawn: the labels of the test's, another field with its label, the axis."""
+    """How a family's losses are drawn: the label of the test's; another field, its label and colour; the axis."""
 
     test: str
     other: str
     other_label: str
+    colour: str
     axis: dict[str, Any]
 
 
 LOSSES = {
-    "regression": Losses("Trained Transformer", "gd_loss", "Gradient descent", {"ylim": (0, None)}),
-    "sine": Losses("after the context", "initial_loss", "before the context", {"yscale": "log"}),
+    "regression": Losses("Trained Transformer", "gd_loss", "Gradient descent", style.DESCENT, {"ylim": (0, None)}),
+    "sine": Losses("after the context", "initial_loss", "before the context", style.OTHER, {"yscale": "log"}),
 }
 
 
@@ -39,7 +40,7 @@ def draw_loss(run: Path) -> Path:
     panel = axes[0, 0]
     panel.plot(steps, [r["train_loss"] for r in records], color=style.GREY, linewidth=1, label="train batch")
     panel.plot(steps, [r["test_loss"] for r in records], color=style.TRANSFORMER, label=drawn.test)
-    panel.plot(steps, [r[drawn.other] for r in records], color=style.DESCENT, linestyle="--", label=drawn.other_label)
+    panel.plot(steps, [r[drawn.other] for r in records], color=drawn.colour, linestyle="--", label=drawn.other_label)
     panel.set(xlabel="training step", ylabel="loss (half MSE)", **drawn.axis)
     panel.locator_params(axis="x", nbins=6)
     panel.legend()
