@@ -8,7 +8,8 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from cli import UsageError, did_you_mean
-from src.config import ContextConfig, RunConfig, check_use, from_dict, to_dict
+from configs.meaning import refuse_without_meaning
+from src.config import ContextConfig, RunConfig, from_dict, to_dict
 
 AUTO = "auto"
 
@@ -74,5 +75,5 @@ def resolve(config: ConfigDict) -> RunConfig:
             context["difficulty"] = "gd_error" if context["noise_mode"] == ContextConfig().noise_mode else "residual"
         values[name] = context
     resolved: RunConfig = from_dict(values)
-    check_use(resolved)
+    refuse_without_meaning(resolved)
     return resolved

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -283,40 +283,6 @@ class RunConfig:
     def num_rows(self) -> int:
         """R: the context's rows and the query's."""
         return {"concatenated": 1, "interleaved": 2}[self.model.tokens] * self.data.num_pairs + 1
-
-
-Fields = Mapping[str, tuple[str, ...]]  # names of fields by section; those of the run itself are in section ""
-
-_NOT_OF_SINES: Fields = {
-    "": ("step_size_tasks",),
-    "data": ("input_law", "weight_scale", "noise_std", "num_distractors"),
-    "model": ("tokens", "pos_enc_size"),
-    **dict.fromkeys(("base", "train", "eval"), tuple(field.name for field in dataclasses.fields(ContextConfig))),
-}
-_OF_LAYERS = (
-    *("attention", "num_layers", "num_heads", "key_size", "recurrent", "damping", "activation_clip"),
-    *("bias", "layer_norm", "init_scale"),
-)
-
-# kind of run -> the fields that reach nothing in it
-UNUSED: Mapping[str, Fields] = {
-    "regression": {"data": ("amplitude_low", "amplitude_high"), "model": ("embed_size", "embedded", "step_size")},
-    "sine": _NOT_OF_SINES,
-    "sine control": {**_NOT_OF_SINES, "model": (*_NOT_OF_SINES["model"], *_OF_LAYERS)},
-}
-
-
-def check_use(config: RunConfig) -> None:
-    """Refuses what would reach nothing: in a field that the run makes no use of, another value than the default."""
-    sine, size = config.family == "sine", config.model.embed_size
-    require(not sine or config.data.dim == 1, f"dim is {config.data.dim}; a sine has inputs of one dimension")
-    require(not sine or size > 1, f"embed_size is {size}; it must be at least 2, for features and for the label")
-    kind = "sine control" if sine and config.model.step_size > 0 else config.family
-    for section, names in UNUSED.get(kind, {}).items():
-        owner = getattr(config, section) if section else config
-        for name in names:
-            value = getattr(owner, name)
-            require(value == getattr(type(owner)(), name), f"{name} is {value!r}; a {kind} run makes no use of it")
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -120,12 +120,12 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
         ("--ordering random", "unknown argument --ordering"),
         ("--noise_p .5", "unknown argument --noise_p"),
         ("--save_attention", "unknown argument --save_attention"),
-        ("--pos_enc_size 4", "pos_enc_size is 4; a sine run makes no use of it"),
-        ("--control --num_layers 2", "num_layers is 2; a sine control run makes no use of it"),
+        ("--pos_enc_size 4", "pos_enc_size is 4, but has no meaning for the family sine"),
+        ("--control --num_layers 2", "num_layers is 2, but has no meaning for a control"),
         ("--config.dim=2", "dim is 2; a sine has inputs of one dimension"),
         ("--config.amplitude_high=0", "amplitude_high is 0.0; it must be above 0.1"),
         ("--config.embedded=labels", "embedded is 'labels'; it must be one of pairs, inputs"),
-        ("--config.eval.ordering=easy2hard", "ordering is 'easy2hard'; a sine run makes no use of it"),
+        ("--config.eval.ordering=easy2hard", "ordering is easy2hard, but has no meaning for the family sine"),
     ],
 )
 def test_what_has_no_meaning_for_sines_is_refused(words: str, sentence: str, refused: Refused) -> None:

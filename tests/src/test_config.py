@@ -17,7 +17,6 @@ from src.config import (
     ModelConfig,
     RunConfig,
     TrainConfig,
-    check_use,
     from_dict,
     to_dict,
 )
@@ -251,35 +250,3 @@ def test_the_largest_sizes_are_allowed():
 def test_names_stay_below_the_runs_folder(name):
     with pytest.raises(ConfigError, match="it must be a plain file name"):
         RunConfig(name=name)
-
-
-SINES = {"family": "sine", "data": DataConfig(dim=1), "model": ModelConfig(embed_size=4)}
-CONTROL = SINES | {"model": ModelConfig(embed_size=4, step_size=0.1)}
-
-
-@pytest.mark.parametrize("parts", [{}, SINES, CONTROL, {"data": DataConfig(noise_std=0.5)}])
-def test_what_a_run_makes_use_of_is_accepted(parts):
-    check_use(RunConfig(**parts))
-
-
-@pytest.mark.parametrize(
-    ("parts", "sentence"),
-    [
-        ({"model": ModelConfig(embed_size=4)}, "embed_size is 4; a regression run makes no use of it"),
-        ({"data": DataConfig(amplitude_low=0.2)}, "amplitude_low is 0.2; a regression run makes no use of it"),
-        (SINES | {"data": DataConfig()}, "dim is 10; a sine has inputs of one dimension"),
-        (SINES | {"model": ModelConfig(embed_size=1)}, "embed_size is 1; it must be at least 2"),
-        (SINES | {"data": DataConfig(dim=1, noise_std=0.5)}, "noise_std is 0.5; a sine run makes no use of it"),
-        (SINES | {"step_size_tasks": 7}, "step_size_tasks is 7; a sine run makes no use of it"),
-        (SINES | {"eval": ContextConfig(ordering="easy2hard")}, "ordering is 'easy2hard'; a sine run makes no use"),
-        (CONTROL | {"train": ContextConfig(noise_p=0.5)}, "noise_p is 0.5; a sine control run makes no use of it"),
-        (
-            CONTROL | {"model": ModelConfig(embed_size=4, step_size=0.1, num_layers=2)},
-            "num_layers is 2; a sine control run makes no use of it",
-        ),
-    ],
-)
-def test_what_would_reach_nothing_is_refused_in_a_sentence(parts, sentence):
-    with pytest.raises(ConfigError, match=re.escape(sentence)) as error:
-        check_use(RunConfig(**parts))
-    assert "\n" not in str(error.value)
