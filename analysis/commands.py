@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import cli
 from src.config import ConfigError, require
+from store import layout
 from store.lock import locked
 from store.readers import StoreError, is_number
 from store.rundir import read_config
@@ -28,6 +29,7 @@ class Command(NamedTuple):
     description: str
     add_flags: Callable[[cli.Parser], None]
     arguments: Callable[[argparse.Namespace], Mapping[str, Any]]
+    family: str = "regression"  # of the runs that it is of
 
 
 def _no_flags(parser: cli.Parser) -> None:
@@ -58,6 +60,21 @@ def _ood_arguments(flags: argparse.Namespace) -> dict[str, Any]:
     return {"alphas": flags.alphas, "keep_labels": flags.keep_labels}
 
 
+def _layerwise_flags(parser: cli.Parser) -> None:
+    parser.add_argument("--num_tasks", type=int, default=5000, help="tasks")
+    parser.add_argument("--layers", type=int, help="layers (50 for one layer rolled out, else those of the stack)")
+    parser.add_argument("--damping", type=float, help="damping of a roll-out (.75)")
+    parser.add_argument("--out", type=Path, help=f"file to write ({layout.LAYERWISE} of the run)")
+
+
+def _layerwise_arguments(flags: argparse.Namespace) -> dict[str, Any]:
+    require(flags.num_tasks >= 2, f"num_tasks is {flags.num_tasks}; it must be a whole number of at least 2")
+    require(flags.layers is None or flags.layers >= 1, f"layers is {flags.layers}; it must be at least 1")
+    damping = flags.damping
+    require(damping is None or 0 < damping < math.inf, f"damping is {damping}; it must be a finite number above 0")
+    return {name: getattr(flags, name) for name in ("num_tasks", "layers", "damping", "out")}
+
+
 COMMANDS = {
     "alignment": Command(
         "Holds a run's transformer against gradient descent: predictions and sensitivities on the same tasks.",
@@ -70,6 +87,12 @@ COMMANDS = {
     ),
     "copying": Command(
         "Measures how far the first layer's rows depend on the following token.", _no_flags, _no_arguments
+    ),
+    "layerwise": Command(
+        "Measures the loss after every layer, beside gradient descent's on the same tasks.",
+        _layerwise_flags,
+        _layerwise_arguments,
+        "layerwise",
     ),
 }
 
@@ -96,7 +119,8 @@ def run(name: str) -> NoReturn:
 
     def main(argv: list[str]) -> None:
         directory, arguments = read(name, argv)
-        read_config(directory)
+        family, expected = read_config(directory).family, COMMANDS[name].family
+        require(family == expected, f"{directory} is a run of the family {family}; {name} is of the family {expected}")
         with locked(directory):
             found = import_module(f"analysis.{name}").command(directory, **arguments)
         _show(found)

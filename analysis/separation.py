@@ -31,15 +31,17 @@ def pair_counts(scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> tup
 def matched_auroc(scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Position-matched AUROC [K]: sum_j U_j / sum_j n_j,clean n_j,corrupted over positions j; nan if that is 0.
 
-    scores and hit [B, N], weights [B, K].
+    scores and hit [B, N], weights [B, K]. Scores that are not all finite have none, here and below.
     """
+    if not np.isfinite(scores).all():
+        return np.full(weights.shape[1], np.nan)
     counts = np.array([pair_counts(scores[:, j], hit[:, j], weights) for j in range(scores.shape[1])]).sum(axis=0)
     return np.divide(counts[0], counts[1], out=np.full(weights.shape[1], np.nan), where=counts[1] > 0)
 
 
 def raw_auroc(scores: np.ndarray, hit: np.ndarray) -> float:
     """AUROC [ ] over all pairs, whatever their position; nan if all are clean or all corrupted."""
-    if hit.all() or not hit.any():
+    if hit.all() or not hit.any() or not np.isfinite(scores).all():
         return float("nan")
     from sklearn.metrics import roc_auc_score
 
@@ -53,6 +55,7 @@ def position_auroc(scores: np.ndarray, hit: np.ndarray) -> float:
     return raw_auroc(means, hit[:half])
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is null in the file
 def separation(scores: np.ndarray, hit: np.ndarray, twin: np.ndarray, seed: int) -> dict[str, Any]:
     """A score [B, N] in numbers: means, AUROCs, and what corruption itself changes.
 

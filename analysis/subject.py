@@ -20,7 +20,7 @@ from src.prng import key as make_key
 from src.transformer import Model, make_model
 from store import layout
 from store.params import flattened
-from store.readers import StoreError, check_arrays
+from store.readers import check_arrays
 
 
 class GradientDescent(NamedTuple):
@@ -81,8 +81,6 @@ def load_subject(run: Path, eta: float | None = None, allow_pickle: bool = False
     """Loads a finished run and finds its baseline; `StoreError` if the parameters are another model's."""
     jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
     config, params, batch = store.load(run, allow_pickle)
-    if config.family != "regression":
-        raise StoreError(f"{run} is a run of the family {config.family}; this analysis is of regression alone")
     model = make_model(config)
     expected = flattened(jax.eval_shape(model.init, make_key(0)))
     check_arrays(run / layout.PARAMS, flattened(params), {name: leaf.shape for name, leaf in expected.items()})

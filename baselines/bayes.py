@@ -16,10 +16,25 @@ def ridge(batch: Batch, penalty: float) -> Array:
     """
     if penalty == 0:  # of X itself: its Gram matrix has the squared condition number, too much for float32
         return jnp.einsum("bdn,bn,bd->b", jnp.linalg.pinv(batch.x), batch.y, batch.x_query)
+    return jnp.einsum("bn,bnd,bd->b", _dual(batch, penalty), batch.x, batch.x_query)
+
+
+def ridge_weights(batch: Batch, penalty: float) -> Array:
+    """The weights [B, D] of ridge regression, whose predictions are `ridge`; penalty 0 as there."""
+    weights: Array
+    if penalty == 0:
+        weights = jnp.einsum("bdn,bn->bd", jnp.linalg.pinv(batch.x), batch.y)
+        return weights
+    weights = jnp.einsum("bn,bnd->bd", _dual(batch, penalty), batch.x)
+    return weights
+
+
+def _dual(batch: Batch, penalty: float) -> Array:
+    """(X X^T + penalty I)^-1 y [B, N]."""
     gram = jnp.einsum("bid,bjd->bij", batch.x, batch.x)
     eye = jnp.broadcast_to(jnp.eye(gram.shape[-1], dtype=gram.dtype), gram.shape)
-    dual = jnp.linalg.solve(gram + penalty * eye, batch.y[:, :, None])[:, :, 0]
-    return jnp.einsum("bn,bnd,bd->b", dual, batch.x, batch.x_query)
+    dual: Array = jnp.linalg.solve(gram + penalty * eye, batch.y[:, :, None])[:, :, 0]
+    return dual
 
 
 def bayes_penalty(data: DataConfig) -> float:

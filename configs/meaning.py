@@ -7,16 +7,22 @@ from typing import Any
 from cli import UsageError
 from src.config import RunConfig, require, to_dict
 
+OF_SINES = ("data.amplitude_low", "data.amplitude_high", "model.embedded", "model.step_size")  # alone
+
 # family -> fields, or sections of them, that nothing of it reads
 WITHOUT_MEANING: dict[str, tuple[str, ...]] = {
     "regression": (
-        *("data.amplitude_low", "data.amplitude_high"),
-        *("model.embed_size", "model.embedded", "model.step_size"),
+        *("data.num_queries", *OF_SINES),
+        *("model.embed_size", "training.deep_supervision"),
+    ),
+    "layerwise": (
+        *("base", "train", "eval", "step_size_tasks"),
+        *("data.num_distractors", "model.tokens", "model.pos_enc_size", *OF_SINES),
     ),
     "sine": (
         *("base", "train", "eval", "step_size_tasks"),
-        *("data.input_law", "data.weight_scale", "data.noise_std", "data.num_distractors"),
-        *("model.tokens", "model.pos_enc_size"),
+        *("data.input_law", "data.weight_scale", "data.noise_std", "data.num_distractors", "data.num_queries"),
+        *("model.tokens", "model.pos_enc_size", "training.deep_supervision"),
     ),
 }
 # and for a control of sines, which has a step of gradient descent for layers

@@ -11,9 +11,11 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from configs import linreg
 from src.config import RunConfig, to_dict
 
 PRESETS = ("default", "paper")
+SECTIONS = ("training", "model", "data")  # where a preset's values stand, or else at the top
 
 # Rows of (deepest stack it holds for, values); the first row that fits is used.
 Rows = tuple[tuple[float, dict[str, Any]], ...]
@@ -51,9 +53,7 @@ TABLE: dict[str, dict[str, tuple[dict[str, Any], Rows]]] = {
     "sine_control": {"default": ({"lr": 3e-3, **SMALL_SINE}, PAPER_SINE), "paper": (SINE, PAPER_SINE)},
 }
 
-# model -> family and data, where these are not linear regression and its inputs
-SINES: dict[str, Any] = {"family": "sine", "data": {"dim": 1, "input_range": 10.0}}
-TASKS: dict[str, dict[str, Any]] = {"sine": SINES, "sine_control": SINES}
+SINES: dict[str, Any] = {"family": "sine", "dim": 1, "input_range": 10.0, "embed_size": 40, "mlp_width": 160}
 CONTROLS = {"sine": "sine_control"}  # model -> its control
 
 ARCHITECTURE: dict[str, dict[str, Any]] = {
@@ -65,8 +65,14 @@ ARCHITECTURE: dict[str, dict[str, Any]] = {
         "num_layers": 2,
         "pos_enc_size": 10,
     },
-    "sine": {"num_layers": 1, "embed_size": 40, "mlp_width": 160, "key_size": 40},
-    "sine_control": {"num_layers": 1, "embed_size": 40, "mlp_width": 160, "step_size": 0.01},
+    "sine": SINES | {"num_layers": 1, "key_size": 40},
+    "sine_control": SINES | {"num_layers": 1, "step_size": 0.01},
+}
+
+ARCHITECTURE |= linreg.ARCHITECTURE
+TABLE |= {
+    model: {name: (values, ((ANY_DEPTH, {}),)) for name, values in presets.items()}
+    for model, presets in linreg.TRAINING.items()
 }
 
 STEPS_OF_UNSHARED_LAYERS = 50_000  # lsa1 beyond one layer, unless the layers share their weights
@@ -84,12 +90,9 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
     if TABLE[model] is LSA1 and depth > 1 and not recurrent:
         values = values | {"steps": STEPS_OF_UNSHARED_LAYERS}
 
-    tasks = TASKS.get(model, {})
-    config = to_dict(RunConfig(name=model, preset=name, family=tasks.get("family", "regression")))
-    config["data"] |= tasks.get("data", {})
-    config["model"] |= architecture | {"num_layers": depth, "recurrent": recurrent}
-    for key, value in values.items():
-        config["training" if key in config["training"] else "model"][key] = value
+    config = to_dict(RunConfig(name=model, preset=name))
+    for key, value in (architecture | {"num_layers": depth, "recurrent": recurrent} | values).items():
+        next(part for part in (*(config[name] for name in SECTIONS), config) if key in part)[key] = value
     config["base"]["difficulty"] = None
     for context in ("train", "eval"):
         config[context] = dict.fromkeys(config[context])

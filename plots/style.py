@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -26,7 +27,15 @@ DESCENT = "#2a8a3e"
 OTHER = "#c77c11"
 GREY = "#8a8a8a"
 
-INCHES_A_LETTER = 0.055  # of 7 points, on average
+# The colour and marker of each model, in every figure that shows several: Okabe and Ito's and Tol's, told apart by all
+# kinds of sight. None is green, which is gradient descent's.
+MODELS = {"lsa1": ("#0072B2", "o"), "lsa1_pe": ("#D55E00", "s"), "twolayer": ("#882255", "^")}
+SPARE = (("#E69F00", "D"), ("#56B4E9", "v"), ("#000000", "P"), ("#CC79A7", "X"))  # of models that are not in the table
+
+COLUMN = 3.3  # inches: the width of a journal's column, at which the figures of tables are drawn
+INCHES_A_LETTER = 0.052  # of 7 points, on average
+AMPLE = 6.0  # inches that are enough for all that stands around axes
+INCHES_A_HANDLE = 0.32  # before a legend's words, with what parts columns
 
 RC = {
     "figure.dpi": 150,
@@ -41,19 +50,52 @@ RC = {
     "lines.linewidth": 1.6,
     "pdf.fonttype": 42,  # TrueType, which journals ask for
 }
+COMPACT = RC | {
+    "figure.dpi": 200,
+    "font.size": 7,
+    "axes.titlesize": 7,
+    "axes.labelsize": 7,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+    "legend.fontsize": 6.5,
+    "axes.linewidth": 0.7,
+    "grid.linewidth": 0.5,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "axes.labelpad": 2.5,
+    "axes.titlepad": 4,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 3.5,
+    "errorbar.capsize": 1.5,
+}
 
 
-def styled(draw: Callable[P, R]) -> Callable[P, R]:
+def styled(draw: Callable[P, R], settings: Mapping[str, Any] = RC) -> Callable[P, R]:
     """Draws in the house's style, and leaves matplotlib's settings as they were."""
 
     @wraps(draw)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         from matplotlib import rc_context
 
-        with rc_context(RC):
+        with rc_context(dict(settings)):
             return draw(*args, **kwargs)
 
     return wrapped
+
+
+def compact(draw: Callable[P, R]) -> Callable[P, R]:
+    """The same with the sizes of a printed column, where no text is smaller than 6.5 points."""
+    return styled(draw, COMPACT)
+
+
+def model_looks(models: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Colour and marker of each model: the table's own, and for others the spare ones in order."""
+    names = list(dict.fromkeys(models))
+    others = [name for name in names if name not in MODELS]
+    spare = {name: SPARE[number % len(SPARE)] for number, name in enumerate(others)}
+    return {name: MODELS.get(name) or spare[name] for name in names}
 
 
 def new_figure(
@@ -66,11 +108,21 @@ def new_figure(
     return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
 
 
+def column_figure(heights: Sequence[float], columns: int = 1, **sharing: Any) -> tuple[Figure, np.ndarray]:
+    """A figure as wide as a column: rows of axes of these heights in inches, when it is finished."""
+    ratios = {"height_ratios": list(heights)}
+    height = sum(heights) / len(heights)
+    return new_figure(len(heights), columns, COLUMN / columns, height, gridspec_kw=ratios, **sharing)
+
+
 def rendered(figure: Figure, suffix: str) -> bytes:
     """A figure as the bytes of a file of this kind (png, pdf), the same whenever it is drawn."""
+    from matplotlib import rc_context
+
     buffer = io.BytesIO()
     dateless = {"CreationDate": None} if suffix == "pdf" else None
-    figure.savefig(buffer, format=suffix, facecolor="white", metadata=dateless)
+    with rc_context({"pdf.fonttype": RC["pdf.fonttype"]}):  # the only setting that is read when a figure is saved
+        figure.savefig(buffer, format=suffix, facecolor="white", metadata=dateless)
     return buffer.getvalue()
 
 
@@ -91,11 +143,47 @@ def heat_map(axes: Axes, matrix: np.ndarray, title: str, symmetric: bool = True)
     axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
 
 
-def caption(figure: Figure, text: str) -> int:
-    """What was measured, on how much, below the axes in as many lines as the figure's width asks for; returns these."""
-    lines = textwrap.wrap(plain(text), int(figure.get_figwidth() / INCHES_A_LETTER))
+def caption(figure: Figure, text: str) -> None:
+    """What was measured, on how much, below the axes in as many lines as the figure's width asks for."""
+    kept = re.sub(r" (?=[%=])|(?<==) |(?<=version) ", "\N{NO-BREAK SPACE}", plain(text))
+    lines = textwrap.wrap(kept, int(figure.get_figwidth() / INCHES_A_LETTER))
     figure.supxlabel("\n".join(lines), fontsize=7, color="#555555")
-    return len(lines)
+
+
+def finish(figure: Figure, handles: Mapping[str, Any], text: str) -> None:
+    """A legend above the panels, in as many columns as fit, and a caption below, for which the figure grows."""
+    names = [plain(name) for name in handles]
+    if names:
+        columns = _columns(names, figure.get_figwidth())
+        spacing = {"columnspacing": 1.2, "handletextpad": 0.5, "labelspacing": 0.3, "handlelength": 1.8}
+        figure.legend(list(handles.values()), names, loc="outside upper center", ncols=columns, **spacing)
+    caption(figure, text)
+    _grow(figure)
+
+
+def _grow(figure: Figure) -> None:
+    """Makes the axes together as high as the figure was, whatever stands around them."""
+    wanted, ample = figure.get_figheight(), figure.get_figheight() + AMPLE
+    figure.set_figheight(ample)
+    figure.draw_without_rendering()
+    first = {axes.get_subplotspec().rowspan.start: axes for axes in figure.axes}
+    inside = sum(axes.get_position().height for axes in first.values()) * ample
+    figure.set_figheight(round(wanted + ample - inside, 2))
+    figure.draw_without_rendering()  # what matplotlib makes only now is made in this style
+    figure.set_layout_engine("none")
+    for axes in figure.axes:  # the layout's last digits depend on where its variables happen to lie in memory
+        axes.set_position(np.round(axes.get_position().bounds, 4))
+    for text in figure.texts:
+        text.set_position(np.round(text.get_position(), 4))
+
+
+def _columns(names: Sequence[str], width: float) -> int:
+    """The most columns of a legend that fit; matplotlib fills one after the other."""
+    for columns in range(len(names), 1, -1):
+        letters = sum(max(map(len, column)) for column in np.array_split(np.array(names, object), columns))
+        if columns * INCHES_A_HANDLE + letters * INCHES_A_LETTER * 6.5 / 7 < width:
+            return columns
+    return 1
 
 
 def plain(text: object) -> str:

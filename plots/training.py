@@ -23,8 +23,10 @@ class Losses(NamedTuple):
     axis: dict[str, Any]
 
 
+BESIDE_DESCENT = Losses("Trained Transformer", "gd_loss", "Gradient descent", style.DESCENT, {"ylim": (0, None)})
 LOSSES = {
-    "regression": Losses("Trained Transformer", "gd_loss", "Gradient descent", style.DESCENT, {"ylim": (0, None)}),
+    "regression": BESIDE_DESCENT,
+    "layerwise": BESIDE_DESCENT,
     "sine": Losses("after the context", "initial_loss", "before the context", style.OTHER, {"yscale": "log"}),
 }
 

@@ -17,6 +17,7 @@ from store.readers import StoreError
 if TYPE_CHECKING:
     import pandas as pd
 
+LEARNT = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left
 EXACT = 1e-5  # relative: what summing the same float32 numbers in another order can change
 
 
@@ -42,22 +43,39 @@ class Condition(NamedTuple):
     column: str = "test_loss"
 
 
+class Ratio(NamedTuple):
+    """One condition's values over another's, seed by seed: an effect, where a contrast is one of effects."""
+
+    of: Condition
+    over: Condition
+
+
 class Contrast(NamedTuple):
-    """Treated against control, each the mean of its conditions.
+    """Treated against control, each the mean of its conditions or ratios of conditions.
 
     kind: "difference", a paired t test, Holm-corrected over the contrasts of the question; "equivalence", two one-sided
-    tests of a relative change within +-1 %; "exact", no change beyond rounding.
+    tests of a change within the margin; "exact", no change beyond rounding. unit: "loss" and "step", whose changes are
+    relative with a margin of 1 %, or "auroc", whose changes are absolute with a margin of .01.
     """
 
     question: str
     name: str
     kind: str
-    treated: Sequence[Condition]
-    control: Sequence[Condition]
+    treated: Sequence[Condition | Ratio]
+    control: Sequence[Condition | Ratio]
+    unit: str = "loss"
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """All conditions that it needs."""
+        sides = (*self.treated, *self.control)
+        return [part for side in sides for part in (side if isinstance(side, Ratio) else (side,))]
 
 
-def values(table: pd.DataFrame, condition: Condition) -> pd.Series:
+def values(table: pd.DataFrame, condition: Condition | Ratio) -> pd.Series:
     """The condition's values by seed; `StoreError` if the table does not hold it."""
+    if isinstance(condition, Ratio):
+        return values(table, condition.of) / values(table, condition.over)
     chosen = table["model"] == condition.model
     for prefix, setting in (("train_", condition.train), ("eval_", condition.test)):
         difficulty = setting.difficulty or ("gd_error" if setting.noise_mode == "clean" else "residual")
@@ -74,7 +92,7 @@ def values(table: pd.DataFrame, condition: Condition) -> pd.Series:
     return rows
 
 
-def mean_of(table: pd.DataFrame, conditions: Sequence[Condition]) -> pd.Series:
+def mean_of(table: pd.DataFrame, conditions: Sequence[Condition | Ratio]) -> pd.Series:
     """The mean of the conditions, by seed; seeds that one of them lacks are left out."""
     import pandas as pd
 
@@ -82,9 +100,19 @@ def mean_of(table: pd.DataFrame, conditions: Sequence[Condition]) -> pd.Series:
     return columns.dropna().mean(axis=1)
 
 
+def has_learnt(table: pd.DataFrame) -> pd.Series:
+    """Which rows are of trainings that have left the plateau."""
+    return table["align_cos"] >= LEARNT
+
+
 def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str, Any]]:
-    """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), verdict."""
-    rows = [_result(table, contrast) for contrast in contrasts]
+    """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), verdict.
+
+    They are of the seeds whose trainings have left the plateau in all of the contrast's conditions: a model that has
+    not begun to learn tells nothing of what it would have learnt. `n_all`, `change_all` and its ends are of all seeds.
+    """
+    learnt = table[has_learnt(table)]
+    rows = [_result(learnt, contrast) | _of_all(_result(table, contrast)) for contrast in contrasts]
     for question in dict.fromkeys(contrast.question for contrast in contrasts):
         family = [row for row in rows if row["question"] == question and row["kind"] == "difference"]
         for row, adjusted in zip(family, statistics.holm(np.array([row["p"] for row in family])), strict=True):
@@ -100,11 +128,12 @@ def _result(table: pd.DataFrame, contrast: Contrast) -> dict[str, Any]:
     one, other = treated[seeds].to_numpy(float), control[seeds].to_numpy(float)
     if len(seeds) < 2:
         raise StoreError(f"{contrast.name}: {len(seeds)} seeds have both conditions; a contrast needs two")
-    found, same = statistics.contrast(one, other), statistics.equivalence(one, other)
+    found, same = statistics.contrast(one, other), _equivalence(one, other, contrast.unit)
     return {
         "question": contrast.question,
         "contrast": contrast.name,
         "kind": contrast.kind,
+        "unit": contrast.unit,
         "n": found.n,
         "treated": float(one.mean()),
         "control": float(other.mean()),
@@ -122,6 +151,21 @@ def _result(table: pd.DataFrame, contrast: Contrast) -> dict[str, Any]:
         "equivalence_high": same.high,
         "p_equivalence": same.p,
     }
+
+
+def _of_all(row: dict[str, Any]) -> dict[str, Any]:
+    """What of a row is told of all seeds."""
+    names = ("difference", "low", "high") if row["unit"] == "auroc" else ("change", "change_low", "change_high")
+    return dict(
+        zip(("n_all", "change_all", "change_all_low", "change_all_high"), [row[n] for n in ("n", *names)], strict=True)
+    )
+
+
+def _equivalence(treated: np.ndarray, control: np.ndarray, unit: str) -> statistics.Equivalence:
+    """Of the relative change; of an AUROC, which has no zero to be relative to, of the difference."""
+    if unit == "auroc":
+        return statistics.equivalence(1 + (treated - control), np.ones_like(control))
+    return statistics.equivalence(treated, control)
 
 
 def verdict(row: dict[str, Any]) -> str:

@@ -7,6 +7,8 @@ Given report/order_noise/cells.csv it makes the same page again: every number on
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 import cli
 from report.contrasts import results
 from report.order_noise_claims import CLAIMS
+from report.order_noise_claims.words import in_percent
 from report.questions import COMPARATORS, CONTRASTS
 from report.study import MODELS, NOISE, RATES
 from src.config import ConfigError
 from store import rundir
 from store.atomic import write_bytes, write_csv, write_json
 from store.readers import StoreError, read_csv, read_json
-from sweeps.plan import read_plan
+from sweeps.plan import PLAN, read_plan
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PAGE = "order_noise.md"
+PROVENANCE = "provenance.json"
 TEMPLATE = Path(__file__).with_name("order_noise.md.j2")
 DIGITS = 7  # of the numbers in the committed table
 TEXT = (
@@ -33,11 +37,13 @@ TEXT = (
     *("eval_placement", "eval_difficulty", "train_ordering", "train_noise_mode", "train_placement", "train_difficulty"),
 )
 SETTINGS = ("seed", "p", "sigma", "eval_p", "train_p", "train_sigma", "steps", "results_version")
+ATTENTION_SCORES = ("attention", "abs_attention", "contribution", "abs_contribution")
 NUMBERS = (
     *("test_loss", "gd_loss", "gd_tuned_step_loss", "linear_mmse_loss", "mask_bayes_loss", "loss_ratio"),
-    *("align_cos", "align_l2", "auroc", "auroc_raw", "auroc_position", "gd_auroc"),
-    *("auroc_attention", "gd_auroc_attention", "auroc_abs_attention", "gd_auroc_abs_attention"),
-    *("auroc_contribution", "gd_auroc_contribution"),
+    *("align_cos", "align_l2", "slope", "gd_tuned_over_clean_step"),
+    *("auroc", "auroc_low", "auroc_high", "auroc_raw", "auroc_position", "auroc_first_abs_contribution"),
+    *("gd_auroc", "gd_auroc_raw", "twin_change_noisy", "twin_change_clean"),
+    *(f"{whose}auroc_{score}" for score in ATTENTION_SCORES for whose in ("", "gd_")),
     *(f"{whose}ood_alpha{alpha}" for whose in ("", "gd_") for alpha in ("1", "1.5", "2", "3")),
 )
 
@@ -48,8 +54,10 @@ def write(source: Path, runs_dir: Path, out: Path) -> Path:
     cells = folder / "cells.csv"
     table = read_csv(source, (*SETTINGS, *NUMBERS), TEXT)
     write_csv(cells, [_rounded(row) for row in table[[*TEXT, *SETTINGS, *NUMBERS]].to_dict("records")])
-    if (runs_dir / "plan.json").exists():
-        write_json(folder / "provenance.json", provenance(runs_dir))
+    if (runs_dir / PLAN).exists():
+        write_json(folder / PROVENANCE, provenance(runs_dir))
+    elif not (folder / PROVENANCE).exists():
+        write_json(folder / PROVENANCE, read_json(source.with_name(PROVENANCE)))
     rows = results(read_cells(cells), CONTRASTS)
     write_csv(folder / "contrasts.csv", [_rounded(row) for row in rows])
     _draw(folder)
@@ -68,15 +76,22 @@ def read_cells(path: Path) -> pd.DataFrame:
 
 
 def provenance(runs_dir: Path) -> dict[str, Any]:
-    """Where the numbers come from: versions, device, and what the trainings took."""
+    """Where the numbers come from: every value that its cells' provenance has, and of how many of them."""
     metas = [rundir.read_meta(runs_dir / row.cell.name) for row in read_plan(runs_dir)]
-    kept = ("command", "git_hash", "git_dirty", "results_version", "versions", "device", "platform", "precision")
     ends = sorted(str(meta["end"]) for meta in metas if meta.get("end"))
-    return {name: metas[0].get(name) for name in kept} | {
+    kept = ("git_hash", "git_dirty", "results_version", "versions", "device", "precision", "threads")
+    return {name: _counts([meta.get(name) for meta in metas]) for name in kept} | {
         "cells": len(metas),
+        "training_minutes": round(sum(float(meta.get("run_seconds") or 0) for meta in metas) / 60),
         "first_end": ends[0] if ends else None,
         "last_end": ends[-1] if ends else None,
     }
+
+
+def _counts(found: Sequence[Any]) -> list[dict[str, Any]]:
+    """Each value once, with how often it is found, the most frequent first."""
+    texts = Counter(json.dumps(value, sort_keys=True) for value in found)
+    return [{"value": json.loads(text), "cells": count} for text, count in texts.most_common()]
 
 
 # figure of a sweep -> the rows of the table that it shows; all of them at once would be unreadable
@@ -138,7 +153,7 @@ def render(folder: Path) -> str:
         claim=claim,
         contrasts=lambda question, *models: _table([r for r in rows if r["question"] == question], models),
         noise_table=_noise_table(by_name),
-        provenance=read_json(folder / "provenance.json"),
+        provenance=read_json(folder / PROVENANCE),
         cells=len(table),
         planned=len(read_csv(folder / "cells.csv", (), TEXT)),
         seeds=sorted({int(seed) for seed in table["seed"]}),
@@ -147,19 +162,20 @@ def render(folder: Path) -> str:
 
 def _table(rows: Sequence[Mapping[str, Any]], models: Sequence[str]) -> str:
     """Contrasts as a Markdown table; with models, those whose names begin with one of them."""
+    change, margin = ("difference", "±.01") if rows[0]["unit"] == "auroc" else ("change, %", "±1 %")
     lines = [
-        "| contrast | treated | control | change, % [95 %] | d_z | p (Holm) | p (±1 %) | verdict |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| contrast | treated | control | n | {change} [95 %] | d_z | p (Holm) | p ({margin}) | verdict |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         if models and row["contrast"].partition(": ")[0] not in models:
             continue
-        change, low, high = (100 * row[name] for name in ("change", "change_low", "change_high"))
         cells = [
             row["contrast"],
             f"{row['treated']:.4f}",
             f"{row['control']:.4f}",
-            f"{change:+.2f} [{low:+.2f}, {high:+.2f}]",
+            f"{row['n']}",
+            in_percent(row).replace(" %", "") + _with_all_seeds(row),
             "" if row["d_z"] != row["d_z"] else f"{row['d_z']:+.1f}",
             "" if row["p_holm"] is None else f"{row['p_holm']:.2g}",
             f"{row['p_equivalence']:.2g}",
@@ -167,6 +183,15 @@ def _table(rows: Sequence[Mapping[str, Any]], models: Sequence[str]) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _with_all_seeds(row: Mapping[str, Any]) -> str:
+    """The change with the seeds that the contrast leaves out, if there are any."""
+    if row["n"] == row["n_all"]:
+        return ""
+    scale, form = (1, "+.4f") if row["unit"] == "auroc" else (100, "+.2f")
+    change, low, high = (format(scale * row[f"change_all{end}"], form) for end in ("", "_low", "_high"))
+    return f"; all {row['n_all']}: {change} [{low}, {high}]"
 
 
 def _noise_table(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:

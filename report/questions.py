@@ -1,13 +1,14 @@
-"""The questions of the order and noise study, as contrasts: the family that is declared before anything is looked at.
+"""The questions of the order and noise study, as contrasts: the family declared before any of its runs was looked at.
 
-Holm's correction is over the differences of one question. Where no effect is claimed, the test is one of equivalence.
+They were put into words on runs of other seeds, which are no part of the study. Holm's correction is over the
+differences of one question. Where no effect is claimed, the test is one of equivalence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from report.contrasts import CLEAN, Condition, Contrast, Setting
+from report.contrasts import CLEAN, Condition, Contrast, Ratio, Setting
 from report.study import MODELS, NOISE, RATE, RATES, SORTED
 from src.config import PLACEMENTS
 
@@ -19,6 +20,7 @@ COMPARATORS = {
     "mask_bayes_loss": "mask_bayes",
 }
 SHIFTED = tuple(placement for placement in PLACEMENTS if placement != "mixed")
+GD_COMPARATORS = ("gd_loss", "gd_tuned_step_loss")  # the models are expected to be like them, not like the others
 LABEL_NOISE = Setting(noise_mode="label_noise", p=RATE)
 
 # What theory says of a model's dependence on order: lsa1 sums over pairs; the optimum of lsa1_pe is gradient descent
@@ -51,21 +53,20 @@ def _against_clean(question: str, name: str, kind: str, model: str, train: Setti
 
 
 def noise_at_evaluation() -> Iterator[Contrast]:
-    """Trained clean, tested on corrupted contexts: the loss against each comparator's on the same contexts."""
+    """Trained clean, tested on corrupted contexts: the loss against each comparator's on the same contexts.
+
+    And whether what lies above gradient descent grows with the noise: the ratio of losses against the clean one.
+    """
+    question = "noise at evaluation"
     for model in MODELS:
         for noise in _noises():
-            for comparator in COMPARATORS:
-                kind = "equivalence" if comparator == "gd_loss" else "difference"
-                name = f"{model}: {_words(noise)} / {COMPARATORS[comparator]}"
-                yield _against(
-                    question="noise at evaluation",
-                    name=name,
-                    kind=kind,
-                    model=model,
-                    train=CLEAN,
-                    test=noise,
-                    comparator=comparator,
-                )
+            for column, comparator in COMPARATORS.items():
+                kind = "equivalence" if column in GD_COMPARATORS else "difference"
+                name = f"{model}: {_words(noise)} / {comparator}"
+                yield _against(question, name, kind, model, CLEAN, noise, column)
+            noisy, clean = (_over_gd(model, test) for test in (noise, CLEAN))
+            name = f"{model}: {_words(noise)} / gd_clean_step, against the same clean"
+            yield Contrast(question, name, "equivalence", [noisy], [clean])
 
 
 def noise_in_training() -> Iterator[Contrast]:
@@ -82,21 +83,90 @@ def noise_in_training() -> Iterator[Contrast]:
             yield _against(question, name, "equivalence", model, noise, noise, "gd_tuned_step_loss")
 
 
-def _against(
-    question: str, name: str, kind: str, model: str, train: Setting, test: Setting, comparator: str
-) -> Contrast:
-    model_loss, other = Condition(model, train, test), Condition(model, train, test, comparator)
+def step_size() -> Iterator[Contrast]:
+    """The step that a model takes, in steps of gradient descent on clean tasks: the slope of its predictions on those.
+
+    Trained on noise against trained clean, and against the best step for that noise.
+    """
+    question = "the step a model takes"
+    for model in MODELS:
+        for noise in _noises():
+            trained = Condition(model, noise, noise, "slope")
+            untrained = Condition(model, CLEAN, noise, "slope")
+            best = Condition(model, noise, noise, "gd_tuned_over_clean_step")
+            name = f"{model}: {_words(noise)}, against trained clean"
+            yield Contrast(question, name, "difference", [trained], [untrained], "step")
+            name = f"{model}: {_words(noise)}, against the tuned step"
+            yield Contrast(question, name, "equivalence", [trained], [best], "step")
+
+
+def _against(question: str, name: str, kind: str, model: str, train: Setting, test: Setting, column: str) -> Contrast:
+    model_loss, other = Condition(model, train, test), Condition(model, train, test, column)
     return Contrast(question, name, kind, [model_loss], [other])
 
 
+def _over_gd(model: str, test: Setting) -> Ratio:
+    return Ratio(Condition(model, CLEAN, test), Condition(model, CLEAN, test, "gd_loss"))
+
+
+# column of the table -> gradient descent's own, and what it is in words
+SCORES = {
+    "auroc": ("gd_auroc", "|influence|"),
+    "auroc_abs_contribution": ("gd_auroc_abs_contribution", "|contribution|"),
+    "auroc_abs_attention": ("gd_auroc_abs_attention", "|attention|"),
+}
+
+
 def attention() -> Iterator[Contrast]:
-    """Whether |influence| tells corrupted from clean pairs within positions: AUROC against gradient descent's own."""
+    """Whether scores tell corrupted from clean pairs within positions as gradient descent's own do: AUROC.
+
+    Of the layers that descend; of the layer that copies |contribution| alone, for what it looks at says nothing.
+    """
+    question = "attention and noise"
     for model in MODELS:
         for noise in _noises():
             for train, word in ((CLEAN, "clean"), (noise, "on it")):
-                name = f"{model}: {_words(noise)}, trained {word}"
-                own, descent = (Condition(model, train, noise, column) for column in ("auroc", "gd_auroc"))
-                yield Contrast("attention and noise", name, "difference", [own], [descent])
+                for column, (descent, score) in SCORES.items():
+                    name = f"{model}: {score}, {_words(noise)}, trained {word}"
+                    yield _auroc(question, name, "equivalence", model, train, noise, column, descent)
+                if model == "twolayer":
+                    name = f"{model}: |contribution| of the copying layer, {_words(noise)}, trained {word}"
+                    columns = ("auroc_first_abs_contribution", "gd_auroc_abs_contribution")
+                    yield _auroc(question, name, "difference", model, train, noise, *columns)
+
+
+def attention_and_training() -> Iterator[Contrast]:
+    """Whether training on the noise changes how scores tell corrupted from clean pairs."""
+    for model in MODELS:
+        for noise in _noises():
+            for column in ("auroc", "auroc_abs_contribution"):
+                name = f"{model}: {SCORES[column][1]}, {_words(noise)}, trained on it / trained clean"
+                treated, control = ([Condition(model, train, noise, column)] for train in (noise, CLEAN))
+                yield Contrast("attention after training on noise", name, "equivalence", treated, control, "auroc")
+
+
+def attention_and_placement() -> Iterator[Contrast]:
+    """What is left of a raw AUROC, over all pairs wherever they stand, once it is taken within positions.
+
+    |influence|, trained under label noise in one place and tested with it in the same or the other, against gradient
+    descent's own.
+    """
+    question = "attention and placement"
+    for model in ("lsa1_pe", "twolayer"):
+        for trained in ("mixed", *SHIFTED):
+            for tested in SHIFTED:
+                train, test = (LABEL_NOISE._replace(placement=place) for place in (trained, tested))
+                name = f"{model}: trained {trained}, tested {tested}"
+                yield _auroc(question, f"{name}, raw", "difference", model, train, test, "auroc_raw", "gd_auroc_raw")
+                name = f"{name}, within positions"
+                yield _auroc(question, name, "equivalence", model, train, test, "auroc", "gd_auroc")
+
+
+def _auroc(
+    question: str, name: str, kind: str, model: str, train: Setting, test: Setting, column: str, descent: str
+) -> Contrast:
+    own, other = (Condition(model, train, test, which) for which in (column, descent))
+    return Contrast(question, name, kind, [own], [other], "auroc")
 
 
 def placement() -> Iterator[Contrast]:
@@ -118,7 +188,7 @@ def placement() -> Iterator[Contrast]:
             [Condition(model, LABEL_NOISE._replace(placement=a), LABEL_NOISE._replace(placement=b)) for a, b in pairs]
             for pairs in (zip(SHIFTED, SHIFTED, strict=True), zip(SHIFTED, SHIFTED[::-1], strict=True))
         )
-        name = f"{model}: trained as tested / trained the other way (interaction)"
+        name = f"{model}: trained as tested / trained the other way"
         yield Contrast("placement", name, TRAINED_KIND[model], same, crossed)
 
 
@@ -142,9 +212,9 @@ def order_and_noise() -> Iterator[Contrast]:
             name = f"{model}: {ordering}{by}"
             yield Contrast("order x noise", name, ORDER_KIND[model], [treated], [control])
             if difficulty != "residual":
-                clean, random = Condition(model, CLEAN, Setting(ordering)), Condition(model)
-                name = f"{name} (interaction)"
-                yield Contrast("order x noise", name, ORDER_KIND[model], [treated, random], [control, clean])
+                effect_clean = Ratio(Condition(model, CLEAN, Setting(ordering)), Condition(model))
+                name = f"{name}, effect under noise / effect without"
+                yield Contrast("order x noise", name, ORDER_KIND[model], [Ratio(treated, control)], [effect_clean])
 
 
 def _noises() -> list[Setting]:
@@ -162,7 +232,10 @@ CONTRASTS: tuple[Contrast, ...] = tuple(
         order_in_training,
         noise_at_evaluation,
         noise_in_training,
+        step_size,
         attention,
+        attention_and_training,
+        attention_and_placement,
         placement,
         order_and_noise,
     )

@@ -24,14 +24,14 @@ from store.readers import StoreError, expecting, is_count, is_number
 MOST_THREADS = 4096  # more are no machine's, and starting them would end in an error
 
 
-def run(model: str, prog: str, description: str) -> NoReturn:
-    """Runs a runner on this process's arguments and exits."""
-    cli.launch(lambda argv: main(model, prog, description, argv), StoreError, ConfigError)
+def run(models: str | Sequence[str], prog: str, description: str) -> NoReturn:
+    """Runs a runner, of one model or of the one that `--model` says, on this process's arguments and exits."""
+    cli.launch(lambda argv: main(models, prog, description, argv), StoreError, ConfigError)
 
 
-def main(model: str, prog: str, description: str, argv: Sequence[str]) -> int:
+def main(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> int:
     """Parses, chooses the run directory, trains what is left to train, and prints the summary."""
-    request = flags.read(model, prog, description, argv)
+    request = flags.read(models, prog, description, argv)
     programs = compile_cache.default_folder() if request.compile_cache else None
     directory = rundir.choose(request.config, request.out, request.overwrite)
     with held([(directory, request.config)], request.overwrite, programs=programs):
@@ -117,7 +117,7 @@ def restore_conditions(directory: Path, width: int = 1) -> None:
     """
     meta = rundir.read_meta(directory)
     begun = "versions" in meta or checkpoint.steps(directory)
-    if meta.get("status") in ("done", "diverged") or not begun:
+    if meta.get("status") in rundir.FINISHED or not begun:
         return
     now_in_force = {**versions(), "pack_width": width}
     with expecting(directory / layout.META, "a run's meta.json; --overwrite trains the run anew"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -49,8 +49,10 @@ def run_pack(
     jax.config.update("jax_default_matmul_precision", "highest")  # TF32 is too coarse for losses near 1e-3
     logger.line(f"device: {device_text()}")
     status = {job: rundir.read_status(job.run) for job in jobs}
-    pending = [job for job in jobs if status[job] not in ("done", "diverged")]
-    with _noting_failure(pending), contextlib.nullcontext(signals) if signals else hearing_signals() as heard:
+    pending = [job for job in jobs if status[job] not in rundir.FINISHED]
+    for job in pending:
+        check_device(job.run)
+    with contextlib.nullcontext(signals) if signals else hearing_signals() as heard:
         try:
             for job in (job for job in jobs if status[job] == "done"):
                 checkpoint.remove(job.run)  # left there if it was killed between its last two words
@@ -63,6 +65,10 @@ def run_pack(
         except Stopped as stop:
             _note_stop(pending, stop.signal)
             return "stopped"
+        except Exception:
+            if len(pending) == 1:  # else nobody knows yet whose error it is
+                rundir.note_failure(pending[0].run, traceback.format_exc())
+            raise
     return "done" if any(rundir.read_status(job.run) == "done" for job in jobs) else "diverged"
 
 
@@ -82,6 +88,13 @@ def device_text() -> str:
     count = f"{len(devices)} x " if len(devices) > 1 else ""
     threads = f", {num_threads()} threads" if devices[0].platform == "cpu" else ""
     return f"{count}{devices[0].device_kind}{threads}, jax {jax.__version__}"
+
+
+def check_device(run: Path) -> None:
+    """`StoreError` if an unfinished run has checkpoints made on another device: its bits would differ."""
+    was = rundir.read_meta(run).get("device", device_text())
+    if was != device_text() and checkpoint.steps(run) and rundir.read_status(run) not in rundir.FINISHED:
+        raise StoreError(f"{run} was begun on {was}, not {device_text()}; --overwrite trains it anew")
 
 
 def _train_and_finish(jobs: Sequence[Job], width: int, logger: Logger, wanted: Wanted, signals: Signals) -> None:
@@ -170,15 +183,3 @@ def _note_stop(jobs: Sequence[Job], number: int) -> None:
         if rundir.read_status(job.run) == "running":
             step = max(checkpoint.steps(job.run), default=0)
             rundir.update_meta(job.run, status="stopped", stopped_at=step, signal=number, end=now())
-
-
-@contextlib.contextmanager
-def _noting_failure(jobs: Sequence[Job]) -> Iterator[None]:
-    """Leaves the status "failed" and the traceback with running runs that an error ends; they can be resumed."""
-    try:
-        yield
-    except Exception:
-        with contextlib.suppress(OSError, StoreError):
-            for job in (job for job in jobs if rundir.read_status(job.run) == "running"):
-                rundir.update_meta(job.run, status="failed", error=traceback.format_exc(), end=now())
-        raise

@@ -45,10 +45,14 @@ class Request(NamedTuple):
     compile_cache: bool
 
 
-def parser(model: str, prog: str, description: str) -> cli.Parser:
-    """The parser of a runner; its help shows the default preset's values."""
-    defaults = resolve(preset(model))
+def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Parser:
+    """The parser of a runner; its help shows the default preset's values, of several models the first one's."""
+    first, *others = [models] if isinstance(models, str) else models
+    defaults = resolve(preset(first))
     built = cli.Parser(prog, description)
+    if others:
+        built.add_argument("--model", choices=models, default=first, help="what is trained")
+    built.set_defaults(model=first)
     built.add_argument("--seed", type=int, default=0, help="seed of data and initialisation")
     built.add_argument("--data_seed", type=int, help="seed of the data alone")
     built.add_argument("--init_seed", type=int, help="seed of the initialisation alone")
@@ -61,8 +65,8 @@ def parser(model: str, prog: str, description: str) -> cli.Parser:
         value = getattr(getattr(defaults, section) if section else defaults, field)
         built.add_argument(f"--{flag}", type=kind, help=f"{text} (preset: {value})")
     built.epilog = "Any other field of the config: --config.KEY=VALUE, as in --config.dim=20 or --config.data.dim=20."
-    if model in CONTROLS:
-        built.add_argument("--control", action="store_true", help=f"train the control, {CONTROLS[model]}")
+    if first in CONTROLS:
+        built.add_argument("--control", action="store_true", help=f"train the control, {CONTROLS[first]}")
     if defaults.family == "regression":
         _add_regression_flags(built)
     return built
@@ -81,14 +85,14 @@ def _add_regression_flags(built: cli.Parser) -> None:
             built.add_argument(f"--{prefix}{flag}", type=read, choices=accepted, default=AUTO, help=scope)
 
 
-def read(model: str, prog: str, description: str, argv: Sequence[str]) -> Request:
+def read(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> Request:
     """The request in a command line; `UsageError` or `ConfigError` for what cannot be run."""
     rest, overrides = cli.split_config_flags(argv)
     if "preset" in overrides:
         raise cli.UsageError("preset is not a field to set but a table to start from: --preset")
-    flags = parser(model, prog, description).parse(rest)
-    given = vars(flags)
-    config = config_from_flags(CONTROLS[model] if given.get("control") else model, flags, overrides)
+    flags = parser(models, prog, description).parse(rest)
+    given = vars(flags)  # a family may lack some flags
+    config = config_from_flags(CONTROLS[flags.model] if given.get("control") else flags.model, flags, overrides)
     tasks = flags.attention_batch if given.get("save_attention") else None
     if given.get("attention_batch", 1) < 1:
         raise cli.UsageError(f"attention_batch is {flags.attention_batch}; it must be at least 1")

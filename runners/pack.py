@@ -19,7 +19,7 @@ from runners.shapes import static_shape, training_part
 from src.config import RunConfig
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
-from src.train import Member, TrainState, make_trainer
+from src.train import Member, TrainState, lane, make_trainer
 from store import checkpoint
 
 CHUNK_SECONDS = 1.0  # aimed at; a chunk must stay below 2 s for signals to be heard in time
@@ -151,20 +151,20 @@ class Pack:
 
     def params(self, index: int) -> Any:
         """A run's parameters as NumPy arrays."""
-        return _lane(self.state.params, self.lanes[index].place)
+        return lane(self.state.params, self.lanes[index].place)
 
     def save(self, index: int) -> None:
         """Saves a run's state."""
         names, _ = _names(self.state)
-        lane = self.lanes[index]
-        arrays = dict(zip(names, jax.tree.leaves(_lane(self.state, lane.place)), strict=True))
-        checkpoint.save(lane.job.run, self.step, arrays, {"step": self.step})
+        job, place, _ = self.lanes[index]
+        arrays = dict(zip(names, jax.tree.leaves(lane(self.state, place)), strict=True))
+        checkpoint.save(job.run, self.step, arrays, {"step": self.step})
 
     def _restore(self, runs: list[Path], places: list[int]) -> tuple[int, TrainState]:
         """The state after the last step that all runs hold; of those that share a training, the first one's."""
         state = self.trainer.init(self.members)
         names, treedef = _names(state)
-        step, saved = checkpoint.restore_last(runs, dict(zip(names, jax.tree.leaves(_lane(state, 0)), strict=True)))
+        step, saved = checkpoint.restore_last(runs, dict(zip(names, jax.tree.leaves(lane(state, 0)), strict=True)))
         if not saved:
             return 0, state
         lanes = [saved[places.index(min(place, max(places)))] for place in range(self.width)]
@@ -175,11 +175,6 @@ class Pack:
         """At most a chunk away, and never past a record or the end."""
         next_record = (self.step // self.eval_every + 1) * self.eval_every
         return min(self.step + self.chunk_steps, next_record, self.num_steps)
-
-
-def _lane(tree: Any, index: int) -> Any:
-    """One lane of a pack's tree, as NumPy arrays."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[index], tree)
 
 
 def _names(state: TrainState) -> tuple[list[str], Any]:

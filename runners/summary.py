@@ -52,6 +52,21 @@ def _results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     return lines
 
 
+def _layerwise_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
+    found = summary["layerwise"]
+    kind = f"rolled out with damping {found['damping']:g}" if found["rolled_out"] else f"{found['layers']} layers"
+    lines = [
+        f"{kind}: {found['verdict']}",
+        f"{'MSE on ' + str(found['num_tasks']) + ' further tasks':<32}mean    ± s.e.    median GD median     TF/GD",
+    ]
+    for layer in (layer for layer in range(found["layers"]) if layer + 1 in (1, 2, 4, 8, 12, 24, found["layers"])):
+        numbers = (found[name][layer] for name in ("mse", "sem", "median"))
+        gd, ratio = found["gd"]["median"][layer], found["ratio_to_gd"][layer]
+        lines.append(f"  layer {layer + 1:<20}" + "".join(f"{number:10.4g}" for number in (*numbers, gd, ratio)))
+    ridge, zero = (found["references"][name] for name in ("ridge", "zero"))
+    return [*lines, f"ridge (Bayes) {ridge['mse'][0]:.4g}, median {ridge['median'][0]:.4g}; zero {zero['mse'][0]:.4g}"]
+
+
 def _sine_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     numbers, on_grid = summary["headline"], summary["functions"]
     rows = {"after the context": "loss", "before the context": "initial_loss", "zero": "zero_loss"}
@@ -63,7 +78,8 @@ def _sine_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     ]
 
 
-RESULTS = {"regression": _results, "sine": _sine_results}  # family -> the lines of its summary
+# family -> the lines of its summary
+RESULTS = {"regression": _results, "layerwise": _layerwise_results, "sine": _sine_results}
 
 
 def _title(config: RunConfig) -> str:

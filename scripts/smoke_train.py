@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 
 import cli
+from runners.command import same_command
+from runners.signals import hearing_signals
 from src.config import ConfigError, RunConfig
 from store import layout, rundir
 from store.readers import StoreError, expecting, read_npy, read_npz, reading
@@ -101,8 +103,9 @@ def parser() -> cli.Parser:
 def main(argv: list[str]) -> int:
     """The command line."""
     flags = parser().parse(argv)
-    if not flags.check_only:
-        _train(flags.out)
+    if not flags.check_only and (number := _train(flags.out)):
+        print(f"stopped; the same command trains the runs anew: {same_command()}")
+        return 128 + number
     wrong = []
     for name, (_, _, checks) in RUNS.items():
         found = [said for check in checks if (said := check(flags.out / name))]
@@ -113,7 +116,8 @@ def main(argv: list[str]) -> int:
     return 1 if wrong else 0
 
 
-def _train(out: Path) -> None:
+def _train(out: Path) -> int:
+    """Trains the runs; the number of the signal that stopped it, or 0."""
     from runners import flags as runner_flags
     from runners.command import held
     from runners.common import Job, Wanted, run_pack  # imports JAX
@@ -123,10 +127,12 @@ def _train(out: Path) -> None:
     configs: list[tuple[Path, RunConfig]] = [(out / name, request.config) for name, request in requests.items()]
     for run, config in configs:
         rundir.choose(config, str(run), overwrite=True)
-    with held(configs, overwrite=True), ConsoleLogger() as logger:
+    with held(configs, overwrite=True), ConsoleLogger() as logger, hearing_signals() as signals:
         for run, config in configs:
             logger.line(f"{run.name}:")
-            run_pack([Job(run, config)], logger, Wanted(attention_batch=64))
+            if run_pack([Job(run, config)], logger, Wanted(attention_batch=64), signals=signals) == "stopped":
+                return signals.heard[0]
+    return 0
 
 
 if __name__ == "__main__":

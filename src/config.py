@@ -22,7 +22,7 @@ BY_DIFFICULTY = ("easy2hard", "hard2easy")  # the orderings that sort by a diffi
 DIFFICULTIES = ("residual", "gd_error")
 NOISE_MODES = ("clean", "label_noise", "random_pairs")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
-FAMILIES = ("regression", "sine")
+FAMILIES = ("regression", "layerwise", "sine")
 EMBEDDED = ("pairs", "inputs")
 
 TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
@@ -69,7 +69,7 @@ class DataConfig:
 
     Input law: uniform is U(-input_range/2, input_range/2) in each coordinate (range 1 is what the published curves
     use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2). `num_distractors` context labels
-    are replaced by N(0, 1).
+    are replaced by N(0, 1). The family layerwise asks `num_queries` queries of each context.
 
     The family sine has dim 1 and labels y = a sin(x + phi), a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi). The
     published code has amplitudes up to .5, the paper's text up to 5.
@@ -82,11 +82,12 @@ class DataConfig:
     weight_scale: float = 1.0
     noise_std: float = 0.0
     num_distractors: int = 0
+    num_queries: int = 1
     amplitude_low: float = 0.1
     amplitude_high: float = 0.5
 
     def __post_init__(self) -> None:
-        _sizes(self, "dim", "num_pairs")
+        _sizes(self, "dim", "num_pairs", "num_queries")
         _sizes(self, "num_distractors", least=0)
         _one_of("input_law", self.input_law, INPUT_LAWS)
         _in_range("input_range", self.input_range, 0, open_low=True)
@@ -119,9 +120,10 @@ class ModelConfig:
     residual update. `activation_clip` bounds the tokens after each layer (0 is off). `init_scale` is the variance
     scale of the truncated-normal fan-in initialiser, divided by the number of layers.
 
-    In the family sine an embedding in `embed_size` channels and an MLP of `mlp_width` stand before the layers.
-    `embedded` says what they take: pairs, as in the published code, or inputs, as in Prop. 2. `step_size` above 0
-    makes the model the control: the layers are one step of gradient descent of that size (eta/N).
+    In the family layerwise tokens are embedded in `embed_size` channels, and all layers share one learned read-out (0:
+    neither). In the family sine an embedding in `embed_size` channels and an MLP of `mlp_width` stand before the
+    layers. `embedded` says what they take: pairs, as in the published code, or inputs, as in Prop. 2. `step_size`
+    above 0 makes the model the control: the layers are one step of gradient descent of that size (eta/N).
     """
 
     tokens: str = "concatenated"
@@ -175,7 +177,11 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """AdamW on half the mean squared error, after clipping the global gradient norm (`grad_clip`, 0 is off)."""
+    """AdamW on half the mean squared error, after clipping the global gradient norm (`grad_clip`, 0 is off).
+
+    The learning rate rises linearly over `warmup_steps`, then stays or, with `cosine`, falls to 0 at the last step.
+    With `deep_supervision`, of the family layerwise, the loss is the mean over all layers' predictions.
+    """
 
     steps: int = 5000
     batch_size: int = 2048
@@ -184,9 +190,13 @@ class TrainConfig:
     b2: float = 0.98
     weight_decay: float = 0.0
     grad_clip: float = 1e-3
+    warmup_steps: int = 0
+    cosine: bool = False
+    deep_supervision: bool = False
 
     def __post_init__(self) -> None:
         _sizes(self, "steps", "batch_size")
+        _sizes(self, "warmup_steps", least=0)
         require(self.steps < TOO_MANY - 1, f"steps is {self.steps}; it must be below 2^31 - 1")
         _in_range("lr", self.lr, 0, open_low=True)
         _in_range("weight_decay", self.weight_decay, 0)
@@ -281,8 +291,8 @@ class RunConfig:
 
     @property
     def num_rows(self) -> int:
-        """R: the context's rows and the query's."""
-        return {"concatenated": 1, "interleaved": 2}[self.model.tokens] * self.data.num_pairs + 1
+        """R: the context's rows and the queries'."""
+        return {"concatenated": 1, "interleaved": 2}[self.model.tokens] * self.data.num_pairs + self.data.num_queries
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -58,8 +59,24 @@ class ChunkInfo(NamedTuple):
 
 
 def half_mse(predictions: Array, targets: Array) -> Array:
-    """The loss: half the mean squared error, mean((prediction - target)^2) / 2, as in the paper's figures."""
-    return 0.5 * jnp.mean((predictions - targets) ** 2)
+    """The loss: half the mean squared error, mean((prediction - target)^2) / 2, as in the paper's figures.
+
+    Predictions may have further leading axes, as those of several layers do; the mean is over all of them.
+    """
+    return 0.5 * jnp.mean((predictions - jnp.broadcast_to(targets, predictions.shape)) ** 2)
+
+
+def scheduled(lr: Array, config: TrainConfig, step: Array) -> Array:
+    """The learning rate of a step (from 0): lr min(1, (step + 1) / W), then along half a cosine to 0 if asked for.
+
+    W = `warmup_steps`; the cosine is (1 + cos(pi (step - W) / (steps - W))) / 2 from step W on. Neither: lr itself.
+    """
+    warmup, falling = config.warmup_steps, max(config.steps - config.warmup_steps, 1)
+    if warmup > 0:
+        lr = lr * jnp.minimum((step + 1).astype(lr.dtype) / warmup, 1)
+    if config.cosine:
+        lr = lr * (1 + jnp.cos(jnp.pi * jnp.clip((step - warmup).astype(lr.dtype) / falling, 0, 1))) / 2
+    return lr
 
 
 def make_optimizer(config: TrainConfig) -> optax.GradientTransformation:
@@ -91,7 +108,7 @@ def make_trainer(model: Model, config: TrainConfig, batch_fn: BatchFn, devices: 
 
     def step(state: TrainState, member: Member, index: Array) -> tuple[TrainState, Array]:
         batch = spread(batch_fn(member.data_key, index, **member.knobs))
-        return train_step(model, optimizer, state, batch, member.lr)
+        return train_step(model, optimizer, state, batch, scheduled(member.lr, config, index))
 
     def chunk(state: TrainState, pack: Member, start: Array, stop: Array) -> tuple[TrainState, ChunkInfo]:
         lanes = pack.lr.shape
@@ -124,15 +141,9 @@ def train_step(
     return TrainState(params, opt_state), loss
 
 
-def stack_members(members: Sequence[Member]) -> Member:
-    """A pack of the members, in the order of the lanes."""
-    stacked: Member = jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
-    return stacked
-
-
 def lane(tree: Any, index: int) -> Any:
-    """One lane of a pack's tree."""
-    return jax.tree.map(lambda leaf: leaf[index], tree)
+    """One lane of a pack's tree, as NumPy arrays."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[index], tree)
 
 
 def _all_finite(state: TrainState) -> Array:

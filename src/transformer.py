@@ -106,7 +106,7 @@ def run_stack(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
     what the model goes on with, so a hook can patch as well as look.
     """
     model, label_channel = config.model, config.data.dim
-    blocks = _blocks(config)
+    blocks = make_blocks(config)
     for layer, block in enumerate(blocks):
         only_query = layer == len(blocks) - 1 and hook is no_hook
         tokens = block(tokens, layer, 1 if only_query else config.num_rows, hook)
@@ -117,7 +117,7 @@ def run_stack(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
     return -tokens[:, -1, label_channel]
 
 
-def _blocks(config: RunConfig) -> list[Block]:
+def make_blocks(config: RunConfig) -> list[Block]:
     """One block a layer; the same one every time when recurrent."""
     blocks = [Block(config, config.model.kind(layer), name) for layer, name in enumerate(config.model.layer_names)]
     return blocks * config.model.num_layers if config.model.recurrent else blocks
@@ -132,20 +132,22 @@ class Block(hk.Module):
 
     def __call__(self, tokens: Array, layer: int, num_rows: int, hook: Hook) -> Array:
         """The last `num_rows` of tokens [B, R, W], updated."""
-        model, width = self.config.model, self.config.token_width
+        model, width = self.config.model, self.config.model_width
         init = hk.initializers.VarianceScaling(model.init_scale / model.num_layers, "fan_in", "truncated_normal")
         key_size = model.key_size // model.num_heads or width
         attention = Attention(self.kind, model.num_heads, key_size, model.bias, init, "attention")
-        seen = _normalise(tokens, model.layer_norm, "attention_norm")
+        seen = normalise(tokens, model.layer_norm, "attention_norm")
         rows = tokens[:, -num_rows:]
-        rows = rows + model.damping * attention(seen[:, -num_rows:], seen[:, :-1], layer, hook)
+        rows = rows + model.damping * attention(
+            seen[:, -num_rows:], seen[:, : -self.config.data.num_queries], layer, hook
+        )
         if model.mlp_width == 0:
             return rows
-        hidden = hk.Linear(model.mlp_width, w_init=init, name="mlp_in")(_normalise(rows, model.layer_norm, "mlp_norm"))
+        hidden = hk.Linear(model.mlp_width, w_init=init, name="mlp_in")(normalise(rows, model.layer_norm, "mlp_norm"))
         return rows + model.damping * hk.Linear(width, w_init=init, name="mlp_out")(jax.nn.gelu(hidden))
 
 
-def _normalise(tokens: Array, wanted: bool, name: str) -> Array:
+def normalise(tokens: Array, wanted: bool, name: str) -> Array:
     """Layer norm over the token's channels, if wanted."""
     if not wanted:
         return tokens

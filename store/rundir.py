@@ -13,13 +13,14 @@ from typing import Any
 from src.config import ConfigError, RunConfig, from_dict, to_dict
 from store import layout
 from store.atomic import beside, json_text, naming, write_bytes, write_json
-from store.provenance import config_id
+from store.provenance import config_id, now
 from store.readers import StoreError, expecting, is_count, is_number, read_json, read_json_lines
 
 RUNS = Path("runs")
 METRICS_FIELDS = ("step", "train_loss", "test_loss")  # of every run
 SAID_AT_AN_END = ("end", "error", "stopped_at", "signal", "diverged_at", "last_losses")
 STATUSES = ("running", "done", "stopped", "diverged", "failed")
+FINISHED = ("done", "diverged")  # runs that are not trained again
 
 LEFTOVERS = {layout.LOCK, *(beside(Path(name)).name for name in layout.OWN)}  # what alone makes no run
 
@@ -76,8 +77,18 @@ def update_meta(run: Path, **values: Any) -> None:
 
 def mark_running(run: Path) -> None:
     """Gives a run the status "running"; what meta.json says of how it ended before is dropped."""
-    kept = {name: value for name, value in read_meta(run).items() if name not in SAID_AT_AN_END}
-    write_json(run / layout.META, kept | {"status": "running"})
+    write_json(run / layout.META, _without_end(run) | {"status": "running"})
+
+
+def note_failure(run: Path, error: str) -> None:
+    """Leaves the status "failed" and what is known of it with a run that has begun and not ended, if that can be."""
+    with contextlib.suppress(OSError, StoreError):
+        if read_status(run) not in ("new", *FINISHED):
+            write_json(run / layout.META, _without_end(run) | {"status": "failed", "error": error, "end": now()})
+
+
+def _without_end(run: Path) -> dict[str, Any]:
+    return {name: value for name, value in read_meta(run).items() if name not in SAID_AT_AN_END}
 
 
 def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUNS) -> Path:
@@ -93,7 +104,7 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
     same = _newest_first([run for run in _runs_below(runs) if _same_config(run, config)])
     if overwrite and same:
         return same[0]
-    unfinished = [run for run in same if read_status(run) not in ("done", "diverged")]
+    unfinished = [run for run in same if read_status(run) not in FINISHED]
     if unfinished:
         return unfinished[0]
     names = (config.name if k == 0 else f"{config.name}_{k}" for k in count())
@@ -103,8 +114,12 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
 def clear(run: Path) -> None:
     """Removes a run's own files, and its folders with all that is in them; whatever else stands beside them stays.
 
-    The config goes last: until then the directory is a run's, so if this is cut short the same command ends it.
+    The config goes last: until then the directory is a run's, so if this is cut short the same command ends it. And a
+    run whose results are going is not done any more, which is said first; a disk too full for it is no reason to stop.
     """
+    if (run / layout.META).exists():
+        with contextlib.suppress(OSError):
+            write_json(run / layout.META, {"status": "running"})
     for name in layout.OWN_FOLDERS:
         with naming(run / name), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(run / name)

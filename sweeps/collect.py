@@ -5,8 +5,10 @@ python -m sweeps.collect --runs_dir DIR --out FILE
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +16,20 @@ import cli
 from src.config import ConfigError, ContextConfig
 from store import layout, rundir
 from store.atomic import naming, write_csv
+from store.lock import locked
 from store.provenance import RESULTS_VERSION
 from store.readers import StoreError, expecting, read_csv, read_json
-from sweeps.plan import PLAN, Cell, Row, read_plan
+from sweeps.plan import PLAN, Row, read_plan
+from sweeps.status import standing
 
-PLANNED = "planned"  # the status of a cell that has not begun
+TABLE_LOCK = ".lock_table"  # of the table and the plan, which shards and `sweeps.collect` write in turns
+PATIENCE = 60.0  # seconds that the others are waited for: writing takes one or two
 
 Found = Mapping[str, Any]  # a finished cell's files, by short name
 
 # column -> its value in a finished cell's files
 MEASURED: dict[str, Callable[[Found], Any]] = {
-    "test_mse": lambda found: 2 * found["headline"]["tf_loss"],
+    "test_mse": lambda found: _doubled(found["headline"]["tf_loss"]),
     "align_cos": lambda found: found["alignment"]["align_cos"],
     "align_l2": lambda found: found["alignment"]["l2_pred_diff"],
     "auroc": lambda found: found["separation"]["abs_influence"]["auroc"],
@@ -33,7 +38,7 @@ MEASURED: dict[str, Callable[[Found], Any]] = {
 MORE_MEASURED: dict[str, Callable[[Found], Any]] = {
     "test_loss": lambda found: found["headline"]["tf_loss"],
     "test_loss_se": lambda found: found["headline"]["tf_loss_se"],
-    "gd_mse": lambda found: 2 * found["headline"]["gd_loss"],
+    "gd_mse": lambda found: _doubled(found["headline"]["gd_loss"]),
     "gd_loss": lambda found: found["headline"]["gd_loss"],
     "loss_ratio": lambda found: found["headline"]["loss_ratio"],
     "loss_ratio_se": lambda found: found["headline"]["loss_ratio_se"],
@@ -42,7 +47,9 @@ MORE_MEASURED: dict[str, Callable[[Found], Any]] = {
         f"{name}_loss": lambda found, name=name: found["comparators"][name]["loss"]
         for name in ("gd_tuned_step", "linear_mmse", "mask_bayes")
     },
-    "gd_tuned_over_clean_step": lambda found: found["comparators"]["tuned_step_size"] / found["alignment"]["eta"],
+    "gd_tuned_over_clean_step": lambda found: _ratio(
+        found["comparators"]["tuned_step_size"], found["alignment"]["eta"]
+    ),
     "slope": lambda found: found["alignment"]["slope"],
     "preds_diff": lambda found: found["alignment"]["preds_diff"],
     "auroc_low": lambda found: found["separation"]["abs_influence"]["auroc_interval"][0],
@@ -68,12 +75,33 @@ MORE_MEASURED: dict[str, Callable[[Found], Any]] = {
 }
 # family -> the columns it measures, where these are not regression's; the others stay empty
 OF_FAMILY: dict[str, dict[str, Callable[[Found], Any]]] = {
+    "layerwise": {  # after the last layer, of a roll-out too
+        "test_mse": lambda found: found["layerwise"]["mse"][-1],
+        "test_loss": lambda found: _halved(found["layerwise"]["mse"][-1]),
+        "test_loss_se": lambda found: _halved(found["layerwise"]["sem"][-1]),
+        "gd_mse": lambda found: found["layerwise"]["gd"]["mse"][-1],
+        "gd_loss": lambda found: _halved(found["layerwise"]["gd"]["mse"][-1]),
+        "ridge_loss": lambda found: _halved(found["layerwise"]["references"]["ridge"]["mse"][-1]),
+    },
     "sine": {
-        "test_mse": lambda found: 2 * found["headline"]["loss"],
+        "test_mse": lambda found: _doubled(found["headline"]["loss"]),
         "test_loss": lambda found: found["headline"]["loss"],
         "test_loss_se": lambda found: found["headline"]["loss_se"],
-    }
+    },
 }
+
+
+def _doubled(value: float | None) -> float | None:
+    """What is not finite is null in a cell's files, and empty in its row."""
+    return None if value is None else 2 * value
+
+
+def _halved(value: float | None) -> float | None:
+    return None if value is None else value / 2
+
+
+def _ratio(value: float | None, of: float | None) -> float | None:
+    return None if value is None or not of else value / of
 
 
 def _scaled(found: Found, alpha: float) -> Mapping[str, Any]:
@@ -93,66 +121,51 @@ def _of_layer(found: Found, layer: int, score: str) -> float | None:
     return None if None in values else sum(values) / len(values)
 
 
-def status_of(cell: Cell, folder: Path) -> str:
-    """What became of a cell so far: "planned" if it has not begun, "failed" if its place holds what it cannot use."""
-    run = folder / cell.name
-    try:
-        rundir.check_usable(run, cell.config, overwrite=False)
-        status = rundir.read_status(run) if rundir.has_begun(run) else "new"
-    except (StoreError, OSError):
-        return "failed"
-    return PLANNED if status == "new" else status
-
-
 def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str, Any]:
     """A row of the CSV: what was asked for, what became of it, and its numbers if it is done.
 
     `failed` names cells that are known to have failed: where nothing can be written, they cannot say so themselves.
     """
-    run, asked = folder / row.cell.name, row.asked
-    status = status_of(row.cell, folder)
-    if status == PLANNED and row.cell.name in failed:
+    asked = row.asked
+    status, _ = standing(row.cell, folder)
+    if status not in rundir.FINISHED and row.cell.name in failed:
         status = "failed"
-    measured = OF_FAMILY.get(asked.family, MEASURED | MORE_MEASURED)
-    found = _found(run, asked.family) if status == "done" else None
-    settings = {
+    measured = OF_FAMILY.get(asked.family, MEASURED | MORE_MEASURED) if status == "done" else {}
+    found = _found(folder / row.cell.name, asked.family) if measured else {}
+    numbers = {name: value(found) for name, value in measured.items()}
+    trained, evaluated = _settings(asked.train), _settings(asked.eval)
+    return {
         "exp": row.cell.name,
         "model": asked.name,
-        **_settings("", asked.eval),
+        **evaluated,
         "seed": asked.data_seed,
-    }
-    more = {
+        **{name: numbers.get(name) for name in MEASURED},
         "status": status,
-        **_settings("train_", asked.train),
+        **{f"train_{name}": value for name, value in trained.items()},
         "train_difficulty": asked.train.difficulty,
-        **_settings("eval_", asked.eval),
+        **{f"eval_{name}": value for name, value in evaluated.items()},
         "eval_difficulty": asked.eval.difficulty,
         "steps": asked.training.steps,
-    }
-    return {
-        **settings,
-        **{name: measured[name](found) if found and name in measured else None for name in MEASURED},
-        **more,
-        **{name: measured[name](found) if found and name in measured else None for name in MORE_MEASURED},
+        **{name: numbers.get(name) for name in MORE_MEASURED},
         "results_version": RESULTS_VERSION,
     }
 
 
-def _settings(prefix: str, context: ContextConfig) -> dict[str, Any]:
+def _settings(context: ContextConfig) -> dict[str, Any]:
     """What is in force: without noise, p and sigma are 0 whatever was asked for the other context."""
     clean = context.noise_mode == "clean"
     return {
-        f"{prefix}ordering": context.ordering,
-        f"{prefix}noise_mode": context.noise_mode,
-        f"{prefix}p": 0.0 if clean else context.noise_p,
-        f"{prefix}sigma": 0.0 if clean else context.noise_sigma,
-        f"{prefix}placement": context.noise_placement,
+        "ordering": context.ordering,
+        "noise_mode": context.noise_mode,
+        "p": 0.0 if clean else context.noise_p,
+        "sigma": 0.0 if clean else context.noise_sigma,
+        "placement": context.noise_placement,
     }
 
 
 def _found(run: Path, family: str) -> Found:
     """The files of a finished cell that its row is made of."""
-    summary = read_json(run / layout.SUMMARY)
+    summary: Found = read_json(run / layout.SUMMARY)
     if family in OF_FAMILY:
         return summary
     with expecting(run / layout.SUMMARY, "a run's summary"):
@@ -175,16 +188,23 @@ def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str]
 
 def check_out(out: Path, folder: Path) -> None:
     """Raises unless the CSV can and may be written there: a new file, or a sweep's CSV. Leaves nothing behind."""
-    if out.absolute() == (folder / PLAN).absolute():
-        raise StoreError(f"{out} is where the sweep's own plan goes; choose another --out")
+    place = Path(os.path.realpath(out.parent), out.name)
+    own = os.path.realpath(folder)
+    if place.is_relative_to(own) and (place.parent != Path(own) or place.name == PLAN or place.name.startswith(".")):
+        raise StoreError(f"{out} is where the sweep's own files go; choose another --out")
     if out.is_dir():
         raise StoreError(f"{out} is a folder, not a file")
     if out.exists():
         columns = read_csv(out, ()).columns
         if not {"exp", *MEASURED} <= set(columns):
             raise StoreError(f"{out} is there and no table of a sweep; choose another --out")
-    nearest = next(folder for folder in out.absolute().parents if folder.exists())
-    with naming(out), tempfile.TemporaryFile(dir=nearest):
+    check_writable(out, out.parent)
+
+
+def check_writable(path: Path, folder: Path) -> None:
+    """An `OSError` that names `path` unless files can be made in a folder, or where it will be made."""
+    nearest = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    with naming(path), tempfile.TemporaryFile(dir=nearest):
         pass
 
 
@@ -201,7 +221,10 @@ def main(argv: list[str]) -> None:
     flags = parser().parse(argv)
     rows = read_plan(flags.runs_dir)
     check_out(flags.out, flags.runs_dir)
-    values = collect(rows, flags.runs_dir, flags.out)
+    with ExitStack() as locks:
+        with suppress(OSError):  # in a folder that cannot be written there is nobody to wait for
+            locks.enter_context(locked(flags.runs_dir, TABLE_LOCK, patience=PATIENCE))
+        values = collect(rows, flags.runs_dir, flags.out)
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(flags.out)}: {done} of {len(values)} planned rows are done")
 

@@ -6,8 +6,8 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Container, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,22 +17,21 @@ from runners.command import same_command
 from runners.flags import CONTEXT_FLAGS, CONTEXTS, number_or_auto
 from runners.signals import Signals, hearing_signals
 from src.config import ConfigError
-from store import rundir
+from store import checkpoint, layout, rundir
 from store.lock import locked
 from store.readers import StoreError
 from sweeps import cost
-from sweeps.collect import check_out, collect, status_of
+from sweeps.collect import PATIENCE, TABLE_LOCK, check_out, check_writable, collect
 from sweeps.executors import EXECUTORS
 from sweeps.grid import Grid
 from sweeps.plan import Cell, Pack, Row, cells, packs, plan, shard, write_plan
 from sweeps.progress import Bar
 from sweeps.status import counted, statuses
-from sweeps.training import Outcome
 from sweeps.worker import available_cores
 
 SHORT = {"p": "noise_p", "sigma": "noise_sigma", "placement": "noise_placement"}  # other names of three axes
 SECONDS_BETWEEN_TABLES = 10.0
-FINISHED = ("done", "diverged")  # cells that are not trained again
+WIDEST = 4096  # trainings in a pack; more are a slip of the finger
 
 
 class Execution(NamedTuple):
@@ -58,6 +57,9 @@ def add_grid_flags(built: cli.Parser, defaults: Mapping[str, Sequence[Any]]) -> 
             scope = f"{text}, in {prefix[:-1]} contexts alone" if prefix else text
             default = defaults.get(name, (AUTO,))
             cli.add_list(built, options, kind if choices else number_or_auto, default, scope)
+    cli.add_list(
+        built, "--difficulty", str, defaults.get("difficulty", (AUTO,)), "what easy2hard and hard2easy sort by"
+    )
     built.add_argument("--steps", type=int, help="training steps; the preset's if not given")
     built.epilog = "Any field of the runs' config: --config.KEY=VALUE, as in --config.dim=20."
 
@@ -88,6 +90,7 @@ def _shard(text: str) -> tuple[int, int]:
 def grid(flags: argparse.Namespace, overrides: Mapping[str, str]) -> Grid:
     """The grid that flags ask for."""
     axes = {f"{prefix}{flag}": getattr(flags, f"{prefix}{flag}") for prefix in CONTEXTS for flag in CONTEXT_FLAGS}
+    axes["difficulty"] = flags.difficulty
     settings = {"training.steps": flags.steps, **overrides}
     return Grid(tuple(flags.models), axes, tuple(flags.seeds), settings)
 
@@ -95,8 +98,8 @@ def grid(flags: argparse.Namespace, overrides: Mapping[str, str]) -> Grid:
 def execution(flags: argparse.Namespace) -> Execution:
     """How flags ask for a plan to be carried out; `UsageError` for a width that is none."""
     width = EXECUTORS[flags.executor].width if flags.width is None else flags.width
-    if width < 1:
-        raise cli.UsageError(f"width is {width}; a pack holds at least one training")
+    if not 1 <= width <= WIDEST:
+        raise cli.UsageError(f"width is {width}; a pack holds from 1 to {WIDEST} trainings")
     return Execution(flags.runs_dir, flags.out, flags.executor, width, flags.shard, flags.dry_run, flags.overwrite)
 
 
@@ -117,22 +120,23 @@ def run(prog: str, description: str, defaults: Mapping[str, Sequence[Any]], out:
 def carry_out(rows: Sequence[Row], how: Execution) -> int:
     """Trains what a plan lacks and writes its CSV; the exit status."""
     chosen = shard(cells(rows), *how.shard)
+    if how.folder.exists() and not how.folder.is_dir():
+        raise StoreError(f"{how.folder} is a file, not a folder")
+    check_out(how.out, how.folder)
+    check_writable(how.folder, how.folder)
     if how.dry_run:
         print(preview(rows, chosen, how))
         return 0
-    check_out(how.out, how.folder)
-    if how.folder.exists() and not how.folder.is_dir():
-        raise StoreError(f"{how.folder} is a file, not a folder")
     with ExitStack() as locks, hearing_signals() as signals:
         _hold(locks, how)
         if how.overwrite:
             _clear(chosen, how.folder)
-        _write(rows, how, [])
-        outcomes = _train(rows, chosen, how, signals)
-        values = _write(rows, how, outcomes)
+        _write(rows, how, {})
+        failed = _train(rows, chosen, how, signals)
+        values = _write(rows, how, failed)
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(how.out)}: {done} of {len(values)} planned rows are done")
-    return _report(outcomes, how, signals)
+    return _report(chosen, failed, how, signals)
 
 
 def _hold(locks: ExitStack, how: Execution) -> None:
@@ -143,11 +147,13 @@ def _hold(locks: ExitStack, how: Execution) -> None:
         locks.enter_context(locked(how.folder, f".lock_{index}_of_{count}"))
 
 
-def _write(rows: Sequence[Row], how: Execution, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def _write(
+    rows: Sequence[Row], how: Execution, failed: Container[str], patience: float = PATIENCE
+) -> list[dict[str, Any]]:
     """Writes the plan and the CSV, whose rows it gives. Shards do so in turns: their files may be the same."""
-    with locked(how.folder, ".lock_table", patience=SECONDS_BETWEEN_TABLES):
+    with locked(how.folder, TABLE_LOCK, patience=patience):
         write_plan(how.folder, rows)
-        return collect(rows, how.folder, how.out, _failed(outcomes))
+        return collect(rows, how.folder, how.out, failed)
 
 
 def _clear(chosen: Sequence[Cell], folder: Path) -> None:
@@ -160,62 +166,68 @@ def _clear(chosen: Sequence[Cell], folder: Path) -> None:
             rundir.clear(run)
 
 
-def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals: Signals) -> list[Outcome]:
-    """Trains the cells that are left, under a progress bar; the CSV follows as packs end."""
+def work(chosen: Sequence[Cell], how: Execution) -> tuple[dict[Cell, str], list[Pack]]:
+    """The cells with their statuses, and the packs of those that are to be trained."""
     found = statuses(chosen, how.folder)
-    parts = packs([cell for cell in chosen if found[cell] not in FINISHED], how.width)
-    outcomes: list[Outcome] = []
+    left = [cell for cell in chosen if how.overwrite or found[cell] not in rundir.FINISHED]
+    return found, packs(left, how.width)
+
+
+def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals: Signals) -> dict[str, str]:
+    """Trains the cells that are left, under a progress bar; the CSV follows as packs end. Gives why cells failed."""
+    found, parts = work(chosen, how)
+    _tidy([how.folder / cell.name for cell in chosen if found[cell] == "done"])
+    failed: dict[str, str] = {}
     if not parts:
-        return outcomes
-    written = time.monotonic()
-    with Bar(sum(steps_of(pack) for pack in parts)) as bar:
-        for outcome in EXECUTORS[how.executor].run(how.folder, parts, how.width, bar.report, signals):
-            outcomes.append(outcome)
-            bar.ended(sum(steps_of(each.pack) for each in outcomes), len(outcomes), len(parts))
+        return failed
+    written, steps = time.monotonic(), 0
+    with Bar(sum(pack.steps for pack in parts)) as bar:
+        ended = EXECUTORS[how.executor].run(how.folder, parts, how.width, bar.report, signals)
+        for number, outcome in enumerate(ended, 1):
+            failed |= outcome.reasons
+            steps += outcome.pack.steps
+            bar.ended(steps, number, len(parts))
             if time.monotonic() - written > SECONDS_BETWEEN_TABLES:
-                _write(rows, how, outcomes)
+                with suppress(StoreError, OSError):  # the next table says the same and more; training goes on
+                    _write(rows, how, failed, patience=0)
                 written = time.monotonic()
-    return outcomes
+    return failed
 
 
-def _failed(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """The cells that failed, and why."""
-    return {name: reason for outcome in outcomes for name, reason in outcome.reasons.items()}
+def _tidy(done: Sequence[Path]) -> None:
+    """Removes the checkpoints of cells that were killed between their last two words."""
+    for run in (run for run in done if (run / layout.CHECKPOINTS).exists()):
+        with suppress(StoreError, OSError), locked(run):
+            if rundir.read_status(run) == "done":
+                checkpoint.remove(run)
 
 
-def steps_of(pack: Pack) -> int:
-    """The training steps of a pack, over all its trainings."""
-    return pack.trainings * pack.cells[0].config.training.steps
-
-
-def _report(outcomes: Sequence[Outcome], how: Execution, signals: Signals) -> int:
+def _report(chosen: Sequence[Cell], failed: Mapping[str, str], how: Execution, signals: Signals) -> int:
     """Says which cells are missing and why, and how to go on; the exit status."""
-    failed = _failed(outcomes)
+    found = statuses(chosen, how.folder)
     for name, reason in failed.items():
         print(cli.printable(f"error: failed: {how.folder / name}: {reason}"), file=sys.stderr)
-    for cell in (cell for outcome in outcomes for cell in outcome.pack.cells):
-        if status_of(cell, how.folder) == "diverged":
-            print(cli.printable(f"diverged: {how.folder / cell.name}"), file=sys.stderr)
+    for cell in (cell for cell in chosen if found[cell] == "diverged"):
+        print(cli.printable(f"diverged: {how.folder / cell.name}"), file=sys.stderr)
     if signals.heard:
         print(f"stopped; the same command without --overwrite resumes it: {same_command()}")
         return 128 + signals.heard[0]
-    if failed:
+    if failed or not set(found.values()) <= set(rundir.FINISHED):
         print("the same command without --overwrite tries the failed cells again", file=sys.stderr)
         return 1
     return 0
 
 
 def preview(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> str:
-    """What would be done: the cells and their statuses, the packs of those left, and the time that takes."""
-    found = statuses(chosen, how.folder)
-    left = [cell for cell in chosen if found[cell] not in FINISHED]
-    parts = packs(left, how.width)
+    """What would be done: the cells and their statuses, the packs of those to train, and the time that takes."""
+    found, parts = work(chosen, how)
     lines = [f"{found[cell]:10} {cli.printable(how.folder / cell.name)}" for cell in chosen]
     trainings = sum(pack.trainings for pack in parts)
     minutes = cost.seconds(parts, len(available_cores())) / 60
-    lines.append(f"{len(rows)} rows of {len(found)} cells: {counted(found)}")
+    shown = sum(row.cell in found for row in rows)
+    lines.append(f"{shown} rows of {len(found)} cells: {counted(found.values())}")
     lines.append(
-        f"{len(left)} cells to do: {trainings} trainings in {len(parts)} packs of at most {how.width} by "
-        f"{how.executor}; about {minutes:.0f} min on a machine as in docs/performance.md"
+        f"{sum(len(pack.cells) for pack in parts)} cells to do: {trainings} trainings in {len(parts)} packs of at most "
+        f"{how.width} by {how.executor}; about {minutes:.0f} min on a machine as in docs/performance.md"
     )
     return "\n".join(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from src.config import RunConfig
-from sweeps.plan import Pack, static_shape
+from sweeps.plan import Pack
 
 START, COMPILE, FINISH = 4.0, 5.0, 0.6  # seconds: of a process, of a static shape, of a cell's analyses
 CHANNEL = 3.3e-9  # seconds a step, on one core, for one channel of one row of one task
@@ -26,8 +26,7 @@ def seconds(packs: Sequence[Pack], cores: int) -> float:
     """What packs take on so many cores."""
     if not packs:
         return 0.0
-    configs = [(pack.cells[0].config, pack.trainings) for pack in packs]
-    training = sum(trainings * config.training.steps * step_seconds(config) for config, trainings in configs)
-    shapes = len({static_shape(config) for config, _ in configs})
+    training = sum(pack.steps * step_seconds(pack.shape) for pack in packs)
+    shapes = len({pack.shape for pack in packs})
     finishing = FINISH * sum(len(pack.cells) for pack in packs)
     return START + COMPILE * shapes + (training + finishing) / cores

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from runners.shapes import static_shape
 from runners.signals import Signals
 from src.config import RunConfig
+from store import rundir
 from sweeps.plan import Pack
-from sweeps.training import Outcome, Report, note_failure, train
-from sweeps.worker import Worker, available_cores
+from sweeps.status import statuses
+from sweeps.training import Outcome, Report, train
+from sweeps.worker import Died, Worker, available_cores
 
 LISTENING = 0.2  # seconds between two looks at signals while workers train
 
@@ -29,7 +30,7 @@ def here(folder: Path, packs: Sequence[Pack], width: int, report: Report, signal
     for pack in packs:
         outcome = train(folder, pack, width, report, signals)
         yield outcome
-        if outcome.status == "stopped":
+        if outcome.stopped:
             return
 
 
@@ -38,7 +39,8 @@ def on_all_cores(
 ) -> Iterator[Outcome]:
     """Trains packs in a process for each core. A signal goes on to them, and they stop with checkpoints.
 
-    A process that dies takes its pack with it and no more: that pack's outcome is "died", and another process goes on.
+    A process that dies takes its pack with it and no more: the cells it had not finished have failed, and another
+    process goes on.
     """
     waiting, news = Waiting(packs), queue.SimpleQueue[Outcome | int]()
     crews = [Crew(core, folder, width, waiting, news) for core in available_cores()[: len(packs)]]
@@ -66,14 +68,14 @@ class Waiting:
     def __init__(self, packs: Sequence[Pack]):
         self._packs: dict[RunConfig, deque[Pack]] = {}
         for pack in packs:
-            self._packs.setdefault(_shape(pack), deque()).append(pack)
+            self._packs.setdefault(pack.shape, deque()).append(pack)
         self._workers: Counter[RunConfig] = Counter()
         self._taking = threading.Lock()
 
     def take(self, last: Pack | None) -> Pack | None:
         """The next pack for the worker that trained `last`: of its shape, else of the one with most left a worker."""
         with self._taking:
-            shape = _shape(last) if last else None
+            shape = last.shape if last else None
             if shape is not None and not self._packs[shape]:
                 self._workers[shape] -= 1
                 shape = None
@@ -84,10 +86,6 @@ class Waiting:
                 shape = max(left, key=lambda found: left[found] / (1 + self._workers[found]))
                 self._workers[shape] += 1
             return self._packs[shape].popleft()
-
-
-def _shape(pack: Pack) -> RunConfig:
-    return static_shape(pack.cells[0].config)
 
 
 class Crew(threading.Thread):
@@ -112,27 +110,43 @@ class Crew(threading.Thread):
         pack: Pack | None = None
         while not self.stopping and (pack := self.waiting.take(pack)):
             self.news.put(self._train(pack))
-        if self.worker is not None:
-            self.worker.dismiss()
+        self._dismiss()
 
     def _train(self, pack: Pack) -> Outcome:
+        """Trains a pack; a worker that a signal reached alone is replaced, and the new one goes on."""
         try:
-            with self.changing:
-                self.worker = self.worker or Worker(self.core)
-                if self.stopping:
-                    self.worker.stop()
-            outcome = self.worker.train(self.folder, pack, self.width, self.news.put)
+            outcome = self._at_work().train(self.folder, pack, self.width, self.news.put)
         except OSError as error:  # no more processes
-            return Outcome(pack, "failed", {cell.name: str(error) for cell in pack.cells})
-        if outcome.status != "died":
-            return outcome
-        with self.changing:
-            self.worker = None
-        if self.stopping:
-            return Outcome(pack, "stopped", {})
-        for name, reason in outcome.reasons.items():
-            note_failure(self.folder / name, reason)
+            return Outcome(pack, {cell.name: str(error) for cell in pack.cells})
+        except Died as death:
+            with self.changing:
+                self.worker = None
+            return Outcome(pack, {}, stopped=True) if self.stopping else self._lost(pack, str(death))
+        if outcome.stopped and not self.stopping:
+            self._dismiss()
+            return self._train(pack)
         return outcome
+
+    def _at_work(self) -> Worker:
+        with self.changing:
+            self.worker = self.worker or Worker(self.core)
+            if self.stopping:
+                self.worker.stop()
+            return self.worker
+
+    def _dismiss(self) -> None:
+        with self.changing:
+            worker, self.worker = self.worker, None
+        if worker is not None:
+            worker.dismiss()
+
+    def _lost(self, pack: Pack, reason: str) -> Outcome:
+        """The outcome of a pack whose worker died: what it had not finished has failed."""
+        found = statuses(pack.cells, self.folder)
+        failed = [cell.name for cell, status in found.items() if status not in rundir.FINISHED]
+        for name in failed:
+            rundir.note_failure(self.folder / name, reason)
+        return Outcome(pack, dict.fromkeys(failed, reason))
 
     def stop(self) -> None:
         """Ends the pack in training at its next chunk, with a checkpoint, and takes no other."""

@@ -17,7 +17,7 @@ AXES = {
     f"{prefix}{flag}": f"{context}.{key}"
     for prefix, context in CONTEXTS.items()
     for flag, (key, *_) in CONTEXT_FLAGS.items()
-}
+} | {"difficulty": "base.difficulty"}
 
 
 # settings that would reach nothing, or make rows that cannot be told apart -> what to use instead
@@ -78,6 +78,8 @@ def canonical(config: RunConfig) -> RunConfig:
 
 def canonical_context(context: ContextConfig) -> ContextConfig:
     """A context's own canonical form."""
+    if context.noise_p == 1:  # all pairs are hit
+        context = replace(context, noise_placement="mixed")
     as_drawn = context.ordering == "random" or context.noise_placement == "mixed"  # else placement undoes an order
     adds_nothing = context.noise_mode == "label_noise" and context.noise_sigma == 0 and as_drawn
     silent = context.noise_p == 0 or adds_nothing
@@ -85,8 +87,6 @@ def canonical_context(context: ContextConfig) -> ContextConfig:
         context = ContextConfig(context.ordering)  # without noisy labels, difficulty is the error of gradient descent
     if context.noise_mode == "random_pairs":
         context = replace(context, noise_sigma=0.0)
-    if context.noise_p == 1:  # all pairs are hit
-        context = replace(context, noise_placement="mixed")
     if context.ordering not in BY_DIFFICULTY:
         context = replace(context, difficulty="gd_error")
     return context

@@ -40,6 +40,16 @@ class Pack(NamedTuple):
     cells: tuple[Cell, ...]
 
     @property
+    def shape(self) -> RunConfig:
+        """The static shape of all its trainings."""
+        return static_shape(self.cells[0].config)
+
+    @property
+    def steps(self) -> int:
+        """The training steps it makes, over all its trainings."""
+        return self.trainings * self.cells[0].config.training.steps
+
+    @property
     def trainings(self) -> int:
         """How many trainings the pack holds: cells that differ in evaluation alone share one."""
         return len({training_part(cell.config) for cell in self.cells})

@@ -6,25 +6,39 @@ python -m sweeps.status --runs_dir DIR
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import cli
 from src.config import ConfigError
 from store import rundir
 from store.readers import StoreError
-from sweeps.collect import status_of
 from sweeps.plan import Cell, cells, read_plan
+
+
+def standing(cell: Cell, folder: Path) -> tuple[str, str]:
+    """What became of a cell so far, and why, as far as it says so.
+
+    "planned" if it has not begun, "failed" if its place holds what it cannot use.
+    """
+    run = folder / cell.name
+    try:
+        rundir.check_usable(run, cell.config, overwrite=False)
+        meta = rundir.read_meta(run)
+    except (StoreError, OSError) as error:
+        return "failed", str(error)
+    last = str(meta.get("error") or "").strip().splitlines()[-1:]
+    return str(meta.get("status", "planned")), "".join(last)
 
 
 def statuses(chosen: Sequence[Cell], folder: Path) -> dict[Cell, str]:
     """What became of each cell so far."""
-    return {cell: status_of(cell, folder) for cell in chosen}
+    return {cell: standing(cell, folder)[0] for cell in chosen}
 
 
-def counted(found: Mapping[Cell, str]) -> str:
-    """The statuses in a line: `12 done, 3 planned`."""
-    return ", ".join(f"{number} {status}" for status, number in sorted(Counter(found.values()).items()))
+def counted(found: Iterable[str]) -> str:
+    """Statuses in a line: `12 done, 3 planned`."""
+    return ", ".join(f"{number} {status}" for status, number in sorted(Counter(found).items()))
 
 
 def parser() -> cli.Parser:
@@ -37,21 +51,11 @@ def parser() -> cli.Parser:
 def main(argv: list[str]) -> None:
     """The command line."""
     folder = parser().parse(argv).runs_dir
-    found = statuses(cells(read_plan(folder)), folder)
-    for cell, status in found.items():
+    found = {cell: standing(cell, folder) for cell in cells(read_plan(folder))}
+    for cell, (status, why) in found.items():
         if status in ("failed", "diverged"):
-            print(cli.printable(f"{status}: {folder / cell.name}{_why(cell, folder / cell.name)}"))
-    print(f"{len(found)} cells: {counted(found)}")
-
-
-def _why(cell: Cell, run: Path) -> str:
-    try:
-        rundir.check_usable(run, cell.config, overwrite=False)
-        meta = rundir.read_meta(run)
-    except (StoreError, OSError) as error:
-        return f": {error}"
-    error = str(meta.get("error") or "").strip().splitlines()
-    return f": {error[-1]}" if error else ""
+            print(cli.printable(f"{status}: {folder / cell.name}{why and f': {why}'}"))
+    print(f"{len(found)} cells: {counted(status for status, _ in found.values())}")
 
 
 if __name__ == "__main__":

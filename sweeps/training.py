@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +12,6 @@ from runners.command import restore_conditions
 from runners.signals import Signals
 from store import rundir
 from store.lock import locked
-from store.provenance import now
 from store.readers import StoreError
 from sweeps.plan import Pack
 
@@ -24,15 +23,12 @@ PATIENCE = 10.0  # seconds that a cell's lock is waited for: a killed sweep's wo
 Report = Callable[[int], None]  # hears how many training steps were made
 
 
-WORST_FIRST = ("stopped", "failed", "done", "diverged")
-
-
 class Outcome(NamedTuple):
-    """How a pack ended (done, diverged, stopped, failed, died), and why each cell that failed did, by name."""
+    """How a pack ended: why each cell that failed did, by name, and whether a signal stopped it with work left."""
 
     pack: Pack
-    status: str
     reasons: Mapping[str, str]
+    stopped: bool = False
 
 
 class StepReporter:
@@ -69,36 +65,29 @@ def train(folder: Path, pack: Pack, width: int, report: Report, signals: Signals
             job = Job(folder / cell.name, cell.config)
             try:
                 locks.enter_context(locked(job.run, patience=PATIENCE))
-                rundir.choose(job.config, str(job.run), overwrite=False)
-                _begin_anew_unless_same(job.run, width)
+                _make_ready(job, width)
                 ready.append(job)
             except Exception as error:
                 reasons[cell.name] = _in_words(error)
-        status = _run(ready, width, StepReporter(report, pack.trainings), signals, reasons) if ready else "failed"
-    return Outcome(pack, "failed" if reasons and status != "stopped" else status, reasons)
+        stopped = bool(ready) and _run(ready, width, StepReporter(report, pack.trainings), signals, reasons)
+    return Outcome(pack, reasons, stopped)
 
 
-def _run(jobs: Sequence[Job], width: int, logger: StepReporter, signals: Signals, reasons: dict[str, str]) -> str:
-    """Trains jobs together. After an error each half goes on by itself, until it is known whose error it is."""
+def _run(jobs: Sequence[Job], width: int, logger: StepReporter, signals: Signals, reasons: dict[str, str]) -> bool:
+    """Trains jobs together; whether a signal stopped them. After an error each half goes on by itself, until it is
+    known whose error it is.
+    """
     from runners.common import Wanted, run_pack
 
     try:
-        return run_pack(jobs, logger, Wanted(figures=False, corruption=True), width, signals)
+        return run_pack(jobs, logger, Wanted(figures=False, corruption=True), width, signals) == "stopped"
     except Exception as error:
         if len(jobs) == 1:
             reasons[jobs[0].run.name] = _in_words(error)
-            note_failure(jobs[0].run, traceback.format_exc())
-            return "failed"
+            return False
     half = len(jobs) // 2
-    found = [_run(part, width, logger, signals, reasons) for part in (jobs[:half], jobs[half:])]
-    return next(status for status in WORST_FIRST if status in found)
-
-
-def note_failure(run: Path, error: str) -> None:
-    """Leaves the status "failed" and what is known of it with a cell that has begun and not ended, if that can be."""
-    with suppress(OSError, StoreError):
-        if rundir.read_status(run) == "running":
-            rundir.update_meta(run, status="failed", error=error, end=now())
+    stopped = [_run(part, width, logger, signals, reasons) for part in (jobs[:half], jobs[half:])]
+    return any(stopped)  # the second half is asked in any case: it says so in its directories
 
 
 def _in_words(error: Exception) -> str:
@@ -107,9 +96,21 @@ def _in_words(error: Exception) -> str:
     return str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
 
 
-def _begin_anew_unless_same(run: Path, width: int) -> None:
-    """An unfinished cell that began with other threads, versions or width cannot go on to the same bits."""
+def _make_ready(job: Job, width: int) -> None:
+    """Clears an unfinished cell that began with another device, threads, versions or width: its bits would differ."""
+    from runners.common import check_device
+
+    rundir.choose(job.config, str(job.run), overwrite=False)
     try:
-        restore_conditions(run, width)
+        restore_conditions(job.run, width)
+        check_device(job.run)
     except StoreError:
+        _clear(job.run)
+
+
+def _clear(run: Path) -> None:
+    try:
         rundir.clear(run)
+    except OSError:
+        rundir.note_failure(run, traceback.format_exc())
+        raise

@@ -32,6 +32,10 @@ def available_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
+class Died(Exception):
+    """A worker process has ended by itself; the message says how."""
+
+
 class Worker:
     """The sweep's side: a worker process, one pack at a time."""
 
@@ -47,7 +51,7 @@ class Worker:
         )
 
     def train(self, folder: Path, pack: Pack, width: int, report: Report) -> Outcome:
-        """Trains a pack and gives its outcome: "died" if the process does."""
+        """Trains a pack and gives its outcome; `Died` if the process does."""
         order = {"folder": str(folder), "width": width, "configs": [to_dict(cell.config) for cell in pack.cells]}
         stdin, stdout = _pipes(self._process)
         with suppress(BrokenPipeError):  # the end of its output says the same
@@ -56,13 +60,13 @@ class Worker:
         for line in stdout:
             said = json.loads(line)
             if "steps" not in said:
-                return Outcome(pack, said["status"], said["reasons"])
+                return Outcome(pack, said["reasons"], said["stopped"])
             report(said["steps"])
         reason = f"its process ended with exit status {self._process.wait()}"
         stdout.close()
         with suppress(BrokenPipeError):
             stdin.close()
-        return Outcome(pack, "died", {cell.name: reason for cell in pack.cells})
+        raise Died(reason)
 
     def stop(self) -> None:
         """Asks for an end at the next chunk."""
@@ -112,7 +116,7 @@ def main(core: int) -> None:
             order = orders.get()
             pack = Pack(tuple(cell_of(from_dict(config)) for config in order["configs"]))
             outcome = train(Path(order["folder"]), pack, order["width"], lambda steps: say(steps=steps), signals)
-            say(status=outcome.status, reasons=outcome.reasons)
+            say(reasons=outcome.reasons, stopped=outcome.stopped)
 
 
 if __name__ == "__main__":

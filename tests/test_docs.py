@@ -11,9 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis import commands
+from baselines import gd_command
 from configs.overrides import resolve
 from configs.presets import preset
-from runners import flags
+from plots import compare_depth
+from runners import flags, run_layerwise
 from store import layout
 from store.rundir import read_meta
 
@@ -87,6 +90,43 @@ def test_the_contract_shows_the_presets_of_sines(root: Path, name: str, row: int
         shown = [training.lr, training.b1, training.b2, training.grad_clip, training.batch_size, training.steps]
         assert list(map(float, cells[2:])) == shown
     assert cells[1] == name
+
+
+@pytest.mark.parametrize("name", ["default", "paper"])
+@pytest.mark.parametrize("model", ["lsa", "linear", "softmax"])
+def test_the_contract_shows_the_depth_curves_presets(root: Path, model: str, name: str) -> None:
+    lines = section(root / "docs/contract.md", "The depth curve").split("\n")
+    row = next(line for line in lines if line.startswith(f"| {model} | {name} |"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    config = resolve(preset(model, name))
+    training = config.training
+    shown = [float(re.findall(r"[\d.]+(?:e-\d)?", cell)[0]) for cell in cells[2:9]]
+    fields = (training.lr, training.b2, training.grad_clip, training.weight_decay, config.model.init_scale)
+    assert shown == [*fields, training.batch_size, training.steps]
+    schedule = "cosine" if training.cosine else f"{training.warmup_steps} steps of warm-up"
+    assert cells[9] == schedule
+
+
+def test_the_contract_names_the_depth_curves_flags_files_and_fields(root: Path, tmp_path: Path) -> None:
+    text = section(root / "docs/contract.md", "The depth curve")
+    built = (commands.parser("layerwise"), gd_command.parser(), compare_depth.parser())
+    known = {option for parser in built for action in parser._actions for option in action.option_strings}
+    known |= {
+        option for action in flags.parser(run_layerwise.MODELS, "a", "b")._actions for option in action.option_strings
+    }
+    sweep = {"--sweep"}
+    assert set(re.findall(r"--[a-z_]+(?![a-z_.])", text)) - sweep - {"--config"} <= known
+    assert set(gd_command.STEP_SIZES) <= set(re.findall(r"[a-z_]+", text))
+    words = f"--steps 3 {' '.join(SMALL[:-1])} --config.headline_tasks=50 --out {tmp_path / 'run'}".split()
+    done = run([sys.executable, "-m", "runners.run_layerwise", *words], root)
+    assert done.returncode == 0, done.stderr
+    files = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert {name for name in files - {layout.LOCK} if f"`{name}`" not in text} == set()
+    found = json.loads((tmp_path / "run" / layout.LAYERWISE).read_text())
+    said = set(re.findall(r"[a-z_]+", text))
+    assert {"layers", "mse", "sem", "median", "ratio_to_gd", "gd", "verdict", "loss_convention"} <= set(found) & said
+    assert set(found["references"]) <= said
+    assert set(json.loads((tmp_path / "run" / layout.METRICS).read_text().split("\n")[0])) <= said
 
 
 @pytest.fixture(scope="module")

@@ -1,62 +1,42 @@
-"""Lines over an axis: the evaluation ordering, the share of noisy pairs, the scale of the inputs."""
+"""Over the share of noisy pairs, and over the scale of the inputs: all models' losses, and each one's over GD's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plots import style
 from plots.sweep_figures import panels, settings
-from plots.sweep_figures.panels import DESCENT, MODEL, Drawn, Legend, Panel
+from plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
 from plots.sweep_figures.points import Point, Series, points, records
-from plots.sweep_figures.settings import ORDERED
-from plots.sweep_figures.table import ALPHAS, COMPARATORS
+from plots.sweep_figures.settings import Line
+from plots.sweep_figures.table import ALPHAS, COMPARATORS, TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST_RATIO = 0.02  # that an axis of ratios shows on either side of 1: what hardly differs must look so
-SHIFT = 0.1  # between lines that share places on an axis of words
-NUDGE = 0.01  # of an axis of numbers, between lines that may coincide
-DASHED = {"linestyle": "--", "marker": ""}
-THIN = dict(zip(COMPARATORS, (("-", "."), ("--", "x"), ("-.", "+"), (":", "1")), strict=True))  # and a marker
+HEIGHT, WIDTH = 0.95, 1.1  # inches of a panel
+NUDGE = 0.012  # of an axis, between lines that may coincide
+LEAST_CHANGE = 1.0  # per cent that an axis of changes shows on either side of 0: what hardly differs must look so
+LEAST_RATIO = 0.02  # the same of ratios, around 1
+LOSS, CHANGE = "test loss", "change from GD, %"  # measures, which are also the axes' labels
+ERROR, RATIO = "MSE", "MSE / GD's MSE"
+GREEN = {"color": style.DESCENT, "linewidth": 1.0}
+COMPARED: dict[str, dict[str, Any]] = {
+    "gd_loss": GREEN | {"linestyle": "-", "marker": "."},
+    "gd_tuned_step_loss": GREEN | {"linestyle": "--", "marker": "x"},
+    "linear_mmse_loss": {"color": INK, "linestyle": "-.", "marker": "+"},
+    "mask_bayes_loss": {"color": INK, "linestyle": ":", "marker": "1"},
+}
 
 
-@panels.compact
-def draw_order(table: pd.DataFrame) -> Drawn:
-    """Test loss over GD's on the same tasks, by evaluation ordering; clean and each kind of noise in panels apart."""
-    ratio = (table["test_loss"] / table["gd_loss"]).where(table["gd_loss"] > 0)
-    used = table[table["done"] & ratio.notna()]
-    if used.empty:
-        return panels.nothing("no cell is done", len(table))
-    lines = settings.lines(used, along="ordering")
-    present = set(used["ordering"])
-    orderings = [name for name in ORDERED if name in present] + sorted(present - set(ORDERED))
-    figure, drawn = panels.grid(lines, ["noise_mode"], 1.8)
-    series, legend = [], Legend()
-    for panel in drawn:
-        for number, (name, line) in enumerate(panel.lines):
-            found = sorted(points(line.rows, line.rows["ordering"], ratio), key=lambda point: orderings.index(point.x))
-            shift = SHIFT * (number - (len(panel.lines) - 1) / 2)
-            x = [orderings.index(point.x) + shift for point in found]
-            legend.add(name, panels.error_bars(panel.axes, x, found, **legend.look(name)))
-            series.append(Series(MODEL, line.settings, found))
-        one = panel.axes.axhline(1, color=style.GREY, linestyle="--", linewidth=1)
-        legend.add(f"{DESCENT} (clean step)", one)
-        panel.axes.margins(y=0.15)
-        low, high = panel.axes.get_ylim()
-        panel.axes.set_ylim(min(low, 1 - LEAST_RATIO), max(high, 1 + LEAST_RATIO))
-        panel.axes.set_xlim(-0.5, len(orderings) - 0.5)
-        names = [style.plain(name) for name in orderings]
-        panel.axes.set_xticks(range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor")
-    figure.supylabel("test loss / GD's loss", fontsize=8)
-    panels.finish(figure, legend, panels.described(lines, series, used, len(table)))
-    return Drawn(figure, records(series))
-
-
-@panels.compact
+@style.compact
 def draw_noise(table: pd.DataFrame) -> Drawn:
-    """Test loss over the share of noisy pairs, beside comparators that know more and more of the noise."""
+    """Over the share of noisy pairs: the test loss beside comparators, and each model's change from GD (clean step).
+
+    Comparators know more and more of the noise. Changes are on the same contexts, paired by seed, beside the tuned
+    step's.
+    """
     noisy = set(zip(*table.loc[table["noisy"], ["model", "ordering"]].T.to_numpy(), strict=True))
     domain = table[[place in noisy for place in zip(table["model"], table["ordering"], strict=True)]]
     done = domain[domain["done"]]
@@ -64,69 +44,121 @@ def draw_noise(table: pd.DataFrame) -> Drawn:
     if not lines:
         return panels.nothing_noisy(table)
     used = done[done.index.isin({index for line in lines for index in line.rows.index})]
-    figure, drawn = panels.grid(lines, ["noise_mode", "sigma"], 2.0, sharey="row")
-    series, legend = [], Legend()
+    figure, drawn = panels.pairs(lines, ["noise_mode", "sigma"], HEIGHT)
+    looks, series = Looks(lines), []
+    looks.explain_models()
     for panel in drawn:
-        for number, (name, line) in enumerate(panel.lines):
-            found = sorted(points(line.rows, line.rows["p"], line.rows["test_loss"]))
-            shift = NUDGE * used["p"].max() * (number - (len(panel.lines) - 1) / 2)
-            x = [point.x + shift for point in found]
-            legend.add(name, panels.error_bars(panel.axes, x, found, **legend.look(name)))
-            series.append(Series(MODEL, line.settings, found))
-        series += _comparators(panel, legend)
-        panel.axes.set_xticks(sorted(set(used["p"])))
+        series += list(_noise_panel(panel, looks, float(used["p"].max())))
+        shown = panels.ticks(used["p"], WIDTH)
+        panel.axes.set_xticks(shown, [f"{p:g}" for p in shown])
         panel.axes.set_xlabel("share of noisy pairs p" if panel.lowest else "")
-    figure.supylabel("test loss (half MSE)", fontsize=8)
+    looks.explain_conditions()
+    for column, name in COMPARATORS.items():
+        if used[column].notna().any():
+            looks.explain(name, **COMPARED[column])
     planned = int((~domain["done"]).sum()) + len(used)
-    panels.finish(figure, legend, panels.described(lines, series, used, planned))
+    text = panels.described(lines, series, used, planned, TASKS["test_loss"], "changes are paired by seed")
+    style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 
 
-def _comparators(panel: Panel, legend: Legend) -> Iterator[Series]:
-    """Thin lines of what does not depend on the model: one for all the panel's lines, which are of the same tasks."""
+def _noise_panel(panel: Panel, looks: Looks, span: float) -> Iterator[Series]:
+    """All models' losses and the comparators', or one model's changes and the tuned step's."""
+    overview = panel.model is None
+    measure = LOSS if overview else CHANGE
+    values = _as_they_are if overview else _changes
+    for number, (name, line) in enumerate(panel.lines):
+        found = sorted(points(line.rows, line.rows["p"], values(line.rows, "test_loss")))
+        if found:
+            x = [point.x + _shift(number, panel) * span for point in found]
+            thin = {"linewidth": 0.6, "markersize": 2.5} if overview else {}
+            panels.error_bars(panel.axes, x, found, **looks.of(line.settings["model"], name) | thin)
+            yield Series(MODEL, measure, line.settings, found)
+    for column in COMPARATORS if overview else ["gd_tuned_step_loss"]:
+        yield from _comparator(panel, measure, column, values)
+    panel.axes.set_ylabel(measure)
+    if not overview:
+        panel.axes.axhline(0, **GREEN)
+        panel.axes.set_ylim(panels.widen(panel.axes.get_ylim(), 0.0, LEAST_CHANGE))
+
+
+def _as_they_are(rows: pd.DataFrame, column: str) -> pd.Series:
+    return rows[column]
+
+
+def _changes(rows: pd.DataFrame, column: str) -> pd.Series:
+    return (100 * (rows[column] / rows["gd_loss"] - 1)).where(rows["gd_loss"] > 0)
+
+
+def _shift(number: int, panel: Panel) -> float:
+    return NUDGE * (number - (len(panel.lines) - 1) / 2)
+
+
+def _comparator(panel: Panel, measure: str, column: str, values: Any) -> Iterator[Series]:
+    """What does not depend on the model: one line for all the panel's, which are of the same tasks."""
     import pandas as pd
 
     rows = pd.concat([line.rows for _, line in panel.lines])
     rows = rows[~rows.index.duplicated()]
     first, *others = (line.settings for _, line in panel.lines)
     common = {name: value if all(value == line[name] for line in others) else None for name, value in first.items()}
-    for column, name in COMPARATORS.items():
-        found: list[Point] = sorted(points(rows, rows["p"], rows[column]))
-        if found:
-            means = [point.mean for point in found]
-            linestyle, marker = THIN[column]
-            how = {"color": "#404040", "linewidth": 0.8, "linestyle": linestyle, "marker": marker, "zorder": 3}
-            legend.add(name, panel.axes.plot([point.x for point in found], means, **how)[0])
-            yield Series(name, common, found)
+    found: list[Point] = sorted(points(rows, rows["p"], values(rows, column)))
+    if found:
+        panels.error_bars(panel.axes, [point.x for point in found], found, **COMPARED[column], zorder=3)
+        yield Series(COMPARATORS[column], measure, common, found)
 
 
-@panels.compact
+@style.compact
 def draw_ood(table: pd.DataFrame) -> Drawn:
-    """MSE on inputs scaled by alpha, whose labels follow: the transformer, and GD under the same settings in dashes."""
-    scales = [f"ood_alpha{alpha}" for alpha in ALPHAS]
-    used = table[table["done"] & table[scales].notna().any(axis=1)]
+    """On inputs scaled by alpha, whose labels follow: MSE of the transformer, and over GD's under the same settings."""
+    used = table[table["done"] & table[[f"ood_alpha{alpha}" for alpha in ALPHAS]].notna().any(axis=1)]
     if used.empty:
         return panels.nothing("no cell is done", len(table))
     lines = settings.lines(used)
-    figure, drawn = panels.grid(lines, [], 2.0, sharey=True)
-    series, legend = [], Legend()
+    figure, drawn = panels.pairs(lines, [], HEIGHT)
+    looks, series = Looks(lines), []
+    looks.explain_models()
     for panel in drawn:
-        for name, line in panel.lines:
-            look = legend.look(name) | {"linestyle": "-"}
-            for owner, prefix, how in ((MODEL, "", look), (DESCENT, "gd_", look | DASHED)):
-                found = [
-                    point
-                    for alpha, scale in zip(ALPHAS, scales, strict=True)
-                    for point in points(line.rows, float(alpha), line.rows[prefix + scale])
-                ]
-                bars = panels.error_bars(panel.axes, [point.x for point in found], found, **how)
-                if owner == MODEL:
-                    legend.add(name, bars)
-                series.append(Series(owner, line.settings, found))
-        panel.axes.set_yscale("log")
+        series += list(_ood_panel(panel, looks))
         panel.axes.set_xticks([float(alpha) for alpha in ALPHAS], ALPHAS)
         panel.axes.set_xlabel("scale alpha of the inputs" if panel.lowest else "")
-    legend.add(f"{DESCENT} in the same colours", drawn[0].axes.plot([], [], color=style.GREY, **DASHED)[0])
-    figure.supylabel("MSE", fontsize=8)
-    panels.finish(figure, legend, panels.described(lines, series, used, len(table)))
+    looks.explain_conditions()
+    looks.explain(DESCENT, **GREEN, linestyle="--")
+    text = panels.described(lines, series, used, len(table), TASKS["ood"], "ratios are paired by seed")
+    style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
+
+
+def _ood_panel(panel: Panel, looks: Looks) -> Iterator[Series]:
+    """All models' errors and gradient descent's, or one model's over gradient descent's."""
+    overview, span = panel.model is None, float(ALPHAS[-1]) - float(ALPHAS[0])
+    for number, (name, line) in enumerate(panel.lines):
+        if overview:
+            found = _by_scale(line, lambda rows, alpha: rows[f"ood_alpha{alpha}"])
+            descent = _by_scale(line, lambda rows, alpha: rows[f"gd_ood_alpha{alpha}"])
+            if descent:
+                how = GREEN | {"linestyle": "--", "zorder": 3}
+                panels.error_bars(panel.axes, [point.x for point in descent], descent, **how)
+                yield Series(DESCENT, ERROR, line.settings, descent)
+        else:
+            found = _by_scale(line, _over_descent)
+        if found:
+            thin = {"linewidth": 0.6, "markersize": 2.5} if overview else {}
+            x = [point.x + (0 if overview else 2 * _shift(number, panel) * span) for point in found]
+            panels.error_bars(panel.axes, x, found, **looks.of(line.settings["model"], name) | thin)
+            yield Series(MODEL, ERROR if overview else RATIO, line.settings, found)
+    panel.axes.set_ylabel(ERROR if overview else RATIO)
+    if overview:
+        panel.axes.set_yscale("log")
+    else:
+        panel.axes.axhline(1, **GREEN, linestyle="--")
+        panel.axes.set_ylim(panels.widen(panel.axes.get_ylim(), 1.0, LEAST_RATIO))
+
+
+def _over_descent(rows: pd.DataFrame, alpha: str) -> pd.Series:
+    own, descent = rows[f"ood_alpha{alpha}"], rows[f"gd_ood_alpha{alpha}"]
+    return (own / descent).where(descent > 0)
+
+
+def _by_scale(line: Line, values: Any) -> list[Point]:
+    return [point for alpha in ALPHAS for point in points(line.rows, float(alpha), values(line.rows, alpha))]

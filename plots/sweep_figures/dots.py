@@ -4,37 +4,38 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plots import style
 from plots.sweep_figures import panels, settings
-from plots.sweep_figures.panels import DESCENT, MODEL, Drawn, Legend
+from plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks
 from plots.sweep_figures.points import Series, points, records
 from plots.sweep_figures.settings import Line
+from plots.sweep_figures.table import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-# column -> whose it is, how it looks
-SCORES = {
-    "auroc": (MODEL, {"color": style.TRANSFORMER, "marker": "o"}),
+# column -> whose it is, how it looks; the transformer has its model's colour
+SCORES: dict[str, tuple[str, dict[str, Any]]] = {
+    "auroc": (MODEL, {"marker": "o"}),
     "gd_auroc": (DESCENT, {"color": style.DESCENT, "marker": "s", "markerfacecolor": "w"}),
-    "auroc_position": ("position alone", {"color": style.OTHER, "marker": "x"}),
+    "auroc_position": ("position alone", {"color": style.GREY, "marker": "x"}),
 }
 # column -> its axis, where GD itself is
 METRICS = {
-    "align_cos": ("cosine of sensitivities to GD's", 1.0),
-    "align_l2": ("RMS difference of predictions to GD's", 0.0),
+    "align_cos": ("cosine of sensitivities\nto GD's", 1.0),
+    "align_l2": ("RMS difference of\npredictions to GD's", 0.0),
 }
-LETTERS = (24, 36)  # of a condition's name in one line, beside one panel and several
-ROW = 0.19  # inches of a condition, of one line
-LEAST_AUROC = 0.05  # that its axis shows on either side of .5
-MARGIN = 0.002  # of an axis, beyond where gradient descent is
+LETTERS = {1: 30, 2: 21}  # of a condition's name in one line, beside this many panels
+ROW, LINE = 0.18, 0.1  # inches that a condition needs, and a line of its name
+LEAST_AUROC = 0.03  # that its axis shows on either side of .5
+MARGIN = 0.05  # of an axis, beyond where gradient descent is
+TICKS = 3  # numbers below an axis, beside one another
 
 
-@panels.compact
+@style.compact
 def draw_separation(table: pd.DataFrame) -> Drawn:
     """Position-matched AUROC of |influence|, clean against noisy pairs, with GD's own and what position alone gives."""
     noisy = table[table["noisy"]]
@@ -43,26 +44,36 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
         return panels.nothing_noisy(table)
     lines = settings.lines(used)
     models = list(dict.fromkeys(line.settings["model"] for line in lines))
-    figure, axes, names = _rows(lines, len(models), sharex=True)
-    series, legend = [], Legend()
-    for panel, model in zip(axes, models, strict=True):
-        panel.set_title(style.plain(model))
-        panel.axvline(0.5, color=style.GREY, linewidth=0.8)
-        for line, condition in zip(lines, names, strict=True):
-            for number, (column, (owner, how)) in enumerate(SCORES.items()):
-                found = points(line.rows, owner, line.rows[column]) if line.settings["model"] == model else []
-                if found:
-                    place = condition + 0.22 * (number - 1)
-                    legend.add(owner, panels.error_bars(panel, [place], found, across=True, linestyle="", **how))
-                    series.append(Series(owner, line.settings, found))
-        panel.set_xlabel("AUROC (clean > noisy)")
-    low, high = axes[0].get_xlim()
-    axes[0].set_xlim(min(low, 0.5 - LEAST_AUROC), max(high, 0.5 + LEAST_AUROC))
-    panels.finish(figure, legend, panels.described(lines, series, used, len(noisy)))
+    modes = list(dict.fromkeys(line.settings["noise_mode"] for line in lines))
+    modes = modes if len(modes) in LETTERS else [None]
+    places, shown = _conditions(lines, len(modes), {"model", "noise_mode"} if modes != [None] else {"model"})
+    figure, axes = style.column_figure([_height(shown)] * len(models), len(modes), sharex=True, sharey=True)
+    looks, series = Looks(lines), []
+    for line, place in zip(lines, places, strict=True):
+        model, mode = line.settings["model"], line.settings["noise_mode"]
+        panel = axes[models.index(model), modes.index(mode) if mode in modes else 0]
+        panel.set_title("\n".join(map(style.plain, [model] + [mode] * (len(modes) > 1))))
+        for number, (column, (owner, how)) in enumerate(SCORES.items()):
+            found = points(line.rows, owner, line.rows[column])
+            if found:
+                look = {"color": looks.of_model(model)["color"]} | how | {"linestyle": "", "markersize": 3}
+                panels.error_bars(panel, [place + 0.25 * (number - 1)], found, across=True, **look)
+                looks.explain(owner, **{"color": INK} | how | {"linestyle": ""})
+                series.append(Series(owner, "AUROC", line.settings, found))
+    for panel in axes.flat:
+        panel.axvline(0.5, color=style.GREY, linewidth=0.7, zorder=1)
+    axes[0, 0].set_xlim(panels.widen(axes[0, 0].get_xlim(), 0.5, LEAST_AUROC))
+    _label(axes[:, 0], shown)
+    for panel in axes[-1]:
+        panel.set_xlabel("AUROC")
+        panel.locator_params(axis="x", nbins=TICKS)
+    what = "AUROC: clean above noisy pairs, within positions"
+    text = panels.described(lines, series, used, len(noisy), TASKS["auroc"], what)
+    style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 
 
-@panels.compact
+@style.compact
 def draw_alignment(table: pd.DataFrame) -> Drawn:
     """How near the model is to gradient descent, in its sensitivities and in its predictions."""
     used = table[table["done"] & table[list(METRICS)].notna().all(axis=1)]
@@ -70,32 +81,45 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
         return panels.nothing("no cell is done", len(table))
     lines = settings.lines(used)
     models = list(dict.fromkeys(line.settings["model"] for line in lines))
-    figure, axes, names = _rows(lines, len(METRICS))
-    series, legend = [], Legend()
-    for panel, (column, (text, same)) in zip(axes, METRICS.items(), strict=True):
-        for line, condition in zip(lines, names, strict=True):
+    places, shown = _conditions(lines, len(METRICS), {"model"})
+    figure, axes = style.column_figure([_height(shown)], len(METRICS), sharey=True)
+    looks, series = Looks(lines), []
+    for panel, (column, (text, same)) in zip(axes[0], METRICS.items(), strict=True):
+        for line, place in zip(lines, places, strict=True):
             model = line.settings["model"]
             found = points(line.rows, column, line.rows[column])
-            place = condition + 0.5 * ((models.index(model) + 0.5) / len(models) - 0.5)
-            how = legend.look(model) | {"linestyle": ""}
-            legend.add(model, panels.error_bars(panel, [place], found, across=True, **how))
-            series.append(Series(column, line.settings, found))
-        legend.add(DESCENT, panel.axvline(same, color=style.GREY, linestyle="--", linewidth=1))
+            place += 0.55 * ((models.index(model) + 0.5) / len(models) - 0.5)
+            panels.error_bars(panel, [place], found, across=True, **looks.of_model(model))
+            looks.explain(model, **looks.of_model(model))
+            series.append(Series(MODEL, column, line.settings, found))
+        panel.axvline(same, color=style.DESCENT, linestyle="--", zorder=1)
         low, high = panel.get_xlim()
-        panel.set_xlim(min(low, same - MARGIN), max(high, same + MARGIN))
+        panel.set_xlim(panels.widen((low, high), same, MARGIN * (max(high, same) - min(low, same))))
         panel.set_xlabel(text)
-    panels.finish(figure, legend, panels.described(lines, series, used, len(table)))
+        panel.locator_params(axis="x", nbins=TICKS)
+    looks.explain(DESCENT, color=style.DESCENT, linestyle="--")
+    _label(axes[:, 0], shown)
+    style.finish(figure, looks.handles, panels.described(lines, series, used, len(table), TASKS["alignment"]))
     return Drawn(figure, records(series))
 
 
-def _rows(lines: Sequence[Line], columns: int, sharex: bool = False) -> tuple[Figure, Sequence[Axes], list[int]]:
-    """Panels side by side whose rows are the conditions, and the row of each line: all its settings but the model."""
-    differing = [name for name in settings.split([line.settings for line in lines])[0] if name != "model"]
-    of_lines = [settings.label(line.settings, differing or ["ordering"]) for line in lines]
-    conditions = list(dict.fromkeys(of_lines))
-    shown = [textwrap.fill(style.plain(condition), LETTERS[columns > 1]) for condition in conditions]
-    height = 0.7 + sum(ROW + 0.12 * name.count("\n") for name in shown)
-    figure, axes = panels.new_figure(1, columns, max(height, 1.4), sharex=sharex, sharey=True)
-    axes[0, 0].set_yticks(range(len(shown)), shown)
-    axes[0, 0].set_ylim(len(shown) - 0.5, -0.5)
-    return figure, axes[0], [conditions.index(name) for name in of_lines]
+def _conditions(lines: Sequence[Line], columns: int, apart: set[str]) -> tuple[list[int], list[str]]:
+    """The row of each line, and the rows' names: all settings that differ, but those that have panels of their own."""
+    found = [line.settings for line in lines]
+    differing = [name for name in settings.split(found)[0] if name not in apart]
+    of_lines = settings.labels(found, differing or ["ordering"])
+    names = list(dict.fromkeys(of_lines))
+    shown = [textwrap.fill(style.plain(name), LETTERS[columns]) for name in names]
+    return [names.index(name) for name in of_lines], shown
+
+
+def _height(names: Sequence[str]) -> float:
+    lines = 1 + max(name.count("\n") for name in names)
+    return (len(names) + 0.2) * max(ROW, LINE * lines + 0.03)
+
+
+def _label(axes: Sequence[Axes], names: Sequence[str]) -> None:
+    """Rows from the top down; axes share them."""
+    for panel in axes:
+        panel.set_yticks(range(len(names)), names)
+    axes[0].set_ylim(len(names) - 0.4, -0.6)

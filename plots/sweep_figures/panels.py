@@ -1,12 +1,11 @@
-"""Small multiples: a column a model, rows for what else must not share axes; one legend above, a caption below."""
+"""Small multiples: panels for models and for what else must not share axes; one legend above, a caption below."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,28 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 NOISE = ("noise_mode", "p")
 MODEL, DESCENT = "transformer", "gradient descent"  # names of series
-COLUMN, PAGE = 3.3, 6.9  # widths of a journal's column and page, in inches
-INCHES_A_LINE = 0.14  # of a legend or a caption
 MOST = 6  # lines that one panel can hold readably
-COMPACT = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 4,
-    "errorbar.capsize": 2,
-}
-# Okabe and Ito's colours and one of Tol's, told apart by all kinds of sight, each with a marker of its own.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255")
-LOOKS = tuple(zip(COLOURS, "os^DvPX>", strict=True))
+MARKS = (("o", True), ("s", False), ("^", True), ("D", False), ("v", True), ("X", False))  # and whether it is filled
 DASHES = ("-", "--", ":")
+INK = "#404040"  # of what has no colour of its own
+TITLE, BESIDE = 0.05, 0.44  # inches a letter of a title, and beside axes
+TICK = 0.2  # inches between numbers below an axis
 
 
 class Drawn(NamedTuple):
@@ -53,79 +38,87 @@ class Drawn(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Axes, whether they are the lowest of their column, and their lines by what a legend says of them."""
+    """Axes, whose they are (None: all models'), whether they are the lowest of their column, lines by their labels."""
 
     axes: Axes
+    model: str | None
     lowest: bool
     lines: list[tuple[str, Line]]
 
 
-class Legend:
-    """What is drawn, by name; a name looks the same in all panels."""
+class Looks:
+    """Colours say whose a line is, markers under which conditions; both the same in all panels, and in the legend."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: Sequence[Line]) -> None:
         self.handles: dict[str, Any] = {}
-        self._numbers: dict[str, int] = {}
+        self._models = style.model_looks(line.settings["model"] for line in lines)
+        self._conditions: list[str] = []
 
-    def look(self, name: str) -> dict[str, Any]:
-        """Colour, marker and dashes of the lines of this name."""
-        number = self._numbers.setdefault(name, len(self._numbers))
-        colour, marker = LOOKS[number % len(LOOKS)]
-        return {"color": colour, "marker": marker, "linestyle": DASHES[number // len(LOOKS) % len(DASHES)]}
+    def of(self, model: str, condition: str) -> dict[str, Any]:
+        """Of a line of this model under these conditions."""
+        if condition not in self._conditions:
+            self._conditions.append(condition)
+        number = self._conditions.index(condition)
+        marker, filled = MARKS[number % len(MARKS)]
+        colour = self._models[model][0]
+        look = {"color": colour, "marker": marker, "linestyle": DASHES[number // len(MARKS) % len(DASHES)]}
+        return look | {"markerfacecolor": colour if filled else "white"}
 
-    def add(self, name: str, handle: Any) -> None:
-        """Shows a name once, however often it is drawn."""
-        self.handles.setdefault(name, handle)
+    def of_model(self, model: str) -> dict[str, Any]:
+        """Of a model where nothing else is told apart."""
+        colour, marker = self._models[model]
+        return {"color": colour, "marker": marker, "linestyle": ""}
+
+    def explain_models(self) -> None:
+        """Puts the models' colours into the legend."""
+        for model, (colour, _) in self._models.items():
+            self.explain(model, color=colour, linewidth=3)
+
+    def explain_conditions(self, **how: Any) -> None:
+        """Puts the conditions' markers into the legend, if there are several; `how` they differ from the drawn ones."""
+        model = next(iter(self._models))
+        for condition in self._conditions * (len(self._conditions) > 1):
+            look = self.of(model, condition)
+            filled = look["markerfacecolor"] != "white"
+            self.explain(condition, **look | {"color": INK, "markerfacecolor": INK if filled else "white"} | how)
+
+    def explain(self, name: str, **how: Any) -> None:
+        """Puts a line that looks like this into the legend, once."""
+        from matplotlib.lines import Line2D
+
+        self.handles.setdefault(name, Line2D([], [], **how))
 
 
-def compact(draw: Callable[P, R]) -> Callable[P, R]:
-    """Draws in the house's style with the sizes of a printed column."""
-
-    @wraps(draw)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        from matplotlib import rc_context
-
-        with rc_context(style.RC | COMPACT):
-            return draw(*args, **kwargs)
-
-    return wrapped
+Part = list[tuple[str, Line]]  # lines that may share axes, by what a legend says of them
 
 
-def new_figure(rows: int, columns: int, height: float, **sharing: Any) -> tuple[Figure, np.ndarray]:
-    """Panels of this height: one as wide as a column, several as a page, more than four as wide as they need."""
-    width = COLUMN if columns == 1 else max(PAGE, PAGE / 4 * columns)
-    return style.new_figure(rows, columns, width / columns, height, **sharing)
+def stack(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[Figure, list[Panel]]:
+    """Panels of a column's width, of each model: what differs of `apart` apart, and more where one held too much."""
+    names, parts = _parts(lines, apart)
+    return _laid_out([(model, part) for part in parts for model in _models(part)], 1, height, names)
 
 
-def grid(lines: Sequence[Line], apart: Sequence[str], height: float, **sharing: Any) -> tuple[Figure, list[Panel]]:
-    """Panels, a column a model: what differs of `apart` has rows of its own, and more has where one held too much."""
-    columns = list(dict.fromkeys(line.settings["model"] for line in lines))
-    differing = [name for name in settings.split([line.settings for line in lines])[0] if name != "model"]
+def pairs(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[Figure, list[Panel]]:
+    """Panels two in a row: for what differs of `apart`, and more, one of all models and one of each."""
+    names, parts = _parts(lines, apart)
+    plan: list[tuple[str | None, Part] | None] = []
+    for part in parts:
+        plan += [(None, part), *((model, part) for model in _models(part))]
+        plan += [None] * (len(plan) % 2)
+    return _laid_out(plan, 2, height, names)
+
+
+def _parts(lines: Sequence[Line], apart: Sequence[str]) -> tuple[list[str], list[Part]]:
+    """The settings in which parts differ, and the parts: as many as keep a model's lines few enough to tell apart."""
+    found = [line.settings for line in lines]
+    differing = [name for name in settings.split(found)[0] if name != "model"]
     names = [name for name in apart if name in differing]
     rest = [name for name in differing if name not in names]
     while rest and max(map(len, _cells(lines, ["model", *names]).values())) > MOST:
         names.append(rest.pop(0))
-    cells = _cells(lines, ["model", *names])
-    rows = list(dict.fromkeys(key[1:] for key in cells))
-    figure, axes = new_figure(len(rows), len(columns), height, **sharing)
-    panels = []
-    for (row, column), panel in np.ndenumerate(axes):
-        inside = cells.get((columns[column], *rows[row]), [])
-        if not inside:
-            panel.set_axis_off()
-            continue
-        title = style.plain(settings.label(inside[0].settings, ["model", *names]))
-        letters = figure.get_figwidth() / len(columns) / style.INCHES_A_LETTER / 1.3
-        panel.set_title("\n".join(textwrap.wrap(title, int(letters))))
-        lowest = not any((columns[column], *below) in cells for below in rows[row + 1 :])
-        panels.append(Panel(panel, lowest, [(_name(line, rest), line) for line in inside]))
-        panel.tick_params(labelbottom=lowest)
-    return figure, panels
-
-
-def _name(line: Line, differing: Sequence[str]) -> str:
-    """What a legend says of a line: where it differs, and of one without those settings (a clean one) its noise."""
-    return settings.label(line.settings, differing) or (settings.label(line.settings, NOISE) if differing else MODEL)
+    said, noise = settings.labels(found, rest), settings.labels(found, NOISE)
+    label = {id(line): own or (other if rest else MODEL) for line, own, other in zip(lines, said, noise, strict=True)}
+    return names, [[(label[id(line)], line) for line in part] for part in _cells(lines, names).values()]
 
 
 def _cells(lines: Sequence[Line], names: Sequence[str]) -> dict[tuple[Any, ...], list[Line]]:
@@ -133,6 +126,31 @@ def _cells(lines: Sequence[Line], names: Sequence[str]) -> dict[tuple[Any, ...],
     for line in lines:
         cells.setdefault(tuple(line.settings[name] for name in names), []).append(line)
     return cells
+
+
+def _models(part: Part) -> list[str]:
+    return list(dict.fromkeys(line.settings["model"] for _, line in part))
+
+
+def _laid_out(
+    plan: Sequence[tuple[str | None, Part] | None], columns: int, height: float, names: Sequence[str]
+) -> tuple[Figure, list[Panel]]:
+    """Axes row by row; None in the plan leaves a place empty."""
+    figure, axes = style.column_figure([height] * math.ceil(len(plan) / columns), columns)
+    panels = []
+    for number, (panel, place) in enumerate(zip(axes.flat, plan, strict=True)):
+        if place is None:
+            panel.set_axis_off()
+            continue
+        model, part = place
+        lines = [(name, line) for name, line in part if model in (None, line.settings["model"])]
+        lowest = all(below is None for below in plan[number + columns :: columns])
+        panel.tick_params(labelbottom=lowest)
+        panels.append(Panel(panel, model, lowest, lines))
+        whose = ", ".join(_models(lines)) if len(_models(lines)) == 1 else "all models"
+        title = ", ".join(filter(None, [whose, *settings.labels([lines[0][1].settings], names)]))
+        panel.set_title(textwrap.fill(style.plain(title), int((style.COLUMN / columns - BESIDE) / TITLE)))
+    return figure, panels
 
 
 def error_bars(axes: Axes, x: Sequence[float], line: Sequence[Point], across: bool = False, **how: Any) -> Artist:
@@ -145,30 +163,39 @@ def error_bars(axes: Axes, x: Sequence[float], line: Sequence[Point], across: bo
     return axes.errorbar(x, means, yerr=ends, **how)
 
 
-def finish(figure: Figure, legend: Legend, text: str) -> None:
-    """The legend above the panels, in as many columns as fit, and the caption below, for which the figure grows."""
-    names = [style.plain(name) for name in legend.handles]
-    columns = int(figure.get_figwidth() / (0.5 + max(map(len, names)) * style.INCHES_A_LETTER))
-    columns = max(1, min(columns, len(names)))
-    figure.legend(list(legend.handles.values()), names, loc="outside upper center", ncols=columns)
-    lines = style.caption(figure, text)
-    figure.set_figheight(figure.get_figheight() + INCHES_A_LINE * (math.ceil(len(names) / columns) + lines + 1))
+def widen(limits: tuple[float, float], middle: float, least: float) -> tuple[float, float]:
+    """Limits of an axis that hold a value with this much on either side: what hardly differs must look so."""
+    return min(limits[0], middle - least), max(limits[1], middle + least)
 
 
-def described(lines: Sequence[Line], series: Sequence[Series], used: pd.DataFrame, planned: int) -> str:
-    """A caption: what all lines share, and how many seeds and cells they are of."""
+def ticks(values: Iterable[float], inches: float) -> list[float]:
+    """Those of the values that leave each other room on an axis of this length, from the highest down."""
+    ordered = sorted(set(values), reverse=True)
+    span = (ordered[0] - ordered[-1]) or 1.0
+    kept = ordered[:1]
+    for value in ordered[1:]:
+        if (kept[-1] - value) / span * inches > TICK:
+            kept.append(value)
+    return kept[::-1]
+
+
+def described(
+    lines: Sequence[Line], series: Sequence[Series], used: pd.DataFrame, planned: int, tasks: str, *more: str
+) -> str:
+    """A caption: how many seeds, tasks (of the kind that this column counts) and cells, more, and what all share."""
     shared = settings.split([line.settings for line in lines])[1]
-    return "; ".join(filter(None, (points.counted(used, planned, series), shared)))
+    return "; ".join(filter(None, (points.counted(used, planned, series, tasks), *more, shared)))
 
 
+@style.compact
 def nothing(why: str, planned: int) -> Drawn:
     """A figure of nothing that says why."""
-    figure, axes = new_figure(1, 1, 1.6)
+    figure, axes = style.column_figure([1.2])
     panel = axes[0, 0]
     panel.text(0.5, 0.5, f"nothing to show: {why}", ha="center", va="center", transform=panel.transAxes)
     panel.set(xticks=[], yticks=[])
     panel.spines[:].set_visible(False)
-    style.caption(figure, f"0 of {planned} planned cells")
+    style.finish(figure, {}, f"0 of {planned} planned cells")
     return Drawn(figure, [])
 
 

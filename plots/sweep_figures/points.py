@@ -6,12 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plots.sweep_figures.settings import Settings
+from src.config import RunConfig
 from src.statistics import mean_and_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DRAWN = ("series", "x", "mean", "low", "high", "n", "seeds")  # columns of a figure's CSV, behind the settings
+# Columns of a figure's CSV, behind the settings: whose numbers, which, where, and of each seed the value.
+DRAWN = ("series", "measure", "x", "mean", "low", "high", "n", "seeds", "values")
+DIGITS = 7  # of the values of seeds
 
 
 class Point(NamedTuple):
@@ -22,12 +25,14 @@ class Point(NamedTuple):
     low: float
     high: float
     seeds: tuple[int, ...]
+    values: tuple[float, ...]
 
 
 class Series(NamedTuple):
-    """What one line of a figure shows: whose numbers, under which settings."""
+    """What one line of a figure shows: whose numbers, which, under which settings."""
 
     name: str
+    measure: str
     settings: Settings
     points: list[Point]
 
@@ -40,7 +45,7 @@ def points(rows: pd.DataFrame, x: Sequence[Any] | pd.Series, y: pd.Series) -> li
 
 def _point(x: Any, by_seed: pd.Series) -> Point:
     mean, half = map(float, mean_and_interval(by_seed.to_numpy()))
-    return Point(x, mean, mean - half, mean + half, tuple(int(seed) for seed in by_seed.index))
+    return Point(x, mean, mean - half, mean + half, tuple(map(int, by_seed.index)), tuple(map(float, by_seed)))
 
 
 def records(series: Iterable[Series]) -> list[dict[str, Any]]:
@@ -48,27 +53,44 @@ def records(series: Iterable[Series]) -> list[dict[str, Any]]:
     return [
         {
             **line.settings,
-            **{"series": line.name, "x": point.x, "mean": point.mean, "low": point.low, "high": point.high},
+            **{
+                "series": line.name,
+                "measure": line.measure,
+                "x": point.x,
+                "mean": point.mean,
+                "low": point.low,
+                "high": point.high,
+            },
             **{"n": len(point.seeds), "seeds": " ".join(map(str, point.seeds))},
+            "values": " ".join(f"{value:.{DIGITS}g}" for value in point.values),
         }
         for line in series
         for point in line.points
     ]
 
 
-def counted(used: pd.DataFrame, planned: int, series: Iterable[Series]) -> str:
-    """The seeds used, how many of the planned cells, and what the bars are."""
-    if used.empty:
-        return f"0 of {planned} planned cells"
+def counted(used: pd.DataFrame, planned: int, series: Iterable[Series], tasks: str) -> str:
+    """The seeds used, the tasks behind each value, how many of the planned cells, and what the bars are.
+
+    `tasks` is the column of the table that counts them; without it they are as many as a run has by default.
+    """
     seeds = sorted({int(seed) for seed in used["seed"]})
     lonely = any(len(point.seeds) == 1 for line in series for point in line.points)
     bars = "means with 95 % t intervals over seeds" + ", but for points of a single seed" * lonely
     bars = bars if len(seeds) > 1 else "one seed, so no intervals"
-    return f"{_seeds(seeds)}; {len(used)} of {planned} planned cells; {bars}"
+    return f"{_seeds(seeds)}, {_tasks(used, tasks)}; {len(used)} of {planned} planned cells; {bars}"
 
 
 def _seeds(seeds: Sequence[int]) -> str:
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     whole = len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1
-    return f"seeds {seeds[0]}-{seeds[-1]}" if whole else f"seeds {', '.join(map(str, seeds))}"
+    named = f"{seeds[0]}-{seeds[-1]}" if whole else ", ".join(map(str, seeds))
+    return f"n = {len(seeds)} seeds ({named})"
+
+
+def _tasks(used: pd.DataFrame, column: str) -> str:
+    counts = sorted({int(count) for count in used[column].dropna()}) if column in used else []
+    if not counts:
+        return f"{getattr(RunConfig, column)} tasks each (the default)"
+    return f"{counts[0]} tasks each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} tasks each"

@@ -42,8 +42,13 @@ PHRASES = {
     "steps": "{:.0f} steps",
     "results_version": "results version {}",
 }
+BRIEF = {"train_ordering": "trained {}"}  # in a legend
 # What is said of the setting that stands for the others of training, if they are those of evaluation.
 AS_EVALUATED = {"train_noise_mode": "trained with that noise", "train_ordering": "trained in that order"}
+ALL_AS_EVALUATED = {"train_noise_mode": "trained with the same noise", "train_ordering": "trained in the same order"}
+# evaluation -> training: said once where they are the same
+BOTH = {"noise_mode": "train_noise_mode", "ordering": "train_ordering"}
+IN = {"ordering": "in "}
 
 
 class Line(NamedTuple):
@@ -56,7 +61,8 @@ class Line(NamedTuple):
 def lines(table: pd.DataFrame, along: str | None = None) -> list[Line]:
     """The lines of a table of finished cells; `along` is the setting on the x axis, which may differ in a line.
 
-    Along p, a clean cell is the point p = 0 of every kind of noise.
+    Along p, a clean cell is the point p = 0 of every kind of noise. Along the ordering, cells of one line were trained
+    in the same order, whether or not that is the one of evaluation.
     """
     cells = [_options(row, along) for row in table.to_dict("records")]
     return [Line(found, table.iloc[members]) for found, members in group(cells)]
@@ -94,7 +100,7 @@ def _rank(name: str, value: Any, counts: Mapping[str, Counter[Any]]) -> tuple[in
         return 0, 0.0
     if isinstance(value, (int, float)):
         return 1, value
-    known = ORDERED if name == "ordering" and value in ORDERED else tuple(counts[name])
+    known = ORDERED if name.endswith("ordering") and value in ORDERED else tuple(counts[name])
     return 2, float(known.index(value))
 
 
@@ -108,7 +114,7 @@ def _options(row: Mapping[str, Any], along: str | None) -> Options:
     by_difficulty = row["noisy"] and row["ordering"] in BY_DIFFICULTY  # without noise both difficulties are one
     found["difficulty"] = (row["eval_difficulty"],) if by_difficulty else ()
     found |= {f"train_{name}": _trained(value, noise[name]) for name, value in training.items()}
-    found["train_ordering"] = _trained(row["train_ordering"], row["ordering"])
+    found["train_ordering"] = _trained(row["train_ordering"], None if along == "ordering" else row["ordering"])
     if training["p"] is not None and row["train_ordering"] in BY_DIFFICULTY:
         found["train_difficulty"] = _trained(row["train_difficulty"], *(found["difficulty"] or [None]))
     else:
@@ -140,27 +146,51 @@ def _trained(value: Any, evaluated: Any) -> tuple[Any, ...]:
     return (EVALUATED, value) if value == evaluated else (value,)
 
 
-def phrase(name: str, value: Any) -> str:
-    """A setting in a legend; nothing for one that is not in force or follows from another."""
+def phrase(name: str, value: Any, phrases: Mapping[str, str] = PHRASES) -> str:
+    """A setting in words; nothing for one that is not in force or follows from another."""
     if value is None:
         return ""
-    return AS_EVALUATED.get(name, "") if value == EVALUATED else PHRASES[name].format(value)
+    return AS_EVALUATED.get(name, "") if value == EVALUATED else phrases[name].format(value)
 
 
 def split(found: Sequence[Settings]) -> tuple[list[str], str]:
     """(the settings in which lines differ, a phrase of those that all share; the model has its own place)."""
-    values = {name: {line[name] for line in found} - {None} for name in found[0]}
+    told = _resolved(found)
+    values = {name: {line[name] for line in told} - {None} for name in told[0]}
     differing = [name for name, those in values.items() if len(those) > 1]
     shared = {name: next(iter(those)) for name, those in values.items() if len(those) == 1 and name != "model"}
-    training = {name: value for name, value in shared.items() if name in AS_EVALUATED}
-    phrases = [phrase(name, value) for name, value in shared.items()]
-    if training == dict.fromkeys(AS_EVALUATED, EVALUATED):
-        phrases = ["trained as evaluated", *(text for text in phrases if text not in AS_EVALUATED.values())]
-    return differing, ", ".join(filter(None, phrases))
+    phrases = {name: phrase(name, value) for name, value in shared.items()}
+    phrases |= {name: text for name, text in ALL_AS_EVALUATED.items() if shared.get(name) == EVALUATED}
+    for name, training in BOTH.items():
+        if name in shared and shared[name] == shared.get(training):
+            phrases |= {name: f"trained and tested {IN.get(name, '')}{phrases[name]}", training: ""}
+    if [shared.get(name) for name in AS_EVALUATED] == [EVALUATED, EVALUATED]:
+        phrases |= {**dict.fromkeys(AS_EVALUATED, ""), "train_noise_mode": "trained as evaluated"}
+    return differing, ", ".join(filter(None, phrases.values()))
 
 
-def label(line: Settings, names: Sequence[str]) -> str:
-    """What a legend says of a line: these of its settings."""
-    if line.get("noise_mode") == CLEAN and line["train_noise_mode"] == EVALUATED:
-        line = line | {"train_noise_mode": CLEAN}  # the same, in plainer words
-    return ", ".join(filter(None, (phrase(name, line[name]) for name in names if name in line)))
+def labels(found: Sequence[Settings], names: Sequence[str]) -> list[str]:
+    """What a legend says of each of these lines: the named ones of its settings."""
+    told = _resolved(found)
+    phrases = PHRASES | BRIEF
+    return [
+        ", ".join(filter(None, (phrase(name, line.get(name), phrases) for name in names))) for line in map(_clean, told)
+    ]
+
+
+def _clean(line: Settings) -> Settings:
+    """Trained as evaluated, of a clean line, is trained clean."""
+    clean = line.get("noise_mode") == CLEAN and line["train_noise_mode"] == EVALUATED
+    return line | {"train_noise_mode": CLEAN} if clean else line
+
+
+def _resolved(found: Sequence[Settings]) -> list[Settings]:
+    """Trained as evaluated, in plainer words where all lines are evaluated on clean pairs or in one order."""
+    told = [dict(line) for line in found]
+    if all(line.get("noise_mode") == CLEAN for line in found):
+        told = [_clean(line) for line in told]
+    orders = {line.get("ordering") for line in found}
+    if len(orders) == 1 and orders != {None}:
+        for line in told:
+            line["train_ordering"] = line["ordering"] if line["train_ordering"] == EVALUATED else line["train_ordering"]
+    return told

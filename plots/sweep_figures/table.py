@@ -28,6 +28,11 @@ MEASURED = (
     *("test_loss", *COMPARATORS, "align_cos", "align_l2", "auroc", "gd_auroc", "auroc_position"),
     *(f"{owner}ood_alpha{alpha}" for owner in ("", "gd_") for alpha in ALPHAS),
 )
+# measure -> the column, if the table has it, that counts the tasks behind each value; named as in a run's config
+TASKS = {
+    **{"test_loss": "headline_tasks", "ood": "headline_tasks"},
+    **{"auroc": "eval_tasks", "alignment": "eval_tasks"},
+}
 SAME = 1e-3  # relative difference up to which two results of one cell are the same result
 
 
@@ -42,6 +47,9 @@ def read_sweep(path: Path) -> pd.DataFrame:
     for name in SHARES:
         if not table[name].dropna().between(0, 1).all():
             raise StoreError(f"{path} has values of {name} that are not between 0 and 1")
+    for name in sorted({*TASKS.values()} & {*table.columns}):
+        if table[name].dtype.kind not in "iuf":
+            raise StoreError(f"{path} has words in {name}, which counts tasks")
     _check_repeats(path, table)
     return table
 

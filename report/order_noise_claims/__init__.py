@@ -26,6 +26,8 @@ CLAIMS: dict[str, Claim] = {
         noise.noise_training_cost,
         noise.order_times_noise,
         attention.attention,
+        attention.copying_layer,
+        attention.attention_after_training,
         attention.position_artefact,
         attention.unsupported_attention,
         placement.placement_evaluation,

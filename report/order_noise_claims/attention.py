@@ -2,52 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from report.order_noise_claims.words import Rows, contrasts_of
+from report.order_noise_claims.words import SHOWN, Row, Rows, all_equivalent, contrasts_of, in_percent, short, widest
+from report.questions import SCORES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NO_SEPARATION = 0.02  # of AUROC
+COPYING = "of the copying layer"
+LARGE = 0.02  # of AUROC: a difference that would need an explanation
 
 
 def attention(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
-    """Against gradient descent's own."""
-    found = contrasts_of(rows, "attention and noise")
-    own, descent = ([row[side] for row in found] for side in ("treated", "control"))
-    differing = [row for row in found if row["verdict"] != "no difference shown"]
-    largest = max(found, key=lambda row: abs(row["difference"]))
+    """Each score against gradient descent's own."""
+    words, equivalent = [], True
+    for _, score in SCORES.values():
+        found = contrasts_of(rows, "attention and noise", f" {score}, ")
+        equivalent &= all_equivalent(found)
+        label, pairs = ([row for row in found if mode in row["contrast"]] for mode in ("label_noise", "random_pairs"))
+        words.append(
+            f"{score} {_range(label, 'treated')} under label noise and {_range(pairs, 'treated')} under random pairs, "
+            f"where gradient descent's own is {_range(label, 'control')} and {_range(pairs, 'control')} "
+            f"({widest(found)} of it)"
+        )
     return (
-        "**Attention.** Within positions, |influence| tells noisy pairs from clean ones with an AUROC of "
-        f"{min(own):.3f} to {max(own):.3f} over models, corruptions and training; gradient descent's own is "
-        f"{min(descent):.3f} to {max(descent):.3f}. {len(differing)} of {len(found)} contrasts differ from gradient "
-        f"descent after Holm's correction, none by more than {abs(largest['difference']):.3f} ({largest['contrast']}).",
-        all(abs(row["difference"]) <= abs(largest["difference"]) for row in differing),
+        f"**Attention.** AUROC within positions, over models, rates and training: {'; '.join(words)}. |influence| and "
+        "|attention| of gradient descent hold no label, so label noise is invisible to them by construction; "
+        "|contribution| holds it. In the layers that descend, no score of any model tells noisy pairs from clean ones "
+        "better or worse than gradient descent's own by .01.",
+        equivalent,
+    )
+
+
+def copying_layer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """What is different in the layer below."""
+    found = contrasts_of(rows, "attention and noise", COPYING)
+    shown = [row for row in found if row["verdict"] in SHOWN]
+    words = "; ".join(f"{short(row).partition(', ')[2]} {in_percent(row)}" for row in shown)
+    return (
+        f"|contribution| of twolayer's copying layer differs from gradient descent's in {len(shown)} of {len(found)} "
+        f"contrasts after Holm's correction{f': {words}' if words else ''}. All are within "
+        f"{max(abs(row['difference']) for row in found):.3f} of it; what that layer's query row looks at is not "
+        "interpreted.",
+        max(max(abs(row["low"]), abs(row["high"])) for row in found) < LARGE,
+    )
+
+
+def attention_after_training(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """Trained on the noise against trained clean."""
+    found = contrasts_of(rows, "attention after training on noise")
+    return (
+        "**Training on noise does not change that**: the AUROC of |influence| and |contribution| trained on the noise "
+        f"is equivalent to that trained clean, in all {len(found)} contrasts ({widest(found)}).",
+        all_equivalent(found),
     )
 
 
 def position_artefact(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
-    """Raw against matched, trained and tested with the noisy pairs in place."""
-    chosen = (table["train_noise_mode"] == "label_noise") & (table["train_placement"] != "mixed")
-    chosen &= (table["train_placement"] == table["eval_placement"]) & (table["model"] == "twolayer")
-    means = table[chosen].groupby("train_placement")[["auroc_raw", "auroc", "gd_auroc"]].mean()
-    words = "; ".join(
-        f"{name} raw {row['auroc_raw']:.3f}, within positions {row['auroc']:.3f}, gradient descent "
-        f"{row['gd_auroc']:.3f}"
-        for name, row in means.iterrows()
-    )
+    """Raw against within positions."""
+    question = "attention and placement"
+    raw = contrasts_of(rows, question, "twolayer: ", ", raw")
+    matched = contrasts_of(rows, question, ", within positions")
+    shown = [row for row in raw if row["verdict"] in SHOWN]
+    words = "; ".join(f"{short(row).removesuffix(', raw')} {row['treated']:.3f}, {in_percent(row)}" for row in shown)
     return (
-        f"A raw AUROC tells where pairs stand: twolayer trained and tested with label noise in one place, {words}.",
-        len(means) == 2 and all(abs(means["auroc_raw"] - 0.5) > abs(means["auroc"] - means["gd_auroc"])),
+        "**A raw AUROC tells where pairs stand.** Over all pairs, |influence| of twolayer trained under label noise in "
+        f"one place differs from gradient descent's on the same contexts: {words}. Within positions nothing is left of "
+        f"it, in lsa1_pe or twolayer: all {len(matched)} contrasts are equivalent ({widest(matched)}).",
+        len(shown) > 0 and all_equivalent(matched),
     )
 
 
 def unsupported_attention(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
-    """No separation to speak of."""
-    largest = max(abs(row["difference"]) for row in contrasts_of(rows, "attention and noise"))
+    """No separation beyond gradient descent's."""
+    found = [row for row in contrasts_of(rows, "attention and noise") if COPYING not in row["contrast"]]
     return (
-        "That attention finds noisy pairs: what is left once position is accounted for is gradient descent's own to "
-        f"within {largest:.3f} of AUROC.",
-        largest < NO_SEPARATION,
+        "That attention finds noisy pairs: within positions, what its scores tell is what gradient descent's own tell "
+        f"({widest(found)} of AUROC).",
+        all_equivalent(found),
     )
+
+
+def _range(rows: Sequence[Row], side: str) -> str:
+    values = [row[side] for row in rows]
+    return f"{min(values):.3f} to {max(values):.3f}"

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from report.contrasts import EXACT
-from report.order_noise_claims.words import Rows, all_equivalent, contrasts_of, in_percent, listed, loss_ratios, widest
+from report.contrasts import EXACT, LEARNT, has_learnt
+from report.order_noise_claims.words import (
+    SHOWN,
+    Rows,
+    all_equivalent,
+    contrasts_of,
+    in_percent,
+    listed,
+    loss_ratios,
+    widest,
+)
 from report.study import MODELS, SORTED
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PLATEAU = 1.5  # times gradient descent's loss: a model that has not begun to learn is at 2
 CLEAN_LSA1, CLEAN_TWOLAYER = 1.01, 1.08  # the loss over gradient descent's that a clean run may have at most
 
 
@@ -31,9 +39,9 @@ def order_lsa1(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     exact = [row for row in rows.values() if row["kind"] == "exact"]
     largest = max(row["largest_change"] for row in exact)
     return (
-        f"**lsa1: exactly none.** In {len(exact)} contrasts of order and placement, clean and noisy, the largest "
-        f"change of any seed's loss is {largest:g} of it, at the table's seven digits. Without codes a linear layer "
-        "sums over the pairs.",
+        f"**lsa1: exactly none.** In {len(exact)} contrasts of order and placement at evaluation, clean and noisy, the "
+        f"largest change of any seed's loss is {largest:g} of it, at the table's seven digits. Without codes a linear "
+        "layer sums over the pairs.",
         largest <= EXACT,
     )
 
@@ -42,26 +50,30 @@ def order_lsa1_pe(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Equivalence."""
     found = contrasts_of(rows, "order at evaluation", "lsa1_pe: ")
     return (
-        f"**lsa1_pe: none beyond ±1 %.** All {len(found)} orders are equivalent to random order (90 % intervals within "
-        f"±{widest(found):.2f} %). Its optimum is gradient descent for every order, so what is left measures how far "
-        "training stopped from the optimum.",
+        f"**lsa1_pe: none beyond ±1 %.** All {len(found)} orders are equivalent to random order ({widest(found)}). Its "
+        "optimum is gradient descent for every order, so an effect of order is a distance from the optimum.",
         len(found) == len(SORTED) and all_equivalent(found),
     )
 
 
 def order_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
-    """Measured."""
+    """Measured: small, whatever Holm's correction leaves of it."""
     found = contrasts_of(rows, "order at evaluation", "twolayer: ")
-    return f"**twolayer, measured:** {listed(found)}.", len(found) == len(SORTED)
+    shown = [row for row in found if row["verdict"] in SHOWN]
+    return (
+        f"**twolayer, measured: within ±1 %** ({widest(found)}), with {len(shown)} of {len(found)} differences shown "
+        f"after Holm's correction: {listed(found)}.",
+        len(found) == len(SORTED) and all_equivalent(found),
+    )
 
 
 def curriculum_linear(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Equivalence."""
     found = [row for model in ("lsa1: ", "lsa1_pe: ") for row in contrasts_of(rows, "order in training", model)]
     return (
-        f"**A curriculum in training does nothing to the linear layers**: in all {len(found)} contrasts lsa1 and "
-        "lsa1_pe trained in another order are equivalent to themselves trained in random order, tested in either "
-        f"(90 % intervals within ±{widest(found):.2f} %).",
+        "**A curriculum in training leaves the linear layers where they are without**: after 5000 steps, in all "
+        f"{len(found)} contrasts lsa1 and lsa1_pe trained in another order are equivalent to themselves trained in "
+        f"random order, tested in either ({widest(found)}).",
         len(found) == 4 * len(SORTED) and all_equivalent(found),
     )
 
@@ -70,29 +82,40 @@ def curriculum_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """It learns the order: better in it than gradient descent, worse than before in random order."""
     same = [rows["order in training", f"twolayer: trained {o}, tested {o}"] for o in SORTED]
     random = [rows["order in training", f"twolayer: trained {o}, tested random"] for o in SORTED]
-    shown = [row for row in (*same, *random) if "hard2easy" not in row["contrast"]]
     easy = loss_ratios(table, "twolayer", "easy2hard", "easy2hard")
+    easy_same, easy_random = same[SORTED.index("easy2hard")], random[SORTED.index("easy2hard")]
     return (
         f"**twolayer learns the order it is trained in.** Tested in the same order: {listed(same)}. Tested in random "
         f"order: {listed(random)}. Trained and tested in easy2hard it ends below gradient descent, at {easy.min():.3f} "
-        f"to {easy.max():.3f} of its loss: the position says which pairs a step from the others finds easy, and codes "
-        "let it be used.",
-        easy.max() < 1 and {row["verdict"] for row in shown} == {"lower", "higher"} and same[1]["verdict"] == "lower",
+        f"to {easy.max():.3f} of its loss.",
+        easy.max() < 1 and easy_same["verdict"] == "lower" and easy_random["verdict"] == "higher",
     )
 
 
 def plateau(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
-    """Trainings that had not begun to learn."""
-    stuck = table[table["loss_ratio"] > PLATEAU]
-    stuck = stuck[(stuck["train_ordering"] == stuck["eval_ordering"]) & (stuck["train_noise_mode"] == "clean")]
-    hard = loss_ratios(table, "twolayer", "hard2easy", "hard2easy")
-    left = hard[hard < PLATEAU]
-    return (
-        f"{len(hard) - len(left)} of {len(hard)} twolayer trainings in hard2easy order is still on the plateau after "
-        f"5000 steps, which is what makes its intervals wide; the others end at {left.min():.3f} to "
-        f"{left.max():.3f} of gradient descent's loss, tested in that order. No other training on clean contexts is.",
-        len(hard) - len(left) == 1 and set(stuck["train_ordering"]) == {"hard2easy"} and left.max() < 1,
+    """Trainings that had not begun to learn, of all; each once."""
+    placed = table["train_placement"].where(table["train_noise_mode"] != "clean", "mixed")
+    settings = ["model", "seed", *(f"train_{name}" for name in ("ordering", "noise_mode", "p", "placement"))]
+    trainings = table.assign(train_placement=placed).drop_duplicates(settings)
+    stuck = trainings[~has_learnt(trainings)]
+    counts = ", ".join(
+        f"{model} {sum(stuck['model'] == model)} of {sum(trainings['model'] == model)}" for model in MODELS
     )
+    names = "; ".join(f"{row['model']} seed {row['seed']:.0f}, {_trained(row)}" for _, row in stuck.iterrows())
+    clean = (trainings["train_ordering"] == "random") & (trainings["train_noise_mode"] == "clean")
+    return (
+        f"**Plateaus.** {len(stuck)} of {len(trainings)} trainings are still on the plateau after 5000 steps, with "
+        f"sensitivities that have a cosine below {LEARNT:g} with gradient descent's: {counts} ({names}). None is of "
+        f"the {sum(clean)} trained clean in random order. Contrasts are of the seeds that left it in all of their "
+        "conditions, with all seeds beside them where these are more. Whether an order or noise makes a plateau more "
+        "likely is not shown by these few.",
+        0 < len(stuck) < 0.1 * len(trainings) and not set(stuck.index) & set(trainings[clean].index),
+    )
+
+
+def _trained(row: pd.Series) -> str:
+    noise = f"{row['train_noise_mode']} {row['train_p']:g}" if row["train_noise_mode"] != "clean" else "clean"
+    return f"{row['train_ordering']}, {noise}" + f", {row['train_placement']}" * (row["train_placement"] != "mixed")
 
 
 def unsupported_curriculum(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
@@ -101,7 +124,7 @@ def unsupported_curriculum(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     best = min(found, key=lambda row: row["change"])
     return (
         "That a curriculum in training makes a better in-context learner: tested in random order, no model trained in "
-        f"another order beats itself trained in random order in any of {len(found)} contrasts (the best is "
-        f"{best['contrast']}, {in_percent(best)}).",
-        all(row["verdict"] != "lower" and row["change_high"] >= 0 for row in found),
+        f"another order is shown to beat itself trained in random order, in any of {len(found)} contrasts (the best is "
+        f"{best['contrast']}, {in_percent(best)}, {best['verdict']}). The speed of learning is not measured here.",
+        all(row["verdict"] != "lower" for row in found),
     )

@@ -90,3 +90,12 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
         low, high = separation(scores - 0.5 * hit, hit, scores, seed)["auroc_interval"]
         missed += not low < truth < high
     assert missed <= binom.ppf(0.999, 60, 0.05)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_not_finite_separate_nothing(bad):
+    scores, hit = draws(4)
+    scores[7, 2] = bad
+    found = separation(scores, hit, scores, 0)
+    assert np.isnan([found["auroc"], found["auroc_raw"], *found["auroc_interval"]]).all()
+    assert np.isnan(position_auroc(scores[::-1], hit[::-1]))

@@ -33,7 +33,8 @@ def row(model: str = "lsa1", seed: int = 0, status: str = "done", train: Mapping
     told = {**settings, "sigma": 0} if pairs else settings  # cells that mean the same have the same result
     alike = f"{model}-{list(told.values())}-{train}" if p else f"{model}-{settings['ordering']}"
     noise = np.random.default_rng(zlib.crc32(alike.encode()) + seed).normal(size=10)
-    gd = 0.2062 + (0.24 if pairs else 0.035) * p + 0.001 * np.random.default_rng(seed).normal()
+    tasks = 0.001 * np.random.default_rng(seed).normal()  # that all share
+    gd = 0.2062 + (0.24 if pairs else 0.035) * p + tasks
     ratio = FACTOR.get(model, 1.1) + 0.003 * noise[0] - (0.1 * p if model == "twolayer" else 0)
     found = dict.fromkeys(COLUMNS, np.nan)
     found |= {"exp": f"{words}_seed{seed}", "model": model, **settings, "seed": seed, "status": status}
@@ -47,8 +48,11 @@ def row(model: str = "lsa1", seed: int = 0, status: str = "done", train: Mapping
     found |= {"align_cos": 0.998 - 0.1 * abs(ratio - 1) - 0.0005 * abs(noise[1])}
     found |= {"align_l2": 0.025 + abs(ratio - 1) + 0.002 * noise[2]}
     if p:
-        found |= {"gd_tuned_step_loss": gd - 0.008 * p**2, "linear_mmse_loss": 0.13 + (0.36 if pairs else 0) * p}
-        found |= {"mask_bayes_loss": 0.06 + 0.5 * p * (1 if pairs else 0.3)}
+        found |= {
+            "gd_tuned_step_loss": gd - 0.008 * p**2,
+            "linear_mmse_loss": 0.13 + (0.36 if pairs else 0) * p + tasks,
+        }
+        found |= {"mask_bayes_loss": 0.06 + 0.5 * p * (1 if pairs else 0.3) + tasks}
         found |= {"auroc": 0.5 + 0.05 * (model == "twolayer") + 0.01 * noise[3], "gd_auroc": 0.5 + 0.004 * noise[4]}
         found |= {"auroc_position": 0.5 + 0.2 * (settings["placement"] != "mixed") + 0.005 * noise[5]}
     for number, alpha in enumerate((1.0, 1.5, 2.0, 3.0)):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from report.contrasts import CLEAN, Condition, Contrast, Setting, results, values
+from report.contrasts import CLEAN, Condition, Contrast, Ratio, Setting, results, values
 from store.readers import StoreError
 
 NOISY = Setting(noise_mode="label_noise", p=0.25)
@@ -21,7 +21,9 @@ def rows(model: str, train: Setting, test: Setting, losses: "np.ndarray") -> pd.
             f"{prefix}{name}": value for name, value in setting._replace(difficulty=difficulty)._asdict().items()
         }
     names = [f"{model} {train} {test} {seed}" for seed in SEEDS]
-    return pd.DataFrame({"exp": names, "model": model, "seed": list(SEEDS), "test_loss": losses, **columns})
+    return pd.DataFrame(
+        {"exp": names, "model": model, "seed": list(SEEDS), "test_loss": losses, "align_cos": 1.0, **columns}
+    )
 
 
 def table(effect: float = 0.1, spread: float = 0.01) -> pd.DataFrame:
@@ -104,17 +106,32 @@ def test_holm_counts_the_differences_of_a_question() -> None:
     assert found[4]["p_holm"] == found[4]["p"]
 
 
-def test_an_interaction_is_the_difference_of_effects() -> None:
-    """The effect is the same under noise: noisy sorted + clean random against noisy random + clean sorted."""
+def test_an_interaction_is_the_ratio_of_effects() -> None:
+    """Twice as large an effect under noise: (noisy sorted / noisy random) / (clean sorted / clean random)."""
     noisy, sorted_by = NOISY._replace(ordering="easy2hard"), Setting("easy2hard")
-    contrast = Contrast(
-        "q",
-        "interaction",
-        "difference",
-        [Condition("m", CLEAN, noisy), Condition("m")],
-        [Condition("m", CLEAN, NOISY), Condition("m", CLEAN, sorted_by)],
-    )
-    assert results(table(), [contrast])[0]["difference"] == pytest.approx(0, abs=1e-12)
+    effects = [
+        Ratio(Condition("m", CLEAN, noisy), Condition("m", CLEAN, NOISY)),
+        Ratio(Condition("m", CLEAN, sorted_by), Condition("m")),
+    ]
+    found = results(table(), [Contrast("q", "interaction", "difference", effects[:1], effects[1:])])[0]
+    under, without = (values(table(), effect).to_numpy() for effect in effects)
+    assert (found["treated"], found["control"]) == pytest.approx((under.mean(), without.mean()))
+    assert found["difference"] == pytest.approx((under - without).mean())
+    clean = values(table(), Condition("m")).to_numpy()
+    np.testing.assert_allclose(without, 1 + (0.1 + 0.01 * np.array([-1.0, 1.0, 0.5, -0.5, 0.0])) / clean)
+
+
+def test_an_auroc_is_equivalent_by_its_difference() -> None:
+    """.004 apart is within .01 although it is a hundredth of .4; .4 apart is not."""
+    near, pair = table(0.004, 0.0005), ([Condition("m", CLEAN, Setting("easy2hard"))], [Condition("m")])
+    near["test_loss"] -= 0.6
+    contrast = Contrast("q", "m: score", "equivalence", *pair, "auroc")
+    found = results(near, [contrast])[0]
+    own = 0.004 + 0.0005 * np.array([-1.0, 1.0, 0.5, -0.5, 0.0])
+    ends = stats.t.interval(0.9, 4, own.mean(), own.std(ddof=1) / np.sqrt(5))
+    assert (found["equivalence_low"], found["equivalence_high"]) == pytest.approx(ends)
+    assert found["verdict"] == "equivalent"
+    assert results(table(0.4), [contrast])[0]["verdict"] == "not shown equivalent"
 
 
 def test_one_seed_is_no_contrast() -> None:

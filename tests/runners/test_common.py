@@ -20,6 +20,7 @@ from runners.signals import hearing_signals
 from src.config import RunConfig, TrainConfig
 from store import StoreError, checkpoint, layout, rundir
 from store.rundir import METRICS_FIELDS
+from tests.doors import snapshot
 from utils_log import NullLogger
 
 BASE = RunConfig(training=TrainConfig(steps=6), eval_every=3)
@@ -90,7 +91,7 @@ def test_a_pack_that_nothing_happens_to(jobs: list[Job]) -> None:
         assert [record["step"] for record in rundir.read_metrics(job.run)] == [0, 3, 6]
 
 
-def test_an_error_in_one_runs_analyses_leaves_the_runs_that_have_ended(
+def test_an_error_in_a_pack_is_nobodys_until_it_is_known_whose_it_is(
     jobs: list[Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(run: Path, *given: Any) -> Iterator[None]:
@@ -101,9 +102,23 @@ def test_an_error_in_one_runs_analyses_leaves_the_runs_that_have_ended(
     monkeypatch.setattr(FakePack, "family", finishing(failing))
     with pytest.raises(ZeroDivisionError):
         train(jobs)
+    assert statuses(jobs) == ["done", "running"]
+    assert not any("error" in rundir.read_meta(job.run) for job in jobs)
+    with pytest.raises(ZeroDivisionError):
+        train(jobs[1:])
     assert statuses(jobs) == ["done", "failed"]
     assert "ZeroDivisionError" in rundir.read_meta(jobs[1].run)["error"]
-    assert "error" not in rundir.read_meta(jobs[0].run)
+
+
+def test_a_run_does_not_go_on_on_another_device(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        sending(patch, FakePack, "advance")
+        assert train(jobs) == "stopped"
+    rundir.update_meta(jobs[1].run, device="NVIDIA H200, jax 0.1")
+    before = snapshot(jobs[1].run.parent)
+    with pytest.raises(StoreError, match=r"seed_1 was begun on NVIDIA H200, jax 0\.1, not .*; --overwrite trains it"):
+        train(jobs)
+    assert snapshot(jobs[1].run.parent) == before
 
 
 def test_checkpoints_that_only_some_runs_have_go_before_the_metrics_are_cut(

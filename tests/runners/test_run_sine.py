@@ -135,7 +135,8 @@ def test_what_has_no_meaning_for_sines_is_refused(words: str, sentence: str, ref
 def test_analyses_of_regression_refuse_sines(sine_run: Path, workshop: Workshop) -> None:
     done = workshop.run("analysis.alignment", "--run", sine_run)
     assert done.returncode == 2
-    assert done.stderr == f"error: {sine_run} is a run of the family sine; this analysis is of regression alone\n"
+    expected = "alignment is of the family regression"
+    assert done.stderr == f"error: {sine_run} is a run of the family sine; {expected}\n"
 
 
 def test_a_sweep_has_cells_of_sines_and_rows_with_their_losses(tmp_path: Path) -> None:

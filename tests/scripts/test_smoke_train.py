@@ -1,12 +1,16 @@
 """The smoke runs' checks: each passes on runs as they should be, and each finds the one thing that was broken."""
 
 import json
+import os
+import signal
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from runners.signals import Signals, hearing_signals
 from scripts import smoke_train
 from store import layout, rundir
 from store.atomic import write_bytes, write_npy, write_npz
@@ -134,6 +138,25 @@ def test_a_file_that_cannot_be_read_is_named(file: str, content: bytes, smoke: P
     write_bytes(smoke / "lsa1" / file, content)
     with pytest.raises(StoreError, match=file):
         checked(smoke)
+
+
+def test_a_signal_ends_them_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from runners import common
+
+    def signalled(*_: object, signals: Signals | None = None, **__: object) -> str:
+        with nullcontext(signals) if signals else hearing_signals() as heard:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert heard.heard == [signal.SIGINT]
+        trained.append(1)
+        return "stopped"
+
+    trained: list[int] = []
+    monkeypatch.setattr(common, "run_pack", signalled)
+    assert smoke_train.main(["--out", str(tmp_path)]) == 128 + signal.SIGINT
+    assert len(trained) == 1
+    assert "stopped; the same command trains the runs anew: " in capsys.readouterr().out
 
 
 @pytest.mark.slow

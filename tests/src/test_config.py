@@ -59,6 +59,7 @@ def test_to_dict_keeps_the_values():
         "weight_scale": 1.0,
         "noise_std": 0.25,
         "num_distractors": 2,
+        "num_queries": 1,
         "amplitude_low": 0.1,
         "amplitude_high": 0.5,
     }
@@ -84,6 +85,7 @@ def test_a_whole_number_serves_as_a_float():
 BAD_VALUES = (
     (DataConfig, "dim", 0, "at least 1"),
     (DataConfig, "num_pairs", 0, "at least 1"),
+    (DataConfig, "num_queries", 0, "at least 1"),
     (DataConfig, "num_distractors", -1, "at least 0"),
     (DataConfig, "num_distractors", 11, "only 10 pairs"),
     (DataConfig, "input_law", "cauchy", "uniform, gaussian"),
@@ -117,6 +119,7 @@ BAD_VALUES = (
     (TrainConfig, "b2", -0.1, "below 1"),
     (TrainConfig, "weight_decay", -1.0, "at least 0"),
     (TrainConfig, "grad_clip", float("nan"), "at least 0"),
+    (TrainConfig, "warmup_steps", -1, "at least 0"),
     (ContextConfig, "ordering", "largest", "smallnorm2largenorm"),
     (ContextConfig, "difficulty", "ridge", "residual, gd_error"),
     (ContextConfig, "noise_mode", "pink", "label_noise"),
@@ -150,7 +153,7 @@ def test_a_bad_value_is_one_sentence_that_names_it(kind, name, value, words):
 def test_every_checked_field_is_tried_above():
     """A field is tried with a bad value unless every value of its type is legal."""
     parts = {"data", "model", "training", "base", "train", "eval"}
-    free = parts | {"name", "preset", "recurrent", "bias", "layer_norm"}
+    free = parts | {"name", "preset", "recurrent", "bias", "layer_norm", "cosine", "deep_supervision"}
     tried = {(kind, name) for kind, name, _, _ in BAD_VALUES}
     assert {(kind, f.name) for kind in CONFIGS for f in dataclasses.fields(kind) if f.name not in free} == tried
 

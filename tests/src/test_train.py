@@ -23,7 +23,6 @@ from src.train import (
     lane,
     make_optimizer,
     make_trainer,
-    stack_members,
     train_step,
 )
 from src.transformer import make_model
@@ -40,6 +39,11 @@ def batch_fn(data_key, step, scale=1.0):
 
 def member(seed, lr=1e-3, scale=1.0):
     return Member(key(seed), key(seed + 1000), jnp.float32(lr), {"scale": jnp.float32(scale)})
+
+
+def stack_members(members):
+    """A pack of the members, in the order of the lanes."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
 
 
 @cache  # its programs compile once for each width

@@ -231,6 +231,47 @@ def test_a_clearing_that_is_cut_short_is_ended_by_the_next(
     assert tree(tmp_path) == {}
 
 
+@pytest.mark.parametrize("name", layout.OWN_FOLDERS)
+def test_a_run_whose_results_are_going_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    make(tmp_path)
+    removed = []
+
+    def cut_short(path: Path) -> None:
+        removed.append(path.name)
+        if path.name == name:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("shutil.rmtree", cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        rundir.clear(tmp_path)
+    assert removed[-1] == name
+    assert rundir.read_status(tmp_path) == "running"
+
+
+def test_what_lies_on_a_full_disk_can_be_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    make(tmp_path)
+    monkeypatch.setattr(rundir, "write_json", full)
+    rundir.clear(tmp_path)
+    assert tree(tmp_path) == {}
+
+
+@pytest.mark.parametrize("status", [*rundir.STATUSES, None])
+def test_a_failure_is_noted_with_a_run_that_has_begun_and_not_ended(tmp_path: Path, status: str | None) -> None:
+    if status is not None:
+        make(tmp_path, status=status)
+        rundir.update_meta(tmp_path, stopped_at=3, error="an older one")
+    before = tree(tmp_path)
+    rundir.note_failure(tmp_path, "the sky has fallen")
+    if status in (None, *rundir.FINISHED):
+        assert tree(tmp_path) == before
+    else:
+        meta = rundir.read_meta(tmp_path)
+        assert (meta["status"], meta["error"], "stopped_at" in meta) == ("failed", "the sky has fallen", False)
+
+
 def test_a_config_comes_back(tmp_path: Path) -> None:
     config = RunConfig(name="twolayer", model=replace(RunConfig().model, attention=("softmax", "linear")))
     rundir.begin(tmp_path, config)

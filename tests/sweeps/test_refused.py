@@ -31,6 +31,7 @@ BAD_GRIDS = [
     ("--sigma inf", "noise_sigma is inf; it must be at least 0"),
     ("--sigma=-1", "noise_sigma is -1.0; it must be at least 0"),
     ("--steps 0", "steps is 0; it must be a whole number of at least 1"),
+    ("--difficulty hard", "difficulty is 'hard'; it must be one of residual, gd_error"),
 ]
 BAD_ANYWHERE = [
     ("--seeds ,", "--seeds needs at least one value"),
@@ -43,8 +44,9 @@ BAD_ANYWHERE = [
     ("--shard x", "'x' is not i/n with i from 1 to n"),
     ("--shard 1/2/3", "'1/2/3' is not i/n with i from 1 to n"),
     ("--shard ²/3", "'²/3' is not i/n with i from 1 to n"),
-    ("--width 0", "width is 0; a pack holds at least one training"),
-    ("--width=-3", "width is -3; a pack holds at least one training"),
+    ("--width 0", "width is 0; a pack holds from 1 to 4096 trainings"),
+    ("--width=-3", "width is -3; a pack holds from 1 to 4096 trainings"),
+    ("--width 99999999999999999999", "a pack holds from 1 to 4096 trainings"),
     ("--width two", "argument --width: invalid int value: 'two'"),
     ("--executor cloud", "argument --executor: invalid choice: 'cloud'"),
     ("--config.num_layer=2", "unknown config key 'num_layer', did you mean num_layers?"),
@@ -56,7 +58,12 @@ BAD_ANYWHERE = [
     ("--out file", "file is there and no table of a sweep; choose another --out"),
     ("--out other.csv", "other.csv is there and no table of a sweep; choose another --out"),
     ("--out /proc/1/results.csv", "/proc/1/results.csv: "),
-    ("--out runs/plan.json", "runs/plan.json is where the sweep's own plan goes; choose another --out"),
+    ("--out runs/plan.json", "runs/plan.json is where the sweep's own files go; choose another --out"),
+    ("--out folder/../runs/plan.json", "runs/plan.json is where the sweep's own files go"),
+    ("--out link/plan.json", "link/plan.json is where the sweep's own files go"),
+    ("--out runs/.lock_table", "runs/.lock_table is where the sweep's own files go"),
+    ("--out runs/lsa1/metrics.csv", "runs/lsa1/metrics.csv is where the sweep's own files go"),
+    ("--out runs", "runs is where the sweep's own files go"),
     ("--runs_dir file", "file is a file, not a folder"),
     ("--runs_dir file/runs", "file/runs: Not a directory"),
     ("--runs-dirr x", "unknown argument --runs_dirr, did you mean --runs_dir?"),
@@ -80,8 +87,12 @@ def test_a_sweep_is_refused(command: str, words: str, sentence: str, tmp_path: P
     (tmp_path / "file").write_text("some text\n1\n")
     (tmp_path / "other.csv").write_text("exp,loss\na,1\n")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "link").symlink_to("runs")
     defaults = ["--runs_dir", "runs", "--out", "results.csv"]
-    assert sentence in refused(command, *defaults, *words.split())
+    said = refused(command, *defaults, *words.split())
+    assert sentence in said
+    assert refused(command, *defaults, *words.split(), "--dry_run") == said
 
 
 @pytest.mark.parametrize(

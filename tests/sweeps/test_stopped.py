@@ -157,6 +157,18 @@ def test_a_signal_ends_a_sweep_with_checkpoints_and_a_table(
     assert at.table() == swept.table()
 
 
+def test_a_signal_that_reaches_a_worker_alone_does_not_end_the_sweep(
+    swept: Place, workshop: Workshop, tmp_path: Path
+) -> None:
+    """Each worker hears one as it saves its first training at step 30, and another takes its place."""
+    at, log = place(tmp_path), tmp_path / "log"
+    environment = {"INTERRUPT": "after:step_00000030.safetensors:SIGTERM", "PYTHONPATH": INTERRUPTED}
+    done = sweep(workshop, at, *SEEDS, "--executor", "process", **environment, INTERRUPT_LOG=str(log))
+    assert done.returncode == 0, done.stderr
+    assert len(log.read_text().splitlines()) == 2
+    assert at.table() == swept.table()
+
+
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
 )

@@ -1,0 +1,181 @@
+"""The loss after every layer, beside gradient descent's after as many steps on the same tasks.
+
+python -m analysis.layerwise --run DIR [--num_tasks 5000] [--layers L] [--damping .75] [--out FILE]
+"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from analysis.commands import run
+
+    run("layerwise")
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+import store
+from analysis.headline import ratio_and_error
+from baselines.curves import (
+    TRIMMED,
+    facts,
+    over_tasks,
+    path_losses,
+    prediction_losses,
+    reference_losses,
+    summary,
+    unstable_share,
+)
+from baselines.gd_step import one_step_size
+from baselines.iterations import descent, normal_equations, power_iteration
+from baselines.step_sizes import DAMPING
+from src.batch import Batch
+from src.config import RunConfig, require
+from src.layerwise import make_model, roll_out
+from src.prng import key as make_key
+from src.transformer import Model, Params
+from store import layout
+from store.atomic import write_json
+from store.params import flattened
+from store.readers import check_arrays
+
+ROLL_OUT_LAYERS = 50
+OVERLAP = 0.05  # the roll-out overlaps gradient descent where their ratio is within this of 1 at every step
+UNTRAINED = 0.9  # of the loss of predicting zero: a last layer above it did not train
+REACHABLE = 400  # steps of descent at 1 / lambda_max that are tried to reach a layer's loss
+
+
+def is_rolled_out(config: RunConfig) -> bool:
+    """Whether a model is one layer on plain tokens, which is looked at as applied many times."""
+    return config.model.num_layers == 1 and config.model.embed_size == 0
+
+
+def layerwise(
+    config: RunConfig,
+    model: Model,
+    params: Params,
+    num_tasks: int | None = None,
+    layers: int | None = None,
+    damping: float | None = None,
+) -> dict[str, Any]:
+    """Losses after layers 1 to L; the paired ratio to gradient descent; how many steps of it reach each layer's loss.
+
+    One trained layer is rolled out with `damping`; of a deeper stack the first L layers count. Gradient descent takes
+    steps of damping * c*, which for a roll-out is what it is by definition if the layer is one step of c*.
+    """
+    depth = ROLL_OUT_LAYERS if is_rolled_out(config) else config.model.num_layers
+    layers = depth if layers is None else layers
+    require(
+        is_rolled_out(config) or layers <= depth, f"layers is {layers}; this stack has {depth} and is not rolled out"
+    )
+    require(
+        is_rolled_out(config) or damping is None, "damping has no meaning for a stack that is applied as it was trained"
+    )
+    damping = DAMPING if damping is None else damping
+    num_tasks = config.headline_tasks if num_tasks is None else num_tasks
+    require(num_tasks * layers < 2**28, f"{layers} layers of {num_tasks} tasks are 2^28 losses or more")
+    c = damping * one_step_size(config.data)
+    losses = over_tasks(_losses_of(config, model, params, layers, damping, c), config.data, config.data_seed, num_tasks)
+    tf, gd, zero, to_reach = (losses.pop(name) for name in ("tf", "gd", "zero", "to_reach"))
+    found = summary(tf)
+    means = np.array(found["trimmed_mean"])
+    ratios = np.array([paired_ratio(*rows) for rows in zip(tf, gd, strict=True)])
+    return {
+        "layers": layers,
+        **found,
+        "unstable_share": unstable_share(tf, zero),
+        "model": config.name,
+        "rolled_out": is_rolled_out(config),
+        "damping": damping,
+        "deep_supervision": config.training.deep_supervision,
+        "gd": {"step_size": c, **summary(gd), "unstable_share": unstable_share(gd, zero)},
+        "ratio_to_gd": ratios[:, 0].tolist(),
+        "ratio_to_gd_se": ratios[:, 1].tolist(),
+        "gd_steps_to_reach": steps_to_reach(means, np.array(summary(to_reach)["trimmed_mean"])),
+        "verdict": verdict(is_rolled_out(config), ratios[:, 0], means, float(zero.mean())),
+        "references": {"zero": summary(zero)} | {name: summary(values) for name, values in losses.items()},
+        **facts(config.data, config.data_seed, num_tasks),
+    }
+
+
+def _losses_of(
+    config: RunConfig, model: Model, params: Params, layers: int, damping: float, c: float
+) -> Callable[[Batch], dict[str, Array]]:
+    """From a batch to the losses [., B] of the model and of all that it is held against."""
+
+    def losses_of(batch: Batch) -> dict[str, Array]:
+        if is_rolled_out(config):
+            predictions = roll_out(model, params, batch, layers, damping)
+        else:
+            predictions = model.trace(params, batch).layer_predictions[:layers]
+        normal, zero = normal_equations(batch), jnp.zeros_like(batch.w)
+        safe = 1 / power_iteration(normal.scatter)
+        return {
+            "tf": prediction_losses(predictions, batch),
+            "gd": path_losses(descent(normal, jnp.full_like(safe, c), layers, zero), batch),
+            "to_reach": path_losses(descent(normal, safe, REACHABLE, zero), batch),
+            **reference_losses(batch, config.data, layers),
+        }
+
+    return losses_of
+
+
+def paired_ratio(tf: np.ndarray, gd: np.ndarray) -> tuple[float, float]:
+    """The ratio of the means of losses [tasks] and its standard error, without the tasks on which either diverges most.
+
+    That share is `TRIMMED`, those of the largest sum: where a task in a thousand diverges, a mean is that task's.
+    """
+    total = np.nan_to_num(tf.astype(float) + gd, nan=np.inf)
+    kept = np.sort(np.argsort(total, kind="stable")[: len(total) - int(TRIMMED * len(total))])
+    return ratio_and_error(tf[kept].astype(float), gd[kept].astype(float))
+
+
+def steps_to_reach(losses: np.ndarray, descending: np.ndarray) -> list[int | None]:
+    """The first step (from 1) of descent whose loss is at most each of these; None where none is."""
+    reached = descending[None, :] <= losses[:, None]
+    return [int(row.argmax()) + 1 if row.any() else None for row in reached]
+
+
+def verdict(rolled_out: bool, ratios: np.ndarray, losses: np.ndarray, zero: float) -> str:
+    """What the curve shows, in words: a roll-out beside gradient descent, a stack beside predicting zero."""
+    if rolled_out:
+        return "overlaps gradient descent" if (np.abs(ratios - 1) <= OVERLAP).all() else "leaves gradient descent"
+    if not losses[-1] <= UNTRAINED * zero:
+        return "did not train"
+    return "trained, decreasing with depth" if (np.diff(losses) < 0).all() else "trained, not decreasing with depth"
+
+
+def load(run: Path, allow_pickle: bool = False) -> tuple[RunConfig, Model, Params]:
+    """A finished run of the family layerwise; `StoreError` if the parameters are another model's."""
+    jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
+    config, params, _ = store.load(run, allow_pickle)
+    model = make_model(config)
+    expected = flattened(jax.eval_shape(model.init, make_key(0)))
+    check_arrays(run / layout.PARAMS, flattened(params), {name: leaf.shape for name, leaf in expected.items()})
+    return config, model, params
+
+
+def command(
+    run: Path,
+    num_tasks: int | None = None,
+    layers: int | None = None,
+    damping: float | None = None,
+    out: Path | None = None,
+    allow_pickle: bool = False,
+) -> list[dict[str, Any]]:
+    """The command line: writes layerwise_metrics.json, and gives a row for some of the layers."""
+    found = layerwise(*load(run, allow_pickle), num_tasks, layers, damping)
+    write_json(run / layout.LAYERWISE if out is None else out, found)
+    shown = [layer for layer in range(1, found["layers"] + 1) if layer in (1, 2, 4, 8, 12, 24, 50, found["layers"])]
+    return [rows(found, layer) for layer in shown]
+
+
+def rows(found: dict[str, Any], layer: int) -> dict[str, Any]:
+    """What is printed of a layer (from 1)."""
+    names = ("mse", "sem", "median", "trimmed_mean", "unstable_share", "ratio_to_gd", "gd_steps_to_reach")
+    return {"layer": layer} | {name: found[name][layer - 1] for name in names}

@@ -1,0 +1,85 @@
+"""The command line of gradient descent's losses: flags are checked here, before JAX is imported."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import NoReturn
+
+import cli
+from src.config import ConfigError, DataConfig, require
+from store.atomic import write_json
+from store.readers import StoreError
+from store.rundir import read_config
+
+STEP_SIZES = ("one_step", "spectral", "spectral_set", "envelope", "line_search")
+DAMPED = ("one_step", "spectral", "spectral_set")
+STARTS = ("zero", "ridge")
+MOST_LOSSES = 2**28  # that are kept, one a task and step
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("baselines.gd_step", "Writes the loss of gradient descent on a context after every step.")
+    built.add_argument("--dim", type=int, default=20, help="input dimension")
+    built.add_argument("--num_pairs", type=int, default=20, help="pairs of a context")
+    built.add_argument("--num_queries", type=int, default=20, help="queries of a context")
+    built.add_argument("--noise_std", type=float, default=0.05, help="standard deviation of the labels' noise")
+    built.add_argument("--steps", type=int, default=50, help="steps of gradient descent")
+    built.add_argument("--step_size", choices=STEP_SIZES, default="one_step", help="how the step size is chosen")
+    built.add_argument("--damping", type=float, help="factor of the step size (.75 for one_step, 1 for spectral)")
+    built.add_argument("--start", choices=STARTS, default="zero", help="where descent starts")
+    built.add_argument("--ridge", type=float, help="penalty of that ridge regression (Bayes' if not given)")
+    built.add_argument("--num_tasks", type=int, default=5000, help="tasks")
+    built.add_argument("--seed", type=int, default=0, help="seed of the tasks: a run of this seed is evaluated on them")
+    built.add_argument("--like", type=Path, help="run directory whose tasks these are: their law and seed")
+    built.add_argument("--out", type=Path, default=Path("gd_metrics.json"), help="file to write")
+    return built
+
+
+def data_of(flags: argparse.Namespace) -> DataConfig:
+    """The law of the tasks: that of a run, or Gaussian inputs and noise."""
+    if flags.like is not None:
+        return read_config(flags.like).data
+    given = {name: getattr(flags, name) for name in ("dim", "num_pairs", "num_queries", "noise_std")}
+    return DataConfig(input_law="gaussian", **given)
+
+
+def check(flags: argparse.Namespace) -> None:
+    """`ConfigError` for what cannot be asked."""
+    for name, least in (("steps", 1), ("num_tasks", 2)):
+        value = getattr(flags, name)
+        require(value >= least, f"{name} is {value}; it must be a whole number of at least {least}")
+    require(0 <= flags.seed < 2**32, f"seed is {flags.seed}; it must be a whole number from 0 to 2^32 - 1")
+    kept = flags.steps * flags.num_tasks
+    require(kept <= MOST_LOSSES, f"{flags.steps} steps of {flags.num_tasks} tasks are {kept} losses, more than 2^28")
+    if flags.damping is not None:
+        require(flags.step_size in DAMPED, f"damping has no meaning for the step size {flags.step_size}")
+        require(0 < flags.damping < math.inf, f"damping is {flags.damping}; it must be a finite number above 0")
+    if flags.ridge is not None:
+        require(flags.start == "ridge", "ridge is the penalty of --start ridge, which is not given")
+        require(0 <= flags.ridge < math.inf, f"ridge is {flags.ridge}; it must be a finite number of at least 0")
+
+
+def main(argv: list[str]) -> None:
+    """Writes gd_metrics.json and prints some of its losses."""
+    flags = parser().parse(argv)
+    check(flags)
+    data = data_of(flags)
+    seed = flags.seed if flags.like is None else read_config(flags.like).data_seed
+    from baselines.gd_curve import gd_curve
+
+    found = gd_curve(data, seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge)
+    write_json(flags.out, found)
+    for step in (step for step in (1, 2, 4, 8, 12, 24, 50) if step <= flags.steps):
+        print(f"step {step:3d}  mse {found['mse'][step - 1]:.4g} ± {found['sem'][step - 1]:.2g}")
+    ridge = found["references"]["ridge"]
+    print(
+        f"ridge     mse {ridge['mse'][0]:.4g}, median {ridge['median'][0]:.4g}; written to {cli.printable(flags.out)}"
+    )
+
+
+def run() -> NoReturn:
+    """Runs the command on this process's arguments and exits."""
+    cli.launch(main, ConfigError, StoreError)

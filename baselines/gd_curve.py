@@ -1,0 +1,56 @@
+"""The loss of gradient descent after every step on a law of tasks, and of the references: gd_metrics.json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from baselines.bayes import bayes_penalty, ridge_weights
+from baselines.curves import facts, over_tasks, path_losses, reference_losses, summary, unstable_share
+from baselines.step_sizes import RULES, Problem
+from src.batch import Batch
+from src.config import DataConfig
+
+
+def gd_curve(
+    data: DataConfig,
+    seed: int,
+    num_tasks: int,
+    steps: int,
+    step_size: str = "one_step",
+    damping: float | None = None,
+    start: str = "zero",
+    penalty: float | None = None,
+) -> dict[str, Any]:
+    """Losses after steps 1 to T of gradient descent by a rule of `RULES`, from zero or from ridge regression.
+
+    `penalty` is that ridge's, Bayes' if None. The tasks are those a run of the same seed is evaluated on.
+    """
+    jax.config.update("jax_default_matmul_precision", "highest")
+    penalty = bayes_penalty(data) if penalty is None else penalty
+
+    def start_of(batch: Batch) -> Array:
+        return ridge_weights(batch, penalty) if start == "ridge" else jnp.zeros_like(batch.w)
+
+    rule = RULES[step_size](Problem(data, seed, num_tasks, steps, damping, start_of))
+
+    def losses_of(batch: Batch) -> dict[str, Array]:
+        first = start_of(batch)
+        own = {"gd": rule.losses(batch, first), "start": path_losses(first[None], batch)}
+        return own | reference_losses(batch, data, steps)
+
+    losses = over_tasks(losses_of, data, seed, num_tasks)
+    gd, first = losses.pop("gd"), losses.pop("start")
+    return {
+        "steps": steps,
+        **summary(gd),
+        "unstable_share": unstable_share(gd, losses["zero"]),
+        "step_size": step_size,
+        **rule.facts,
+        "start": {"from": start, **({"penalty": penalty} if start == "ridge" else {}), **summary(first)},
+        "references": {name: summary(values) for name, values in losses.items()},
+        **facts(data, seed, num_tasks),
+    }

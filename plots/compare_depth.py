@@ -1,0 +1,209 @@
+"""Loss per layer beside loss per step of gradient descent.
+
+python -m plots.compare_depth --gd gd_metrics.json --layerwise layerwise_metrics.json [MORE] --out DIR
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import cli
+from plots import style
+from store import layout
+from store.atomic import csv_bytes, write_bytes
+from store.readers import StoreError, expecting, is_count, is_number, read_json
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAME = "compare_gd_vs_transformer"
+HALF_WIDTH = 1.96  # standard errors of a 95 % interval of a mean over many tasks
+# statistic -> (where it stands in a file, its standard error, in words)
+STATISTICS = {
+    "mse": ("mse", "sem", "mean"),
+    "trimmed_mean": ("trimmed_mean", "trimmed_sem", "mean without the largest .1 %"),
+    "median": ("median", None, "median"),
+}
+REFERENCES = {
+    "ridge": "Ridge (Bayes)",
+    "conjugate_gradients": "Conjugate gradients",
+    "newton_schulz": "Newton-Schulz",
+    "zero": "Zero",
+}
+LAW = ("dim", "num_pairs", "noise_std")
+MARKERS = ("+", "x", "1", "2", "3", "4")
+COLUMNS = ("series", "x", "loss", "low", "high")
+
+
+class Series(NamedTuple):
+    """A curve: its label, losses [T] after 1 to T steps or layers, and half widths of their intervals."""
+
+    label: str
+    loss: np.ndarray
+    half: np.ndarray
+
+
+def read_series(path: Path, count: str, label: str, statistic: str) -> tuple[Series, dict[str, Any]]:
+    """The curve of a file whose number of points stands in `count`, and the file; `StoreError` if it holds none."""
+    values = read_json(path)
+    with expecting(path, f"a file of losses with {count}, mse and sem"):
+        if not (is_count(values[count]) and 0 < values[count] == len(values["mse"]) == len(values["sem"])):
+            raise ValueError
+        return series(label, values, statistic), values
+
+
+def series(label: str, values: dict[str, Any], statistic: str) -> Series:
+    """A curve from what JSON holds of it; the mean if it has no other statistic."""
+    loss, error, _ = _available(values, statistic)
+    losses = _numbers(values[loss])
+    half = HALF_WIDTH * _numbers(values[error]) if error else np.full(len(losses), np.nan)
+    if len(half) != len(losses):
+        raise ValueError
+    return Series(label, losses, half)
+
+
+def _available(values: dict[str, Any], statistic: str) -> tuple[str, str | None, str]:
+    """The statistic, or the mean where a file does not hold it with its standard error."""
+    loss, error, _ = STATISTICS[statistic]
+    held = loss in values and (error is None or error in values)
+    return STATISTICS[statistic if held else "mse"]
+
+
+def _numbers(values: Sequence[Any]) -> np.ndarray:
+    """Numbers from JSON, whose null is one that is not finite."""
+    if not all(value is None or is_number(value) for value in values):
+        raise ValueError
+    return np.array([np.nan if value is None else value for value in values], float)
+
+
+@style.styled
+def figure_of(gd: Series, layers: Sequence[Series], references: Sequence[Series], text: str, log: bool) -> Figure:
+    """Gradient descent as a green line, transformers as purple plus signs, references in grey."""
+    figure, axes = style.new_figure(width=5.2, height=3.6)
+    panel = axes[0, 0]
+    _line(panel, gd, style.DESCENT, "-")
+    for number, found in enumerate(layers):
+        x, colour = np.arange(1, len(found.loss) + 1), style.TRANSFORMER
+        marker = {"marker": MARKERS[number % len(MARKERS)], "linestyle": "none", "markersize": 6, "elinewidth": 1}
+        half = np.nan_to_num(found.half)
+        panel.errorbar(x, found.loss, half, color=colour, label=style.plain(found.label), **marker)
+    for found, dashes in zip(references, ("--", ":", "-.", (0, (1, 4))), strict=False):
+        if len(found.loss) == 1:
+            panel.axhline(found.loss[0], color=style.GREY, linestyle=dashes, linewidth=1.2, label=found.label)
+        else:
+            _line(panel, found, style.GREY, dashes)
+    panel.locator_params(axis="x", integer=True)
+    panel.set_xlabel("GD Steps / Transformer Layers")
+    panel.set_ylabel("Loss")
+    panel.set_yscale("log" if log else "linear")
+    if not log:
+        panel.set_ylim(bottom=0)
+    drawn = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
+    order = [label for label, *_ in (gd, *layers, *references)]
+    panel.legend([drawn[style.plain(label)] for label in order], map(style.plain, order), loc="upper right")
+    style.caption(figure, text)
+    return figure
+
+
+def _line(panel: Axes, found: Series, colour: str, dashes: Any) -> None:
+    x = np.arange(1, len(found.loss) + 1)
+    panel.plot(x, found.loss, color=colour, linestyle=dashes, label=found.label)
+    panel.fill_between(x, found.loss - found.half, found.loss + found.half, color=colour, alpha=0.2, linewidth=0)
+
+
+def rows(curves: Sequence[Series]) -> list[dict[str, Any]]:
+    """What is drawn, as the rows of a table."""
+    return [
+        dict(zip(COLUMNS, (label, x + 1, loss[x], loss[x] - half[x], loss[x] + half[x]), strict=True))
+        for label, loss, half in curves
+        for x in range(len(loss))
+    ]
+
+
+def compare(
+    gd_file: Path,
+    layerwise_files: Sequence[Path],
+    out: Path,
+    references: Sequence[str] = (),
+    statistic: str = "trimmed_mean",
+    log: bool = False,
+) -> list[Path]:
+    """The figure as .png and .pdf, and as .csv what it shows; all is read and drawn before the first is written."""
+    gd, values = read_series(gd_file, "steps", "Gradient descent", statistic)
+    found = [read_series(path, "layers", "Trained Transformer", statistic) for path in layerwise_files]
+    for path, (_, file) in zip(layerwise_files, found, strict=True):
+        if _law(values) and _law(file) and _law(file) != _law(values):
+            raise StoreError(f"{path} is about other tasks than {gd_file}: {_law(file)}, not {_law(values)}")
+    layers = [curve for curve, _ in found]
+    if len(found) > 1:
+        layers = [curve._replace(label=f"Trained Transformer, {_what(file)}") for curve, file in found]
+    with expecting(gd_file, "a file of losses with these references"):
+        others = [series(REFERENCES[name], values["references"][name], statistic) for name in references]
+    figure = figure_of(gd, layers, others, _caption(values, statistic), log)
+    files = {out / f"{NAME}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
+    files[out / f"{NAME}.csv"] = csv_bytes(rows([gd, *layers, *others]), COLUMNS)
+    for path, content in files.items():
+        write_bytes(path, content)
+    return list(files)
+
+
+def draw_layerwise(run: Path) -> Path:
+    """layerwise.png: a run's losses after every layer, and gradient descent's on the same tasks."""
+    layers, values = read_series(run / layout.LAYERWISE, "layers", "Trained Transformer", "trimmed_mean")
+    with expecting(run / layout.LAYERWISE, "the losses of a run's layers"):
+        gd = series("Gradient descent", values["gd"], "trimmed_mean")
+        ridge = series(REFERENCES["ridge"], values["references"]["ridge"], "trimmed_mean")
+    figure = figure_of(gd, [layers], [ridge], _caption(values, "trimmed_mean"), False)
+    return style.save(figure, layout.figure(run, "layerwise"))
+
+
+def _law(values: dict[str, Any]) -> dict[str, Any]:
+    """What a file says of its tasks, as far as losses depend on it."""
+    data = values.get("data", {})
+    return {name: data[name] for name in LAW if name in data} if isinstance(data, dict) else {}
+
+
+def _what(values: dict[str, Any]) -> str:
+    supervised = ", deep supervision" if values.get("deep_supervision") else ""
+    seed = f", seed {values['seed']}" if "seed" in values else ""
+    return f"{values.get('model', 'model')}, {values['layers']} layers{supervised}{seed}"
+
+
+def _caption(values: dict[str, Any], statistic: str) -> str:
+    law = ", ".join(f"{name} {value}" for name, value in _law(values).items())
+    tasks = f" of {values['num_tasks']} tasks" if "num_tasks" in values else ""
+    words = _available(values, statistic)[2]
+    return f"Mean squared error, noise included: {words}{tasks}; bands and bars: 95 %. {law}"
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("plots.compare_depth", "Draws loss per layer beside loss per step of gradient descent.")
+    built.add_argument("--gd", type=Path, required=True, help="gd_metrics.json")
+    cli.add_list(built, "--layerwise", Path, [], "layerwise_metrics.json of one or several runs")
+    built.add_argument("--out", type=Path, required=True, help="folder of the figure")
+    cli.add_list(built, "--references", str, [], f"further curves: {', '.join(REFERENCES)}")
+    built.add_argument("--statistic", choices=STATISTICS, default="trimmed_mean", help="over tasks")
+    built.add_argument("--log", action="store_true", help="logarithmic losses")
+    return built
+
+
+def main(argv: list[str]) -> None:
+    """The command line."""
+    flags = parser().parse(argv)
+    if not flags.layerwise:
+        raise cli.UsageError("no layers to draw: give --layerwise layerwise_metrics.json")
+    for name in flags.references:
+        if name not in REFERENCES:
+            raise cli.UsageError(f"references has {name!r}; each must be one of {', '.join(REFERENCES)}")
+    for path in compare(flags.gd, flags.layerwise, flags.out, flags.references, flags.statistic, flags.log):
+        print(cli.printable(path))
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError)

@@ -1,0 +1,175 @@
+"""Losses of gradient descent after every step: against NumPy, closed forms, and numbers known independently."""
+
+import json
+from functools import cache, partial
+from itertools import pairwise
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from baselines import gd_command, step_sizes
+from baselines.curves import over_tasks, path_losses, summary, unstable_share
+from baselines.gd_curve import gd_curve
+from baselines.gd_step import one_step_loss, one_step_size
+from src.config import DataConfig
+from src.queries import CHUNK, task_chunks
+from tests import reference
+from tests.doors import Ran, Refused, ran, refused
+
+__all__ = ["ran", "refused"]
+
+SMALL = DataConfig(dim=3, num_pairs=5, num_queries=4, input_law="gaussian", noise_std=0.1)
+DEPTH = DataConfig(dim=20, num_pairs=20, num_queries=20, input_law="gaussian", noise_std=0.05)
+
+curve = cache(partial(gd_curve, seed=0, num_tasks=1000, steps=50))
+
+# MSE after some steps at d = n = 20 and sigma = .05, from simulations in NumPy that share nothing with this code.
+KNOWN = {
+    "one_step": {1: 10.85, 2: 8.43, 4: 6.35, 8: 4.70, 12: 3.92},
+    "spectral": {1: 11.87, 2: 9.37, 4: 7.11, 8: 5.26, 12: 4.39, 24: 3.21, 50: 2.30},
+    "envelope": {1: 10.24, 2: 7.81, 4: 5.87, 8: 4.44, 12: 3.79, 24: 2.85, 50: 2.08},
+    "conjugate_gradients": {1: 10.1, 2: 6.85, 4: 4.14, 8: 2.21, 12: 1.40},
+    "newton_schulz": {1: 13.7, 2: 12.0, 4: 8.9, 8: 4.7, 12: 2.5},
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_known_numbers(name: str) -> None:
+    """Within 5 standard errors of a thousand tasks."""
+    found = curve(DEPTH, step_size=name) if name in step_sizes.RULES else curve(DEPTH)["references"][name]
+    for step, expected in KNOWN[name].items():
+        assert abs(found["mse"][step - 1] - expected) < 5 * found["sem"][step - 1], step
+
+
+def test_the_commands_choices_are_the_rules() -> None:
+    assert tuple(step_sizes.RULES) == gd_command.STEP_SIZES
+
+
+def test_the_curve_is_gradient_descent_on_each_task() -> None:
+    batch, _ = next(task_chunks(SMALL, 3, 2))
+    c = 0.75 * one_step_size(SMALL)
+    found = gd_curve(SMALL, seed=3, num_tasks=2, steps=3)
+    for steps in (1, 2, 3):
+        losses = []
+        for task in range(2):
+            x, y = (np.asarray(part[task], float) for part in (batch.x, batch.y))
+            w = reference.gd_weights(x, y, c, steps, np.zeros(3))
+            losses.append(np.mean((np.asarray(batch.x_query[task], float) @ w - batch.y_query[task]) ** 2))
+        assert found["mse"][steps - 1] == pytest.approx(np.mean(losses), rel=1e-4)
+        assert found["sem"][steps - 1] == pytest.approx(np.std(losses, ddof=1) / np.sqrt(2), rel=1e-3)
+
+
+def test_one_undamped_step_has_the_closed_forms_loss() -> None:
+    """MSE is twice `one_step_loss`, which is in closed form."""
+    found = gd_curve(SMALL, seed=0, num_tasks=4000, steps=1, damping=1.0)
+    expected = 2 * one_step_loss(SMALL, one_step_size(SMALL))
+    assert abs(found["mse"][0] - expected) < 4 * found["sem"][0]
+    assert found["step_sizes"] == one_step_size(SMALL)
+
+
+def test_the_envelope_lies_below_every_constant_step_of_its_grid() -> None:
+    """.75 c* is one of them."""
+    low, damped = (curve(DEPTH, step_size=name)["mse"] for name in ("envelope", "one_step"))
+    assert (np.array(low) <= np.array(damped) * (1 + 1e-6)).all()
+
+
+def test_the_spectral_step_of_the_set_is_the_smallest_of_the_tasks() -> None:
+    found = gd_curve(SMALL, seed=0, num_tasks=20, steps=1, step_size="spectral_set")
+    batch, count = next(task_chunks(SMALL, 0, 20))
+    x = np.asarray(batch.x[:count], float)
+    largest = np.linalg.norm(x, 2, axis=(1, 2)).max() ** 2
+    assert found["step_sizes"] == pytest.approx(1 / largest, rel=1e-3)
+
+
+def test_line_search_never_increases_the_mean_loss_and_beats_a_safe_step() -> None:
+    found, safe = (np.array(curve(DEPTH, step_size=name)["mse"]) for name in ("line_search", "spectral"))
+    assert (np.diff(found) < 0).all()
+    assert (found <= safe).all()
+
+
+def test_from_ridge_it_starts_where_ridge_is() -> None:
+    found = gd_curve(SMALL, seed=0, num_tasks=50, steps=2, start="ridge", penalty=SMALL.noise_std**2)
+    assert found["start"]["mse"] == pytest.approx(found["references"]["ridge"]["mse"], rel=1e-6)
+    zero = gd_curve(SMALL, seed=0, num_tasks=50, steps=2)
+    assert zero["start"]["mse"] == zero["references"]["zero"]["mse"]
+    assert found["mse"][0] < zero["mse"][0]
+
+
+def test_tasks_beyond_the_last_do_not_count() -> None:
+    """All chunks are drawn in full; the mean is of the first tasks alone."""
+    batches = [batch for batch, _ in task_chunks(SMALL, 0, CHUNK + 1)]
+    squares = np.concatenate([np.mean(np.asarray(batch.y_query, float) ** 2, axis=1) for batch in batches])
+    found = gd_curve(SMALL, seed=0, num_tasks=CHUNK + 1, steps=1)["references"]["zero"]
+    assert found["mse"][0] == pytest.approx(squares[: CHUNK + 1].mean(), rel=1e-5)
+
+
+# Statistics
+
+
+def test_the_summary_is_numpys() -> None:
+    values = np.random.default_rng(0).exponential(size=(2, 3000))
+    found = summary(values)
+    assert found["mse"] == pytest.approx(values.mean(axis=1))
+    assert found["sem"] == pytest.approx(values.std(axis=1, ddof=1) / np.sqrt(3000))
+    assert found["median"] == pytest.approx(np.median(values, axis=1))
+    assert found["trimmed_mean"] == pytest.approx([np.sort(row)[:-3].mean() for row in values])
+
+
+def test_one_task_that_diverges_moves_neither_median_nor_trimmed_mean() -> None:
+    values = np.random.default_rng(0).exponential(size=(1, 2000))
+    for wild in (1e30, np.inf, np.nan):
+        hit = values.copy()
+        hit[0, 7] = wild
+        found = summary(hit)
+        assert found["median"][0] == pytest.approx(np.median(values), rel=1e-2)
+        assert found["trimmed_mean"][0] == pytest.approx(values.mean(), rel=1e-2)
+        assert not found["mse"][0] < 1e20
+
+
+def test_unstable_are_the_tasks_worse_than_zero() -> None:
+    losses = np.array([[1.0, 3.0, np.nan, np.inf], [0.0, 0.0, 0.0, 0.0]])
+    assert unstable_share(losses, np.full((1, 4), 2.0)) == [0.75, 0.0]
+
+
+def test_over_tasks_joins_the_chunks_in_order() -> None:
+    found = over_tasks(lambda batch: {"w": path_losses(batch.w[None], batch)}, SMALL, 1, CHUNK + 3)["w"]
+    parts = [path_losses(batch.w[None], batch)[:, :count] for batch, count in task_chunks(SMALL, 1, CHUNK + 3)]
+    np.testing.assert_allclose(found, jnp.concatenate(parts, axis=1), rtol=1e-6)
+
+
+# The command
+
+
+def test_the_command_writes_what_it_says(ran: Ran) -> None:
+    words = "--dim 3 --num-pairs 6 --num_queries 2 --noise_std 0.05 --steps 4 --num_tasks 40 --seed 1 --out gd.json"
+    done = ran("baselines.gd_step", *words.split(), "--step_size", "spectral")
+    assert (done.status, done.err) == (0, "")
+    assert "step   4  mse" in done.out
+    with open("gd.json") as file:
+        found = json.load(file)
+    assert (found["steps"], len(found["mse"]), len(found["sem"]), found["num_tasks"]) == (4, 4, 4, 40)
+    assert "mean squared error" in found["loss_convention"]
+    assert found["data"] == {"dim": 3, "num_pairs": 6, "num_queries": 2, "noise_std": 0.05}
+    assert all(after < before for before, after in pairwise(found["mse"]))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--steps 0", "steps is 0; it must be a whole number of at least 1"),
+        ("--num_tasks 1", "num_tasks is 1; it must be a whole number of at least 2"),
+        ("--dim 0", "dim is 0"),
+        ("--noise_std -1", "noise_std is -1.0"),
+        ("--seed -1", "seed is -1"),
+        ("--step_size best", "best"),
+        ("--step_size line_search --damping 0.5", "damping has no meaning for the step size line_search"),
+        ("--damping 0", "damping is 0.0; it must be a finite number above 0"),
+        ("--ridge 0.1", "ridge is the penalty of --start ridge, which is not given"),
+        ("--start ridge --ridge -1", "ridge is -1.0"),
+        ("--steps 100000 --num_tasks 100000", "more than 2^28"),
+        ("--step 3", "did you mean --steps?"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(refused: Refused, words: str, sentence: str) -> None:
+    assert sentence in refused("baselines.gd_step", *words.split())

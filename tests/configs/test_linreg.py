@@ -1,0 +1,75 @@
+"""The depth curve's presets and sweeps; fields without a meaning for a family."""
+
+import pytest
+
+from cli import UsageError
+from configs import linreg
+from configs.meaning import WITHOUT_MEANING
+from configs.overrides import leaves, resolve, set_values
+from configs.presets import PRESETS, preset
+from src.config import FAMILIES
+from tests.doors import Ran, Refused, ran, refused
+
+__all__ = ["ran", "refused"]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("model", linreg.TRAINING)
+def test_every_preset_is_about_the_same_tasks(model: str, name: str) -> None:
+    config = resolve(preset(model, name))
+    data = config.data
+    assert (config.family, config.name, config.preset) == ("layerwise", model, name)
+    assert (data.dim, data.num_pairs, data.num_queries, data.input_law, data.noise_std) == (
+        *(20, 20, 20),
+        *("gaussian", 0.05),
+    )
+    assert config.headline_tasks == 5000
+
+
+def test_the_softmax_stack_of_the_paper_preset() -> None:
+    """Width 128, 4 heads, MLP x 4, pre-LN; AdamW 1e-4, decay .01, clip 1, 2000 steps of warm-up, batches of 64."""
+    config = resolve(preset("softmax", "paper", 12))
+    model, training = config.model, config.training
+    assert (model.num_layers, model.embed_size, model.num_heads, model.mlp_width) == (12, 128, 4, 4 * 128)
+    assert (model.kind(11), model.layer_norm, model.key_size) == ("softmax", True, 128)
+    assert (training.lr, training.weight_decay, training.grad_clip) == (1e-4, 0.01, 1.0)
+    assert (training.warmup_steps, training.batch_size, training.steps) == (2000, 64, 50_000)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "lines"),
+    [
+        ("depth", "--num_layers=2 --num_layers=4 --num_layers=8 --num_layers=12 --num_layers=24"),
+        ("noise", "--config.noise_std=0.0 --config.noise_std=0.02 --config.noise_std=0.05 --config.noise_std=0.1"),
+        ("context", "--config.num_pairs=10 --config.num_pairs=20 --config.num_pairs=40"),
+    ],
+)
+def test_a_sweep_is_a_line_of_flags_for_each_run(sweep: str, lines: str, ran: Ran) -> None:
+    assert ran("configs.linreg", sweep).out.split() == lines.split()
+
+
+def test_a_sweep_that_is_none_is_refused(refused: Refused) -> None:
+    assert "invalid choice: 'width'" in refused("configs.linreg", "width")
+
+
+def test_fields_without_meaning_are_fields() -> None:
+    known = {*leaves(preset("lsa")), "base", "train", "eval"}
+    assert set(WITHOUT_MEANING) == set(FAMILIES)
+    assert {name for names in WITHOUT_MEANING.values() for name in names} <= known
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "value"),
+    [
+        ("lsa", "base.ordering", "easy2hard"),
+        ("softmax", "step_size_tasks", 7),
+        ("linear", "model.tokens", "interleaved"),
+        ("lsa1", "num_queries", 2),
+        ("twolayer", "deep_supervision", True),
+    ],
+)
+def test_setting_them_is_refused(model: str, name: str, value: object) -> None:
+    config = preset(model)
+    set_values(config, {name: value})
+    with pytest.raises(UsageError, match="has no meaning for the family"):
+        resolve(config)

@@ -1,0 +1,132 @@
+"""The table of a sweep: who writes it when, and what it says of cells that failed or whose numbers are not finite."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from store import layout, rundir
+from store.lock import locked
+from store.readers import StoreError
+from sweeps import collect, command
+from sweeps.executors import Executor
+from sweeps.plan import Pack, Row, cells, write_plan
+from sweeps.status import statuses
+from sweeps.training import Outcome
+from tests.doors import Ran
+from tests.runners.tiny import Workshop
+from tests.sweeps.tiny_sweep import SIZES, Place, copied, place, sweep, tiny_plan
+
+
+def changed(path: Path, *names: str) -> None:
+    """A JSON file with null at a place."""
+    found = inner = rundir.read_json(path)
+    for name in names[:-1]:
+        inner = inner[name]
+    inner[names[-1]] = None
+    path.write_text(json.dumps(found))
+
+
+def test_numbers_that_are_not_finite_are_empty(swept: Place, tmp_path: Path, ran: Ran) -> None:
+    at = copied(swept, tmp_path)
+    run = at.runs / at.rows()[0]["exp"]
+    for name in ("tf_loss", "gd_loss"):
+        changed(run / layout.SUMMARY, "headline", name)
+    changed(run / layout.COMPARATORS, "tuned_step_size")
+    assert ran("sweeps.collect", *at.flags()).status == 0
+    row = at.rows()[0]
+    empty = {name for name, value in row.items() if not value}
+    was = {name for name, value in swept.rows()[0].items() if not value}
+    assert empty - was == {"test_mse", "test_loss", "gd_mse", "gd_loss", "gd_tuned_over_clean_step"}
+    assert row["status"] == "done"
+
+
+def test_a_cell_with_an_infinite_loss_is_done_and_stops_nothing(workshop: Workshop, tmp_path: Path) -> None:
+    at = place(tmp_path)
+    noise = "--models lsa1 --noise_mode label_noise --p 0.5 --sigma 0.5,1e18,1e21 --placement mixed".split()
+    words = ["--train_noise_mode", "clean", "--seeds", 0, "--executor", "serial"]
+    done = sweep(workshop, at, *words, grid=[*noise, *SIZES], PYTHONWARNINGS="ignore")  # numbers overflow
+    assert done.returncode == 0, done.stderr
+    found = {row["sigma"]: row for row in at.rows()}
+    assert {row["status"] for row in found.values()} == {"done"}
+    assert [sigma for sigma, row in found.items() if row["test_mse"]] == ["0.5"]
+    assert any("auroc" in name and not value for name, value in found["1e+21"].items())
+    assert all(value for name, value in found["0.5"].items() if "auroc" in name)
+
+
+@pytest.mark.parametrize(("status", "shown"), [("stopped", "failed"), ("running", "failed"), ("diverged", "diverged")])
+def test_a_cell_that_failed_this_time_has_failed_whatever_it_was(status: str, shown: str, tmp_path: Path) -> None:
+    row = tiny_plan()[0]
+    rundir.begin(tmp_path / row.cell.name, row.cell.config)
+    rundir.update_meta(tmp_path / row.cell.name, status=status)
+    assert collect.row_values(row, tmp_path, {row.cell.name})["status"] == shown
+    assert collect.row_values(row, tmp_path)["status"] == status
+
+
+def execution(at: Place, **changes: Any) -> command.Execution:
+    return command.Execution(at.runs, at.out, "serial", 1, (1, 1), dry_run=False, overwrite=False)._replace(**changes)
+
+
+def test_a_table_that_others_are_writing_is_left_to_them_while_cells_train(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And a sweep whose packs end without an error and without being done says that it is not done."""
+    at = place(tmp_path)
+
+    def busy(folder: Path, packs: Sequence[Pack], *_: object) -> Iterator[Outcome]:
+        for pack in packs:
+            with locked(folder, collect.TABLE_LOCK):
+                yield Outcome(pack, {})
+
+    monkeypatch.setattr(command, "SECONDS_BETWEEN_TABLES", -1.0)
+    monkeypatch.setattr(command, "EXECUTORS", {"serial": Executor(busy, 1)})
+    assert command.carry_out(tiny_plan(), execution(at)) == 1
+    assert {row["status"] for row in at.rows()} == {"planned"}
+    assert "the same command without --overwrite tries the failed cells again" in capsys.readouterr().err
+
+
+def test_a_table_is_collected_when_no_other_is_writing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = place(tmp_path)
+    write_plan(at.runs, tiny_plan())
+    monkeypatch.setattr(collect, "PATIENCE", 0.0)
+    with locked(at.runs, collect.TABLE_LOCK), pytest.raises(StoreError, match="in use by another process"):
+        collect.main([*map(str, at.flags())])
+    assert not at.out.exists()
+    collect.main([*map(str, at.flags())])
+    assert len(at.rows()) == 8
+
+
+def preview(rows: Sequence[Row], how: command.Execution, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    assert command.carry_out(rows, how._replace(dry_run=True)) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_dry_run_knows_what_overwriting_and_shards_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    at, rows = place(tmp_path), tiny_plan()
+    for cell in cells(rows):
+        rundir.begin(at.runs / cell.name, cell.config)
+        rundir.update_meta(at.runs / cell.name, status="done")
+    assert preview(rows, execution(at), capsys)[-1].startswith("0 cells to do: 0 trainings in 0 packs")
+    assert preview(rows, execution(at, overwrite=True), capsys)[-1].startswith("4 cells to do: 2 trainings in 2 packs")
+    shards = [preview(rows, execution(at, shard=(index, 3)), capsys)[-2] for index in (1, 2, 3)]
+    counts = [tuple(map(int, line.split()[:4:3])) for line in shards]
+    assert tuple(map(sum, zip(*counts, strict=True))) == (8, 4)
+    assert all(8 * of == 4 * number for number, of in counts)  # each cell has two rows
+
+
+def test_checkpoints_that_a_kill_left_with_a_done_cell_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, rows = place(tmp_path), tiny_plan()
+    for cell in cells(rows):
+        rundir.begin(at.runs / cell.name, cell.config)
+        rundir.update_meta(at.runs / cell.name, status="done")
+        (at.runs / cell.name / layout.CHECKPOINTS).mkdir()
+    busy = cells(rows)[-1]
+    monkeypatch.setattr(command, "collect", lambda *_: [])
+    with locked(at.runs / busy.name):
+        assert command.carry_out(rows, execution(at)) == 0
+    assert set(statuses(cells(rows), at.runs).values()) == {"done"}
+    assert [path.parent.name for path in at.runs.glob(f"*/{layout.CHECKPOINTS}")] == [busy.name]
