@@ -16,7 +16,7 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 # One rule a target; the text behind ## is what `make help` says.
 
 .PHONY: demo_concat demo_copy demo_seeds smoke_train figs eval_order eval_order_inference eval_order_noise \
-	eval_order_noise_inference eval_noise eval_noise_inference study bench test test-all lint env clean help FORCE
+	eval_order_noise_inference eval_noise eval_noise_inference study reproduce bench test test-all lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
@@ -61,6 +61,9 @@ eval_noise_inference: $(STAMP) ## corrupted pairs at evaluation, of runs trained
 study: $(STAMP) ## the order and noise study: trains what is not done, then report/order_noise.md and its figures
 	$(PY) -m report.study $(ARGS)
 	$(PY) -m report.order_noise --from runs/study.csv
+
+reproduce: $(STAMP) ## the paper's results as a ledger, report/claims.md, and their figures; PROFILE=quick, full or gpu
+	$(PY) -m report.reproduce --profile $(or $(PROFILE),quick) $(ARGS)
 
 bench: $(STAMP) ## measures what things cost beside a plain loop (twenty minutes of a machine that does nothing else)
 	$(PY) -m benchmarks.bench $(ARGS)

@@ -36,8 +36,10 @@ class Unit(NamedTuple):
     tasks: int
 
 
+RELATIVE = ("change_low", "change", "change_high")
 UNITS = {
-    "loss": Unit(("change_low", "change", "change_high"), 100, 1.0, "change, %", RunConfig.headline_tasks),
+    "loss": Unit(RELATIVE, 100, 1.0, "change, %", RunConfig.headline_tasks),
+    "step": Unit(RELATIVE, 100, 1.0, "change of the step, %", RunConfig.eval_tasks),
     "auroc": Unit(("low", "difference", "high"), 1, 0.01, "difference of AUROC", RunConfig.eval_tasks),
 }
 FAR = ("linear_mmse", "mask_bayes")  # controls that know the noise: changes from them are of another magnitude
@@ -50,7 +52,7 @@ ROW, LINE = 0.085, 0.1  # inches of a model's effect, of a line of a name
 def draw_effects(source: Path, out: Path) -> list[Path]:
     """A figure for each question, as .png, .pdf and .csv; all are drawn before the first is written.
 
-    The column `unit`, "loss" or "auroc", says what a row is of (without it, of losses), and `tasks`, if there is one,
+    The column `unit`, one of `UNITS`, says what a row is of (without it, of losses), and `tasks`, if there is one,
     of how many tasks each of its values is (without it, as many as a run has by default).
     """
     table = read_contrasts(source)
@@ -152,7 +154,7 @@ def _legend(looks: dict[str, tuple[str, str]]) -> dict[str, Any]:
 def _caption(question: str, rows: pd.DataFrame) -> str:
     counts = sorted({int(n) for n in rows["n"]})
     seeds = "-".join(str(n) for n in dict.fromkeys((counts[0], counts[-1])))
-    margins = [{"loss": "1 %", "auroc": ".01 of AUROC"}[unit] for unit in dict.fromkeys(rows["unit"])]
+    margins = [{"auroc": ".01 of AUROC"}.get(unit, "1 %") for unit in dict.fromkeys(rows["unit"])]
     text = f"{question}: mean change from the control, 95 % t interval over n = {seeds} seeds, paired; {_tasks(rows)}"
     return f"{text}; grey: within {' and '.join(margins)}"
 

@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cli
-from report.contrasts import results
+from report.contrasts import has_learnt, results
 from report.order_noise_claims import CLAIMS
 from report.order_noise_claims.words import in_percent
-from report.questions import COMPARATORS, CONTRASTS
+from report.page import rendered
+from report.questions import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
 from report.study import MODELS, NOISE, RATES
 from src.config import ConfigError
 from store import rundir
 from store.atomic import write_bytes, write_csv, write_json
 from store.readers import StoreError, read_csv, read_json
-from sweeps.plan import PLAN, read_plan
+from sweeps.plan import read_plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,10 +55,8 @@ def write(source: Path, runs_dir: Path, out: Path) -> Path:
     cells = folder / "cells.csv"
     table = read_csv(source, (*SETTINGS, *NUMBERS), TEXT)
     write_csv(cells, [_rounded(row) for row in table[[*TEXT, *SETTINGS, *NUMBERS]].to_dict("records")])
-    if (runs_dir / PLAN).exists():
-        write_json(folder / PROVENANCE, provenance(runs_dir))
-    elif not (folder / PROVENANCE).exists():
-        write_json(folder / PROVENANCE, read_json(source.with_name(PROVENANCE)))
+    beside = source.with_name(PROVENANCE)  # of a table that is committed
+    write_json(folder / PROVENANCE, read_json(beside) if beside.exists() else provenance(runs_dir))
     rows = results(read_cells(cells), CONTRASTS)
     write_csv(folder / "contrasts.csv", [_rounded(row) for row in rows])
     _draw(folder)
@@ -97,11 +96,13 @@ def _counts(found: Sequence[Any]) -> list[dict[str, Any]]:
 # figure of a sweep -> the rows of the table that it shows; all of them at once would be unreadable
 SHOWN: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "order_sensitivity": lambda table: _is_clean(table, "train") & _is_clean(table, "eval"),
-    "noise_robustness": lambda table: _mixed_at_random(table) & (_is_clean(table, "train") | _as_trained(table)),
-    "attention_separation": lambda table: _mixed_at_random(table) & ~_is_clean(table, "eval"),
-    "alignment_metrics": lambda table: _mixed_at_random(table) & _is_clean(table, "train"),
+    "noise_robustness": lambda table: (
+        has_learnt(table) & _mixed_at_random(table) & (_is_clean(table, "train") | _as_trained(table))
+    ),
+    "attention_separation": lambda table: has_learnt(table) & _mixed_at_random(table) & ~_is_clean(table, "eval"),
+    "alignment_metrics": lambda table: has_learnt(table) & _mixed_at_random(table) & _is_clean(table, "train"),
     "ood_curve": lambda table: (
-        _is_clean(table, "train") & _is_clean(table, "eval") & (table["eval_ordering"] == "random")
+        has_learnt(table) & _is_clean(table, "train") & _is_clean(table, "eval") & (table["eval_ordering"] == "random")
     ),
 }
 
@@ -132,16 +133,9 @@ def _draw(folder: Path) -> None:
 
 def render(folder: Path) -> str:
     """The page. `StoreError` names a claim that the numbers do not bear out."""
-    try:
-        import jinja2
-    except ModuleNotFoundError:
-        raise StoreError("pages are made with jinja2, which is missing: pip install jinja2") from None
     table = read_cells(folder / "cells.csv")
     rows = results(table, CONTRASTS)
     by_name = {(row["question"], row["contrast"]): row for row in rows}
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
 
     def claim(name: str) -> str:
         sentence, holds = CLAIMS[name](by_name, table)
@@ -149,10 +143,13 @@ def render(folder: Path) -> str:
             raise StoreError(f"the numbers do not bear out the claim {name!r}: {sentence}")
         return sentence
 
-    return environment.from_string(TEMPLATE.read_text()).render(
+    return rendered(
+        TEMPLATE,
         claim=claim,
         contrasts=lambda question, *models: _table([r for r in rows if r["question"] == question], models),
         noise_table=_noise_table(by_name),
+        by_score=BY_SCORE,
+        copying=COPYING,
         provenance=read_json(folder / PROVENANCE),
         cells=len(table),
         planned=len(read_csv(folder / "cells.csv", (), TEXT)),

@@ -109,12 +109,14 @@ def _over_gd(model: str, test: Setting) -> Ratio:
     return Ratio(Condition(model, CLEAN, test), Condition(model, CLEAN, test, "gd_loss"))
 
 
-# column of the table -> gradient descent's own, and what it is in words
+# score -> the column of its AUROC, and gradient descent's own
 SCORES = {
-    "auroc": ("gd_auroc", "|influence|"),
-    "auroc_abs_contribution": ("gd_auroc_abs_contribution", "|contribution|"),
-    "auroc_abs_attention": ("gd_auroc_abs_attention", "|attention|"),
+    "influence": ("auroc", "gd_auroc"),
+    "contribution": ("auroc_abs_contribution", "gd_auroc_abs_contribution"),
+    "attention": ("auroc_abs_attention", "gd_auroc_abs_attention"),
 }
+BY_SCORE = {score: f"noise and the size of {score}" for score in SCORES}  # the questions
+COPYING = "noise and the copying layer"
 
 
 def attention() -> Iterator[Contrast]:
@@ -122,26 +124,28 @@ def attention() -> Iterator[Contrast]:
 
     Of the layers that descend; of the layer that copies |contribution| alone, for what it looks at says nothing.
     """
-    question = "attention and noise"
-    for model in MODELS:
-        for noise in _noises():
-            for train, word in ((CLEAN, "clean"), (noise, "on it")):
-                for column, (descent, score) in SCORES.items():
-                    name = f"{model}: {score}, {_words(noise)}, trained {word}"
-                    yield _auroc(question, name, "equivalence", model, train, noise, column, descent)
-                if model == "twolayer":
-                    name = f"{model}: |contribution| of the copying layer, {_words(noise)}, trained {word}"
-                    columns = ("auroc_first_abs_contribution", "gd_auroc_abs_contribution")
-                    yield _auroc(question, name, "difference", model, train, noise, *columns)
+    for score, columns in SCORES.items():
+        for model in MODELS:
+            yield from _against_own(BY_SCORE[score], "equivalence", model, *columns)
+    yield from _against_own(
+        COPYING, "difference", "twolayer", "auroc_first_abs_contribution", SCORES["contribution"][1]
+    )
+
+
+def _against_own(question: str, kind: str, model: str, column: str, descent: str) -> Iterator[Contrast]:
+    for noise in _noises():
+        for train, word in ((CLEAN, "clean"), (noise, "on it")):
+            name = f"{model}: {_words(noise)}, trained {word}"
+            yield _auroc(question, name, kind, model, train, noise, column, descent)
 
 
 def attention_and_training() -> Iterator[Contrast]:
     """Whether training on the noise changes how scores tell corrupted from clean pairs."""
     for model in MODELS:
         for noise in _noises():
-            for column in ("auroc", "auroc_abs_contribution"):
-                name = f"{model}: {SCORES[column][1]}, {_words(noise)}, trained on it / trained clean"
-                treated, control = ([Condition(model, train, noise, column)] for train in (noise, CLEAN))
+            for score in ("influence", "contribution"):
+                name = f"{model}: |{score}|, {_words(noise)}"
+                treated, control = ([Condition(model, train, noise, SCORES[score][0])] for train in (noise, CLEAN))
                 yield Contrast("attention after training on noise", name, "equivalence", treated, control, "auroc")
 
 

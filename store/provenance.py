@@ -64,14 +64,13 @@ def versions() -> dict[str, str]:
 
 def provenance(config: RunConfig, device: str) -> dict[str, Any]:
     """The part of meta.json that is known when a run starts."""
-    commit = _git("rev-parse", "HEAD")
     changes = _git("status", "--porcelain", "--untracked-files=no")
     return {
         "schema_version": SCHEMA_VERSION,
         "results_version": RESULTS_VERSION,
         "config_id": config_id(config),
         "command": shlex.join([Path(sys.executable).name, *sys.orig_argv[1:]]),
-        "git_hash": commit,
+        "git_hash": git_commit(),
         "git_dirty": None if changes is None else bool(changes),
         "versions": versions(),
         "device": device,
@@ -90,6 +89,11 @@ LOSS_CONVENTION = "loss: half the mean squared error; mse: the mean squared erro
 def now() -> str:
     """The time, in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def git_commit() -> str | None:
+    """The commit of this project's working tree, if there is one."""
+    return _git("rev-parse", "HEAD")
 
 
 def _git(*words: str) -> str | None:

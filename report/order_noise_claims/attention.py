@@ -6,25 +6,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from report.order_noise_claims.words import SHOWN, Row, Rows, all_equivalent, contrasts_of, in_percent, short, widest
-from report.questions import SCORES
+from report.questions import BY_SCORE, COPYING, SCORES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COPYING = "of the copying layer"
 LARGE = 0.02  # of AUROC: a difference that would need an explanation
 
 
 def attention(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Each score against gradient descent's own."""
     words, equivalent = [], True
-    for _, score in SCORES.values():
-        found = contrasts_of(rows, "attention and noise", f" {score}, ")
+    for score in SCORES:
+        found = contrasts_of(rows, BY_SCORE[score])
         equivalent &= all_equivalent(found)
         label, pairs = ([row for row in found if mode in row["contrast"]] for mode in ("label_noise", "random_pairs"))
         words.append(
-            f"{score} {_range(label, 'treated')} under label noise and {_range(pairs, 'treated')} under random pairs, "
-            f"where gradient descent's own is {_range(label, 'control')} and {_range(pairs, 'control')} "
+            f"|{score}| {_range(label, 'treated')} under label noise and {_range(pairs, 'treated')} under random "
+            f"pairs, where gradient descent's own is {_range(label, 'control')} and {_range(pairs, 'control')} "
             f"({widest(found)} of it)"
         )
     return (
@@ -38,9 +37,9 @@ def attention(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 def copying_layer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """What is different in the layer below."""
-    found = contrasts_of(rows, "attention and noise", COPYING)
+    found = contrasts_of(rows, COPYING)
     shown = [row for row in found if row["verdict"] in SHOWN]
-    words = "; ".join(f"{short(row).partition(', ')[2]} {in_percent(row)}" for row in shown)
+    words = "; ".join(f"{short(row)} {in_percent(row)}" for row in shown)
     return (
         f"|contribution| of twolayer's copying layer differs from gradient descent's in {len(shown)} of {len(found)} "
         f"contrasts after Holm's correction{f': {words}' if words else ''}. All are within "
@@ -77,7 +76,7 @@ def position_artefact(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 def unsupported_attention(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """No separation beyond gradient descent's."""
-    found = [row for row in contrasts_of(rows, "attention and noise") if COPYING not in row["contrast"]]
+    found = [row for score in SCORES for row in contrasts_of(rows, BY_SCORE[score])]
     return (
         "That attention finds noisy pairs: within positions, what its scores tell is what gradient descent's own tell "
         f"({widest(found)} of AUROC).",

@@ -121,7 +121,7 @@ def test_the_caption_counts_tasks_as_the_table_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"unit": "metres"}, "has a unit that is none of loss, auroc"),
+        ({"unit": "metres"}, "has a unit that is none of loss, step, auroc"),
         ({"tasks": "many"}, "has words in tasks"),
         ({"difference": "large"}, "its column difference does not hold numbers"),
         ({"question": "/"}, "has a question without a name"),

@@ -1,0 +1,44 @@
+"""Between the trained weights and the construction's: the model halfway, which is as good if both are one algorithm.
+
+The products W_K^T W_Q and P W_V are rescaled so that the first has the construction's scale, then averaged with it. Von
+Oswald et al. 2023, Sec. 3 and App. A.3. It needs what the construction needs; layers with weights of their own can be
+permuted and rotated into each other, so for them halfway is nowhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jax.tree_util import Partial
+
+from analysis.subject import Subject
+from analysis.weights import products, rescale
+from baselines.construction import gd_params
+from src.config import RunConfig, require
+
+
+def params_of_products(config: RunConfig, kq: np.ndarray, pv: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
+    """Parameters of one head whose products are these, [L, 1, W, W]: W_Q and W_V are the identity."""
+    identity = np.eye(config.token_width, dtype=np.float32)[:, None, :]
+    return {
+        f"{name}/attention": {
+            "query": identity,
+            "key": kq[layer, 0][:, None, :].astype(np.float32),
+            "value": identity,
+            "projection": pv[layer, 0].T[None].astype(np.float32),
+        }
+        for layer, name in enumerate(config.model.layer_names)
+    }
+
+
+def interpolated(subject: Subject, step_size: float, gamma: float = 0.0, share: float = 0.5) -> Partial:
+    """The predictor whose products are `share` of the trained ones and the rest the construction's.
+
+    The construction is gradient descent at this step size, or GD++ if gamma is not 0. `ConfigError` where there is
+    none, or where layers have weights of their own.
+    """
+    config = subject.config
+    require(len(config.model.layer_names) == 1, "layers with weights of their own cannot be interpolated")
+    trained = rescale(*products(config, subject.params), config.data.dim)
+    construction = products(config, gd_params(config, step_size, gamma))
+    kq, pv = (share * own + (1 - share) * other for own, other in zip(trained, construction, strict=True))
+    return Partial(subject.model.predict, params_of_products(config, kq, pv))

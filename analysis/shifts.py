@@ -1,0 +1,48 @@
+"""Contexts of another law than in training: whether the transformer still does what the algorithms do.
+
+The law of a run's headline tasks with one thing changed: the range of the inputs (labels follow), the scale of the
+teacher, distractor labels, or inputs of other laws divided by their norm. Von Oswald et al. 2023, App. A.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import jax
+import numpy as np
+
+from analysis.headline import half_squared_errors
+from baselines.gd_step import Predictor
+from curricula.context import headline_batches, task_key
+from src.batch import Batch
+from src.config import DataConfig, RunConfig
+from src.data import sample_other_batch
+from src.prng import Purpose
+
+# name -> the law with this much of it
+SHIFTS: Mapping[str, Callable[[DataConfig, float], DataConfig]] = {
+    "input_range": lambda data, value: replace(data, input_range=value * data.input_range),
+    "weight_scale": lambda data, value: replace(data, weight_scale=value * data.weight_scale),
+    "distractors": lambda data, value: replace(data, num_distractors=int(value)),
+}
+
+
+def shifted_batches(config: RunConfig, shift: str, values: Sequence[float]) -> Sequence[Batch]:
+    """A batch of headline tasks for each value; "other_inputs" are exponential, normal or Laplace, times the value."""
+    if shift == "other_inputs":
+        key = task_key(config, Purpose.HEADLINE)
+        return [_other(key, config.data, config.headline_tasks, alpha=value) for value in values]
+    return headline_batches(config, [SHIFTS[shift](config.data, value) for value in values])
+
+
+def shifted_losses(
+    config: RunConfig, predictors: Mapping[str, Predictor], shift: str, values: Sequence[float]
+) -> dict[str, np.ndarray]:
+    """Half the squared errors [values, tasks] of each predictor: the same tasks for all of them."""
+    found = [half_squared_errors(predictors, batch) for batch in shifted_batches(config, shift, values)]
+    return {name: np.stack([errors[name] for errors in found]) for name in predictors}
+
+
+_other = partial(jax.jit, static_argnums=(1, 2))(sample_other_batch)

@@ -1,0 +1,146 @@
+"""The machinery of a ledger of claims: what a claim is, when it counts as reproduced, and the table of measurements.
+
+A claim's definition (`report.claims`) says what is accepted before anything is measured; a measurement is a value for
+each seed, kept in claims.csv with where it comes from. The verdict is made of the two each time the page is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from src.statistics import mean_and_interval
+from store.atomic import write_csv
+from store.readers import read_csv
+from sweeps.grid import Grid
+
+PROFILES = ("quick", "full", "gpu")  # each holds all claims of those before it
+VERDICTS = ("reproduced", "partly", "not", "not run")
+MEASURED = ("values", "seeds", "minutes", "device", "date", "git_hash")
+
+
+class Runs(NamedTuple):
+    """Trainings that claims are measured on: a model of the registry with settings of its own, for each seed."""
+
+    model: str
+    settings: Mapping[str, Any] = {}
+    seeds: tuple[int, ...] = (0, 1, 2)
+
+    @property
+    def grid(self) -> Grid:
+        """What the sweeps train."""
+        return Grid((self.model,), {}, self.seeds, self.settings)
+
+
+class Claim(NamedTuple):
+    """What a paper says, and how it is held against what we measure.
+
+    low and high: the means that count as reproduced, both ends included; expected: the paper's or the derived number;
+    source: where the range comes from. runs: a name in `report.claims.RUNS`, or "" for what needs no training, and
+    measure: its value for one trained run, or for one seed.
+    """
+
+    name: str
+    figure: str
+    says: str
+    expected: float
+    low: float
+    high: float
+    source: str
+    measure: Callable[[Any], float]
+    runs: str = ""
+    profile: str = "quick"
+
+
+class Measurement(NamedTuple):
+    """A claim's value for each seed, and where it comes from."""
+
+    values: tuple[float, ...]
+    seeds: tuple[int, ...]
+    minutes: float
+    device: str
+    date: str
+    git_hash: str
+
+
+class _Profiled(Protocol):
+    @property
+    def profile(self) -> str: ...
+
+
+T = TypeVar("T", bound=_Profiled)
+
+
+def of_profile(items: Iterable[T], profile: str) -> list[T]:
+    """The claims, or the figures, of a profile and those before it."""
+    return [item for item in items if PROFILES.index(item.profile) <= PROFILES.index(profile)]
+
+
+def verdict(claim: Claim, measurement: Measurement | None) -> str:
+    """reproduced: the mean lies in the accepted range. partly: it does not, but the 95 % interval reaches it."""
+    if measurement is None:
+        return "not run"
+    mean, half = _mean_and_half(measurement)
+    if claim.low <= mean <= claim.high:
+        return "reproduced"
+    return "partly" if mean - half <= claim.high and mean + half >= claim.low else "not"
+
+
+def row(claim: Claim, measurement: Measurement | None, command: str) -> dict[str, Any]:
+    """A claim's line of the ledger."""
+    mean, half = _mean_and_half(measurement) if measurement else (None, None)
+    found = measurement or Measurement((), (), float("nan"), "", "", "")
+    return {
+        "claim": claim.name,
+        "figure": claim.figure,
+        "says": claim.says,
+        "expected": claim.expected,
+        "low": claim.low,
+        "high": claim.high,
+        "source": claim.source,
+        "mean": mean,
+        "mean_low": None if mean is None or half is None else mean - half,
+        "mean_high": None if mean is None or half is None else mean + half,
+        "verdict": verdict(claim, measurement),
+        "profile": claim.profile,
+        "command": command,
+        "runs": claim.runs,
+        "values": json.dumps(found.values),
+        "seeds": json.dumps(found.seeds),
+        "minutes": None if measurement is None else found.minutes,
+        "device": found.device,
+        "date": found.date,
+        "git_hash": found.git_hash,
+    }
+
+
+def _mean_and_half(measurement: Measurement) -> tuple[float, float]:
+    """The mean and the half width of its 95 % t interval over seeds; 0 for values without a spread, or alone."""
+    values = np.array(measurement.values, float)
+    if not np.isfinite(values).all():
+        return float("nan") if np.isnan(values).any() else float("inf"), 0.0
+    mean, half = mean_and_interval(values)
+    return float(mean), 0.0 if np.isnan(half) else float(half)
+
+
+def write_ledger(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes claims.csv."""
+    write_csv(path, list(rows))
+
+
+def read_measurements(path: Path) -> dict[str, Measurement]:
+    """The measurements that claims.csv holds, by claim; none where there is no such file."""
+    if not path.exists():
+        return {}
+    table = read_csv(path, ("minutes",), ("claim", "values", "seeds", "device", "date", "git_hash"))
+    found = {}
+    for _, line in table.iterrows():
+        values, seeds = (tuple(json.loads(line[name])) for name in ("values", "seeds"))
+        if values:
+            facts = (str(line[name]) for name in ("device", "date", "git_hash"))
+            found[str(line["claim"])] = Measurement(values, seeds, float(line["minutes"]), *facts)
+    return found

@@ -1,0 +1,60 @@
+"""Halfway between trained weights and the construction."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from analysis.interpolation import interpolated, params_of_products
+from analysis.subject import GradientDescent, Subject
+from analysis.weights import products
+from baselines.construction import gd_params
+from baselines.gd_step import gd, gd_plus_plus
+from src.config import ConfigError, DataConfig, ModelConfig, RunConfig
+from src.data import sample_batch
+from src.prng import key
+from src.transformer import make_model
+
+CONFIG = RunConfig(data=DataConfig(dim=4, num_pairs=6), model=ModelConfig(init_scale=0.5))
+BATCH = sample_batch(jax.random.key(0), CONFIG.data, 64)
+
+
+def subject(config: RunConfig = CONFIG) -> Subject:
+    """A run with random weights; its products have nothing of the construction."""
+    model = make_model(config)
+    params = {name: dict(part) for name, part in model.init(key(3)).items()}
+    return Subject(Path("nowhere"), config, model, params, BATCH, GradientDescent(1, 0.4, "given"))
+
+
+def test_params_of_products_compute_what_the_products_do() -> None:
+    looked_at = subject()
+    params = params_of_products(CONFIG, *products(CONFIG, looked_at.params))
+    np.testing.assert_allclose(looked_at.model.predict(params, BATCH), looked_at.predict(BATCH), atol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_the_ends_are_the_construction_and_the_run(share: float) -> None:
+    looked_at = subject()
+    expected = looked_at.predict(BATCH) if share else gd(BATCH, 0.4)
+    np.testing.assert_allclose(interpolated(looked_at, 0.4, share=share)(BATCH), expected, atol=1e-5)
+
+
+def test_the_construction_of_gd_plus_plus_is_the_other_end_of_a_stack() -> None:
+    config = replace(CONFIG, model=ModelConfig(num_layers=2, recurrent=True, init_scale=0.5))
+    found = interpolated(subject(config), 0.4, 0.1, share=0.0)(BATCH)
+    np.testing.assert_allclose(found, gd_plus_plus(BATCH, 0.4, 0.1, 2), atol=1e-5)
+
+
+def test_between_two_that_are_one_algorithm_is_that_algorithm() -> None:
+    """The construction with its scale moved between its products."""
+    looked_at = subject()._replace(params=gd_params(CONFIG, 0.4))
+    looked_at.params["layer_0/attention"]["query"] = 5 * looked_at.params["layer_0/attention"]["query"]
+    looked_at.params["layer_0/attention"]["value"] = looked_at.params["layer_0/attention"]["value"] / 5
+    np.testing.assert_allclose(interpolated(looked_at, 0.4)(BATCH), gd(BATCH, 0.4), atol=1e-5)
+
+
+def test_layers_with_weights_of_their_own_have_no_halfway() -> None:
+    with pytest.raises(ConfigError, match="weights of their own"):
+        interpolated(subject(replace(CONFIG, model=ModelConfig(num_layers=2))), 0.4)

@@ -1,0 +1,49 @@
+"""Roll-outs of one layer against explicit gradient descent and against NumPy."""
+
+import jax
+import numpy as np
+import pytest
+
+from analysis.rollout import gd_products, rollout, trimmed_mean
+from baselines.gd_step import gd, one_step_size
+from src.config import DataConfig
+from src.data import sample_batch
+
+DATA = DataConfig(dim=5, num_pairs=7)
+BATCH = sample_batch(jax.random.key(0), DATA, 200)
+
+
+@pytest.mark.parametrize("damping", [1.0, 0.75])
+def test_the_construction_rolled_out_is_damped_gradient_descent(damping: float) -> None:
+    c = one_step_size(DATA)
+    found = rollout(*gd_products(DATA.dim, c), BATCH, 12, damping).predictions
+    for steps in (1, 2, 12):
+        np.testing.assert_allclose(found[steps - 1], gd(BATCH, damping * c, steps), atol=1e-5)
+
+
+def test_any_products_against_numpy() -> None:
+    rng = np.random.default_rng(0)
+    kq, pv = (rng.normal(0, 0.3, (6, 6)).astype(np.float32) for _ in range(2))
+    rows = np.concatenate([np.asarray(BATCH.x), np.asarray(BATCH.y)[:, :, None]], axis=2).astype(float)
+    query = np.concatenate([np.asarray(BATCH.x_query), np.zeros((200, 1))], axis=1).astype(float)
+    rows = np.concatenate([rows, query[:, None]], axis=1)
+    for prediction in np.asarray(rollout(kq, pv, BATCH, 3, 0.5).predictions):
+        update = np.einsum("bjw,wv,biv->bij", rows[:, :-1], kq, rows) @ (rows[:, :-1] @ pv[-1])[:, :, None]
+        rows[:, :, -1] += 0.5 * update[:, :, 0]
+        np.testing.assert_allclose(prediction, -rows[:, -1, -1], rtol=1e-4, atol=1e-4)
+
+
+def test_unstable_tasks_are_those_whose_largest_eigenvalue_is_too_large() -> None:
+    """Gradient descent diverges where c lambda_max > 2; close to that it takes more steps to show."""
+    c = 0.9
+    largest = np.linalg.eigvalsh(np.einsum("bnd,bne->bde", *[np.asarray(BATCH.x, float)] * 2))[:, -1]
+    found = np.asarray(rollout(*gd_products(DATA.dim, c), BATCH, 200).unstable)
+    clear = np.abs(c * largest - 2) > 0.1
+    np.testing.assert_array_equal(found[clear], c * largest[clear] > 2)
+    assert 0 < found.mean() < 1
+
+
+def test_the_trimmed_mean_leaves_out_the_largest_thousandth() -> None:
+    losses = np.arange(2000.0)[None].repeat(2, axis=0)
+    losses[1, 7] = np.inf
+    np.testing.assert_allclose(trimmed_mean(losses), [np.arange(1998).mean(), (np.arange(1999).sum() - 7) / 1998])

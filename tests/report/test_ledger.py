@@ -1,0 +1,97 @@
+"""The ledger: what counts as reproduced, what is kept, and that its definitions make sense."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from report import reproduce
+from report.claims import CLAIMS, RUNS
+from report.ledger import (
+    PROFILES,
+    Claim,
+    Measurement,
+    of_profile,
+    read_measurements,
+    row,
+    verdict,
+    write_ledger,
+)
+from sweeps.plan import cells, plan
+
+REPORT = Path(reproduce.__file__).parent
+
+
+def claim(low: float, high: float, profile: str = "quick") -> Claim:
+    return Claim("c", "1", "says", 1.0, low, high, "derived", float, profile=profile)
+
+
+def measured(*values: float) -> Measurement:
+    return Measurement(values, tuple(range(len(values))), 0.5, "cpu", "2026-01-01", "abc")
+
+
+def test_reproduced_is_a_mean_in_the_range_whatever_its_spread() -> None:
+    assert verdict(claim(0.9, 1.1), measured(0.5, 1.0, 1.5)) == "reproduced"
+    assert verdict(claim(1.0, 1.0), measured(1.0, 1.0)) == "reproduced"  # both ends are in it
+    assert verdict(claim(0.9, math.inf), measured(1e9)) == "reproduced"
+
+
+def test_partly_is_an_interval_that_reaches_the_range() -> None:
+    values = np.array([1.2, 1.3, 1.4])
+    half = stats.t.interval(0.95, 2, 0, values.std(ddof=1) / np.sqrt(3))[1]
+    assert verdict(claim(0.0, 1.3 - 0.99 * half), measured(*values)) == "partly"
+    assert verdict(claim(0.0, 1.3 - 1.01 * half), measured(*values)) == "not"
+    assert verdict(claim(0.0, 1.0), measured(1.1)) == "not"  # a value alone has no interval
+    assert verdict(claim(0.0, 1.0), measured(math.nan, 0.5)) == "not"
+    assert verdict(claim(0.0, 1.0), measured(math.inf, 0.5)) == "not"
+    assert verdict(claim(0.0, 1.0), None) == "not run"
+
+
+def test_what_was_measured_is_read_back_and_the_rest_is_not_run(tmp_path: Path) -> None:
+    one, other = claim(0, 1), claim(0, 1)._replace(name="other")
+    found = measured(0.25, 1 / 3)
+    write_ledger(tmp_path / "claims.csv", [row(one, found, "make"), row(other, None, "make")])
+    assert read_measurements(tmp_path / "claims.csv") == {"c": found}
+    assert read_measurements(tmp_path / "none.csv") == {}
+
+
+def test_profiles_hold_each_other() -> None:
+    items = [claim(0, 1, profile) for profile in PROFILES]
+    assert [len(of_profile(items, profile)) for profile in PROFILES] == [1, 2, 3]
+
+
+def test_definitions() -> None:
+    assert len({c.name for c in CLAIMS}) == len(CLAIMS)
+    for c in CLAIMS:
+        assert c.low < c.high, c.name
+        assert c.low <= c.expected <= c.high, c.name
+        assert not c.runs or c.runs in RUNS, c.name
+    assert {c.runs for c in CLAIMS if c.runs} == set(RUNS)
+    assert all(len(runs.seeds) >= 3 for runs in RUNS.values())
+    assert sum(bool(c.runs) for c in CLAIMS) >= 0.7 * len(CLAIMS)
+    assert len(of_profile(CLAIMS, "quick")) >= 15
+
+
+def test_runs_are_planned_apart() -> None:
+    """No two of them are one training by another name, but for the seeds that ten of them share with three."""
+    names = [cell.name for name in RUNS if name != "ten_seeds" for cell in cells(plan([RUNS[name].grid]))]
+    assert len(set(names)) == len(names)
+
+
+def test_a_claim_without_finished_runs_is_not_run(tmp_path: Path) -> None:
+    trained = next(c for c in CLAIMS if c.runs)
+    assert reproduce.measure(trained, tmp_path, "cpu") is None
+
+
+@pytest.mark.skipif(not (REPORT / reproduce.TABLE).exists(), reason="nothing has been measured yet")
+def test_the_committed_page_is_made_from_the_committed_table() -> None:
+    found = read_measurements(REPORT / reproduce.TABLE)
+    rows = [reproduce.line(c, found.get(c.name)) for c in CLAIMS]
+    assert reproduce.page(rows) == (REPORT / reproduce.PAGE).read_text()
+    for c in CLAIMS:
+        if c.name in found:
+            assert json.loads(json.dumps(found[c.name].values)) == list(found[c.name].values)
+            assert len(found[c.name].seeds) >= 3, c.name
