@@ -5,30 +5,48 @@ from __future__ import annotations
 from typing import Any
 
 from cli import UsageError
-from src.config import RunConfig, to_dict
+from src.config import RunConfig, require, to_dict
+
+OF_SINES = ("data.amplitude_low", "data.amplitude_high", "model.embedded", "model.step_size")  # alone
 
 # family -> fields, or sections of them, that nothing of it reads
 WITHOUT_MEANING: dict[str, tuple[str, ...]] = {
     "regression": (
-        *("data.num_queries", "model.embed_size"),
-        "training.deep_supervision",
+        *("data.num_queries", *OF_SINES),
+        *("model.embed_size", "training.deep_supervision"),
     ),
     "layerwise": (
         *("base", "train", "eval", "step_size_tasks"),
-        *("data.num_distractors", "model.tokens", "model.pos_enc_size"),
+        *("data.num_distractors", "model.tokens", "model.pos_enc_size", *OF_SINES),
+    ),
+    "sine": (
+        *("base", "train", "eval", "step_size_tasks"),
+        *("data.input_law", "data.weight_scale", "data.noise_std", "data.num_distractors", "data.num_queries"),
+        *("model.tokens", "model.pos_enc_size", "training.deep_supervision"),
     ),
 }
+# and for a control of sines, which has a step of gradient descent for layers
+OF_LAYERS = (
+    *("model.attention", "model.num_layers", "model.num_heads", "model.key_size", "model.recurrent", "model.damping"),
+    *("model.activation_clip", "model.bias", "model.layer_norm", "model.init_scale"),
+)
 
 
 def refuse_without_meaning(config: RunConfig) -> None:
     """`UsageError` where a field that has no meaning for the config's family differs from its default."""
     values, defaults = to_dict(config), to_dict(RunConfig())
-    for name in WITHOUT_MEANING.get(config.family, ()):
+    control = config.family == "sine" and config.model.step_size > 0
+    kind = "a control" if control else f"the family {config.family}"
+    for name in (*WITHOUT_MEANING.get(config.family, ()), *OF_LAYERS * control):
         found, default = _at(values, name), _at(defaults, name)
         differing = [field for field in found if found[field] != default[field]]
         if differing:
             field = differing[0]
-            raise UsageError(f"{field} is {found[field]}, but has no meaning for the family {config.family}")
+            raise UsageError(f"{field} is {found[field]}, but has no meaning for {kind}")
+    if config.family == "sine":
+        dim, size = config.data.dim, config.model.embed_size
+        require(dim == 1, f"dim is {dim}; a sine has inputs of one dimension")
+        require(size > 1, f"embed_size is {size}; it must be at least 2, for features and for the label")
 
 
 def _at(values: dict[str, Any], name: str) -> dict[str, Any]:

@@ -36,6 +36,11 @@ LSA1: dict[str, tuple[dict[str, Any], Rows]] = {
     name: ({"b1": 0.9, "b2": 0.98, "batch_size": 2048, "init_scale": 0.002, "steps": 5000}, PAPER_CONCATENATED)
     for name in PRESETS
 }
+
+PAPER_SINE: Rows = ((ANY_DEPTH, {"grad_clip": 100.0, "activation_clip": 0.0}),)
+SINE = {"lr": 3e-4, "b1": 0.9, "b2": 0.98, "batch_size": 2048, "steps": 50_000}
+SMALL_SINE = {"b1": 0.9, "b2": 0.98, "batch_size": 256, "steps": 20_000}
+
 # model -> preset -> (values for any depth, values by depth)
 TABLE: dict[str, dict[str, tuple[dict[str, Any], Rows]]] = {
     "lsa1": LSA1,
@@ -44,7 +49,12 @@ TABLE: dict[str, dict[str, tuple[dict[str, Any], Rows]]] = {
         "default": ({"b1": 0.9, "b2": 0.98, "batch_size": 512, "init_scale": 0.5, "steps": 5000}, PAPER_INTERLEAVED),
         "paper": ({"b1": 0.9, "b2": 0.98, "batch_size": 2048, "init_scale": 0.02, "steps": 10_000}, PAPER_INTERLEAVED),
     },
+    "sine": {"default": ({"lr": 1e-3, **SMALL_SINE}, PAPER_SINE), "paper": (SINE, PAPER_SINE)},
+    "sine_control": {"default": ({"lr": 3e-3, **SMALL_SINE}, PAPER_SINE), "paper": (SINE, PAPER_SINE)},
 }
+
+SINES: dict[str, Any] = {"family": "sine", "dim": 1, "input_range": 10.0, "embed_size": 40, "mlp_width": 160}
+CONTROLS = {"sine": "sine_control"}  # model -> its control
 
 ARCHITECTURE: dict[str, dict[str, Any]] = {
     "lsa1": {"tokens": "concatenated", "attention": ("linear",), "num_layers": 1, "pos_enc_size": 0},
@@ -55,6 +65,8 @@ ARCHITECTURE: dict[str, dict[str, Any]] = {
         "num_layers": 2,
         "pos_enc_size": 10,
     },
+    "sine": SINES | {"num_layers": 1, "key_size": 40},
+    "sine_control": SINES | {"num_layers": 1, "step_size": 0.01},
 }
 
 ARCHITECTURE |= linreg.ARCHITECTURE

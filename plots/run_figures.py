@@ -12,6 +12,7 @@ from typing import Any
 import cli
 from plots.attention_quick import draw_attention
 from plots.compare_depth import draw_layerwise
+from plots.sines import draw_functions
 from plots.training import draw_alignment, draw_loss
 from plots.weights import draw_weights
 from store import layout
@@ -25,6 +26,7 @@ FIGURES: tuple[tuple[str, Callable[[Path], Any]], ...] = (
     (layout.ALIGNMENT_CURVE, draw_alignment),
     (layout.WEIGHTS, draw_weights),
     (layout.LAYERWISE, draw_layerwise),
+    (layout.SINE_FUNCTIONS, draw_functions),
     (layout.ATTENTION_SUMMARY, lambda run: draw_attention(run, run / layout.FIGURES)),
 )
 

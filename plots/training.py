@@ -1,8 +1,9 @@
-"""What happened during training: the loss beside gradient descent's, and the alignment with it."""
+"""What happened during training: the loss beside that of what it is held against, and the alignment with it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from plots import style
 from store import layout
@@ -12,19 +13,38 @@ from store.rundir import read_config, read_metrics
 ALIGNMENT_COLUMNS = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
 
 
+class Losses(NamedTuple):
+    """How a family's losses are drawn: the label of the test's; another field, its label and colour; the axis."""
+
+    test: str
+    other: str
+    other_label: str
+    colour: str
+    axis: dict[str, Any]
+
+
+BESIDE_DESCENT = Losses("Trained Transformer", "gd_loss", "Gradient descent", style.DESCENT, {"ylim": (0, None)})
+LOSSES = {
+    "regression": BESIDE_DESCENT,
+    "layerwise": BESIDE_DESCENT,
+    "sine": Losses("after the context", "initial_loss", "before the context", style.OTHER, {"yscale": "log"}),
+}
+
+
 @style.styled
 def draw_loss(run: Path) -> Path:
-    """loss.png: train and test loss over steps, and gradient descent on the same test contexts."""
-    config, records = read_config(run), read_metrics(run, ["gd_loss"])
+    """loss.png: train and test loss over steps, and that of what the family holds it against on the same contexts."""
+    config = read_config(run)
+    drawn = LOSSES[config.family]
+    records = read_metrics(run, [drawn.other])
     steps = [record["step"] for record in records]
     figure, axes = style.new_figure()
     panel = axes[0, 0]
     panel.plot(steps, [r["train_loss"] for r in records], color=style.GREY, linewidth=1, label="train batch")
-    panel.plot(steps, [r["test_loss"] for r in records], color=style.TRANSFORMER, label="Trained Transformer")
-    panel.plot(steps, [r["gd_loss"] for r in records], color=style.DESCENT, linestyle="--", label="Gradient descent")
-    panel.set_xlabel("training step")
-    panel.set_ylabel("loss (half MSE)")
-    panel.set_ylim(bottom=0)
+    panel.plot(steps, [r["test_loss"] for r in records], color=style.TRANSFORMER, label=drawn.test)
+    panel.plot(steps, [r[drawn.other] for r in records], color=drawn.colour, linestyle="--", label=drawn.other_label)
+    panel.set(xlabel="training step", ylabel="loss (half MSE)", **drawn.axis)
+    panel.locator_params(axis="x", nbins=6)
     panel.legend()
     style.caption(figure, _caption(run, config.eval_tasks))
     return style.save(figure, layout.figure(run, "loss"))

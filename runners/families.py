@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from baselines import mlp_gd
+from curricula import sines
 from curricula.context import training_batches
-from runners import finish, layerwise
+from runners import finish, finish_sine, layerwise
 from runners.finish import Wanted
 from src import layerwise as stack
 from src.config import RunConfig
@@ -35,5 +37,8 @@ FAMILIES: Mapping[str, Family] = {
     "regression": Family(make_model, training_batches, finish.prepare, finish.look, finish.finish),
     "layerwise": Family(
         stack.make_model, layerwise.training_batches, layerwise.prepare, layerwise.look, layerwise.finish
+    ),
+    "sine": Family(
+        mlp_gd.make_model, sines.training_batches, finish_sine.prepare, finish_sine.look, finish_sine.finish
     ),
 }

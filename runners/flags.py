@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 
 import cli
 from configs.overrides import AUTO, resolve, set_values
-from configs.presets import PRESETS, preset
+from configs.presets import CONTROLS, PRESETS, preset
 from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, RunConfig
 
 # flag -> config key; a flag that is not given leaves the preset's value
@@ -32,7 +32,6 @@ CONTEXT_FLAGS: dict[str, tuple[str, type, Sequence[str] | None, str]] = {
     "noise_sigma": ("noise_sigma", float, None, "standard deviation of label noise"),
     "noise_placement": ("noise_placement", str, PLACEMENTS, "where corrupted pairs stand"),
 }
-CAPTURED = ("regression",)  # the families whose runs can capture attention
 CONTEXTS = {"": "base", "train_": "train", "eval_": "eval"}
 
 
@@ -60,13 +59,23 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     built.add_argument("--preset", choices=PRESETS, default="default", help="the table of docs/contract.md")
     built.add_argument("--out", help="run directory; runs/<name>[_k] if not given")
     built.add_argument("--overwrite", action="store_true", help="redo what is there")
-    built.add_argument("--save_attention", action="store_true", help="capture attention at the end")
-    built.add_argument("--attention_batch", type=int, default=512, help="tasks to capture attention of")
     built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
     for flag, (key, kind, text) in CONFIG_FLAGS.items():
         section, _, field = key.rpartition(".")
         value = getattr(getattr(defaults, section) if section else defaults, field)
         built.add_argument(f"--{flag}", type=kind, help=f"{text} (preset: {value})")
+    built.epilog = "Any other field of the config: --config.KEY=VALUE, as in --config.dim=20 or --config.data.dim=20."
+    if first in CONTROLS:
+        built.add_argument("--control", action="store_true", help=f"train the control, {CONTROLS[first]}")
+    if defaults.family == "regression":
+        _add_regression_flags(built)
+    return built
+
+
+def _add_regression_flags(built: cli.Parser) -> None:
+    """The flags of orderings, noise and captured attention."""
+    built.add_argument("--save_attention", action="store_true", help="capture attention at the end")
+    built.add_argument("--attention_batch", type=int, default=512, help="tasks to capture attention of")
     built.add_argument("--difficulty", choices=(AUTO, *DIFFICULTIES), default=AUTO, help="what easy2hard sorts by")
     for prefix in CONTEXTS:
         for flag, (_, kind, choices, text) in CONTEXT_FLAGS.items():
@@ -74,8 +83,6 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
             accepted = (AUTO, *choices) if choices else None
             read = kind if choices else number_or_auto
             built.add_argument(f"--{prefix}{flag}", type=read, choices=accepted, default=AUTO, help=scope)
-    built.epilog = "Any other field of the config: --config.KEY=VALUE, as in --config.dim=20 or --config.data.dim=20."
-    return built
 
 
 def read(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> Request:
@@ -84,25 +91,25 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     if "preset" in overrides:
         raise cli.UsageError("preset is not a field to set but a table to start from: --preset")
     flags = parser(models, prog, description).parse(rest)
-    config = config_from_flags(flags.model, flags, overrides)
-    tasks = flags.attention_batch if flags.save_attention else None
-    if tasks is not None and config.family not in CAPTURED:
-        raise cli.UsageError(f"save_attention has no meaning for the family {config.family}")
-    if flags.attention_batch < 1:
+    given = vars(flags)  # a family may lack some flags
+    config = config_from_flags(CONTROLS[flags.model] if given.get("control") else flags.model, flags, overrides)
+    tasks = flags.attention_batch if given.get("save_attention") else None
+    if given.get("attention_batch", 1) < 1:
         raise cli.UsageError(f"attention_batch is {flags.attention_batch}; it must be at least 1")
     return Request(config, flags.out, flags.overwrite, tasks, flags.compile_cache)
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:
     """The run config of parsed flags and `--config.` overrides; the latter win."""
+    given = vars(flags)  # a family may lack some flags
     config = preset_of_depth(model, flags.preset, {"num_layers": flags.num_layers} | dict(overrides))
     set_values(config, {key: getattr(flags, flag) for flag, (key, _, _) in CONFIG_FLAGS.items()})
     for name in ("data_seed", "init_seed"):
         own = getattr(flags, name)
         set_values(config, {name: flags.seed if own is None else own})
-    set_values(config, {"base.difficulty": flags.difficulty})
+    set_values(config, {"base.difficulty": given.get("difficulty")})
     for prefix, context in CONTEXTS.items():
-        values = {f"{context}.{field}": getattr(flags, prefix + flag) for flag, (field, *_) in CONTEXT_FLAGS.items()}
+        values = {f"{context}.{field}": given.get(prefix + flag) for flag, (field, *_) in CONTEXT_FLAGS.items()}
         set_values(config, values)
     set_values(config, overrides)
     return resolve(config)

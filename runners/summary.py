@@ -22,7 +22,7 @@ def summary_text(run: Path) -> str:
     """The table of a finished run: losses with standard errors, alignment, other input scales, time."""
     summary, config = read_json(run / layout.SUMMARY), rundir.read_config(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
-        lines = RESULTS[config.family](_shown(summary), config)
+        lines = ["", _title(config), *RESULTS[config.family](_shown(summary), config)]
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
         seconds, per_step = meta["run_seconds"], 1e3 * meta["run_seconds"] / config.training.steps
@@ -33,10 +33,7 @@ def summary_text(run: Path) -> str:
 def _results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     numbers, align = summary["headline"], summary["alignment"]
     steps = align["gd_steps"]
-    title = (
-        f"{config.name}, seed {config.data_seed}: {config.training.steps} steps of {config.training.batch_size} tasks"
-    )
-    lines = ["", title, f"{'loss (half MSE) on ' + str(numbers['tasks']) + ' further tasks':<50}    loss   ± s.e."]
+    lines = [_header(numbers)]
     for name in (key.removesuffix("_loss") for key in numbers if key.endswith("_loss")):
         label = LABELS.get(name, name).format(steps=steps, s="s" * (steps > 1))
         lines.append(_row(label, *_pair(numbers, f"{name}_loss")))
@@ -58,10 +55,8 @@ def _results(summary: dict[str, Any], config: RunConfig) -> list[str]:
 def _layerwise_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     found = summary["layerwise"]
     kind = f"rolled out with damping {found['damping']:g}" if found["rolled_out"] else f"{found['layers']} layers"
-    title = f"{config.name}, seed {config.data_seed}: {config.training.steps} steps, {kind}: {found['verdict']}"
     lines = [
-        "",
-        title,
+        f"{kind}: {found['verdict']}",
         f"{'MSE on ' + str(found['num_tasks']) + ' further tasks':<32}mean    ± s.e.    median GD median     TF/GD",
     ]
     for layer in (layer for layer in range(found["layers"]) if layer + 1 in (1, 2, 4, 8, 12, 24, found["layers"])):
@@ -72,7 +67,29 @@ def _layerwise_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     return [*lines, f"ridge (Bayes) {ridge['mse'][0]:.4g}, median {ridge['median'][0]:.4g}; zero {zero['mse'][0]:.4g}"]
 
 
-RESULTS = {"regression": _results, "layerwise": _layerwise_results}
+def _sine_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
+    numbers, on_grid = summary["headline"], summary["functions"]
+    rows = {"after the context": "loss", "before the context": "initial_loss", "zero": "zero_loss"}
+    return [
+        _header(numbers),
+        *(_row(label, *_pair(numbers, name), digits=5) for label, name in rows.items()),
+        f"one fixed sine, over the range: loss {on_grid['before_loss']:.5f} before its context, "
+        f"{on_grid['after_loss']:.5f} after",
+    ]
+
+
+# family -> the lines of its summary
+RESULTS = {"regression": _results, "layerwise": _layerwise_results, "sine": _sine_results}
+
+
+def _title(config: RunConfig) -> str:
+    return (
+        f"{config.name}, seed {config.data_seed}: {config.training.steps} steps of {config.training.batch_size} tasks"
+    )
+
+
+def _header(numbers: dict[str, Any]) -> str:
+    return f"{'loss (half MSE) on ' + str(numbers['tasks']) + ' further tasks':<50}    loss   ± s.e."
 
 
 def _shown(value: Any) -> Any:
@@ -90,8 +107,8 @@ def _pair(numbers: dict[str, Any], key: str) -> tuple[float, float]:
     return numbers[key], numbers[f"{key}_se"]
 
 
-def _row(label: str, value: float, error: float) -> str:
-    return f"  {label:<48}{value:8.4f}   {error:.4f}"
+def _row(label: str, value: float, error: float, digits: int = 4) -> str:
+    return f"  {label:<48}{value:8.{digits}f}   {error:.{digits}f}"
 
 
 def _copying_row(name: str, values: dict[str, float]) -> str:

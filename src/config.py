@@ -22,7 +22,8 @@ BY_DIFFICULTY = ("easy2hard", "hard2easy")  # the orderings that sort by a diffi
 DIFFICULTIES = ("residual", "gd_error")
 NOISE_MODES = ("clean", "label_noise", "random_pairs")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
-FAMILIES = ("regression", "layerwise")
+FAMILIES = ("regression", "layerwise", "sine")
+EMBEDDED = ("pairs", "inputs")
 
 TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
 
@@ -69,6 +70,9 @@ class DataConfig:
     Input law: uniform is U(-input_range/2, input_range/2) in each coordinate (range 1 is what the published curves
     use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2). `num_distractors` context labels
     are replaced by N(0, 1). The family layerwise asks `num_queries` queries of each context.
+
+    The family sine has dim 1 and labels y = a sin(x + phi), a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi). The
+    published code has amplitudes up to .5, the paper's text up to 5.
     """
 
     dim: int = 10
@@ -79,6 +83,8 @@ class DataConfig:
     noise_std: float = 0.0
     num_distractors: int = 0
     num_queries: int = 1
+    amplitude_low: float = 0.1
+    amplitude_high: float = 0.5
 
     def __post_init__(self) -> None:
         _sizes(self, "dim", "num_pairs", "num_queries")
@@ -91,6 +97,8 @@ class DataConfig:
             self.num_distractors <= self.num_pairs,
             f"num_distractors is {self.num_distractors}; a context has only {self.num_pairs} pairs",
         )
+        _in_range("amplitude_low", self.amplitude_low, 0)
+        _in_range("amplitude_high", self.amplitude_high, self.amplitude_low, open_low=True)
 
     @property
     def input_variance(self) -> float:
@@ -110,8 +118,12 @@ class ModelConfig:
     `attention` names the kind of each layer; the last name repeats, so ("softmax", "linear") is a softmax layer below
     linear ones. `key_size` is the total over heads; 0 gives every head the token width. `damping` scales every
     residual update. `activation_clip` bounds the tokens after each layer (0 is off). `init_scale` is the variance
-    scale of the truncated-normal fan-in initialiser, divided by the number of layers. In the family layerwise tokens
-    are embedded in `embed_size` channels, and all layers share one learned read-out (0: neither).
+    scale of the truncated-normal fan-in initialiser, divided by the number of layers.
+
+    In the family layerwise tokens are embedded in `embed_size` channels, and all layers share one learned read-out (0:
+    neither). In the family sine an embedding in `embed_size` channels and an MLP of `mlp_width` stand before the
+    layers. `embedded` says what they take: pairs, as in the published code, or inputs, as in Prop. 2. `step_size`
+    above 0 makes the model the control: the layers are one step of gradient descent of that size (eta/N).
     """
 
     tokens: str = "concatenated"
@@ -128,6 +140,8 @@ class ModelConfig:
     mlp_width: int = 0
     init_scale: float = 0.002
     embed_size: int = 0
+    embedded: str = "pairs"
+    step_size: float = 0.0
 
     def __post_init__(self) -> None:
         _one_of("tokens", self.tokens, TOKENS)
@@ -136,6 +150,8 @@ class ModelConfig:
             _one_of("attention", kind, ATTENTION_KINDS)
         _sizes(self, "num_layers", "num_heads")
         _sizes(self, "key_size", "mlp_width", "pos_enc_size", "embed_size", least=0)
+        _one_of("embedded", self.embedded, EMBEDDED)
+        _in_range("step_size", self.step_size, 0)
         _in_range("damping", self.damping, 0, open_low=True)
         _in_range("activation_clip", self.activation_clip, 0)
         _in_range("init_scale", self.init_scale, 0, open_low=True)

@@ -54,19 +54,23 @@ def make_model(config: RunConfig) -> Model:
 
     Programs are kept by the model they are of, so equal models share them.
     """
+    return _make_model(model_part(config))
+
+
+def model_part(config: RunConfig) -> RunConfig:
+    """What a model depends on: its config, and how many pairs of which dimension it sees. The rest has one value."""
     data = DataConfig(dim=config.data.dim, num_pairs=config.data.num_pairs)
     one = TrainConfig(batch_size=1)  # and as few tasks as there can be, so that these are never too many
-    same = RunConfig(data=data, model=config.model, training=one, eval_tasks=2, headline_tasks=2, step_size_tasks=2)
-    return _make_model(same)
+    return RunConfig(data=data, model=config.model, training=one, eval_tasks=2, headline_tasks=2, step_size_tasks=2)
 
 
 @lru_cache
 def _make_model(config: RunConfig) -> Model:
-    """A model by what it depends on: its config, and how many pairs of which dimension it sees."""
+    return as_model(lambda tokens, hook: run_stack(tokens, config, hook), config)
 
-    def stack(tokens: Array, hook: Hook) -> Array:
-        return run_stack(tokens, config, hook)
 
+def as_model(stack: Callable[[Array, Hook], Array], config: RunConfig) -> Model:
+    """The model of a Haiku function from tokens [B, R, W] and a hook to predictions [B]."""
     transformed: Any = hk.without_apply_rng(hk.transform(stack))
 
     def init(key: Array) -> Params:

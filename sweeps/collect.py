@@ -73,11 +73,31 @@ MORE_MEASURED: dict[str, Callable[[Found], Any]] = {
         if whose or alpha != 3.0
     },
 }
+# family -> the columns it measures, where these are not regression's; the others stay empty
+OF_FAMILY: dict[str, dict[str, Callable[[Found], Any]]] = {
+    "layerwise": {  # after the last layer, of a roll-out too
+        "test_mse": lambda found: found["layerwise"]["mse"][-1],
+        "test_loss": lambda found: _halved(found["layerwise"]["mse"][-1]),
+        "test_loss_se": lambda found: _halved(found["layerwise"]["sem"][-1]),
+        "gd_mse": lambda found: found["layerwise"]["gd"]["mse"][-1],
+        "gd_loss": lambda found: _halved(found["layerwise"]["gd"]["mse"][-1]),
+        "ridge_loss": lambda found: _halved(found["layerwise"]["references"]["ridge"]["mse"][-1]),
+    },
+    "sine": {
+        "test_mse": lambda found: _doubled(found["headline"]["loss"]),
+        "test_loss": lambda found: found["headline"]["loss"],
+        "test_loss_se": lambda found: found["headline"]["loss_se"],
+    },
+}
 
 
 def _doubled(value: float | None) -> float | None:
     """What is not finite is null in a cell's files, and empty in its row."""
     return None if value is None else 2 * value
+
+
+def _halved(value: float | None) -> float | None:
+    return None if value is None else value / 2
 
 
 def _ratio(value: float | None, of: float | None) -> float | None:
@@ -110,21 +130,23 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
     status, _ = standing(row.cell, folder)
     if status not in rundir.FINISHED and row.cell.name in failed:
         status = "failed"
-    found = _found(folder / row.cell.name) if status == "done" else None
+    measured = OF_FAMILY.get(asked.family, MEASURED | MORE_MEASURED) if status == "done" else {}
+    found = _found(folder / row.cell.name, asked.family) if measured else {}
+    numbers = {name: value(found) for name, value in measured.items()}
     trained, evaluated = _settings(asked.train), _settings(asked.eval)
     return {
         "exp": row.cell.name,
         "model": asked.name,
         **evaluated,
         "seed": asked.data_seed,
-        **{name: None if found is None else value(found) for name, value in MEASURED.items()},
+        **{name: numbers.get(name) for name in MEASURED},
         "status": status,
         **{f"train_{name}": value for name, value in trained.items()},
         "train_difficulty": asked.train.difficulty,
         **{f"eval_{name}": value for name, value in evaluated.items()},
         "eval_difficulty": asked.eval.difficulty,
         "steps": asked.training.steps,
-        **{name: None if found is None else value(found) for name, value in MORE_MEASURED.items()},
+        **{name: numbers.get(name) for name in MORE_MEASURED},
         "results_version": RESULTS_VERSION,
     }
 
@@ -141,9 +163,11 @@ def _settings(context: ContextConfig) -> dict[str, Any]:
     }
 
 
-def _found(run: Path) -> Found:
+def _found(run: Path, family: str) -> Found:
     """The files of a finished cell that its row is made of."""
-    summary = read_json(run / layout.SUMMARY)
+    summary: Found = read_json(run / layout.SUMMARY)
+    if family in OF_FAMILY:
+        return summary
     with expecting(run / layout.SUMMARY, "a run's summary"):
         parts = {name: summary[name] for name in ("headline", "alignment", "ood")}
     return parts | {

@@ -15,10 +15,11 @@ SORTED_PAIR = 8e-8  # seconds a step to put one pair in order
 
 def step_seconds(config: RunConfig) -> float:
     """A training step of one run on one core."""
-    tasks = config.training.batch_size
+    tasks, model = config.training.batch_size, config.model
+    channels = 2 * model.embed_size + model.mlp_width if model.embed_size else config.token_width
     layers = 1 + INNER_LAYER * (config.model.num_layers - 1)
     sorting = SORTED_PAIR * config.data.num_pairs if config.train.ordering != "random" else 0.0
-    return tasks * (CHANNEL * config.num_rows * config.token_width * layers + sorting)
+    return tasks * (CHANNEL * config.num_rows * channels * layers + sorting)
 
 
 def seconds(packs: Sequence[Pack], cores: int) -> float:

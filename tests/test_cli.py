@@ -426,7 +426,16 @@ def test_streams_that_were_closed_before_the_start_take_nothing(
     assert (done.returncode, done.stdout, done.stderr) == said
 
 
-HELPED = [*COMMANDS, *SWEEPS, "scripts.smoke_train", "plots.fig_templates", "benchmarks.bench", "benchmarks.report"]
+HELPED = [
+    *COMMANDS,
+    *SWEEPS,
+    "runners.run_sine",
+    "analysis.compare_sine",
+    "scripts.smoke_train",
+    "plots.fig_templates",
+    "benchmarks.bench",
+    "benchmarks.report",
+]
 
 
 @pytest.mark.parametrize("command", HELPED)

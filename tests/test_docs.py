@@ -81,6 +81,17 @@ def test_the_contract_shows_the_presets(root: Path, model: str, name: str, row: 
     assert [resolve(preset(model, name, depth)).model.activation_clip for depth in (1, 3, 4)] == [0, 0, 10]
 
 
+@pytest.mark.parametrize(("name", "row"), [("default", 0), ("default", 1), ("paper", 2)])
+def test_the_contract_shows_the_presets_of_sines(root: Path, name: str, row: int) -> None:
+    table = section(root / "docs/contract.md", "Presets").split("\n\n")[1]
+    cells = [cell.strip() for cell in table.strip().split("\n")[2 + row].strip("|").split("|")]
+    for model in cells[0].split(", "):
+        training = resolve(preset(model, name)).training
+        shown = [training.lr, training.b1, training.b2, training.grad_clip, training.batch_size, training.steps]
+        assert list(map(float, cells[2:])) == shown
+    assert cells[1] == name
+
+
 @pytest.mark.parametrize("name", ["default", "paper"])
 @pytest.mark.parametrize("model", ["lsa", "linear", "softmax"])
 def test_the_contract_shows_the_depth_curves_presets(root: Path, model: str, name: str) -> None:

@@ -1,5 +1,5 @@
 """The shared runs."""
 
-from tests.runners.tiny import lsa1_run, twolayer_run, workshop
+from tests.runners.tiny import control_run, lsa1_run, sine_run, twolayer_run, workshop
 
-__all__ = ["lsa1_run", "twolayer_run", "workshop"]
+__all__ = ["control_run", "lsa1_run", "sine_run", "twolayer_run", "workshop"]

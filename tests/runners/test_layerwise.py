@@ -10,9 +10,14 @@ import pytest
 
 import store
 from analysis.layerwise import layerwise, load
+from runners.common import Job, run_pack
 from store import layout
+from sweeps.collect import collect
+from sweeps.grid import Grid
+from sweeps.plan import cells, plan
 from tests.doors import Ran, Refused, ran, refused
 from tests.runners.tiny import INTERRUPTED, Workshop, copied, results
+from utils_log import NullLogger
 
 __all__ = ["ran", "refused"]
 
@@ -109,12 +114,13 @@ def test_the_analysis_writes_where_it_is_told(lsa_run: Path, ran: Ran, tmp_path:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--ordering easy2hard", "ordering is easy2hard, but has no meaning for the family layerwise"),
-        ("--eval_noise_p 0.5", "noise_p is 0.5, but has no meaning for the family layerwise"),
+        ("--ordering easy2hard", "unknown argument --ordering"),
+        ("--config.base.ordering=easy2hard", "ordering is easy2hard, but has no meaning for the family layerwise"),
+        ("--config.eval.noise_p=0.5", "noise_p is 0.5, but has no meaning for the family layerwise"),
         ("--pos_enc_size 4", "pos_enc_size is 4, but has no meaning for the family layerwise"),
         ("--config.tokens=interleaved", "tokens is interleaved, but has no meaning"),
         ("--config.num_distractors=1", "num_distractors is 1, but has no meaning"),
-        ("--save_attention", "save_attention has no meaning for the family layerwise"),
+        ("--save_attention", "unknown argument --save_attention"),
         ("--config.num_queries=0", "num_queries is 0; it must be a whole number of at least 1"),
         ("--model resnet", "invalid choice: 'resnet'"),
         ("--config.warmup_steps=-1", "warmup_steps is -1"),
@@ -148,3 +154,18 @@ def test_analyses_of_another_family_say_so(lsa_run: Path, lsa1_run: Path, refuse
     ours, theirs = copied(lsa_run, tmp_path / "ours"), copied(lsa1_run, tmp_path / "theirs")
     assert "is a run of the family layerwise; alignment is of" in refused("analysis.alignment", "--run", ours)
     assert "is a run of the family regression; layerwise is of" in refused("analysis.layerwise", "--run", theirs)
+
+
+def test_a_sweep_has_cells_of_the_depth_curve_and_rows_with_their_losses(tmp_path: Path) -> None:
+    sizes = {"steps": 2, "dim": 3, "num_pairs": 6, "num_queries": 4, "batch_size": 8, "headline_tasks": 8}
+    softmax = sizes | {"eval_tasks": 8, "embed_size": 8, "key_size": 8, "mlp_width": 8, "num_layers": 2}
+    rows = plan([Grid(("lsa",), {}, (0,), {**sizes, "eval_tasks": 8}), Grid(("softmax",), {}, (0,), softmax)])
+    for cell in cells(rows):
+        assert run_pack([Job(tmp_path / cell.name, cell.config)], NullLogger()) == "done"
+    for row, layers in zip(collect(rows, tmp_path, tmp_path / "results.csv"), (50, 2), strict=True):
+        found = read(tmp_path / row["exp"] / layout.SUMMARY)["layerwise"]
+        last = found["mse"][layers - 1]
+        assert (row["status"], row["test_mse"], row["gd_mse"]) == ("done", last, found["gd"]["mse"][layers - 1])
+        assert row["test_loss"] == (None if last is None else last / 2)
+        assert row["ridge_loss"] == found["references"]["ridge"]["mse"][0] / 2
+        assert {row[name] for name in ("align_cos", "auroc", "loss_ratio", "ood_alpha3")} == {None}

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,17 @@ from store import layout
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 INTERRUPTED = str(Path(__file__).parent / "interrupted")  # on PYTHONPATH, it sends signals at chosen places
-LSA1, TWOLAYER = "runners.run_concat_inputs_targets", "runners.run_softmax_copy"
+LSA1, TWOLAYER, SINE = "runners.run_concat_inputs_targets", "runners.run_softmax_copy", "runners.run_sine"
 
 STEPS, EVERY, BATCH, TASKS, DIM, PAIRS = 100, 30, 64, 64, 4, 6
 RECORDED = (0, 30, 60, 90, 100)  # steps with a record: the first, every EVERY-th, the last
 SIZES = (
     f"--steps {STEPS} --eval_every {EVERY} --batch_size {BATCH} --config.eval_tasks={TASKS} --config.dim={DIM} "
     f"--config.num_pairs={PAIRS} --config.headline_tasks=200 --config.step_size_tasks=256 --attention_batch 16"
+).split()
+SINE_SIZES = (
+    f"--steps {STEPS} --eval_every {EVERY} --batch_size {BATCH} --config.eval_tasks={TASKS} --config.num_pairs={PAIRS} "
+    "--config.headline_tasks=200 --config.embed_size=6 --config.mlp_width=8"
 ).split()
 
 # Threads of a run whose NPROC is unset.
@@ -59,13 +64,13 @@ class Workshop:
             line, cwd=ROOT, env=inherited | cache | environment, capture_output=True, text=True, timeout=600
         )
 
-    def finished(self, name: str, module: str, *words: object) -> Path:
+    def finished(self, name: str, module: str, *words: object, sizes: Sequence[str] = SIZES) -> Path:
         """The directory of a finished run, trained by whichever test process comes first; not to be changed."""
         out, said = self.folder / name, self.folder / f"{name}.txt"
         with open(self.folder / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not said.exists():
-                done = self.run(module, *SIZES, "--out", out, *words)
+                done = self.run(module, *sizes, "--out", out, *words)
                 assert done.returncode == 0, done.stderr
                 said.write_text(done.stdout)
         return out
@@ -92,6 +97,18 @@ def lsa1_run(workshop: Workshop) -> Path:
 def twolayer_run(workshop: Workshop) -> Path:
     """A finished run of twolayer with attention. Read only."""
     return workshop.finished("twolayer", TWOLAYER, "--save_attention")
+
+
+@pytest.fixture(scope="session")
+def sine_run(workshop: Workshop) -> Path:
+    """A finished run of sine. Read only."""
+    return workshop.finished("sine", SINE, "--config.key_size=6", sizes=SINE_SIZES)
+
+
+@pytest.fixture(scope="session")
+def control_run(workshop: Workshop) -> Path:
+    """A finished run of sine_control. Read only."""
+    return workshop.finished("sine_control", SINE, "--control", sizes=SINE_SIZES)
 
 
 def copied(run: Path, to: Path) -> Path:

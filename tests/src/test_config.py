@@ -60,6 +60,8 @@ def test_to_dict_keeps_the_values():
         "noise_std": 0.25,
         "num_distractors": 2,
         "num_queries": 1,
+        "amplitude_low": 0.1,
+        "amplitude_high": 0.5,
     }
 
 
@@ -92,6 +94,8 @@ BAD_VALUES = (
     (DataConfig, "weight_scale", -1.0, "above 0"),
     (DataConfig, "noise_std", -0.1, "at least 0"),
     (DataConfig, "noise_std", float("nan"), "at least 0"),
+    (DataConfig, "amplitude_low", -0.1, "at least 0"),
+    (DataConfig, "amplitude_high", 0.1, "above 0.1"),
     (ModelConfig, "tokens", "words", "concatenated, interleaved"),
     (ModelConfig, "attention", (), "at least one layer"),
     (ModelConfig, "attention", ("linear", "cubic"), "linear, softmax"),
@@ -105,6 +109,8 @@ BAD_VALUES = (
     (ModelConfig, "activation_clip", -1.0, "at least 0"),
     (ModelConfig, "init_scale", 0.0, "above 0"),
     (ModelConfig, "embed_size", -1, "at least 0"),
+    (ModelConfig, "embedded", "labels", "pairs, inputs"),
+    (ModelConfig, "step_size", -0.1, "at least 0"),
     (TrainConfig, "steps", 0, "at least 1"),
     (TrainConfig, "steps", 2**31 - 1, "below 2^31 - 1"),
     (TrainConfig, "batch_size", 0, "at least 1"),
@@ -227,6 +233,7 @@ def test_configs_need_the_standard_library_alone():
         ({"data": DataConfig(num_pairs=2**31)}, "eval_tasks is 2048; with 2147483649 rows of 11 channels"),
         ({"model": ModelConfig(key_size=2**31)}, "a model of 1 layers of 2147483648 keys has 2^31 weights or more"),
         ({"model": ModelConfig(num_heads=2**31)}, "has 2^31 weights or more"),
+        ({"model": ModelConfig(embed_size=2**31)}, "eval_tasks is 2048; with 11 rows of 2147483648 channels"),
         ({"model": ModelConfig(mlp_width=2**31)}, "has 2^31 weights or more"),
         ({"model": ModelConfig(num_layers=2**31)}, "has 2^31 weights or more"),
         ({"model": ModelConfig(num_layers=10**30, recurrent=True)}, "has 2^31 weights or more"),

@@ -15,7 +15,7 @@ from src.config import DataConfig, ModelConfig, RunConfig, TrainConfig
 from src.layerwise import make_model, roll_out
 from src.prng import key
 from src.queries import sample_batch
-from src.train import Member, half_mse, make_trainer, scheduled, stack_members
+from src.train import Member, half_mse, make_trainer, scheduled
 from src.transformer import Params
 from tests import reference
 
@@ -183,7 +183,7 @@ def trained(config: RunConfig, steps: int, fixed: bool = False) -> tuple[Params,
         return sample_batch(jax.random.fold_in(data_key, 0 if fixed else step), config.data, config.training.batch_size)
 
     trainer = make_trainer(make_model(config), config.training, batch_fn)
-    pack = stack_members([Member(key(0), key(1), jnp.float32(config.training.lr))])
+    pack = jax.tree.map(lambda leaf: leaf[None], Member(key(0), key(1), jnp.float32(config.training.lr)))
     state, info = trainer.chunk(trainer.init(pack), pack, jnp.int32(0), jnp.int32(steps))
     return jax.tree.map(lambda leaf: leaf[0], state.params), float(info.loss[0])
 

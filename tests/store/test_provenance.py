@@ -27,6 +27,7 @@ CHOICES = {
     "name": ("lsa1", "twolayer"),
     "preset": ("default", "paper"),
     "family": known.FAMILIES,
+    "embedded": known.EMBEDDED,
 }
 LEAVES = [
     (section, name)
@@ -43,7 +44,7 @@ def another(name: str, value: Any) -> Any:
     if isinstance(value, int):
         return value + 2
     if isinstance(value, float):
-        return value / 2 + 0.25
+        return value / 2 + 0.3
     if isinstance(value, list):
         return ["softmax"]
     return next(choice for choice in CHOICES[name] if choice != value)

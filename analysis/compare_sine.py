@@ -1,0 +1,79 @@
+"""Is the layer a step of gradient descent on the MLP's output weights? A transformer and its control on the same sines.
+
+python -m analysis.compare_sine RUN_TF RUN_CONTROL
+"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from analysis.sine_command import run
+
+    run()
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+
+from analysis import alignment
+from analysis.headline import half_squared_errors, mean_and_error, ratio_and_error
+from analysis.sine_functions import Sines, facts, functions, load_sines, rows
+from curricula.sines import headline_batch
+from plots.sines import draw_comparison
+from src.batch import Batch
+from src.transformer import Model, Params
+from store import layout
+from store.atomic import write_csv, write_json
+from store.provenance import LOSS_CONVENTION
+from store.readers import StoreError
+
+
+def command(run: Path, control: Path) -> dict[str, Any]:
+    """The command line: compares two finished runs, and leaves what was found with the transformer's."""
+    tf, other = load_sines(run), load_sines(control)
+    for subject, wanted in ((tf, False), (other, True)):
+        if (subject.config.model.step_size > 0) != wanted:
+            raise StoreError(f"{subject.run} is {'no' if wanted else 'a'} control; the transformer's run comes first")
+    if tf.config.data != other.config.data:
+        raise StoreError(f"{run} and {control} were trained on sines of other laws")
+    values = compare(tf, other)
+    write_csv(run / layout.SINE_COMPARISON_FUNCTIONS, rows(_functions(tf, other)))
+    about = {"run": run.name, "control": control.name, **facts(tf.config.data)}
+    write_json(run / layout.SINE_COMPARISON, values | about | {"loss_convention": LOSS_CONVENTION})
+    draw_comparison(run, control.name)
+    return values
+
+
+def compare(tf: Sines, control: Sines) -> dict[str, Any]:
+    """Losses with standard errors on the transformer's headline tasks, paired, and how alike the two predict.
+
+    preds_diff, model_diff and model_cos are those of `analysis.alignment`. A sensitivity to an input of one dimension
+    is a slope, so model_cos is the share of equal signs less that of opposite ones.
+    """
+    batch = headline_batch(tf.config)
+    predictors = {"tf": Partial(tf.model.predict, tf.params), "control": Partial(control.model.predict, control.params)}
+    errors = half_squared_errors(predictors, batch)
+    result: dict[str, Any] = {"tasks": tf.config.headline_tasks}
+    for name, values in errors.items():
+        result[f"{name}_loss"], result[f"{name}_loss_se"] = mean_and_error(values)
+    result["loss_ratio"], result["loss_ratio_se"] = ratio_and_error(errors["tf"], errors["control"])
+    result["loss_difference"], result["loss_difference_se"] = mean_and_error(errors["tf"] - errors["control"])
+    alike = _alike(tf.model, control.model, tf.params, control.params, batch)
+    return result | {name: float(alike[name]) for name in ("preds_diff", "l2_pred_diff", "model_diff", "model_cos")}
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _alike(tf: Model, control: Model, tf_params: Params, control_params: Params, batch: Batch) -> dict[str, Array]:
+    return alignment.compare(partial(tf.predict, tf_params), partial(control.predict, control_params), batch)
+
+
+def _functions(tf: Sines, control: Sines) -> dict[str, np.ndarray]:
+    """The functions of both on the fixed sine, in columns."""
+    own, other = functions(tf), functions(control)
+    shared = {name: own[name] for name in ("x", "target")}
+    of_each = {"tf": own, "control": other}
+    return shared | {f"{who}_{name}": found[name] for who, found in of_each.items() for name in ("before", "after")}

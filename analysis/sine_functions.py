@@ -1,0 +1,119 @@
+"""What a model of sines is before the context and after it: its losses, and its functions for one fixed sine."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+import store
+from analysis.headline import mean_and_error
+from baselines.mlp_gd import make_model
+from curricula.sines import headline_batch
+from src.batch import Batch
+from src.config import DataConfig, RunConfig
+from src.data import sample_inputs
+from src.prng import key as make_key
+from src.sine import read_outs, sines
+from src.train import half_mse
+from src.transformer import Model, Params
+from store import layout
+from store.atomic import write_csv, write_json
+from store.params import flattened
+from store.provenance import LOSS_CONVENTION
+from store.readers import StoreError, check_arrays
+
+AMPLITUDE, PHASE = 0.4, np.pi / 4  # of the sine whose functions are shown
+CONTEXT_SEED = 0  # of its context, the same for all runs
+QUERIES = 100
+COLUMNS = ("x", "target", "before", "after")
+
+
+class Sines(NamedTuple):
+    """A run of the family sine: what an analysis of it looks at."""
+
+    run: Path
+    config: RunConfig
+    model: Model
+    params: Params
+
+
+def load_sines(run: Path) -> Sines:
+    """Loads a finished run of sines; `StoreError` if it is of another family, or the parameters another model's."""
+    jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
+    config, params, _ = store.load(run)
+    if config.family != "sine":
+        raise StoreError(f"{run} is a run of the family {config.family}, not of sines")
+    model = make_model(config)
+    expected = flattened(jax.eval_shape(model.init, make_key(0)))
+    check_arrays(run / layout.PARAMS, flattened(params), {name: leaf.shape for name, leaf in expected.items()})
+    return Sines(run, config, model, params)
+
+
+@partial(jax.jit, static_argnums=0)
+def both_read_outs(model: Model, params: Params, batch: Batch) -> tuple[Array, Array]:
+    """`src.sine.read_outs` as one program: predictions before and after the context, each [B]."""
+    return read_outs(model, params, batch)
+
+
+def losses(model: Model, params: Params, batch: Batch) -> dict[str, float]:
+    """The loss on a batch, and that of the initial function."""
+    before, after = both_read_outs(model, params, batch)
+    targets = np.asarray(batch.y_query)
+    return {"test_loss": float(half_mse(after, targets)), "initial_loss": float(half_mse(before, targets))}
+
+
+def headline(subject: Sines) -> dict[str, Any]:
+    """Losses with standard errors on the headline tasks: after the context, before it, and of answering 0."""
+    batch = headline_batch(subject.config)
+    before, after = both_read_outs(subject.model, subject.params, batch)
+    result: dict[str, Any] = {"tasks": subject.config.headline_tasks}
+    for name, predictions in {"loss": after, "initial_loss": before, "zero_loss": jnp.zeros_like(after)}.items():
+        errors = 0.5 * np.asarray(predictions - batch.y_query, np.float64) ** 2
+        result[name], result[f"{name}_se"] = mean_and_error(errors)
+    return result
+
+
+def fixed_sine(data: DataConfig) -> Batch:
+    """One sine and one context, asked at `QUERIES` inputs over the whole range: a batch of as many tasks."""
+    half = data.input_range / 2
+    context = sample_inputs(make_key(CONTEXT_SEED), data, (1, data.num_pairs, 1))
+    x = jnp.broadcast_to(context, (QUERIES, data.num_pairs, 1))
+    w = jnp.broadcast_to(jnp.array([[AMPLITUDE, PHASE]]), (QUERIES, 2))
+    x_query = jnp.linspace(-half, half, QUERIES)[:, None]
+    return Batch(x, sines(x, w), x_query, sines(x_query[:, None], w)[:, 0], w)
+
+
+def functions(subject: Sines) -> dict[str, np.ndarray]:
+    """The fixed sine's inputs and targets, and the read-outs there before and after its context, each [QUERIES]."""
+    batch = fixed_sine(subject.config.data)
+    before, after = both_read_outs(subject.model, subject.params, batch)
+    arrays = (batch.x_query[:, 0], batch.y_query, before, after)
+    return {name: np.asarray(array) for name, array in zip(COLUMNS, arrays, strict=True)}
+
+
+def facts(data: DataConfig) -> dict[str, Any]:
+    """The fixed sine and its context, in numbers."""
+    batch = fixed_sine(data)
+    context = {"context_x": np.asarray(batch.x[0, :, 0]).tolist(), "context_y": np.asarray(batch.y[0]).tolist()}
+    return {"amplitude": AMPLITUDE, "phase": PHASE, **context}
+
+
+def write(subject: Sines) -> dict[str, float]:
+    """Writes sine_functions.csv and .json, and gives the losses of the two functions on the grid."""
+    found = functions(subject)
+    on_grid = {f"{name}_loss": float(half_mse(found[name], found["target"])) for name in ("before", "after")}
+    write_csv(subject.run / layout.SINE_FUNCTIONS, rows(found))
+    about = facts(subject.config.data) | on_grid | {"loss_convention": LOSS_CONVENTION}
+    write_json(subject.run / layout.SINE_FUNCTIONS_FACTS, about)
+    return on_grid
+
+
+def rows(columns: dict[str, np.ndarray]) -> list[dict[str, float]]:
+    """Columns as the rows of a table."""
+    return [dict(zip(columns, map(float, values), strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -1,0 +1,54 @@
+"""An MLP whose output weights take one step of gradient descent on the context: the control of the family sine.
+
+The function is f(x) = f_0(x) + w.m(x) from w = 0; the step is on L(w) = 1/2 sum_i (w.m(x_i) - t_i)^2, with t_i what the
+initial function f_0 leaves of the label. With f_0 = w_0.m that is the step from w_0 on the labels themselves. m and f_0
+are meta-learned through the step. A linear layer with the weights of Prop. 1 does the same to the same tokens.
+Von Oswald et al. 2023, Prop. 2, and the control of Fig. 4.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from src import sine
+from src.attn import Hook, no_hook
+from src.config import DataConfig, RunConfig
+from src.products import pair_scores
+from src.transformer import Model, run_stack
+
+
+def one_step(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
+    """Predictions [B] after one step, from embedded tokens [B, N + 1, W]: f_0(x) + c sum_i t_i m(x_i).m(x).
+
+    The last channel of a context's row is t_i, that of the query's row -f_0(x); the others are m. c is `step_size`.
+    """
+    features, left = tokens[..., :-1], tokens[..., -1]
+    similar = pair_scores(features[:, -1:], features[:, :-1])[:, 0]
+    change = config.model.step_size * jnp.sum(left[:, :-1] * similar, axis=1)
+    return hook("prediction", 0, change - left[:, -1])
+
+
+def make_model(config: RunConfig) -> Model:
+    """The model of a config of the family sine: the transformer or, with a step size, the control."""
+    return sine.make_model(config, one_step if config.model.step_size > 0 else run_stack)
+
+
+def least_step_loss(data: DataConfig, points: int = 400) -> float:
+    """The least loss of f_0(x) + sum_i (y_i - f_0(x_i)) k(x_i, x), whatever k, with f_0 the mean of all sines.
+
+    One step on features of the input alone has this form, k(x, x') = c m(x).m(x'). For each x, k(., x) solves
+    [N diag(p C) + N (N - 1) p C p^T] k = N p C(., x), C the covariance of labels, p the law of inputs on a grid.
+    """
+    x = (np.arange(points) + 0.5) / points * data.input_range - data.input_range / 2
+    waves = np.stack([np.sin(x), np.cos(x)], axis=1)  # y = (a cos phi, a sin phi).waves
+    low, high, pairs = data.amplitude_low, data.amplitude_high, data.num_pairs
+    mean = np.array([0, (low + high) / np.pi])
+    second = np.eye(2) * (low**2 + low * high + high**2) / 6
+    covariance = waves @ (second - np.outer(mean, mean)) @ waves.T
+    variance = np.diag(covariance)
+    system = np.diag(variance) / points + (pairs - 1) * covariance / points**2
+    kernel = np.linalg.solve(system, covariance / points)
+    explained = pairs * np.einsum("xq,xq->q", covariance, kernel) / points
+    return float(0.5 * np.mean(variance - explained))

@@ -1,0 +1,56 @@
+"""A run of sines as it trains and at its end: its parameters, analysis batch, functions, figures and summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from analysis import sine_functions
+from analysis.sine_functions import Sines, both_read_outs
+from curricula.sines import evaluation_batch
+from plots.run_figures import draw_run
+from runners.finish import Wanted
+from src.batch import Batch
+from src.config import RunConfig
+from src.transformer import Model
+from store import checkpoint, layout, rundir
+from store.atomic import write_json, write_npz
+from store.params import write_params
+from store.provenance import LOSS_CONVENTION, config_id, now
+
+
+def prepare(config: RunConfig) -> Batch:
+    """What a run is looked at with: its evaluation batch."""
+    return evaluation_batch(config)
+
+
+def look(model: Model, params: Any, batch: Batch) -> dict[str, float]:
+    """A moment of a training: the losses after the context and before it."""
+    return sine_functions.losses(model, params, batch)
+
+
+def finish(run: Path, config: RunConfig, model: Model, params: Any, batch: Batch, wanted: Wanted) -> Iterator[None]:
+    """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call."""
+    write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
+    write_npz(run / layout.ANALYSIS_BATCH, jax.tree.map(np.asarray, batch)._asdict())
+    before, after = both_read_outs(model, params, batch)
+    write_npz(run / layout.PREDICTIONS, {"before": np.asarray(before), "after": np.asarray(after)})
+    yield
+    subject = Sines(run, config, model, params)
+    measured = {"headline": sine_functions.headline(subject), "functions": sine_functions.write(subject)}
+    yield
+    write_json(run / layout.SUMMARY, _summary(run, config) | measured | {"loss_convention": LOSS_CONVENTION})
+    yield
+    if wanted.figures:
+        draw_run(run)
+        yield
+    rundir.update_meta(run, status="done", end=now())
+    checkpoint.remove(run)
+
+
+def _summary(run: Path, config: RunConfig) -> dict[str, Any]:
+    return rundir.read_metrics(run)[-1] | {"name": config.name, "num_steps": config.training.steps}

@@ -1,0 +1,8 @@
+"""sine: an MLP below one linear layer, on sines; with --control, an MLP meta-learned through one step of descent."""
+
+from runners import command
+
+MODEL, PROG = "sine", "runners.run_sine"
+
+if __name__ == "__main__":
+    command.run(MODEL, PROG, __doc__)
