@@ -20,7 +20,7 @@ from src.config import DataConfig
 from src.data import sample_batch
 
 BATCH = 512  # tasks in a batch, as in the published code
-START_TASKS = 16_384  # on which the shared rates that training starts from are searched
+START_TASKS = 4096  # on which the shared rates that training starts from are searched
 LEARNING_RATE = 3e-3
 CLIP = 0.1  # of the global gradient norm: a few tasks of a deep stack have errors that dwarf all others
 

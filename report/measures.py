@@ -209,7 +209,7 @@ def tuned_gd(steps: int) -> Callable[[int], float]:
 
     def measure(seed: int) -> float:
         data = DataConfig()
-        step_size = search_step_size(_tasks(2 * seed, data, 32_768), steps)
+        step_size = search_step_size(_tasks(2 * seed, data, 8192), steps)
         batch = _tasks(2 * seed + 1, data, 32_768)
         errors = jax.jit(partial(gd, steps=steps))(batch, step_size) - batch.y_query
         return float(0.5 * jnp.mean(errors**2))
