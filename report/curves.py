@@ -20,6 +20,7 @@ from src.config import DataConfig
 from src.statistics import mean_and_interval
 from store.rundir import read_metrics
 
+DIVERGED = 100.0  # a loss that is off every axis
 TF, GD, GDPP, HALFWAY = "Trained Transformer", "Gradient descent", "GD++", "Interpolated"
 
 Series = Mapping[tuple[str, str], tuple[Sequence[float], Sequence[float]]]  # (panel, series) -> x, y
@@ -123,7 +124,7 @@ def condition_numbers(seeds: Iterable[int]) -> list[dict[str, Any]]:
 
 
 def rows_of(found: Sequence[Series]) -> list[dict[str, Any]]:
-    """Means and 95 % t intervals over runs, for each panel, series and x at which all of them are finite."""
+    """Means and 95 % t intervals over runs, for each panel, series and x at which none of them has diverged."""
     points: dict[tuple[str, str, float], list[float]] = {}
     for series in found:
         for (panel, name), (xs, ys) in series.items():
@@ -131,7 +132,7 @@ def rows_of(found: Sequence[Series]) -> list[dict[str, Any]]:
                 points.setdefault((panel, name, float(x)), []).append(float(y))
     rows = []
     for (panel, name, x), values in points.items():
-        if not np.isfinite(values).all():  # diverged
+        if not (np.abs(values) < DIVERGED).all():
             continue
         mean, half = mean_and_interval(np.array(values))
         half = 0.0 if np.isnan(half) else float(half)
