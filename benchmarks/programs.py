@@ -62,7 +62,7 @@ def steps(config: RunConfig, width: int) -> dict[str, Timed]:
 
 def batches(config: RunConfig, width: int) -> dict[str, Timed]:
     """Training batches alone: ours inside one program, the plain loop's one for each dispatch."""
-    member, batch_fn = lane(make_members([config], 1), 0), training_batches(config)
+    member, batch_fn = jax.tree.map(lambda leaf: leaf[0], make_members([config], 1)), training_batches(config)
 
     def draw(index: Array, _: Any) -> Any:
         return batch_fn(member.data_key, index, **member.knobs)

@@ -98,14 +98,24 @@ def draw(chosen: Sequence[Figure], folder: Path, out: Path) -> None:
     draw_curves(out / "condition_numbers.csv", labels)
 
 
+def named(names: Sequence[str]) -> list[Claim]:
+    """The claims of these names; `UsageError` for one that is none."""
+    known = {claim.name: claim for claim in CLAIMS}
+    for name in names:
+        if name not in known:
+            raise cli.UsageError(f"there is no claim {name!r}{cli.did_you_mean(name, known)}")
+    return [known[name] for name in names]
+
+
 def main(argv: list[str]) -> int:
     """The command line."""
     built = cli.Parser("report.reproduce", "Trains what the ledger's claims need, measures them and writes the ledger.")
     built.add_argument("--profile", choices=PROFILES, default="quick", help="how much")
+    cli.add_list(built, "--claims", str, (), "these claims alone, whatever the profile")
     built.add_argument("--ledger", type=Path, default=Path("report"), help="folder of claims.csv and claims.md")
     add_execution_flags(built, "runs/reproduce.csv", "runs/reproduce")
     flags = built.parse(argv)
-    chosen = of_profile(CLAIMS, flags.profile)
+    chosen = named(flags.claims) if flags.claims else of_profile(CLAIMS, flags.profile)
     measured = read_measurements(flags.ledger / TABLE)
     names = dict.fromkeys(claim.runs for claim in chosen if claim.runs)
     status = carry_out(plan([RUNS[name].grid for name in names]), execution(flags))
@@ -120,7 +130,8 @@ def main(argv: list[str]) -> int:
             print(f"{claim.name}: {line(claim, found)['verdict']}")
             write(flags.ledger, measured)
     write(flags.ledger, measured)
-    draw(of_profile(FIGURES, flags.profile), flags.runs_dir, flags.ledger / "reproduction")
+    if not flags.claims:
+        draw(of_profile(FIGURES, flags.profile), flags.runs_dir, flags.ledger / "reproduction")
     return status
 
 

@@ -21,6 +21,7 @@ from report.ledger import (
     write_ledger,
 )
 from sweeps.plan import cells, plan
+from tests.doors import Ran
 
 REPORT = Path(reproduce.__file__).parent
 
@@ -95,3 +96,9 @@ def test_the_committed_page_is_made_from_the_committed_table() -> None:
         if c.name in found:
             assert json.loads(json.dumps(found[c.name].values)) == list(found[c.name].values)
             assert len(found[c.name].seeds) >= 3, c.name
+
+
+def test_a_claim_that_is_none_is_one_sentence(ran: Ran) -> None:
+    done = ran("report.reproduce", "--claims", "one_layer_los")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "error: there is no claim 'one_layer_los', did you mean one_layer_loss?\n"

@@ -184,7 +184,8 @@ def test_the_thread_count_is_restored(story: Story, workshop: Workshop, tmp_path
 def test_the_restored_thread_count_is_the_one_that_the_run_then_uses(
     story: Story, workshop: Workshop, tmp_path: Path
 ) -> None:
-    run = changed(story, tmp_path / "run", threads=THREADS + 1)
+    device = story.stopped.meta["device"].replace(f"{THREADS} threads", f"{THREADS + 1} threads")
+    run = changed(story, tmp_path / "run", threads=THREADS + 1, device=device)
     done = workshop.run(LSA1, *SIZES, "--out", run)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("device: ")
