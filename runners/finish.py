@@ -95,9 +95,17 @@ def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Set
         if name != "copying" or config.model.tokens == "interleaved":
             measured[name] = measure(subject)
             yield
-    write_json(run / layout.SUMMARY, _summary(subject, measured))
+    contexts = {"contexts": {name: asdict(getattr(config, name)) for name in ("base", "train", "eval")}}
+    yield from end(run, config, contexts | measured, wanted.figures)
+
+
+def end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: bool) -> Iterator[None]:
+    """The last of a run of any family: its summary, its figures if wanted, and the status "done"."""
+    facts = {"name": config.name, "num_steps": config.training.steps}
+    summary = rundir.read_metrics(run)[-1] | facts | measured | {"loss_convention": LOSS_CONVENTION}
+    write_json(run / layout.SUMMARY, summary)
     yield
-    if wanted.figures:
+    if figures:
         draw_run(run)
         yield
     rundir.update_meta(run, status="done", end=now())
@@ -117,14 +125,6 @@ def capture_missing_attention(run: Path, attention: int | None) -> None:
         return
     attention_maps.write(load_subject(run), attention)
     draw_run(run)
-
-
-def _summary(subject: Subject, measured: Mapping[str, Any]) -> dict[str, Any]:
-    config = subject.config
-    last = rundir.read_metrics(subject.run)[-1]
-    contexts = {name: asdict(getattr(config, name)) for name in ("base", "train", "eval")}
-    facts = {"name": config.name, "num_steps": config.training.steps, "contexts": contexts}
-    return last | facts | measured | {"loss_convention": LOSS_CONVENTION}
 
 
 def _write_contexts(run: Path, config: RunConfig, context: Context) -> None:

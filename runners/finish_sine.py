@@ -12,15 +12,14 @@ import numpy as np
 from analysis import sine_functions
 from analysis.sine_functions import Sines, both_read_outs
 from curricula.sines import evaluation_batch
-from plots.run_figures import draw_run
-from runners.finish import Wanted
+from runners.finish import Wanted, end
 from src.batch import Batch
 from src.config import RunConfig
 from src.transformer import Model
-from store import checkpoint, layout, rundir
-from store.atomic import write_json, write_npz
+from store import layout
+from store.atomic import write_npz
 from store.params import write_params
-from store.provenance import LOSS_CONVENTION, config_id, now
+from store.provenance import config_id
 
 
 def prepare(config: RunConfig) -> Batch:
@@ -43,14 +42,4 @@ def finish(run: Path, config: RunConfig, model: Model, params: Any, batch: Batch
     subject = Sines(run, config, model, params)
     measured = {"headline": sine_functions.headline(subject), "functions": sine_functions.write(subject)}
     yield
-    write_json(run / layout.SUMMARY, _summary(run, config) | measured | {"loss_convention": LOSS_CONVENTION})
-    yield
-    if wanted.figures:
-        draw_run(run)
-        yield
-    rundir.update_meta(run, status="done", end=now())
-    checkpoint.remove(run)
-
-
-def _summary(run: Path, config: RunConfig) -> dict[str, Any]:
-    return rundir.read_metrics(run)[-1] | {"name": config.name, "num_steps": config.training.steps}
+    yield from end(run, config, measured, wanted.figures)

@@ -17,18 +17,17 @@ from baselines.gd_step import one_step_size
 from baselines.iterations import descent, normal_equations
 from baselines.step_sizes import DAMPING
 from curricula.context import task_key
-from plots.run_figures import draw_run
-from runners.finish import Wanted
+from runners.finish import Wanted, end
 from src.batch import Batch
 from src.config import RunConfig
 from src.prng import Purpose
 from src.queries import sample_batch
 from src.train import BatchFn
 from src.transformer import Model
-from store import checkpoint, layout, rundir
+from store import layout
 from store.atomic import write_json, write_npz
 from store.params import write_params
-from store.provenance import LOSS_CONVENTION, config_id, now
+from store.provenance import config_id
 
 
 class Setting(NamedTuple):
@@ -77,11 +76,4 @@ def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Set
     found = layerwise(config, model, params)
     write_json(run / layout.LAYERWISE, found)
     yield
-    last = rundir.read_metrics(run)[-1]
-    facts = {"name": config.name, "num_steps": config.training.steps, "loss_convention": LOSS_CONVENTION}
-    write_json(run / layout.SUMMARY, last | facts | {"layerwise": found})
-    if wanted.figures:
-        draw_run(run)
-        yield
-    rundir.update_meta(run, status="done", end=now())
-    checkpoint.remove(run)
+    yield from end(run, config, {"layerwise": found}, wanted.figures)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runners import common
+from runners import common, finish
 from runners.common import Job, Wanted, run_pack
 from runners.families import FAMILIES, Family
 from runners.finish import import_what_ends_a_run
@@ -246,5 +245,12 @@ def test_a_run_that_goes_on_says_nothing_of_how_it_ended_before(jobs: list[Job])
 
 def test_imports_that_fail_ahead_of_time_say_nothing_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the thread they would be a traceback beside the run; where they are needed, they are an error."""
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    tried = []
+
+    def missing(name: str) -> None:
+        tried.append(name)
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(finish, "import_module", missing)
     import_what_ends_a_run()
+    assert tried == ["pandas"]
