@@ -88,6 +88,11 @@ COMMANDS = {
     "copying": Command(
         "Measures how far the first layer's rows depend on the following token.", _no_flags, _no_arguments
     ),
+    "over_training": Command(
+        "Holds a run at every snapshot of its training against gradient descent, and GD++ where it has several steps.",
+        _no_flags,
+        _no_arguments,
+    ),
     "layerwise": Command(
         "Measures the loss after every layer, beside gradient descent's on the same tasks.",
         _layerwise_flags,

@@ -14,8 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
+from jax.tree_util import Partial
 
 from baselines.gd_step import gd_plus_plus, search_gd_plus_plus
+from src.batch import Batch
 from src.config import DataConfig
 from src.data import sample_batch
 
@@ -45,10 +47,19 @@ def fit_gd_plus_plus(data: DataConfig, steps: int, shared: bool, seed: int, upda
     return start if shared or steps == 1 else _train(start, key, data, updates)
 
 
+def fitted_gd_plus_plus(data: DataConfig, steps: int, shared: bool, seed: int) -> Partial:
+    """GD++ with learned rates as a predictor: batch in, predictions [B] out."""
+    return Partial(_predictions, fit_gd_plus_plus(data, steps, shared, seed))
+
+
+def _predictions(rates: Rates, batch: Batch) -> Array:
+    return gd_plus_plus(batch, rates.step_sizes, rates.gammas, len(rates.gammas))
+
+
 def gd_plus_plus_losses(rates: Rates, data: DataConfig, seed: int, tasks: int) -> np.ndarray:
     """Half the squared error [tasks] of GD++ with these rates on fresh tasks."""
     batch = _sample(jax.random.key(seed), data, tasks)
-    errors = gd_plus_plus(batch, rates.step_sizes, rates.gammas, len(rates.gammas)) - batch.y_query
+    errors = _predictions(rates, batch) - batch.y_query
     return 0.5 * np.asarray(errors, np.float64) ** 2
 
 
@@ -63,7 +74,7 @@ def _train(start: Rates, key: Array, data: DataConfig, updates: int) -> Rates:
 
     def loss(rates: Rates, key: Array) -> Array:
         batch = sample_batch(key, data, BATCH)
-        errors = gd_plus_plus(batch, rates.step_sizes, rates.gammas, len(rates.gammas)) - batch.y_query
+        errors = _predictions(rates, batch) - batch.y_query
         return 0.5 * jnp.mean(errors**2)
 
     def update(index: Array, carry: tuple[Rates, optax.OptState]) -> tuple[Rates, optax.OptState]:

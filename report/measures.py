@@ -20,8 +20,8 @@ from analysis.interpolation import interpolated
 from analysis.subject import Subject, gd_steps, load_subject
 from analysis.weights import products
 from baselines import spectrum
-from baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses
-from baselines.gd_step import gd, gd_plus_plus, one_step_size, search_step_size
+from baselines.gd_plus_plus_fit import fit_gd_plus_plus, fitted_gd_plus_plus, gd_plus_plus_losses
+from baselines.gd_step import gd, one_step_size, search_step_size
 from curricula.context import headline_batch
 from src.config import DataConfig
 from src.data import sample_batch
@@ -54,13 +54,7 @@ def _headline(run: Path) -> dict[str, np.ndarray]:
 def gd_plus_plus_of(run: Path) -> Partial:
     """GD++ with learned rates as a predictor, of as many steps as the run has layers; shared where its weights are."""
     config = subject_of(run).config
-    steps = gd_steps(config.model)
-    rates = fit_gd_plus_plus(config.data, steps, config.model.recurrent, config.data_seed)
-    return Partial(_plus_plus, rates)
-
-
-def _plus_plus(rates: Rates, batch: Any) -> jax.Array:
-    return gd_plus_plus(batch, rates.step_sizes, rates.gammas, len(rates.gammas))
+    return fitted_gd_plus_plus(config.data, gd_steps(config.model), config.model.recurrent, config.data_seed)
 
 
 def loss_of(whose: str) -> Measure:

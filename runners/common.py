@@ -21,7 +21,7 @@ from runners.shapes import static_shape, training_part
 from runners.signals import Signals, Stopped, hearing_signals
 from src.config import RunConfig
 from src.train import NEVER
-from store import checkpoint, rundir
+from store import checkpoint, rundir, snapshots
 from store.provenance import now, num_threads, provenance
 from store.readers import StoreError
 from utils_log import NULL_LOGGER, Logger
@@ -126,19 +126,31 @@ def _take_up(pack: Pack) -> None:
     first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
     for index, (job, *_) in enumerate(pack.lanes):
         checkpoint.remove_after(job.run, pack.step)
-        rundir.cut_metrics(job.run, pack.step, _recorded(pack))
+        rundir.cut_metrics(job.run, pack.step, _recorded(pack, pack.step) if pack.step > 0 else [])
+        if job.config.snapshots and pack.step == 0:
+            snapshots.begin(job.run, _recorded(pack, pack.num_steps), pack.params(index))
+        elif job.config.snapshots:
+            snapshots.check(job.run)
         if pack.step == 0:
-            rundir.append_metrics(job.run, pack.record(index, float(first_losses[index])))
+            _record(pack, index, float(first_losses[index]))
         rundir.update_meta(job.run, compile_seconds=pack.compile_seconds)
     meta = rundir.read_meta(pack.lanes[0].job.run)
     pack.run_seconds = float(meta["run_seconds"])
     pack.chunk_steps = min(int(meta.get("chunk_steps", 1)), GROWTH)  # it was chosen on a machine that may be slower now
 
 
-def _recorded(pack: Pack) -> list[int]:
-    """The steps whose records lie behind the state that a pack took up."""
-    last = {pack.step} if pack.step == pack.num_steps else set()
-    return sorted({*range(0, pack.step + 1, pack.eval_every)} | last) if pack.step > 0 else []
+def _recorded(pack: Pack, step: int) -> list[int]:
+    """The steps up to this one that have records."""
+    last = {step} if step == pack.num_steps else set()
+    return sorted({*range(0, step + 1, pack.eval_every)} | last)
+
+
+def _record(pack: Pack, index: int, train_loss: float) -> None:
+    """Adds a record to a run's metrics; its snapshot comes first, so that what has a record is there."""
+    run, config = pack.lanes[index].job
+    if config.snapshots:
+        snapshots.write(run, pack.step, pack.params(index))
+    rundir.append_metrics(run, pack.record(index, train_loss))
 
 
 def _train(pack: Pack, logger: Logger, signals: Signals) -> None:
@@ -167,7 +179,7 @@ def _keep(pack: Pack, index: int, train_loss: float) -> None:
     """Puts what a chunk gave onto disk: the record first, for a resume cuts records that have no checkpoint yet."""
     run = pack.lanes[index].job.run
     if pack.step % pack.eval_every == 0 or pack.step == pack.num_steps:
-        rundir.append_metrics(run, pack.record(index, train_loss))
+        _record(pack, index, train_loss)
     pack.save(index)
     rundir.update_meta(run, run_seconds=pack.run_seconds, chunk_steps=pack.chunk_steps)
 

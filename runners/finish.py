@@ -22,7 +22,7 @@ from plots.run_figures import draw_run
 from src.batch import Batch
 from src.config import ContextConfig, RunConfig
 from src.transformer import Model
-from store import checkpoint, layout, rundir
+from store import checkpoint, layout, rundir, snapshots
 from store.atomic import write_json, write_npy, write_npz
 from store.params import write_params
 from store.provenance import LOSS_CONVENTION, config_id, now
@@ -101,6 +101,9 @@ def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Set
 
 def end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: bool) -> Iterator[None]:
     """The last of a run of any family: its summary, its figures if wanted, and the status "done"."""
+    if config.snapshots:
+        snapshots.export(run)
+        yield
     facts = {"name": config.name, "num_steps": config.training.steps}
     summary = rundir.read_metrics(run)[-1] | facts | measured | {"loss_convention": LOSS_CONVENTION}
     write_json(run / layout.SUMMARY, summary)

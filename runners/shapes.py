@@ -10,7 +10,8 @@ from src.config import ContextConfig, RunConfig
 def training_part(config: RunConfig) -> RunConfig:
     """The config with all that training does not depend on set to one value: runs of equal ones train once."""
     same = ContextConfig()
-    return replace(config, preset="", base=same, eval=same, eval_tasks=2, headline_tasks=2, step_size_tasks=2)
+    same_tasks = {"eval_tasks": 2, "headline_tasks": 2, "step_size_tasks": 2}
+    return replace(config, preset="", base=same, eval=same, snapshots=False, **same_tasks)
 
 
 def static_shape(config: RunConfig) -> RunConfig:

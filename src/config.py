@@ -180,7 +180,8 @@ class TrainConfig:
     """AdamW on half the mean squared error, after clipping the global gradient norm (`grad_clip`, 0 is off).
 
     The learning rate rises linearly over `warmup_steps`, then stays or, with `cosine`, falls to 0 at the last step.
-    With `deep_supervision`, of the family layerwise, the loss is the mean over all layers' predictions.
+    With `deep_supervision`, of the family layerwise, the loss is the mean over all layers' predictions. With
+    `full_batch` all there is to train on is a pool of `batch_size` tasks, which every step sees whole.
     """
 
     steps: int = 5000
@@ -193,6 +194,7 @@ class TrainConfig:
     warmup_steps: int = 0
     cosine: bool = False
     deep_supervision: bool = False
+    full_batch: bool = False
 
     def __post_init__(self) -> None:
         _sizes(self, "steps", "batch_size")
@@ -230,7 +232,8 @@ class ContextConfig:
 class RunConfig:
     """One training run; `family` says what is trained and held against what.
 
-    `base` is what the user asked of both contexts; `train` and `eval` are the ones in force.
+    `base` is what the user asked of both contexts; `train` and `eval` are the ones in force. With `snapshots` the
+    parameters stay at every record of the metrics, for analyses over training.
     """
 
     name: str = "lsa1"
@@ -242,6 +245,7 @@ class RunConfig:
     eval_tasks: int = 2048
     headline_tasks: int = 10_000
     step_size_tasks: int = 65_536
+    snapshots: bool = False
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     training: TrainConfig = TrainConfig()

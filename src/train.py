@@ -107,7 +107,8 @@ def make_trainer(model: Model, config: TrainConfig, batch_fn: BatchFn, devices: 
         return TrainState(params, optimizer.init(params))
 
     def step(state: TrainState, member: Member, index: Array) -> tuple[TrainState, Array]:
-        batch = spread(batch_fn(member.data_key, index, **member.knobs))
+        drawn = jnp.zeros_like(index) if config.full_batch else index  # of a pool every step sees the first batch
+        batch = spread(batch_fn(member.data_key, drawn, **member.knobs))
         return train_step(model, optimizer, state, batch, scheduled(member.lr, config, index))
 
     def chunk(state: TrainState, pack: Member, start: Array, stop: Array) -> tuple[TrainState, ChunkInfo]:

@@ -12,7 +12,10 @@ PARAMS = "params.safetensors"
 PARAMS_PICKLE = "params.pkl"
 ORDERING_INDEX = "ordering_idx.npy"
 NOISE_MASK = "noise_mask.npy"
+SNAPSHOTS = "snapshots.safetensors"
 CHECKPOINTS = "checkpoints"
+GROWING_SNAPSHOTS = "checkpoints/snapshots.f32"
+SNAPSHOTS_INDEX = "checkpoints/snapshots.json"
 ATTENTION = "attn"
 ATTENTION_SUMMARY = "attn/summary.json"
 FIGURES = "figs"
@@ -22,6 +25,7 @@ PREDICTIONS = "analysis/predictions.npz"
 ANALYSIS_METADATA = "analysis/analysis_metadata.json"
 ALIGNMENT = "analysis/alignment.json"
 ALIGNMENT_CURVE = "analysis/alignment.csv"
+OVER_TRAINING = "analysis/over_training.csv"
 OOD = "analysis/ood.csv"
 WEIGHTS = "analysis/weights.npz"
 LAYERWISE = "analysis/layerwise_metrics.json"
@@ -36,7 +40,7 @@ ATTENTION_STATS_FIGURE = "analysis/attention_stats.png"
 LOCK = ".lock"
 
 # Everything a run may have put into its directory; `--overwrite` removes these and nothing else.
-OWN = (CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, ORDERING_INDEX, NOISE_MASK)
+OWN = (CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, SNAPSHOTS, ORDERING_INDEX, NOISE_MASK)
 OWN_FOLDERS = (CHECKPOINTS, ATTENTION, FIGURES, ANALYSIS)
 
 

@@ -36,16 +36,21 @@ def read_params(run: Path, allow_pickle: bool = False) -> Params:
             raise StoreError(f"{only}; --allow_pickle reads that, running nothing in it")
         return _read_pickle(run / layout.PARAMS_PICKLE)
     flat, _ = read_safetensors(run / layout.PARAMS)
-    nested: Params = {}
-    for key, value in flat.items():
-        module, _, name = key.rpartition("/")
-        nested.setdefault(module, {})[name] = value
-    return nested
+    return nested(flat)
 
 
 def flattened(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The leaves by `module/name`."""
     return {f"{module}/{name}": value for module, leaf in params.items() for name, value in leaf.items()}
+
+
+def nested(flat: Mapping[str, np.ndarray]) -> Params:
+    """What `flattened` was given."""
+    params: Params = {}
+    for key, value in flat.items():
+        module, _, name = key.rpartition("/")
+        params.setdefault(module, {})[name] = value
+    return params
 
 
 # Pickles. Even NumPy's own functions can be misused by a pickle that gives them states no array has, so none of them is

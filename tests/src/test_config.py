@@ -153,7 +153,17 @@ def test_a_bad_value_is_one_sentence_that_names_it(kind, name, value, words):
 def test_every_checked_field_is_tried_above():
     """A field is tried with a bad value unless every value of its type is legal."""
     parts = {"data", "model", "training", "base", "train", "eval"}
-    free = parts | {"name", "preset", "recurrent", "bias", "layer_norm", "cosine", "deep_supervision"}
+    free = parts | {
+        "name",
+        "preset",
+        "recurrent",
+        "bias",
+        "layer_norm",
+        "cosine",
+        "deep_supervision",
+        "full_batch",
+        "snapshots",
+    }
     tried = {(kind, name) for kind, name, _, _ in BAD_VALUES}
     assert {(kind, f.name) for kind in CONFIGS for f in dataclasses.fields(kind) if f.name not in free} == tried
 

@@ -115,6 +115,17 @@ def test_a_second_chunk_of_any_length_does_not_recompile():
     assert program.chunk._cache_size() == 1
 
 
+def test_a_full_batch_is_that_of_the_first_step_at_every_step():
+    """Two chunks over a pool are two steps of the optimiser on one batch; on fresh tasks they are not."""
+    pool = replace(CONFIG.training, full_batch=True)
+    state, info = trained([member(0)], 2, program=trainer(pool))
+    same = make_trainer(MODEL, CONFIG.training, lambda key, step, scale: batch_fn(key, jnp.int32(0), scale))
+    expected, expected_info = trained([member(0)], 2, program=same)
+    assert same_bits(state, expected)
+    assert same_bits(info, expected_info)
+    assert not same_bits(state, trained([member(0)], 2)[0])
+
+
 def test_training_lowers_the_loss():
     """From the loss of answering 0, D v/2 = 4/24 = .167, towards one step's, .0893 in closed form at D = 4, N = 5."""
     test = sample_batch(key(99), CONFIG.data, 4000)

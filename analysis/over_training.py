@@ -1,0 +1,90 @@
+"""When does a model become gradient descent, GD++, or a copying layer? Comparisons at every snapshot of a training.
+
+python -m analysis.over_training --run DIR, of a run trained with --config.snapshots=true
+"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from analysis.commands import run
+
+    run("over_training")
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.tree_util import Partial
+
+from analysis.alignment import compare
+from analysis.copying import copying
+from analysis.subject import Subject, load_subject
+from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
+from store import layout, snapshots
+from store.atomic import write_csv
+from store.params import flattened
+from store.readers import check_arrays
+
+COMPARED = {"loss": "gd_loss", **{name: name for name in ("preds_diff", "model_diff", "model_cos")}}
+COPIED = ("own", "next", "other")
+
+
+def moments(subject: Subject) -> Iterator[tuple[int, Subject]]:
+    """The subject at every snapshot of its training; `StoreError` if it has none, or another model's."""
+    shapes = {name: leaf.shape for name, leaf in flattened(subject.params).items()}
+    for step, params in snapshots.read(subject.run):
+        check_arrays(subject.run / layout.SNAPSHOTS, flattened(params), shapes)
+        yield step, subject._replace(params=params)
+
+
+def baselines_of(subject: Subject) -> dict[str, Partial]:
+    """What a run is held against: gradient descent, and GD++ with learned rates where it has several linear layers."""
+    config, steps = subject.config, subject.gd.steps
+    found = {"gd": subject.gd.predict}
+    if steps > 1 and config.model.tokens == "concatenated":
+        found["gd_plus_plus"] = fitted_gd_plus_plus(config.data, steps, config.model.recurrent, config.data_seed)
+    return found
+
+
+def over_training(subject: Subject) -> list[dict[str, float]]:
+    """A row for each snapshot: step, tf_loss, and for each baseline its loss and `analysis.alignment.compare`'s values.
+
+    Of interleaved tokens also the first layer's sensitivities to its own, the next and other tokens, averaged over
+    tasks before the norm as in the paper's Fig. 5.
+    """
+    found: list[Callable[[Subject], Mapping[str, float]]] = [
+        lambda moment, name=name, other=other: _against(name, other, moment)
+        for name, other in baselines_of(subject).items()
+    ]
+    if subject.config.model.tokens == "interleaved":
+        found.append(_copied)
+    return [
+        {"step": step} | {name: value for measure in found for name, value in measure(moment).items()}
+        for step, moment in moments(subject)
+    ]
+
+
+def _against(name: str, other: Partial, moment: Subject) -> dict[str, float]:
+    values = _compare(moment.predict, other, moment.batch)
+    return {"tf_loss": float(values["tf_loss"])} | {f"{name}_{key}": float(values[of]) for key, of in COMPARED.items()}
+
+
+_compare = jax.jit(compare)
+
+
+def _copied(moment: Subject) -> dict[str, float]:
+    values = copying(moment)["averaged_before_norm"]
+    return {name: values[name] for name in COPIED}
+
+
+def write(subject: Subject) -> list[dict[str, float]]:
+    """Writes over_training.csv."""
+    rows = over_training(subject)
+    write_csv(subject.run / layout.OVER_TRAINING, rows)
+    return rows
+
+
+def command(run: Path, allow_pickle: bool = False) -> list[dict[str, Any]]:
+    """The command line: looks back at a stored run's training."""
+    return write(load_subject(run, allow_pickle=allow_pickle))

@@ -1,0 +1,94 @@
+"""Parameters over training: a row of them for every record of the metrics, in one file that has its full size at once.
+
+A row is on disk before its record is, so the rows of the records there are are whole: a kill loses at most the one that
+was being written. The file stands among the checkpoints; when the run is done, its rows become named arrays.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from store import layout
+from store.atomic import naming, write_json, write_safetensors
+from store.params import Params, flattened, nested
+from store.readers import StoreError, expecting, read_json, read_safetensors
+
+KIND = np.dtype("<f4")
+STEP = "step"  # the name of the array of steps, beside those of the parameters
+
+
+def begin(run: Path, steps: Sequence[int], params: Mapping[str, Mapping[str, Any]]) -> None:
+    """Makes the file, with room for the parameters at each of these steps; a disk without that room says so now."""
+    shapes = {name: list(np.shape(value)) for name, value in flattened(params).items()}
+    path = run / layout.GROWING_SNAPSHOTS
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with naming(path), open(path, "wb") as file:
+        size = len(steps) * _row_bytes(shapes)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        file.truncate(size)
+    write_json(run / layout.SNAPSHOTS_INDEX, {"steps": list(steps), "arrays": shapes})
+
+
+def check(run: Path) -> None:
+    """`StoreError` if a run that goes on has lost what it kept of its training."""
+    _index(run)
+
+
+def write(run: Path, step: int, params: Mapping[str, Mapping[str, Any]]) -> None:
+    """Writes the row of a step, and syncs it."""
+    steps, shapes = _index(run)
+    flat = flattened(params)
+    row = np.concatenate([np.asarray(flat[name], KIND).ravel() for name in shapes])
+    path = run / layout.GROWING_SNAPSHOTS
+    with naming(path), open(path, "r+b") as file:
+        file.seek(steps.index(step) * row.nbytes)
+        file.write(row.tobytes())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def export(run: Path) -> None:
+    """Writes snapshots.safetensors: every parameter with a leading axis of rows, and the rows' steps."""
+    steps, shapes = _index(run)
+    rows = np.memmap(run / layout.GROWING_SNAPSHOTS, KIND, "r", shape=(len(steps), _row_bytes(shapes) // KIND.itemsize))
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+    parts = np.split(rows, ends[:-1], axis=1)
+    arrays = {name: part.reshape(len(steps), *shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+    write_safetensors(run / layout.SNAPSHOTS, arrays | {STEP: np.array(steps)}, {"rows": len(steps)})
+
+
+def read(run: Path) -> Iterator[tuple[int, Params]]:
+    """The parameters of a finished run over its training, with their steps."""
+    if not (run / layout.SNAPSHOTS).exists():
+        raise StoreError(f"{run} has no snapshots of its training; --config.snapshots=true keeps them")
+    arrays, _ = read_safetensors(run / layout.SNAPSHOTS)
+    with expecting(run / layout.SNAPSHOTS, "the snapshots of a run"):
+        steps = arrays.pop(STEP).tolist()
+        if any(len(array) != len(steps) for array in arrays.values()):
+            raise ValueError
+    for row, step in enumerate(steps):
+        yield int(step), nested({name: array[row] for name, array in arrays.items()})
+
+
+def _index(run: Path) -> tuple[list[int], dict[str, list[int]]]:
+    path = run / layout.GROWING_SNAPSHOTS
+    try:
+        found = read_json(run / layout.SNAPSHOTS_INDEX)
+        with expecting(path, "the snapshots of a run"):
+            steps, shapes = list(found["steps"]), dict(found["arrays"])
+            if path.stat().st_size != len(steps) * _row_bytes(shapes):
+                raise ValueError
+    except (StoreError, OSError) as error:
+        raise StoreError(f"{error}; --overwrite trains the run anew") from None
+    return steps, shapes
+
+
+def _row_bytes(shapes: Mapping[str, Sequence[int]]) -> int:
+    return sum(math.prod(shape) for shape in shapes.values()) * KIND.itemsize
