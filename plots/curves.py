@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,13 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "Trained Transformer": {"color": style.TRANSFORMER, "marker": "+", "linestyle": "none", "markersize": 4},
     "GD++": {"color": style.OTHER, "linestyle": "--"},
     "Interpolated": {"color": style.GREY, "linestyle": ":"},
+    "Control": {"color": style.DESCENT, "linestyle": "--"},
+    "Sine": {"color": style.GREY, "linestyle": ":"},
+    "Conjugate gradients": {"color": style.OTHER, "linestyle": "--"},
+    "Newton-Schulz": {"color": style.GREY, "linestyle": ":"},
+    "Ridge (Bayes)": {"color": "#000000", "linestyle": "-."},
 }
-OVER_TIME = "training step"  # an axis along which a transformer is a line, not points
+AS_LINES = ("training step", "x")  # axes along which a transformer is a line, not points
 
 
 @style.styled
@@ -49,7 +54,7 @@ def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
         panel.set_title(style.plain(name), fontsize=8)
         panel.tick_params(labelsize=7)
         panel.set_ylabel(labels["y_label"], fontsize=8)
-    axes[0, 0].legend(fontsize=7)
+    _legends(axes[:, 0])
     axes[-1, 0].set_xlabel(labels["x_label"], fontsize=8)
     seeds = sorted({int(value) for value in table["seeds"]})
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
@@ -57,11 +62,21 @@ def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
     return figure
 
 
+def _legends(panels: Sequence[Axes]) -> None:
+    """A legend where a panel has a series that none above it has."""
+    known: set[str] = set()
+    for panel in panels:
+        names = set(panel.get_legend_handles_labels()[1])
+        if names - known:
+            panel.legend(fontsize=7)
+        known |= names
+
+
 def _draw_panel(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> None:
     for name, rows in table.groupby("series", sort=False):
         rows = rows.sort_values("x")
         look = dict(LOOKS.get(str(name), {}))
-        if labels["x_label"] == OVER_TIME and "marker" in look:
+        if labels["x_label"] in AS_LINES and "marker" in look:
             look = {"color": look["color"]}
         (line,) = panel.plot(rows["x"], rows["mean"], label=style.plain(name), **look)
         if "marker" in look:
@@ -71,4 +86,4 @@ def _draw_panel(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> 
     panel.set_xscale("log" if labels["log_x"] else "linear")
     panel.set_yscale("log" if labels["log_y"] else "linear")
     if not labels["log_y"]:
-        panel.set_ylim(bottom=min(0.0, float(table["low"].min())))
+        panel.set_ylim(bottom=min(0.0, 1.05 * float(table["low"].min())))

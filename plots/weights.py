@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from plots import style
 from src.config import RunConfig
 from store import layout
-from store.readers import check_arrays, read_npz
+from store.atomic import write_bytes
+from store.readers import check_arrays, read_csv, read_npz
 from store.rundir import read_config
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHOWN = ("rescaled_kq", "rescaled_pv", "construction_kq", "construction_pv")
 TITLES = (r"$W_K^\top W_Q$", r"$P\,W_V$")
@@ -28,16 +34,40 @@ def draw_weights(run: Path) -> Path:
     ]
     if arrays["construction_kq"].size:
         rows.append(("gradient descent", arrays["construction_kq"][0, 0], arrays["construction_pv"][0, 0]))
+    channels = f"channels: {config.data.dim} inputs, the label" + ", the code" * (config.model.pos_enc_size > 0)
+    scale = "linear layers scaled so that the left's input diagonal has mean 1"
+    figure = _figure(rows, f"{config.name}, seed {config.data_seed}; {channels}; {scale}")
+    return style.save(figure, layout.figure(run, "weights"))
+
+
+@style.styled
+def draw_products(source: Path, text: str) -> list[Path]:
+    """Draws a table of row, matrix (0 for W_K^T W_Q, 1 for P W_V), i, j, value beside it, as .png and .pdf."""
+    table = read_csv(source, ("matrix", "i", "j", "value"), ("row",))
+    rows = [
+        (
+            str(name),
+            *(part.pivot(index="i", columns="j", values="value").to_numpy() for _, part in of.groupby("matrix")),
+        )
+        for name, of in table.groupby("row", sort=False)
+    ]
+    figure, paths = _figure(rows, text), []
+    for suffix in ("png", "pdf"):
+        paths.append(source.with_suffix(f".{suffix}"))
+        write_bytes(paths[-1], style.rendered(figure, suffix))
+    return paths
+
+
+def _figure(rows: Sequence[tuple[Any, ...]], text: str) -> Figure:
+    """A row of two heat maps for each name and its two matrices."""
     figure, axes = style.new_figure(len(rows), 2, width=3.2, height=2.8)
     for panels, (name, *matrices) in zip(axes, rows, strict=True):
         for panel, title, matrix in zip(panels, TITLES, matrices, strict=True):
             style.heat_map(panel, matrix, f"{title}, {name}")
             panel.set_xlabel("channel")
             panel.set_ylabel("channel")
-    channels = f"channels: {config.data.dim} inputs, the label" + ", the code" * (config.model.pos_enc_size > 0)
-    scale = "linear layers scaled so that the left's input diagonal has mean 1"
-    style.caption(figure, f"{config.name}, seed {config.data_seed}; {channels}; {scale}")
-    return style.save(figure, layout.figure(run, "weights"))
+    style.caption(figure, text)
+    return figure
 
 
 def _read_products(path: Path, config: RunConfig) -> dict[str, np.ndarray]:

@@ -1,52 +1,58 @@
-"""The curves of the reproduction's figures: from finished runs to tables of means with intervals, as data.
+"""The curves of the reproduction's figures.
 
-A curve is a function of one run to {series: (x, y)}; over the seeds of its runs it becomes rows of panel, series, x,
-mean, low and high, which `plots.curves` draws.
+Each is a function of one run (or of one seed, where nothing is trained) to {(panel, series): (x, y)}; over the seeds it
+becomes rows of panel, series, x, mean, low and high, which `plots.curves` draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from analysis import rollout, shifts
 from analysis.interpolation import interpolated
+from analysis.sine_functions import functions
+from analysis.subject import gd_steps
+from analysis.weights import products, rescale
 from baselines import spectrum
-from report import measures
+from baselines.construction import gd_params
+from report.measures import algorithms, depth, over_training, rolled, sines, trained
 from src.config import DataConfig
 from src.statistics import mean_and_interval
 from store.rundir import read_metrics
 
-DIVERGED = 100.0  # a loss that is off every axis
-TF, GD, GDPP, HALFWAY = "Trained Transformer", "Gradient descent", "GD++", "Interpolated"
+TF, GD, GDPP, HALFWAY, CONTROL = "Trained Transformer", "Gradient descent", "GD++", "Interpolated", "Control"
+STEPS = "GD Steps / Transformer Layers"
+ALGORITHMS = {"gd": GD, "gd_plus_plus": GDPP}
+# panel -> its column in `analysis.over_training`, after the algorithm's name
+COMPARED = {
+    "cosine with the sensitivities of": "model_cos",
+    "mean norm of the sensitivity difference to": "model_diff",
+    "mean absolute prediction difference to": "preds_diff",
+}
+SHIFTED = {
+    "input_range": ("range of inputs", (0.5, 0.75, 1.0, 1.25, 1.5, 2.0)),
+    "weight_scale": ("scale of the teacher", (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)),
+    "other_inputs": ("other inputs, scale", (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)),
+    "distractors": ("labels replaced", (0, 2, 4, 6, 8)),
+}
+LEARNT_GAMMA = {10: 0.176, 25: 0.099, 50: 0.056, 100: 0.029}  # by context pairs, for two steps and D = 10
 
 Series = Mapping[tuple[str, str], tuple[Sequence[float], Sequence[float]]]  # (panel, series) -> x, y
 
 
-class Figure(NamedTuple):
-    """A figure: its name, the runs it is of, the curves of one of them, and its labels."""
+def rolled_out(*dampings: float) -> Callable[[Path, str], Series]:
+    """The losses of one layer applied again and again, and of gradient descent, by damping."""
 
-    name: str
-    title: str
-    runs: tuple[str, ...]
-    curves: Callable[[Path, str], Series]
-    x_label: str
-    y_label: str
-    log_x: bool = False
-    log_y: bool = False
-    profile: str = "quick"
-
-
-def _rollouts(*dampings: float) -> Callable[[Path, str], Series]:
     def curves(run: Path, name: str) -> Series:
-        steps = np.arange(1, measures.ROLLED + 1)
+        steps = np.arange(1, rolled.ROLLED + 1)
         found = {}
         for damping in dampings:
             panel = f"damping {damping:g}" if len(dampings) > 1 else ""
-            losses = measures.rolled_out(run, damping)
+            losses = rolled.rolled_out(run, damping)
             for series, key in ((TF, "tf"), (GD, "gd")):
                 found[panel, series] = (steps, rollout.trimmed_mean(losses[key][0]))
         return found
@@ -54,77 +60,155 @@ def _rollouts(*dampings: float) -> Callable[[Path, str], Series]:
     return curves
 
 
-def _training(run: Path, name: str) -> Series:
-    """Losses and the cosine over training."""
-    records = read_metrics(run, ("gd_loss", "model_cos"))
+def logged(run: Path, name: str) -> Series:
+    """Losses over training, and how far the model is from gradient descent, as it logged them."""
+    records = read_metrics(run, ("gd_loss", *COMPARED.values()))
     steps = [record["step"] for record in records]
-    lines = (("loss", TF, "test_loss"), ("loss", GD, "gd_loss"), ("cosine with gradient descent's", TF, "model_cos"))
+    lines = [("loss", TF, "test_loss"), ("loss", GD, "gd_loss"), *((panel, GD, of) for panel, of in COMPARED.items())]
     titled = {"softmax_1_head": "one softmax head, ", "softmax_2_heads": "two softmax heads, "}.get(name, "")
+    lines = lines[:3] if titled else lines
     return {(titled + panel, series): (steps, [r[field] for r in records]) for panel, series, field in lines}
 
 
-SHIFTED = {
-    "input_range": ("range of inputs", (0.5, 0.75, 1.0, 1.25, 1.5, 2.0)),
-    "weight_scale": ("scale of the teacher", (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)),
-    "other_inputs": ("other inputs, scale", (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)),
-    "distractors": ("labels replaced", (0, 2, 4, 6, 8)),
-}
+def moments(run: Path, name: str) -> Series:
+    """The same from snapshots, and how far the model is from GD++."""
+    found = over_training.moments(run)
+    curves = {("loss", TF): found["tf_loss"]}
+    for algorithm, series in ALGORITHMS.items():
+        curves["loss", series] = found[f"{algorithm}_loss"]
+        curves |= {(panel, series): found[f"{algorithm}_{column}"] for panel, column in COMPARED.items()}
+    return {place: (found["step"], values) for place, values in curves.items()}
 
 
-def _shifted(run: Path, name: str) -> Series:
-    subject = measures.subject_of(run)
-    deep = measures.gd_steps(subject.config.model) > 1
-    halfway = interpolated(subject, *measures.construction_of(run))
-    predictors = {TF: subject.predict, HALFWAY: halfway, GD: subject.gd.predict}
-    predictors |= {GDPP: measures.gd_plus_plus_of(run)} if deep else {}
+def copying(run: Path, name: str) -> Series:
+    """Losses over training, and how far the first layer's rows depend on which tokens."""
+    found = over_training.moments(run)
+    panel = "sensitivity of the first layer's rows to"
+    tokens = {(panel, f"{which} token"): found[which] for which in ("own", "next", "other")}
+    curves = {("loss", TF): found["tf_loss"], ("loss", GD): found["gd_loss"]} | tokens
+    return {place: (found["step"], values) for place, values in curves.items()}
+
+
+def pools(run: Path, name: str) -> Series:
+    """The test loss and the cosine over training, by size of the pool."""
+    records = read_metrics(run, ("model_cos",))
+    steps, series = [record["step"] for record in records], f"{name.removeprefix('pool_')} tasks"
+    columns = {"test loss": "test_loss", "cosine with gradient descent's sensitivities": "model_cos"}
+    return {(panel, series): (steps, [record[field] for record in records]) for panel, field in columns.items()}
+
+
+def shifted(run: Path, name: str) -> Series:
+    """Losses on contexts of other laws; of five layers and more the medians over tasks."""
+    subject = trained.subject_of(run)
+    predictors = {TF: subject.predict, GD: subject.gd.predict}
+    if gd_steps(subject.config.model) > 1:
+        predictors[GDPP] = trained.gd_plus_plus_of(run)
+    if len(subject.config.model.layer_names) == 1:
+        predictors[HALFWAY] = interpolated(subject, *trained.construction_of(run))
     found = {}
     for shift, (panel, values) in SHIFTED.items():
         losses = shifts.shifted_losses(subject.config, predictors, shift, values)
-        found |= {(panel, series): (values, losses[series].mean(axis=1)) for series in predictors}
+        statistic = np.median if gd_steps(subject.config.model) >= 5 else np.mean
+        found |= {(panel, series): (values, statistic(losses[series], axis=1)) for series in predictors}
     return found
 
 
-def _sizes(run: Path, name: str) -> Series:
-    size = measures.subject_of(run).config.data.dim
-    return {("", TF): ([size], [measures.loss(run)]), ("", GD): ([size], [measures.loss_of("gd")(run)])}
+def sizes(run: Path, name: str) -> Series:
+    """The losses at the size of a run."""
+    size = trained.subject_of(run).config.data.dim
+    return {("", TF): ([size], [trained.loss(run)]), ("", GD): ([size], [trained.loss_of("gd")(run)])}
 
 
-def _condition_numbers(seed: int) -> Series:
+def sine_training(run: Path, name: str) -> Series:
+    """The test loss over training."""
+    records = read_metrics(run, ("initial_loss",))[1:]  # at step 0 it is a hundred times the rest
+    steps = [record["step"] for record in records]
+    return {("", CONTROL if "control" in name else TF): (steps, [record["test_loss"] for record in records])}
+
+
+def sine_functions(run: Path, name: str) -> Series:
+    """The functions of one pair of runs: they begin at random ones, whose mean over seeds is none of them."""
+    subject = sines.load(run)
+    if subject.config.data_seed > 0:
+        return {}
+    found, series = functions(subject), CONTROL if "control" in name else TF
+    curves = {("before the context", series): found["before"], ("after the context", series): found["after"]}
+    if series == TF:
+        curves |= {(panel, "Sine"): found["target"] for panel, _ in curves}
+    return {place: (found["x"], values) for place, values in curves.items()}
+
+
+def by_layer(run: Path, name: str) -> Series:
+    """Losses after every layer, beside those of gradient descent and the references after as many steps."""
+    found = depth.layerwise_of(run)
+    steps = np.arange(1, found["layers"] + 1)
+    if name == "depth_lsa":
+        panel = "one layer, applied again and again"
+        references = {
+            "Conjugate gradients": "conjugate_gradients",
+            "Newton-Schulz": "newton_schulz",
+            "Ridge (Bayes)": "ridge",
+        }
+        curves = {
+            (panel, series): np.resize(found["references"][of]["mse"], len(steps)) for series, of in references.items()
+        }
+        return {
+            (panel, TF): (steps, found["trimmed_mean"]),
+            (panel, GD): (steps, found["gd"]["trimmed_mean"]),
+            **{place: (steps[:24], values[:24]) for place, values in curves.items()},
+        }
+    panel = {
+        "depth_linear": "linear layers, trained at depth",
+        "depth_linear_deep": "the same under deep supervision",
+        "depth_softmax_small": "softmax blocks, D = N = 5",
+        "depth_softmax": "softmax blocks",
+    }[name]
+    return {(panel, TF): (steps, found["trimmed_mean"]), (panel, GD): (steps, found["gd"]["trimmed_mean"])}
+
+
+def condition_numbers(seed: int, name: str) -> Series:
     """The median condition number after a step on the inputs, by gamma."""
     gammas = np.linspace(0, 0.2, 41)
     found = {}
-    for pairs in (10, 25, 50, 100):
-        values = spectrum.eigenvalues(measures.inputs_of(seed, DataConfig(num_pairs=pairs), 2048))
+    for pairs in LEARNT_GAMMA:
+        values = spectrum.eigenvalues(algorithms.inputs_of(seed, DataConfig(num_pairs=pairs), 2048))
         after = [np.median(spectrum.condition_number(np.abs(spectrum.after_a_step(values, g)))) for g in gammas]
         found["", f"N = {pairs}"] = (gammas, after)
     return found
 
 
-FIGURES: tuple[Figure, ...] = (
-    Figure("rollout", "One trained layer applied again and again, damping .75", ("one_layer",), _rollouts(0.75), "GD Steps / Transformer Layers", "Loss"),
-    Figure("one_layer_training", "One layer over training", ("one_layer",), _training, "training step", ""),
-    Figure("sizes", "One layer, N = D", ("one_layer", "size_5", "size_20", "size_35", "size_50"), _sizes, "N = D", "Loss"),
-    Figure("one_layer_shifts", "One layer on contexts of another law", ("one_layer",), _shifted, "", "Loss", log_y=True),
-    Figure("two_layers_training", "Two recurrent layers over training", ("two_layers",), _training, "training step", ""),
-    Figure("two_layers_shifts", "Two recurrent layers on contexts of another law", ("two_layers",), _shifted, "", "Loss", log_y=True),
-    Figure("rollout_dampings", "Roll-outs by damping", ("one_layer",), _rollouts(1.0, 0.875, 0.75), "GD Steps / Transformer Layers", "Loss", log_y=True),
-    Figure("softmax_training", "Softmax attention over training", ("softmax_1_head", "softmax_2_heads"), _training, "training step", ""),
-)  # fmt: skip
+def eigenvalues(seed: int, name: str) -> Series:
+    """The mean eigenvalues of the scatter matrix, by rank, before and after a step on the inputs."""
+    found = {}
+    for pairs, gamma in LEARNT_GAMMA.items():
+        values = np.sort(spectrum.eigenvalues(algorithms.inputs_of(seed, DataConfig(num_pairs=pairs), 2048)), axis=1)
+        ranks, panel = np.arange(values.shape[1], 0, -1), f"N = {pairs}, gamma = {gamma:g}"
+        found[panel, "before"] = (ranks, values.mean(axis=0))
+        found[panel, "after a step"] = (ranks, np.sort(spectrum.after_a_step(values, gamma), axis=1).mean(axis=0))
+    return found
 
 
-def table(figure: Figure, runs: Mapping[str, Sequence[Path]]) -> list[dict[str, Any]]:
-    """The rows of a figure's CSV, from the finished runs of each name."""
-    found = [figure.curves(run, name) for name in figure.runs for run in runs.get(name, ())]
-    return rows_of(found)
+def heat_maps(runs: Sequence[Path]) -> list[dict[str, Any]]:
+    """Rows of row, matrix, i, j, value: the products of runs of one layer, and of their constructions.
+
+    Means over the runs; W_K^T W_Q is matrix 0, P W_V matrix 1, rescaled to the construction's scale. Fig. 9.
+    """
+    found: dict[str, list[Sequence[np.ndarray]]] = {"trained": [], "construction": []}
+    for run in runs:
+        subject = trained.subject_of(run)
+        config = subject.config
+        found["trained"].append(rescale(*products(config, subject.params), config.data.dim))
+        found["construction"].append(products(config, gd_params(config, *trained.construction_of(run))))
+    return [
+        {"row": row, "matrix": matrix, "i": i, "j": j, "value": float(value)}
+        for row, of_runs in found.items()
+        for matrix, values in enumerate(zip(*of_runs, strict=True))
+        for (i, j), value in np.ndenumerate(np.mean(values, axis=0)[0, 0])
+    ]
 
 
-def condition_numbers(seeds: Iterable[int]) -> list[dict[str, Any]]:
-    """The rows of the spectrum's figure, which needs no training."""
-    return rows_of([_condition_numbers(seed) for seed in seeds])
-
-
-def rows_of(found: Sequence[Series]) -> list[dict[str, Any]]:
-    """Means and 95 % t intervals over runs, for each panel, series and x at which none of them has diverged."""
+def rows_of(found: Sequence[Series], limit: float = np.inf) -> list[dict[str, Any]]:
+    """Means and 95 % t intervals over runs, for each panel, series and x at which none of them is beyond the limit."""
     points: dict[tuple[str, str, float], list[float]] = {}
     for series in found:
         for (panel, name), (xs, ys) in series.items():
@@ -132,7 +216,7 @@ def rows_of(found: Sequence[Series]) -> list[dict[str, Any]]:
                 points.setdefault((panel, name, float(x)), []).append(float(y))
     rows = []
     for (panel, name, x), values in points.items():
-        if not (np.abs(values) < DIVERGED).all():
+        if not (np.abs(values) <= limit).all():
             continue
         mean, half = mean_and_interval(np.array(values))
         half = 0.0 if np.isnan(half) else float(half)

@@ -41,7 +41,8 @@ class Claim(NamedTuple):
 
     low and high: the means that count as reproduced, both ends included; expected: the paper's or the derived number;
     source: where the range comes from. runs: a name in `report.claims.RUNS`, or "" for what needs no training, and
-    measure: its value for one trained run, or for one seed.
+    measure: its value for one trained run, or for one seed; beside: further runs, of which the one of the same seed is
+    measure's second argument.
     """
 
     name: str
@@ -51,9 +52,10 @@ class Claim(NamedTuple):
     low: float
     high: float
     source: str
-    measure: Callable[[Any], float]
+    measure: Callable[..., float]
     runs: str = ""
     profile: str = "quick"
+    beside: str = ""
 
 
 class Measurement(NamedTuple):

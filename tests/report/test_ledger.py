@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from report import reproduce
+from report import measuring
 from report.claims import CLAIMS, RUNS
 from report.ledger import (
     PROFILES,
@@ -20,10 +20,11 @@ from report.ledger import (
     verdict,
     write_ledger,
 )
+from report.remarks import REMARKS
 from sweeps.plan import cells, plan
 from tests.doors import Ran
 
-REPORT = Path(reproduce.__file__).parent
+REPORT = Path(measuring.__file__).parent
 
 
 def claim(low: float, high: float, profile: str = "quick") -> Claim:
@@ -70,7 +71,8 @@ def test_definitions() -> None:
         assert c.low < c.high, c.name
         assert c.low <= c.expected <= c.high, c.name
         assert not c.runs or c.runs in RUNS, c.name
-    assert {c.runs for c in CLAIMS if c.runs} == set(RUNS)
+    assert {name for c in CLAIMS for name in (c.runs, c.beside) if name} == set(RUNS)
+    assert all(RUNS[c.runs].seeds == RUNS[c.beside].seeds for c in CLAIMS if c.beside)
     assert all(len(runs.seeds) >= 3 for runs in RUNS.values())
     assert sum(bool(c.runs) for c in CLAIMS) >= 0.7 * len(CLAIMS)
     assert len(of_profile(CLAIMS, "quick")) >= 15
@@ -84,18 +86,24 @@ def test_runs_are_planned_apart() -> None:
 
 def test_a_claim_without_finished_runs_is_not_run(tmp_path: Path) -> None:
     trained = next(c for c in CLAIMS if c.runs)
-    assert reproduce.measure(trained, tmp_path, "cpu") is None
+    assert measuring.measure(trained, tmp_path, "cpu") is None
 
 
-@pytest.mark.skipif(not (REPORT / reproduce.TABLE).exists(), reason="nothing has been measured yet")
+@pytest.mark.skipif(not (REPORT / measuring.TABLE).exists(), reason="nothing has been measured yet")
 def test_the_committed_page_is_made_from_the_committed_table() -> None:
-    found = read_measurements(REPORT / reproduce.TABLE)
-    rows = [reproduce.line(c, found.get(c.name)) for c in CLAIMS]
-    assert reproduce.page(rows) == (REPORT / reproduce.PAGE).read_text()
+    found = read_measurements(REPORT / measuring.TABLE)
+    rows = [measuring.line(c, found.get(c.name)) for c in CLAIMS]
+    assert measuring.page(rows) == (REPORT / measuring.PAGE).read_text()
     for c in CLAIMS:
         if c.name in found:
             assert json.loads(json.dumps(found[c.name].values)) == list(found[c.name].values)
             assert len(found[c.name].seeds) >= 3, c.name
+
+
+def test_what_was_not_reproduced_has_a_remark_and_remarks_are_of_claims() -> None:
+    found = read_measurements(REPORT / measuring.TABLE)
+    missed = {c.name for c in CLAIMS if verdict(c, found.get(c.name)) in ("not", "partly")}
+    assert missed <= set(REMARKS) <= {c.name for c in CLAIMS}
 
 
 def test_a_claim_that_is_none_is_one_sentence(ran: Ran) -> None:

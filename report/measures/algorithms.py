@@ -1,0 +1,87 @@
+"""Of the algorithms themselves, which need no training: gradient descent, GD++ and its spectrum, for one seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from baselines import spectrum
+from baselines.gd_plus_plus_fit import fit_gd_plus_plus, gd_plus_plus_losses
+from baselines.gd_step import gd, search_step_size
+from src.batch import Batch
+from src.config import DataConfig
+from src.data import sample_batch
+
+TASKS = 10_000
+
+
+def inputs_of(seed: int, data: DataConfig, count: int = TASKS) -> np.ndarray:
+    """The inputs [B, N, D] of sampled contexts, in double precision."""
+    return np.asarray(_tasks(seed, data, count).x, np.float64)
+
+
+def _tasks(seed: int, data: DataConfig, count: int = TASKS) -> Batch:
+    batch: Batch = _sample(jax.random.key(seed), data, count)
+    return batch
+
+
+_sample = jax.jit(sample_batch, static_argnums=(1, 2))
+
+
+def tuned_gd(steps: int) -> Callable[[int], float]:
+    """The loss of gradient descent of so many steps, at the step size that is best on other tasks."""
+
+    def measure(seed: int) -> float:
+        data = DataConfig()
+        step_size = search_step_size(_tasks(2 * seed, data, 8192), steps)
+        batch = _tasks(2 * seed + 1, data, 32_768)
+        errors = jax.jit(partial(gd, steps=steps))(batch, step_size) - batch.y_query
+        return float(0.5 * jnp.mean(errors**2))
+
+    return measure
+
+
+def best_step(seed: int) -> float:
+    """The step size eta/N of one step with the least loss on sampled tasks."""
+    return search_step_size(_tasks(seed, DataConfig(), 65_536), 1)
+
+
+def learned_gd_plus_plus(steps: int, shared: bool, statistic: Callable[..., Any] = np.mean) -> Callable[[int], float]:
+    """The loss of GD++ with learned rates on fresh tasks."""
+
+    def measure(seed: int) -> float:
+        rates = fit_gd_plus_plus(DataConfig(), steps, shared, seed)
+        return float(statistic(gd_plus_plus_losses(rates, DataConfig(), 1000 + seed, 32_768)))
+
+    return measure
+
+
+def learned_gamma(steps: int) -> Callable[[int], float]:
+    """The shared gamma of GD++."""
+    return lambda seed: float(fit_gd_plus_plus(DataConfig(), steps, True, seed).gammas[0])
+
+
+def eigenvalue(num_pairs: int, which: str) -> Callable[[int], float]:
+    """The smallest ("min") or largest ("max") eigenvalue of the scatter matrices of 10 000 contexts."""
+
+    def measure(seed: int) -> float:
+        values = spectrum.eigenvalues(inputs_of(seed, DataConfig(num_pairs=num_pairs)))
+        return float(values.min() if which == "min" else values.max())
+
+    return measure
+
+
+def condition_change(num_pairs: int, gamma: float) -> Callable[[int], float]:
+    """The median condition number after a step of GD++ on the inputs over that before."""
+
+    def measure(seed: int) -> float:
+        values = spectrum.eigenvalues(inputs_of(seed, DataConfig(num_pairs=num_pairs)))
+        after = spectrum.condition_number(np.abs(spectrum.after_a_step(values, gamma)))
+        return float(np.median(after / spectrum.condition_number(values)))
+
+    return measure
