@@ -1,4 +1,4 @@
-"""What limits a claim that was not reproduced, by its name: a sentence for the reader, written after it was measured."""
+"""What limits a claim that was not reproduced, by its name: a sentence, written after it was measured."""
 
 from __future__ import annotations
 

@@ -15,8 +15,9 @@ import jax
 import numpy as np
 
 from runners.command import held
-from runners.finish import NOTHING_MORE, Wanted, capture_missing_attention, import_what_ends_a_run
+from runners.finish import NOTHING_MORE, Wanted, import_what_ends_a_run
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
+from runners.regression import capture_missing_attention
 from runners.shapes import static_shape, training_part
 from runners.signals import Signals, Stopped, hearing_signals
 from src.config import RunConfig

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from baselines import mlp_gd
 from curricula import sines
 from curricula.context import training_batches
-from runners import finish, finish_sine, layerwise
+from runners import layerwise, regression, sine
 from runners.finish import Wanted
 from src import layerwise as stack
 from src.config import RunConfig
@@ -34,11 +34,9 @@ class Family(NamedTuple):
 
 
 FAMILIES: Mapping[str, Family] = {
-    "regression": Family(make_model, training_batches, finish.prepare, finish.look, finish.finish),
+    "regression": Family(make_model, training_batches, regression.prepare, regression.look, regression.finish),
     "layerwise": Family(
         stack.make_model, layerwise.training_batches, layerwise.prepare, layerwise.look, layerwise.finish
     ),
-    "sine": Family(
-        mlp_gd.make_model, sines.training_batches, finish_sine.prepare, finish_sine.look, finish_sine.finish
-    ),
+    "sine": Family(mlp_gd.make_model, sines.training_batches, sine.prepare, sine.look, sine.finish),
 }

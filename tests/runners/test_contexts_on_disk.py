@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from curricula.context import Context, draw_context
-from runners.finish import _in_words
+from runners.regression import _in_words
 from src.config import ContextConfig, DataConfig
 from src.prng import key
 from store import layout
