@@ -30,11 +30,7 @@ TINY = (
 
 def made(workshop: Workshop, name: str, *words: object) -> Path:
     """A finished tiny run. Read only."""
-    out = workshop.folder / name
-    if not (out / layout.SUMMARY).exists():
-        done = workshop.run(RUNNER, *TINY, "--out", out, *words)
-        assert done.returncode == 0, done.stderr
-    return out
+    return workshop.finished(name, RUNNER, *words, sizes=TINY)
 
 
 @pytest.fixture(scope="module")
