@@ -155,7 +155,12 @@ def test_the_contract_lists_exactly_the_files_of_a_run(root: Path, twolayer_run:
     found = {str(path.relative_to(twolayer_run)) for path in twolayer_run.rglob("*") if path.is_file()} - {layout.LOCK}
     unlisted = {file for file in found if not any(pattern.match(file) for pattern in patterns.values())}
     missing = {name for name, pattern in patterns.items() if not any(pattern.match(file) for file in found)}
-    asked_for = {"analysis/attention_stats.json", "analysis/attention_stats.png"}  # by a command of its own
+    asked_for = {
+        "analysis/attention_stats.json",
+        "analysis/attention_stats.png",
+        layout.OVER_TRAINING,
+        layout.SNAPSHOTS,
+    }
     assert (unlisted, missing) == (set(), {"checkpoints/"} | asked_for)
 
 
