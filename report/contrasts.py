@@ -6,7 +6,8 @@ one for each seed. Seeds share their tasks between conditions, so contrasts are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,9 @@ class Contrast(NamedTuple):
         return [part for side in sides for part in (side if isinstance(side, Ratio) else (side,))]
 
 
+Look = Callable[[Condition | Ratio], "pd.Series"]  # a condition's values by seed
+
+
 def values(table: pd.DataFrame, condition: Condition | Ratio) -> pd.Series:
     """The condition's values by seed; `StoreError` if the table does not hold it."""
     if isinstance(condition, Ratio):
@@ -92,11 +96,11 @@ def values(table: pd.DataFrame, condition: Condition | Ratio) -> pd.Series:
     return rows
 
 
-def mean_of(table: pd.DataFrame, conditions: Sequence[Condition | Ratio]) -> pd.Series:
+def mean_of(look: Look, conditions: Sequence[Condition | Ratio]) -> pd.Series:
     """The mean of the conditions, by seed; seeds that one of them lacks are left out."""
     import pandas as pd
 
-    columns = pd.concat([values(table, condition) for condition in conditions], axis=1, join="inner")
+    columns = pd.concat([look(condition) for condition in conditions], axis=1, join="inner")
     return columns.dropna().mean(axis=1)
 
 
@@ -111,8 +115,8 @@ def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str
     They are of the seeds whose trainings have left the plateau in all of the contrast's conditions: a model that has
     not begun to learn tells nothing of what it would have learnt. `n_all`, `change_all` and its ends are of all seeds.
     """
-    learnt = table[has_learnt(table)]
-    rows = [_result(learnt, contrast) | _of_all(_result(table, contrast)) for contrast in contrasts]
+    learnt, whole = (cache(partial(values, part)) for part in (table[has_learnt(table)], table))  # contrasts share them
+    rows = [_result(learnt, contrast) | _of_all(_result(whole, contrast)) for contrast in contrasts]
     for question in dict.fromkeys(contrast.question for contrast in contrasts):
         family = [row for row in rows if row["question"] == question and row["kind"] == "difference"]
         for row, adjusted in zip(family, statistics.holm(np.array([row["p"] for row in family])), strict=True):
@@ -122,8 +126,8 @@ def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str
     return rows
 
 
-def _result(table: pd.DataFrame, contrast: Contrast) -> dict[str, Any]:
-    treated, control = mean_of(table, contrast.treated), mean_of(table, contrast.control)
+def _result(look: Look, contrast: Contrast) -> dict[str, Any]:
+    treated, control = mean_of(look, contrast.treated), mean_of(look, contrast.control)
     seeds = treated.index.intersection(control.index)
     one, other = treated[seeds].to_numpy(float), control[seeds].to_numpy(float)
     if len(seeds) < 2:

@@ -193,6 +193,7 @@ def apply(diff: str, folder: Path) -> None:
         (folder / name).write_text(text)
 
 
+@pytest.mark.slow
 def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
     copy = copy_of(root, tmp_path / "copy")
     ran = []

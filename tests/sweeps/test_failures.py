@@ -31,7 +31,7 @@ def tried_again(workshop: Workshop, at: Place, swept: Place | None, *words: obje
         assert at.table() == swept.table()
 
 
-@pytest.mark.parametrize("executor", ["packed", "process"])
+@pytest.mark.parametrize("executor", ["packed", pytest.param("process", marks=pytest.mark.slow)])
 def test_an_error_at_the_end_of_one_cell_leaves_the_others_done(
     executor: str, swept: Place, workshop: Workshop, tmp_path: Path
 ) -> None:
