@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-WIDTH = 3.3  # a journal's column, in inches
+HEIGHT, LONE_HEIGHT = 1.05, 1.7  # inches of a panel, of one alone
 TEXT = ("panel", "series")
 NUMBERS = ("x", "mean", "low", "high", "seeds")
 # series -> how it looks, where a series has a look of its own
@@ -33,7 +35,7 @@ LOOKS: Mapping[str, dict[str, Any]] = {
 AS_LINES = ("training step", "x")  # axes along which a transformer is a line, not points
 
 
-@style.styled
+@style.compact
 def draw_curves(source: Path, labels: Mapping[str, Any]) -> list[Path]:
     """Draws a table's curves beside it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y."""
     table = read_csv(source, NUMBERS, TEXT)
@@ -48,31 +50,29 @@ def draw_curves(source: Path, labels: Mapping[str, Any]) -> list[Path]:
 
 def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
     panels = list(dict.fromkeys(table["panel"]))
-    figure, axes = style.new_figure(len(panels), 1, width=WIDTH, height=2.2 if len(panels) == 1 else 1.7)
+    figure, axes = style.column_figure([LONE_HEIGHT if len(panels) == 1 else HEIGHT] * len(panels))
+    handles: dict[str, Line2D] = {}
     for panel, name in zip(axes[:, 0], panels, strict=True):
-        _draw_panel(panel, table[table["panel"] == name], labels)
-        panel.set_title(style.plain(name), fontsize=8)
-        panel.tick_params(labelsize=7)
-        panel.set_ylabel(labels["y_label"], fontsize=8)
-    _legends(axes[:, 0])
-    axes[-1, 0].set_xlabel(labels["x_label"], fontsize=8)
-    seeds = sorted({int(value) for value in table["seeds"]})
-    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    style.caption(figure, f"{labels['title']}; means over {count} seeds, 95 % t intervals")
+        for series, handle in _draw_panel(panel, table[table["panel"] == name], labels).items():
+            handles.setdefault(series, handle)
+        panel.set_title(style.plain(name))
+        panel.set_ylabel(labels["y_label"])
+    axes[-1, 0].set_xlabel(labels["x_label"])
+    style.finish(figure, handles, f"{labels['title']}; {_seeds(table)}")
     return figure
 
 
-def _legends(panels: Sequence[Axes]) -> None:
-    """A legend where a panel has a series that none above it has."""
-    known: set[str] = set()
-    for panel in panels:
-        names = set(panel.get_legend_handles_labels()[1])
-        if names - known:
-            panel.legend(fontsize=7)
-        known |= names
+def _seeds(table: pd.DataFrame) -> str:
+    """Of how many seeds the means are, in words."""
+    fewest, most = int(table["seeds"].min()), int(table["seeds"].max())
+    if most == 1:
+        return "one seed"
+    return f"means over {most if fewest == most else f'{fewest} to {most}'} seeds, 95 % t intervals"
 
 
-def _draw_panel(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> None:
+def _draw_panel(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> dict[str, Line2D]:
+    """Draws a panel's curves and gives a handle for each of its series."""
+    handles = {}
     for name, rows in table.groupby("series", sort=False):
         rows = rows.sort_values("x")
         look = dict(LOOKS.get(str(name), {}))
@@ -83,7 +83,26 @@ def _draw_panel(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> 
             panel.vlines(rows["x"], rows["low"], rows["high"], color=line.get_color(), linewidth=0.8)
         else:
             panel.fill_between(rows["x"], rows["low"], rows["high"], color=line.get_color(), alpha=0.2, linewidth=0)
-    panel.set_xscale("log" if labels["log_x"] else "linear")
-    panel.set_yscale("log" if labels["log_y"] else "linear")
+        handles[str(name)] = line
+    _set_axes(panel, table, labels)
+    return handles
+
+
+def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> None:
+    """Scales, limits around the means, which an interval may leave, and ticks that have room."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+    low, high = float(table["mean"].min()), float(table["mean"].max())
+    if labels["log_x"]:
+        panel.set_xscale("log")
+    else:
+        panel.xaxis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10), integer=float(table["x"].abs().max()) > 2))
     if not labels["log_y"]:
-        panel.set_ylim(bottom=min(0.0, 1.05 * float(table["low"].min())))
+        panel.set_ylim(bottom=0 if low >= 0 else None)
+        return
+    panel.set_yscale("log")
+    decades = math.log10(high / low) if low > 0 else 1.0
+    panel.set_ylim(low / 1.3, high * 1.3)
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 1.5 else (1,)))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panel.yaxis.set_minor_locator(NullLocator())

@@ -39,6 +39,7 @@ SHIFTED = {
     "other_inputs": ("other inputs, scale", (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)),
     "distractors": ("labels replaced", (0, 2, 4, 6, 8)),
 }
+REFERENCES = {"Conjugate gradients": "conjugate_gradients", "Newton-Schulz": "newton_schulz"}
 LEARNT_GAMMA = {10: 0.176, 25: 0.099, 50: 0.056, 100: 0.029}  # by context pairs, for two steps and D = 10
 
 Series = Mapping[tuple[str, str], tuple[Sequence[float], Sequence[float]]]  # (panel, series) -> x, y
@@ -144,19 +145,10 @@ def by_layer(run: Path, name: str) -> Series:
     steps = np.arange(1, found["layers"] + 1)
     if name == "depth_lsa":
         panel = "one layer, applied again and again"
-        references = {
-            "Conjugate gradients": "conjugate_gradients",
-            "Newton-Schulz": "newton_schulz",
-            "Ridge (Bayes)": "ridge",
-        }
-        curves = {
-            (panel, series): np.resize(found["references"][of]["mse"], len(steps)) for series, of in references.items()
-        }
-        return {
-            (panel, TF): (steps, found["trimmed_mean"]),
-            (panel, GD): (steps, found["gd"]["trimmed_mean"]),
-            **{place: (steps[:24], values[:24]) for place, values in curves.items()},
-        }
+        losses = {TF: found["trimmed_mean"], GD: found["gd"]["trimmed_mean"]}
+        losses |= {series: found["references"][of]["mse"] for series, of in REFERENCES.items()}
+        losses["Ridge (Bayes)"] = np.full(len(steps), found["references"]["ridge"]["mse"][-1])
+        return {(panel, series): (range(1, len(values) + 1), values) for series, values in losses.items()}
     panel = {
         "depth_linear": "linear layers, trained at depth",
         "depth_linear_deep": "the same under deep supervision",
