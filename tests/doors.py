@@ -12,7 +12,15 @@ from store import layout
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNNERS = ("runners.run_concat_inputs_targets", "runners.run_softmax_copy")
-ANALYSES = ("analysis.alignment", "analysis.ood_eval", "analysis.attention_stats", "analysis.copying")
+ANALYSES = (
+    *(
+        "analysis.alignment",
+        "analysis.ood_eval",
+        "analysis.attention_stats",
+        "analysis.copying",
+        "analysis.over_training",
+    ),
+)
 PLOTS = ("plots.attention_quick", "plots.run_figures")
 DRIVERS = ("eval_order", "eval_noise", "report.study")
 SWEEPS = (*DRIVERS, "sweeps.status", "sweeps.collect")

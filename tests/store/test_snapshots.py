@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from store import layout, snapshots
 from store.readers import StoreError
@@ -62,3 +63,17 @@ def test_a_file_cut_short_is_seen(run: Path) -> None:
 def test_a_run_without_them_says_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"has no snapshots of its training; --config\.snapshots=true keeps them"):
         next(snapshots.read(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"text", "cannot be read"),
+        (save({"a/b": np.zeros((3, 2), np.float32)}), "is not the snapshots of a run"),
+        (save({"a/b": np.zeros((3, 2), np.float32), "step": np.array([0, 5])}), "is not the snapshots of a run"),
+    ],
+)
+def test_a_file_of_something_else_is_named(tmp_path: Path, content: bytes, sentence: str) -> None:
+    (tmp_path / layout.SNAPSHOTS).write_bytes(content)
+    with pytest.raises(StoreError, match=rf"snapshots\.safetensors {sentence}"):
+        list(snapshots.read(tmp_path))
