@@ -39,6 +39,9 @@ class Parser(argparse_flags.ArgumentParser):
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """The flags' values; raises `UsageError`."""
+        for word in argv:
+            if word.startswith("-") and word.endswith("=--"):  # argparse takes such a value away
+                raise UsageError(f"argument {word[:-3]}: expected one argument")
         arguments, rest = self.parse_known_args([_underscored(word) for word in argv])
         if rest:
             flag = rest[0].split("=")[0]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import cli
-from src.config import ConfigError, require
+from src.checks import ConfigError, require
 from store import layout
 from store.lock import locked
 from store.readers import StoreError, is_number

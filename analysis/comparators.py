@@ -28,7 +28,8 @@ from baselines.gd_step import gd, search_step_size
 from baselines.mask_bayes import check_masks, mask_bayes
 from curricula.context import corrupted_step_size_batch, headline_batch
 from src.batch import Batch
-from src.config import ConfigError, ContextConfig, ModelConfig, RunConfig, TrainConfig
+from src.checks import ConfigError
+from src.config import ContextConfig, ModelConfig, RunConfig, TrainConfig
 from store import layout
 from store.atomic import write_json
 

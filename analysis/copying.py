@@ -24,7 +24,8 @@ from jax import Array
 
 from analysis.subject import Subject, load_subject
 from src.batch import Batch
-from src.config import ConfigError, ModelConfig
+from src.checks import ConfigError
+from src.config import ModelConfig
 from src.data import tokenise
 from src.transformer import Model, Params
 from store import layout

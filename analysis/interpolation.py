@@ -13,7 +13,8 @@ from jax.tree_util import Partial
 from analysis.subject import Subject
 from analysis.weights import products, rescale
 from baselines.construction import gd_params
-from src.config import RunConfig, require
+from src.checks import require
+from src.config import RunConfig
 
 
 def params_of_products(config: RunConfig, kq: np.ndarray, pv: np.ndarray) -> dict[str, dict[str, np.ndarray]]:

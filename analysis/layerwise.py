@@ -35,7 +35,8 @@ from baselines.gd_step import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration
 from baselines.step_sizes import DAMPING
 from src.batch import Batch
-from src.config import RunConfig, require
+from src.checks import require
+from src.config import RunConfig
 from src.layerwise import make_model, roll_out
 from src.prng import key as make_key
 from src.transformer import Model, Params

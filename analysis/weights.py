@@ -11,7 +11,8 @@ import numpy as np
 
 from analysis.subject import Subject
 from baselines.construction import gd_params
-from src.config import ConfigError, RunConfig
+from src.checks import ConfigError
+from src.config import RunConfig
 from store import layout
 from store.atomic import write_npz
 

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from src.batch import Batch
-from src.config import ContextConfig, DataConfig, require
+from src.checks import require
+from src.config import ContextConfig, DataConfig
 
 
 def ridge(batch: Batch, penalty: float) -> Array:

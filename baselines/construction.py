@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from src.config import ConfigError, RunConfig
+from src.checks import ConfigError
+from src.config import RunConfig
 
 
 def gd_params(

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import cli
-from src.config import ConfigError, DataConfig, require
+from src.checks import ConfigError, require
+from src.config import DataConfig
 from store.atomic import write_json
 from store.readers import StoreError
 from store.rundir import read_config

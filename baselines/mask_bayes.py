@@ -17,7 +17,8 @@ import numpy as np
 
 from baselines.bayes import hit_rate, linear_mmse
 from src.batch import Batch
-from src.config import ContextConfig, DataConfig, require
+from src.checks import require
+from src.config import ContextConfig, DataConfig
 
 MAX_PAIRS = 16  # 65 536 masks: a millisecond or two a task
 CELLS = 2**16  # masks times tasks of a chunk: a few MiB, whatever N is

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cli import UsageError
-from src.config import RunConfig, require, to_dict
+from src.checks import require
+from src.config import RunConfig, to_dict
 
 OF_SINES = ("data.amplitude_low", "data.amplitude_high", "model.embedded", "model.step_size")  # alone
 

@@ -20,7 +20,7 @@ from report.order_noise_claims.words import in_percent
 from report.page import rendered
 from report.questions import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
 from report.study import MODELS, NOISE, RATES
-from src.config import ConfigError
+from src.checks import ConfigError
 from store import rundir
 from store.atomic import write_bytes, write_csv, write_json
 from store.readers import StoreError, read_csv, read_json

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import cli
 from report.ledger import PROFILES, of_profile, read_measurements
-from src.config import ConfigError
+from src.checks import ConfigError
 from store.readers import StoreError
 from sweeps.command import add_execution_flags, carry_out, execution
 from sweeps.plan import plan

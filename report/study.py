@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import cli
-from src.config import ORDERINGS, PLACEMENTS, ConfigError
+from src.checks import ConfigError
+from src.config import ORDERINGS, PLACEMENTS
 from store.readers import StoreError
 from sweeps.command import add_execution_flags, carry_out, execution
 from sweeps.grid import Grid

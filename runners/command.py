@@ -15,7 +15,8 @@ from cli import printable
 from runners import compile_cache, flags
 from runners.signals import hearing_signals
 from runners.summary import summary_text
-from src.config import ConfigError, RunConfig
+from src.checks import ConfigError
+from src.config import RunConfig
 from store import checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import num_threads, versions

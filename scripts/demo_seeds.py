@@ -19,7 +19,8 @@ from configs.presets import preset
 from runners import compile_cache
 from runners.command import held, report_divergence, report_stop
 from runners.signals import hearing_signals
-from src.config import ConfigError, RunConfig
+from src.checks import ConfigError
+from src.config import RunConfig
 from src.statistics import mean_and_interval
 from store import layout, rundir
 from store.readers import StoreError, expecting, read_json

@@ -13,7 +13,8 @@ import numpy as np
 import cli
 from runners.command import same_command
 from runners.signals import hearing_signals
-from src.config import ConfigError, RunConfig
+from src.checks import ConfigError
+from src.config import RunConfig
 from store import layout, rundir
 from store.readers import StoreError, expecting, read_npy, read_npz, reading
 

@@ -7,12 +7,12 @@ Sizes, used as shape letters everywhere:
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from src.checks import in_range, one_of, require, sizes
 
 INPUT_LAWS = ("uniform", "gaussian")
 TOKENS = ("concatenated", "interleaved")
@@ -26,41 +26,6 @@ FAMILIES = ("regression", "layerwise", "sine")
 EMBEDDED = ("pairs", "inputs")
 
 TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
-
-
-class ConfigError(ValueError):
-    """A value that cannot be used; the message is one sentence for the user."""
-
-
-def require(condition: bool, sentence: str) -> None:
-    """Raises `ConfigError(sentence)` unless the condition holds."""
-    if not condition:
-        raise ConfigError(sentence)
-
-
-def _one_of(name: str, value: str, known: Iterable[str]) -> None:
-    known = tuple(known)
-    require(value in known, f"{name} is {value!r}; it must be one of {', '.join(known)}")
-
-
-def _in_range(name: str, value: float, low: float = -math.inf, high: float = math.inf, open_low: bool = False) -> None:
-    finite = math.isfinite(value)
-    inside = (value > low if open_low else value >= low) and value <= high
-    bounds = {
-        (False, False): "a finite number",
-        (True, False): f"{'above' if open_low else 'at least'} {low:g}",
-        (True, True): f"between {low:g} and {high:g}",
-    }[(math.isfinite(low), math.isfinite(high))]
-    require(finite and inside, f"{name} is {value}; it must be {bounds}")
-
-
-def _sizes(owner: Any, *names: str, least: int = 1) -> None:
-    for name in names:
-        value = getattr(owner, name)
-        require(
-            isinstance(value, int) and value >= least,
-            f"{name} is {value}; it must be a whole number of at least {least}",
-        )
 
 
 @dataclass(frozen=True)
@@ -87,18 +52,18 @@ class DataConfig:
     amplitude_high: float = 0.5
 
     def __post_init__(self) -> None:
-        _sizes(self, "dim", "num_pairs", "num_queries")
-        _sizes(self, "num_distractors", least=0)
-        _one_of("input_law", self.input_law, INPUT_LAWS)
-        _in_range("input_range", self.input_range, 0, open_low=True)
-        _in_range("weight_scale", self.weight_scale, 0, open_low=True)
-        _in_range("noise_std", self.noise_std, 0)
+        sizes(self, "dim", "num_pairs", "num_queries")
+        sizes(self, "num_distractors", least=0)
+        one_of("input_law", self.input_law, INPUT_LAWS)
+        in_range("input_range", self.input_range, 0, open_low=True)
+        in_range("weight_scale", self.weight_scale, 0, open_low=True)
+        in_range("noise_std", self.noise_std, 0)
         require(
             self.num_distractors <= self.num_pairs,
             f"num_distractors is {self.num_distractors}; a context has only {self.num_pairs} pairs",
         )
-        _in_range("amplitude_low", self.amplitude_low, 0)
-        _in_range("amplitude_high", self.amplitude_high, self.amplitude_low, open_low=True)
+        in_range("amplitude_low", self.amplitude_low, 0)
+        in_range("amplitude_high", self.amplitude_high, self.amplitude_low, open_low=True)
 
     @property
     def input_variance(self) -> float:
@@ -144,17 +109,17 @@ class ModelConfig:
     step_size: float = 0.0
 
     def __post_init__(self) -> None:
-        _one_of("tokens", self.tokens, TOKENS)
+        one_of("tokens", self.tokens, TOKENS)
         require(len(self.attention) > 0, "attention is empty; it must name the kind of at least one layer")
         for kind in self.attention:
-            _one_of("attention", kind, ATTENTION_KINDS)
-        _sizes(self, "num_layers", "num_heads")
-        _sizes(self, "key_size", "mlp_width", "pos_enc_size", "embed_size", least=0)
-        _one_of("embedded", self.embedded, EMBEDDED)
-        _in_range("step_size", self.step_size, 0)
-        _in_range("damping", self.damping, 0, open_low=True)
-        _in_range("activation_clip", self.activation_clip, 0)
-        _in_range("init_scale", self.init_scale, 0, open_low=True)
+            one_of("attention", kind, ATTENTION_KINDS)
+        sizes(self, "num_layers", "num_heads")
+        sizes(self, "key_size", "mlp_width", "pos_enc_size", "embed_size", least=0)
+        one_of("embedded", self.embedded, EMBEDDED)
+        in_range("step_size", self.step_size, 0)
+        in_range("damping", self.damping, 0, open_low=True)
+        in_range("activation_clip", self.activation_clip, 0)
+        in_range("init_scale", self.init_scale, 0, open_low=True)
         require(
             self.key_size % self.num_heads == 0,
             f"key_size is {self.key_size}; it does not divide among {self.num_heads} heads",
@@ -197,12 +162,12 @@ class TrainConfig:
     full_batch: bool = False
 
     def __post_init__(self) -> None:
-        _sizes(self, "steps", "batch_size")
-        _sizes(self, "warmup_steps", least=0)
+        sizes(self, "steps", "batch_size")
+        sizes(self, "warmup_steps", least=0)
         require(self.steps < TOO_MANY - 1, f"steps is {self.steps}; it must be below 2^31 - 1")
-        _in_range("lr", self.lr, 0, open_low=True)
-        _in_range("weight_decay", self.weight_decay, 0)
-        _in_range("grad_clip", self.grad_clip, 0)
+        in_range("lr", self.lr, 0, open_low=True)
+        in_range("weight_decay", self.weight_decay, 0)
+        in_range("grad_clip", self.grad_clip, 0)
         for name in ("b1", "b2"):
             value = getattr(self, name)
             require(0 <= value < 1, f"{name} is {value}; it must be at least 0 and below 1")
@@ -220,12 +185,12 @@ class ContextConfig:
     noise_placement: str = "mixed"
 
     def __post_init__(self) -> None:
-        _one_of("ordering", self.ordering, ORDERINGS)
-        _one_of("difficulty", self.difficulty, DIFFICULTIES)
-        _one_of("noise_mode", self.noise_mode, NOISE_MODES)
-        _one_of("noise_placement", self.noise_placement, PLACEMENTS)
-        _in_range("noise_p", self.noise_p, 0, 1)
-        _in_range("noise_sigma", self.noise_sigma, 0)
+        one_of("ordering", self.ordering, ORDERINGS)
+        one_of("difficulty", self.difficulty, DIFFICULTIES)
+        one_of("noise_mode", self.noise_mode, NOISE_MODES)
+        one_of("noise_placement", self.noise_placement, PLACEMENTS)
+        in_range("noise_p", self.noise_p, 0, 1)
+        in_range("noise_sigma", self.noise_sigma, 0)
 
 
 @dataclass(frozen=True)
@@ -257,9 +222,9 @@ class RunConfig:
         require(
             re.fullmatch(r"\w[\w.-]*", self.name) is not None, f"name is {self.name!r}; it must be a plain file name"
         )
-        _one_of("family", self.family, FAMILIES)
-        _sizes(self, "eval_every")
-        _sizes(self, "eval_tasks", "headline_tasks", "step_size_tasks", least=2)
+        one_of("family", self.family, FAMILIES)
+        sizes(self, "eval_every")
+        sizes(self, "eval_tasks", "headline_tasks", "step_size_tasks", least=2)
         for name in ("data_seed", "init_seed"):
             value = getattr(self, name)
             require(

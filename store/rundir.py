@@ -10,7 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from src.config import ConfigError, RunConfig, from_dict, to_dict
+from src.checks import ConfigError
+from src.config import RunConfig, from_dict, to_dict
 from store import layout
 from store.atomic import beside, json_text, naming, write_bytes, write_json
 from store.provenance import config_id, now

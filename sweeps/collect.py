@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import cli
-from src.config import ConfigError, ContextConfig
+from src.checks import ConfigError
+from src.config import ContextConfig
 from store import layout, rundir
 from store.atomic import naming, write_csv
 from store.lock import locked

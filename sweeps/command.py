@@ -16,7 +16,7 @@ from configs.overrides import AUTO
 from runners.command import same_command
 from runners.flags import CONTEXT_FLAGS, CONTEXTS, number_or_auto
 from runners.signals import Signals, hearing_signals
-from src.config import ConfigError
+from src.checks import ConfigError
 from store import checkpoint, layout, rundir
 from store.lock import locked
 from store.readers import StoreError

@@ -10,7 +10,8 @@ from typing import Any
 from configs.overrides import AUTO, resolve, set_values
 from configs.presets import ARCHITECTURE
 from runners.flags import CONTEXT_FLAGS, CONTEXTS, preset_of_depth
-from src.config import BY_DIFFICULTY, ConfigError, ContextConfig, RunConfig, require
+from src.checks import ConfigError, require
+from src.config import BY_DIFFICULTY, ContextConfig, RunConfig
 
 # axis -> config key: every ordering and noise flag of the runners, for both contexts, for training, for evaluation
 AXES = {

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import cli
-from src.config import ConfigError
+from src.checks import ConfigError
 from store import rundir
 from store.readers import StoreError
 from sweeps.plan import Cell, cells, read_plan

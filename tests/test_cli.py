@@ -93,6 +93,7 @@ def test_config_flags_keep_equals_signs_and_take_dashes_in_names() -> None:
         (["stray"], "unknown argument stray"),
         (["--batch_size", "many"], "argument --batch_size: invalid int value: 'many'"),
         (["--batch_size"], "argument --batch_size: expected one argument"),
+        (["--batch_size=--"], "argument --batch_size: expected one argument"),
         (["--alphas"], "argument --alphas: expected at least one argument"),
         (["--alphas", ","], "--alphas needs at least one value"),
         (["--alphas", "1,two"], "--alphas: '1 two' is not a list of float values"),

@@ -24,7 +24,8 @@ from baselines.gd_step import one_step_loss, one_step_size
 from curricula.context import corrupted_step_size_batch, draw_context, evaluation_context
 from src import prng
 from src.batch import Batch
-from src.config import ConfigError, ContextConfig, DataConfig, ModelConfig, RunConfig
+from src.checks import ConfigError
+from src.config import ContextConfig, DataConfig, ModelConfig, RunConfig
 from tests import reference
 
 SIGMAS = 4.0

@@ -10,7 +10,8 @@ import pytest
 from analysis.copying import copying, first_layer_gradients, own_next_other
 from analysis.subject import GradientDescent, Subject
 from curricula.context import evaluation_context
-from src.config import ConfigError, DataConfig, ModelConfig, RunConfig
+from src.checks import ConfigError
+from src.config import DataConfig, ModelConfig, RunConfig
 from src.transformer import make_model
 from store import layout
 from tests.runners.tiny import Workshop, copied

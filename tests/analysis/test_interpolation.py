@@ -12,7 +12,8 @@ from analysis.subject import GradientDescent, Subject
 from analysis.weights import products
 from baselines.construction import gd_params
 from baselines.gd_step import gd, gd_plus_plus
-from src.config import ConfigError, DataConfig, ModelConfig, RunConfig
+from src.checks import ConfigError
+from src.config import DataConfig, ModelConfig, RunConfig
 from src.data import sample_batch
 from src.prng import key
 from src.transformer import make_model

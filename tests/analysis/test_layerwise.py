@@ -9,7 +9,8 @@ from analysis.layerwise import layerwise, paired_ratio, steps_to_reach, verdict
 from baselines.construction import gd_params
 from baselines.gd_curve import gd_curve
 from baselines.gd_step import one_step_size
-from src.config import ConfigError, DataConfig, ModelConfig, RunConfig
+from src.checks import ConfigError
+from src.config import DataConfig, ModelConfig, RunConfig
 from src.layerwise import make_model
 
 DATA = DataConfig(dim=3, num_pairs=12, num_queries=4, input_law="gaussian", noise_std=0.05)

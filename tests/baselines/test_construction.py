@@ -6,7 +6,8 @@ import pytest
 
 from baselines.construction import gd_params
 from baselines.gd_step import gd, gd_plus_plus
-from src.config import ConfigError, DataConfig, ModelConfig, RunConfig
+from src.checks import ConfigError
+from src.config import DataConfig, ModelConfig, RunConfig
 from src.transformer import make_model
 from tests import reference
 

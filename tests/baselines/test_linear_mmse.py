@@ -8,7 +8,8 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from baselines.bayes import bayes_penalty, hit_rate, linear_mmse, ridge
-from src.config import ConfigError, ContextConfig, DataConfig
+from src.checks import ConfigError
+from src.config import ContextConfig, DataConfig
 from tests import reference
 
 SIGMAS = 4.0

@@ -17,7 +17,8 @@ from baselines.mask_bayes import CELLS, MAX_PAIRS, check_masks, mask_bayes
 from curricula.context import draw_context
 from src import prng
 from src.batch import Batch
-from src.config import ConfigError, ContextConfig, DataConfig
+from src.checks import ConfigError
+from src.config import ContextConfig, DataConfig
 from tests import reference
 
 SIGMAS = 4.0

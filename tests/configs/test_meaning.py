@@ -6,7 +6,8 @@ import pytest
 
 from cli import UsageError
 from configs.meaning import refuse_without_meaning
-from src.config import ConfigError, ContextConfig, DataConfig, ModelConfig, RunConfig
+from src.checks import ConfigError
+from src.config import ContextConfig, DataConfig, ModelConfig, RunConfig
 
 SINES = {"family": "sine", "data": DataConfig(dim=1), "model": ModelConfig(embed_size=4)}
 CONTROL = SINES | {"model": ModelConfig(embed_size=4, step_size=0.1)}

@@ -11,16 +11,8 @@ from cli import UsageError
 from configs.overrides import find_key, resolve, set_values
 from configs.presets import preset
 from runners import flags
-from src.config import (
-    DIFFICULTIES,
-    NOISE_MODES,
-    ORDERINGS,
-    PLACEMENTS,
-    ConfigError,
-    RunConfig,
-    from_dict,
-    to_dict,
-)
+from src.checks import ConfigError
+from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, RunConfig, from_dict, to_dict
 
 
 def read(*words: str, model: str = "lsa1") -> RunConfig:

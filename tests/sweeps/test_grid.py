@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from cli import UsageError
 from configs.overrides import resolve
 from configs.presets import preset
-from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, ConfigError, ContextConfig, RunConfig
+from src.checks import ConfigError
+from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, ContextConfig, RunConfig
 from store.provenance import config_id
 from sweeps.grid import Grid, canonical, canonical_context
 from sweeps.plan import cell_of

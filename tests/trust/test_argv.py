@@ -16,7 +16,8 @@ from runners import flags
 from runners.run_concat_inputs_targets import MODEL as LSA1
 from runners.run_softmax_copy import MODEL as TWOLAYER
 from scripts import demo_seeds
-from src.config import ConfigError, RunConfig, to_dict
+from src.checks import ConfigError
+from src.config import RunConfig, to_dict
 from store import rundir
 from store.readers import StoreError
 

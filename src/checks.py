@@ -1,0 +1,45 @@
+"""Checks of values that a user gave: what cannot be used is a `ConfigError`, whose message is one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+
+class ConfigError(ValueError):
+    """A value that cannot be used; the message is one sentence for the user."""
+
+
+def require(condition: bool, sentence: str) -> None:
+    """Raises `ConfigError(sentence)` unless the condition holds."""
+    if not condition:
+        raise ConfigError(sentence)
+
+
+def one_of(name: str, value: str, known: Iterable[str]) -> None:
+    """Raises unless the value is one of the known words."""
+    known = tuple(known)
+    require(value in known, f"{name} is {value!r}; it must be one of {', '.join(known)}")
+
+
+def in_range(name: str, value: float, low: float = -math.inf, high: float = math.inf, open_low: bool = False) -> None:
+    """Raises unless the value is finite and between the bounds, `low` itself excluded where `open_low`."""
+    finite = math.isfinite(value)
+    inside = (value > low if open_low else value >= low) and value <= high
+    bounds = {
+        (False, False): "a finite number",
+        (True, False): f"{'above' if open_low else 'at least'} {low:g}",
+        (True, True): f"between {low:g} and {high:g}",
+    }[(math.isfinite(low), math.isfinite(high))]
+    require(finite and inside, f"{name} is {value}; it must be {bounds}")
+
+
+def sizes(owner: Any, *names: str, least: int = 1) -> None:
+    """Raises unless the owner's fields of these names are whole numbers of at least `least`."""
+    for name in names:
+        value = getattr(owner, name)
+        require(
+            isinstance(value, int) and value >= least,
+            f"{name} is {value}; it must be a whole number of at least {least}",
+        )
