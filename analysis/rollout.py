@@ -17,8 +17,6 @@ from jax import Array
 
 from src.batch import Batch
 
-TRIM = 1e-3  # share of the largest errors that the trimmed mean leaves out
-
 
 class Rollout(NamedTuple):
     """Predictions [K, B] after each application, and whether a task's updates grow, unstable [B]."""
@@ -55,9 +53,3 @@ def gd_products(dim: int, step_size: float) -> tuple[np.ndarray, np.ndarray]:
     kq[np.arange(dim), np.arange(dim)] = 1
     pv[-1, -1] = -step_size
     return kq, pv
-
-
-def trimmed_mean(losses: np.ndarray) -> np.ndarray:
-    """The mean [K] of losses [K, B] without the largest thousandth: one task in 10^4 that diverges is all of a mean."""
-    kept = losses.shape[-1] - int(np.ceil(TRIM * losses.shape[-1]))
-    return np.asarray(np.sort(losses, axis=-1)[..., :kept].mean(axis=-1))

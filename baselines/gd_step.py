@@ -143,14 +143,6 @@ def search_step_size(batch: Batch, steps: int, zooms: int = 4) -> float:
     return float(_zoom(partial(_gd_losses, batch, steps), [(1e-3 * one_step, 6.6 * one_step)], zooms)[0])
 
 
-def search_gd_plus_plus(batch: Batch, steps: int, zooms: int = 4) -> tuple[float, float]:
-    """The (step size, gamma) of GD++, shared by all steps, with the least loss on these tasks."""
-    one_step = fit_step_size(batch)
-    bounds = [(0.08 * one_step, 6.6 * one_step), (0.0, one_step)]
-    best = _zoom(partial(_gd_plus_plus_losses, batch, steps), bounds, zooms, points=13)
-    return float(best[0]), float(best[1])
-
-
 def _losses(predictions: Array, batch: Batch) -> Array:
     return 0.5 * jnp.mean((predictions - jnp.broadcast_to(batch.y_query, predictions.shape)) ** 2, axis=1)
 
@@ -158,11 +150,6 @@ def _losses(predictions: Array, batch: Batch) -> Array:
 @partial(jax.jit, static_argnums=1)
 def _gd_losses(batch: Batch, steps: int, rates: Array) -> Array:
     return _losses(jax.lax.map(lambda rate: gd(batch, rate[0], steps), rates, batch_size=8), batch)
-
-
-@partial(jax.jit, static_argnums=1)
-def _gd_plus_plus_losses(batch: Batch, steps: int, rates: Array) -> Array:
-    return _losses(jax.lax.map(lambda rate: gd_plus_plus(batch, rate[0], rate[1], steps), rates, batch_size=8), batch)
 
 
 def _zoom(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis import rollout, shifts
+from analysis import shifts
 from analysis.interpolation import interpolated
 from analysis.sine_functions import functions
 from analysis.subject import gd_steps
@@ -53,9 +53,8 @@ def rolled_out(*dampings: float) -> Callable[[Path, str], Series]:
         found = {}
         for damping in dampings:
             panel = f"damping {damping:g}" if len(dampings) > 1 else ""
-            losses = rolled.rolled_out(run, damping)
-            for series, key in ((TF, "tf"), (GD, "gd")):
-                found[panel, series] = (steps, rollout.trimmed_mean(losses[key][0]))
+            for series, whose in ((TF, "tf"), (GD, "gd")):
+                found[panel, series] = (steps, rolled.trimmed_means(run, damping, whose))
         return found
 
     return curves
@@ -144,10 +143,10 @@ def by_layer(run: Path, name: str) -> Series:
     found = depth.layerwise_of(run)
     steps = np.arange(1, found["layers"] + 1)
     if name == "depth_lsa":
-        panel = "one layer, applied again and again"
+        panel = ""
         losses = {TF: found["trimmed_mean"], GD: found["gd"]["trimmed_mean"]}
-        losses |= {series: found["references"][of]["mse"] for series, of in REFERENCES.items()}
-        losses["Ridge (Bayes)"] = np.full(len(steps), found["references"]["ridge"]["mse"][-1])
+        losses |= {series: found["references"][of]["trimmed_mean"] for series, of in REFERENCES.items()}
+        losses["Ridge (Bayes)"] = np.full(len(steps), found["references"]["ridge"]["trimmed_mean"][-1])
         return {(panel, series): (range(1, len(values) + 1), values) for series, values in losses.items()}
     panel = {
         "depth_linear": "linear layers, trained at depth",

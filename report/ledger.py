@@ -15,12 +15,11 @@ import numpy as np
 
 from src.statistics import mean_and_interval
 from store.atomic import write_csv
-from store.readers import read_csv
+from store.readers import expecting, read_csv
 from sweeps.grid import Grid
 
 PROFILES = ("quick", "full", "gpu")  # each holds all claims of those before it
 VERDICTS = ("reproduced", "partly", "not", "not run")
-MEASURED = ("values", "seeds", "minutes", "device", "date", "git_hash")
 
 
 class Runs(NamedTuple):
@@ -42,7 +41,7 @@ class Claim(NamedTuple):
     low and high: the means that count as reproduced, both ends included; expected: the paper's or the derived number;
     source: where the range comes from. runs: a name in `report.claims.RUNS`, or "" for what needs no training, and
     measure: its value for one trained run, or for one seed; beside: further runs, of which the one of the same seed is
-    measure's second argument.
+    measure's second argument; every: each seed must lie in the range, not their mean.
     """
 
     name: str
@@ -56,10 +55,14 @@ class Claim(NamedTuple):
     runs: str = ""
     profile: str = "quick"
     beside: str = ""
+    every: bool = False
 
 
 class Measurement(NamedTuple):
-    """A claim's value for each seed, and where it comes from."""
+    """A claim's value for each seed, and where it comes from.
+
+    minutes: of training and measuring; device and trained_at, the commits, are the runs' own; cells: their directories.
+    """
 
     values: tuple[float, ...]
     seeds: tuple[int, ...]
@@ -67,6 +70,8 @@ class Measurement(NamedTuple):
     device: str
     date: str
     git_hash: str
+    trained_at: str = ""
+    cells: tuple[str, ...] = ()
 
 
 class _Profiled(Protocol):
@@ -83,13 +88,17 @@ def of_profile(items: Iterable[T], profile: str) -> list[T]:
 
 
 def verdict(claim: Claim, measurement: Measurement | None) -> str:
-    """reproduced: the mean lies in the accepted range. partly: it does not, but the 95 % interval reaches it."""
+    """reproduced: the mean (of an `every` claim each seed) lies in the accepted range.
+
+    partly: it does not, but at least one seed does and the 95 % interval reaches the range.
+    """
     if measurement is None:
         return "not run"
+    inside = [claim.low <= value <= claim.high for value in measurement.values]
     mean, half = _mean_and_half(measurement)
-    if claim.low <= mean <= claim.high:
+    if all(inside) if claim.every else claim.low <= mean <= claim.high:
         return "reproduced"
-    return "partly" if mean - half <= claim.high and mean + half >= claim.low else "not"
+    return "partly" if any(inside) and mean - half <= claim.high and mean + half >= claim.low else "not"
 
 
 def row(claim: Claim, measurement: Measurement | None, command: str) -> dict[str, Any]:
@@ -117,6 +126,8 @@ def row(claim: Claim, measurement: Measurement | None, command: str) -> dict[str
         "device": found.device,
         "date": found.date,
         "git_hash": found.git_hash,
+        "trained_at": found.trained_at,
+        "cells": " ".join(found.cells),
     }
 
 
@@ -138,11 +149,14 @@ def read_measurements(path: Path) -> dict[str, Measurement]:
     """The measurements that claims.csv holds, by claim; none where there is no such file."""
     if not path.exists():
         return {}
-    table = read_csv(path, ("minutes",), ("claim", "values", "seeds", "device", "date", "git_hash"))
+    words = ("claim", "values", "seeds", "device", "date", "git_hash", "trained_at", "cells")
+    table = read_csv(path, ("minutes",), words)
     found = {}
-    for _, line in table.iterrows():
-        values, seeds = (tuple(json.loads(line[name])) for name in ("values", "seeds"))
-        if values:
-            facts = (str(line[name]) for name in ("device", "date", "git_hash"))
-            found[str(line["claim"])] = Measurement(values, seeds, float(line["minutes"]), *facts)
+    with expecting(path, "a ledger of claims"):
+        for _, line in table.iterrows():
+            values, seeds = (tuple(json.loads(line[name])) for name in ("values", "seeds"))
+            if values:
+                facts = (str(line[name]) for name in ("device", "date", "git_hash", "trained_at"))
+                cells = tuple(str(line["cells"]).split())
+                found[str(line["claim"])] = Measurement(values, seeds, float(line["minutes"]), *facts, cells)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,20 @@ from plots.weights import draw_products
 from report.claims import CLAIMS, PAPER, RUNS
 from report.curves import heat_maps, rows_of
 from report.figures import FIGURES, HEAT_MAPS
-from report.ledger import PROFILES, VERDICTS, Claim, Measurement, of_profile, row, write_ledger
+from report.ledger import (
+    PROFILES,
+    VERDICTS,
+    Claim,
+    Measurement,
+    of_profile,
+    read_measurements,
+    row,
+    verdict,
+    write_ledger,
+)
 from report.page import rendered
 from report.remarks import REMARKS
+from runners.common import device_text
 from src.config import to_dict
 from store import rundir
 from store.atomic import write_bytes, write_csv, write_json
@@ -32,38 +44,77 @@ def cells_of(name: str) -> list[Cell]:
 
 
 def measure(claim: Claim, folder: Path, device: str) -> Measurement | None:
-    """A claim's values; None if none of its runs is done."""
+    """A claim's values; None unless all of its runs have ended. A run that diverged has an infinite one."""
+    began, commit, date = time.perf_counter(), git_commit() or "unknown", str(now())[:10]
     if not claim.runs:
-        facts = {seed: (claim.measure(seed), 0.0) for seed in SEEDS}
-    else:
-        done = [finished(name, folder) for name in (claim.runs, claim.beside) if name]
-        seeds = [seed for seed in done[0] if all(seed in runs for runs in done)]
-        facts = {
-            seed: (claim.measure(*(runs[seed] for runs in done)), sum(minutes(runs[seed]) for runs in done))
-            for seed in seeds
-        }
-    if not facts:
+        values = tuple(float(claim.measure(seed)) for seed in SEEDS)
+        return Measurement(values, SEEDS, _minutes_since(began), device, date, commit)
+    ended = [_ended(name, folder) for name in (claim.runs, claim.beside) if name]
+    seeds = RUNS[claim.runs].seeds
+    if any(set(runs) != set(seeds) for runs in ended):
         return None
-    values, each = zip(*facts.values(), strict=True)
-    commit = git_commit() or "unknown"
-    return Measurement(tuple(map(float, values)), tuple(facts), sum(each), device, str(now())[:10], commit)
+    values = tuple(_value(claim, [runs[seed] for runs in ended]) for seed in seeds)
+    runs = [run for of_name in ended for run in of_name.values()]
+    metas = [rundir.read_meta(run) for run in runs]
+    minutes = sum(map(_minutes, metas)) + _minutes_since(began)
+    devices, trained_at = (" and ".join(sorted({str(meta[key]) for meta in metas})) for key in ("device", "git_hash"))
+    return Measurement(values, seeds, minutes, devices, date, commit, trained_at, tuple(run.name for run in runs))
 
 
-def finished(name: str, folder: Path) -> dict[int, Path]:
-    """The finished ones of the ledger's runs of a name, by seed."""
-    done = [cell for cell in cells_of(name) if standing(cell, folder)[0] == "done"]
-    return {cell.config.data_seed: folder / cell.name for cell in done}
+def measure_all(claims: Sequence[Claim], folder: Path, out: Path) -> list[Claim]:
+    """Measures the claims whose runs have ended, writing each, and gives the others."""
+    left, device = [], device_text()
+    for number, claim in enumerate(claims, 1):
+        found = measure(claim, folder, device)
+        if found is None:
+            left.append(claim)
+            continue
+        print(f"{number} of {len(claims)}, {claim.name}: {verdict(claim, found)}", flush=True)
+        write(out, {claim.name: found})
+    return left
 
 
-def minutes(run: Path) -> float:
-    """What a run took to compile and train."""
-    meta = rundir.read_meta(run)
-    return (float(meta["run_seconds"]) + float(meta["compile_seconds"])) / 60
+def _value(claim: Claim, runs: Sequence[Path]) -> float:
+    done = all(rundir.read_status(run) == "done" for run in runs)
+    return float(claim.measure(*runs)) if done else float("inf")
 
 
-def write(out: Path, measured: dict[str, Measurement]) -> None:
-    """Writes the table and the page of all claims, with the measurements there are."""
-    rows = [line(claim, measured.get(claim.name)) for claim in CLAIMS]
+def finished(name: str, folder: Path) -> list[Path]:
+    """The ledger's runs of a name that are done, or none if any of them is not."""
+    ended = _ended(name, folder)
+    done = [run for run in ended.values() if rundir.read_status(run) == "done"]
+    return done if len(done) == len(RUNS[name].seeds) else []
+
+
+def _ended(name: str, folder: Path) -> dict[int, Path]:
+    """The ledger's runs of a name that are done or have diverged, by seed."""
+    ended = [cell for cell in cells_of(name) if standing(cell, folder)[0] in rundir.FINISHED]
+    return {cell.config.data_seed: folder / cell.name for cell in ended}
+
+
+def _minutes(meta: Mapping[str, Any]) -> float:
+    """What a run took to compile and train; those of a pack share its time."""
+    return (float(meta["run_seconds"]) / int(meta["pack_width"]) + float(meta["compile_seconds"])) / 60
+
+
+def _minutes_since(began: float) -> float:
+    return (time.perf_counter() - began) / 60
+
+
+def known(out: Path) -> dict[str, Measurement]:
+    """The measurements of the ledger there that are of today's runs: a claim whose runs have changed is not run."""
+    found = read_measurements(out / TABLE)
+    cells = {
+        claim.name: {cell.name for name in (claim.runs, claim.beside) if name for cell in cells_of(name)}
+        for claim in CLAIMS
+    }
+    return {name: found[name] for name in cells if name in found and set(found[name].cells) == cells[name]}
+
+
+def write(out: Path, measured: Mapping[str, Measurement]) -> None:
+    """Writes the table and the page of all claims: these measurements, and those that are there of the others."""
+    together = known(out) | dict(measured)
+    rows = [line(claim, together.get(claim.name)) for claim in CLAIMS]
     write_ledger(out / TABLE, rows)
     write_bytes(out / PAGE, page(rows).encode())
 
@@ -81,24 +132,24 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def draw(profile: str, folder: Path, out: Path) -> None:
-    """Writes each figure whose runs there are, with its bundle: CSV, the configs of its runs, the command."""
+    """Writes each figure all of whose runs there are, with its bundle: CSV, the configs of its runs, the command."""
     for figure in of_profile(FIGURES, profile):
         runs = {name: finished(name, folder) for name in figure.runs}
-        if figure.runs and not any(runs.values()):
+        if not all(runs.values()):
             continue
         labels = {name: getattr(figure, name) for name in ("title", "x_label", "y_label", "log_x", "log_y")}
-        of_runs = [figure.curves(run, name) for name, found in runs.items() for run in found.values()]
+        of_runs = [figure.curves(run, name) for name, found in runs.items() for run in found]
         source = out / f"{figure.name}.csv"
         write_csv(source, rows_of(of_runs or [figure.curves(seed, "") for seed in SEEDS], figure.limit))
-        used = [run for found in runs.values() for run in found.values()]
-        write_json(source.with_suffix(".json"), _bundle(labels, figure.profile, used))
+        write_json(
+            source.with_suffix(".json"), _bundle(labels, figure.profile, [r for found in runs.values() for r in found])
+        )
         draw_curves(source, labels)
     for name in (name for name, least in HEAT_MAPS.items() if PROFILES.index(least) <= PROFILES.index(profile)):
-        found = finished(name, folder)
-        if found:
+        if found := finished(name, folder):
             source, text = out / f"weights_{name}.csv", f"{name.replace('_', ' ')}, mean over {len(found)} seeds"
-            write_csv(source, heat_maps(list(found.values())))
-            write_json(source.with_suffix(".json"), _bundle({"title": text}, HEAT_MAPS[name], list(found.values())))
+            write_csv(source, heat_maps(found))
+            write_json(source.with_suffix(".json"), _bundle({"title": text}, HEAT_MAPS[name], found))
             draw_products(source, text)
 
 

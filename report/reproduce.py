@@ -2,7 +2,8 @@
 
 python -m report.reproduce --profile quick
 
-Claims are written one by one as they are measured; those that are not measured again keep what they had.
+Claims whose runs there are already come first, the others once these are trained. They are written one by one as they
+are measured; those that are not measured again keep what they had.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import cli
-from report.ledger import PROFILES, of_profile, read_measurements
+from report.ledger import PROFILES, of_profile
 from src.checks import ConfigError
 from store.readers import StoreError
 from sweeps.command import add_execution_flags, carry_out, execution
@@ -44,23 +45,18 @@ def main(argv: list[str]) -> int:
     flags = parser().parse(argv)
     from report import measuring  # imports JAX
     from report.claims import CLAIMS, RUNS
-    from runners.common import device_text
 
     chosen = named(flags.claims, {claim.name: claim for claim in CLAIMS}) or of_profile(CLAIMS, flags.profile)
-    measured = read_measurements(flags.ledger / measuring.TABLE)
     names = dict.fromkeys(name for claim in chosen for name in (claim.runs, claim.beside) if name)
-    status = carry_out(plan([RUNS[name].grid for name in names]), execution(flags))
-    if flags.dry_run or status > 128:
+    rows, how = plan([RUNS[name].grid for name in names]), execution(flags)
+    at_once = not (how.dry_run or how.overwrite)
+    left = measuring.measure_all(chosen, how.folder, flags.ledger) if at_once else chosen
+    status = carry_out(rows, how)
+    if how.dry_run or status > 128:
         return status
-    for number, claim in enumerate(chosen, 1):
-        found = measuring.measure(claim, flags.runs_dir, device_text())
-        if found is not None:
-            measured[claim.name] = found
-            print(f"{number} of {len(chosen)}, {claim.name}: {measuring.line(claim, found)['verdict']}")
-            measuring.write(flags.ledger, measured)
-    measuring.write(flags.ledger, measured)
+    measuring.measure_all(left, how.folder, flags.ledger)
     if not flags.claims:
-        measuring.draw(flags.profile, flags.runs_dir, flags.ledger / "reproduction")
+        measuring.draw(flags.profile, how.folder, flags.ledger / "reproduction")
     return status
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from analysis.layerwise import UNTRAINED
+from report.measures.trained import Measure
 from store import layout
 from store.readers import expecting, read_json
-
-Measure = Callable[[Path], float]
 
 
 @lru_cache(maxsize=64)
@@ -25,14 +25,18 @@ def layerwise_of(run: Path) -> dict[str, Any]:
 
 
 def furthest_from_gd(run: Path) -> float:
-    """The paired ratio to gradient descent at the step where it is furthest from 1."""
-    ratios = np.array(layerwise_of(run)["ratio_to_gd"], float)
-    return float(ratios[np.nanargmax(np.abs(np.log(ratios)))])
+    """The largest |ratio - 1| of the loss to gradient descent's, over all steps, on the same tasks."""
+    return float(np.abs(_numbers(layerwise_of(run)["ratio_to_gd"]) - 1).max())
 
 
 def after(layers: int) -> Measure:
-    """The mean over tasks after so many layers; -1 is the last."""
-    return lambda run: float(layerwise_of(run)["trimmed_mean"][layers - (layers > 0)])
+    """The mean over tasks, less the largest thousandth, after so many layers; -1 is the last."""
+    return lambda run: float(_numbers(layerwise_of(run)["trimmed_mean"])[layers - (layers > 0)])
+
+
+def unstable(run: Path) -> float:
+    """The share of tasks on which the last layer is worse than predicting zero."""
+    return float(layerwise_of(run)["unstable_share"][-1])
 
 
 def reference(name: str, steps: int) -> Measure:
@@ -41,16 +45,36 @@ def reference(name: str, steps: int) -> Measure:
 
 
 def last_over(name: str) -> Measure:
-    """The last layer's loss over a reference's last."""
-    return lambda run: after(-1)(run) / float(layerwise_of(run)["references"][name]["mse"][-1])
+    """The last layer's loss over a reference's last, both less the largest thousandth; infinite if it did not train."""
+    return lambda run: after(-1)(run) / _last_of(run, name) if _trained(run) else float("inf")
 
 
 def first_over_zero(run: Path) -> float:
-    """The first layer's loss over that of predicting zero."""
-    return after(1)(run) / float(layerwise_of(run)["references"]["zero"]["mse"][0])
+    """The first layer's loss over that of predicting zero; infinite if the last did not train."""
+    return after(1)(run) / _last_of(run, "zero") if _trained(run) else float("inf")
 
 
 def largest_step_up(run: Path) -> float:
-    """The largest ratio of a layer's loss to that of the layer before: below 1 where the loss falls with depth."""
-    losses = np.array(layerwise_of(run)["trimmed_mean"], float)
-    return float((losses[1:] / losses[:-1]).max())
+    """The largest ratio of a layer's loss to that of the layer before; infinite if the last did not train."""
+    losses = _numbers(layerwise_of(run)["trimmed_mean"])
+    return float((losses[1:] / losses[:-1]).max()) if _trained(run) else float("inf")
+
+
+def steps_a_layer(run: Path) -> float:
+    """Steps of gradient descent that reach the last layer's loss, for each layer; infinite if 400 do not."""
+    found = layerwise_of(run)
+    steps = found["gd_steps_to_reach"][-1]
+    return float("inf") if steps is None else steps / found["layers"]
+
+
+def _trained(run: Path) -> bool:
+    return after(-1)(run) < UNTRAINED * _last_of(run, "zero")
+
+
+def _last_of(run: Path, name: str) -> float:
+    return float(layerwise_of(run)["references"][name]["trimmed_mean"][-1])
+
+
+def _numbers(values: Sequence[float | None]) -> np.ndarray:
+    """What is not finite is null in a run's files."""
+    return np.array([np.inf if value is None else value for value in values], float)

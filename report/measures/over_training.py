@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from analysis.over_training import over_training
-from report.measures.trained import subject_of
+from report.measures.trained import Measure, subject_of
 from store.rundir import read_metrics
 
 LEARNT = 0.3  # a loss below the plateau at .4
@@ -17,18 +16,42 @@ LEARNT = 0.3  # a loss below the plateau at .4
 
 def steps_until_learnt(run: Path) -> float:
     """The first logged step whose test loss is below the plateau; infinite if none is."""
-    return next((float(r["step"]) for r in read_metrics(run) if r["test_loss"] < LEARNT), float("inf"))
+    return next((float(r["step"]) for r in read_metrics(run) if _number(r["test_loss"]) < LEARNT), float("inf"))
 
 
-def highest_loss(run: Path) -> float:
-    """The largest test loss after the first fifth of the training: where a model that overfits its pool gets to."""
-    losses = [record["test_loss"] for record in read_metrics(run)]
-    return float(max(losses[len(losses) // 5 :]))
+def overfits(run: Path) -> float:
+    """The last test loss over the last training loss."""
+    last = read_metrics(run)[-1]
+    return _number(last["test_loss"]) / _number(last["train_loss"])
 
 
-def last_loss(run: Path) -> float:
-    """The last test loss."""
-    return float(read_metrics(run)[-1]["test_loss"])
+def peak(run: Path) -> float:
+    """The highest test loss after the first record below the plateau."""
+    losses = _losses(run)
+    learnt = np.flatnonzero(losses < LEARNT)
+    return float(losses[learnt[0] :].max()) if learnt.size else float("inf")
+
+
+def fallen_by(step: int) -> Measure:
+    """The test loss at a step, if it is a tenth below an earlier peak; else infinite."""
+
+    def measure(run: Path) -> float:
+        records = [record for record in read_metrics(run) if record["step"] <= step]
+        losses = _losses(run)[: len(records)]
+        learnt = np.flatnonzero(losses < LEARNT)
+        rose = learnt.size > 0 and losses[learnt[0] :].max() > 1.1 * losses[-1]
+        return float(losses[-1]) if rose else float("inf")
+
+    return measure
+
+
+def _losses(run: Path) -> np.ndarray:
+    return np.array([_number(record["test_loss"]) for record in read_metrics(run)])
+
+
+def _number(value: float | None) -> float:
+    """What is not finite is null in a run's metrics."""
+    return float("inf") if value is None else float(value)
 
 
 @lru_cache(maxsize=64)
@@ -46,12 +69,14 @@ def nearer_to_gd_plus_plus(run: Path) -> float:
 
 
 def copies_before_it_learns(run: Path) -> float:
-    """The first step at which the sensitivity to the next token is halfway up, over that of the loss halfway down."""
+    """The first step at which the sensitivity to the next token is halfway to its last, over that of learning.
+
+    Infinite if the layer does not come to copy (the next token's is not twice the others') or the loss does not fall
+    below the plateau.
+    """
     found = moments(run)
-    copied = _first(found["step"], found["next"] - found["next"][0] >= (found["next"][-1] - found["next"][0]) / 2)
-    fallen = found["tf_loss"][0] - found["tf_loss"] >= (found["tf_loss"][0] - found["tf_loss"][-1]) / 2
-    return copied / _first(found["step"], fallen)
-
-
-def _first(steps: Sequence[float] | np.ndarray, holds: np.ndarray) -> float:
-    return float(np.asarray(steps)[np.argmax(holds)])
+    learnt = found["tf_loss"] < LEARNT
+    if not learnt.any() or found["next"][-1] < 2 * found["other"][-1]:
+        return float("inf")
+    copied = found["next"] - found["next"][0] >= (found["next"][-1] - found["next"][0]) / 2
+    return float(found["step"][np.argmax(copied)] / found["step"][np.argmax(learnt)])

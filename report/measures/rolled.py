@@ -1,17 +1,23 @@
-"""Of one trained layer that is applied again and again."""
+"""Of one trained layer that is applied again and again; activations are not clipped."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.tree_util import Partial
 
 from analysis import rollout
+from analysis.layerwise import paired_ratio
 from analysis.weights import products
+from baselines.curves import summary
 from baselines.gd_step import one_step_size
 from curricula.context import headline_batch
-from report.measures.trained import Measure, subject_of
+from report.measures.trained import Measure, context_losses, subject_of
+from src.batch import Batch
 
 ROLLED = 50  # applications
 
@@ -33,19 +39,43 @@ def rolled_out(run: Path, damping: float) -> dict[str, tuple[np.ndarray, np.ndar
 
 
 def furthest(damping: float) -> Measure:
-    """Trimmed means of the rolled-out transformer over gradient descent's, where they are furthest from 1."""
+    """The largest |ratio - 1| of the transformer's loss to gradient descent's, over all numbers of applications.
+
+    On the same tasks, less the thousandth on which either diverges most.
+    """
 
     def measure(run: Path) -> float:
         found = rolled_out(run, damping)
-        ratios = rollout.trimmed_mean(found["tf"][0]) / rollout.trimmed_mean(found["gd"][0])
-        return float(ratios[np.argmax(np.abs(np.log(ratios)))])
+        ratios = [paired_ratio(*losses)[0] for losses in zip(found["tf"][0], found["gd"][0], strict=True)]
+        return max(abs(ratio - 1) if np.isfinite(ratio) else float("inf") for ratio in ratios)
 
     return measure
 
 
+def trimmed_means(run: Path, damping: float, whose: str = "tf") -> list[float]:
+    """The mean without the largest thousandth after each number of applications."""
+    return summary(rolled_out(run, damping)[whose][0])["trimmed_mean"]
+
+
 def end(damping: float) -> Measure:
     """The trimmed mean after all applications."""
-    return lambda run: float(rollout.trimmed_mean(rolled_out(run, damping)["tf"][0])[-1])
+    return lambda run: trimmed_means(run, damping)[-1]
+
+
+def median_end(damping: float) -> Measure:
+    """The median over contexts after all applications, of the loss averaged over teachers and queries."""
+
+    def measure(run: Path) -> float:
+        subject = subject_of(run)
+        pair = [part[0, 0].astype(np.float32) for part in products(subject.config, subject.params)]
+        last = Partial(_last, *pair, jnp.float32(damping))
+        return float(np.median(context_losses({"tf": last}, subject.config)["tf"]))
+
+    return measure
+
+
+def _last(kq: Array, pv: Array, damping: Array, batch: Batch) -> Array:
+    return rollout.rollout(kq, pv, batch, ROLLED, damping).predictions[-1]
 
 
 def unstable(damping: float, whose: str = "tf") -> Measure:

@@ -24,7 +24,9 @@ def beside_control(name: str) -> Callable[[Path, Path], float]:
     return lambda run, control: float(_compared(run, control)[name])
 
 
-_compared = lru_cache(maxsize=16)(lambda run, control: compare(load(run), load(control)))
+@lru_cache(maxsize=16)
+def _compared(run: Path, control: Path) -> dict[str, float]:
+    return compare(load(run), load(control))
 
 
 def functions_apart(when: str) -> Callable[[Path, Path], float]:

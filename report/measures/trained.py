@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 
 import jax
@@ -15,10 +15,18 @@ from analysis.alignment import compare
 from analysis.copying import copying
 from analysis.headline import half_squared_errors
 from analysis.interpolation import interpolated
+from analysis.layerwise import UNTRAINED
+from analysis.over_training import baselines_of
 from analysis.subject import Subject, gd_steps, load_subject
 from analysis.weights import products
-from baselines.gd_plus_plus_fit import fit_gd_plus_plus, fitted_gd_plus_plus
-from curricula.context import headline_batch
+from baselines.gd_plus_plus_fit import fit_gd_plus_plus
+from baselines.gd_step import Predictor
+from curricula.context import headline_batch, task_key
+from src.config import RunConfig
+from src.data import sample_batch
+from src.prng import Purpose
+
+CONTEXTS, DRAWS = 512, 64  # of medians over contexts
 
 Measure = Callable[[Path], float]
 
@@ -33,17 +41,13 @@ def subject_of(run: Path) -> Subject:
 def _headline(run: Path) -> dict[str, np.ndarray]:
     """Half the squared errors on the headline tasks of the transformer and of what it is held against."""
     subject = subject_of(run)
-    predictors = {"tf": subject.predict, "gd": subject.gd.predict}
-    if gd_steps(subject.config.model) > 1 and subject.config.model.tokens == "concatenated":
-        predictors["gd_plus_plus"] = gd_plus_plus_of(run)
+    predictors = {"tf": subject.predict} | baselines_of(subject)
     return half_squared_errors(predictors, headline_batch(subject.config))
 
 
-@lru_cache(maxsize=64)
 def gd_plus_plus_of(run: Path) -> Partial:
     """GD++ with learned rates as a predictor, of as many steps as the run has layers; shared where its weights are."""
-    config = subject_of(run).config
-    return fitted_gd_plus_plus(config.data, gd_steps(config.model), config.model.recurrent, config.data_seed)
+    return baselines_of(subject_of(run))["gd_plus_plus"]
 
 
 def loss_of(whose: str) -> Measure:
@@ -60,8 +64,44 @@ def loss_over_that_of(run: Path, other: Path) -> float:
 
 
 def median_loss(run: Path) -> float:
-    """The median over tasks: of deep stacks a few tasks are most of the mean."""
-    return float(np.median(_headline(run)["tf"]))
+    """The median over contexts of the loss averaged over teachers and queries; a few contexts are most of a mean."""
+    subject = subject_of(run)
+    return float(np.median(context_losses({"tf": subject.predict}, subject.config)["tf"]))
+
+
+def median_over(other: str) -> Measure:
+    """That median over another's, on the same contexts, teachers and queries."""
+
+    def measure(run: Path) -> float:
+        subject = subject_of(run)
+        found = context_losses({"tf": subject.predict, "other": baselines_of(subject)[other]}, subject.config)
+        return float(np.median(found["tf"]) / np.median(found["other"]))
+
+    return measure
+
+
+def context_losses(predictors: Mapping[str, Predictor], config: RunConfig) -> dict[str, np.ndarray]:
+    """Half the squared error [CONTEXTS] of each context, averaged over `DRAWS` teachers and queries, without noise."""
+    context_key, draw_key = jax.random.split(task_key(config, Purpose.HEADLINE))
+    x = np.repeat(np.asarray(_sample(context_key, config.data, CONTEXTS).x), DRAWS, axis=0)
+    draws = _sample(draw_key, config.data, CONTEXTS * DRAWS)
+    y, y_query = np.einsum("bnd,bd->bn", x, draws.w), np.einsum("bd,bd->b", draws.x_query, draws.w)
+    errors = half_squared_errors(predictors, draws._replace(x=x, y=y, y_query=y_query))
+    return {name: values.reshape(CONTEXTS, DRAWS).mean(axis=1) for name, values in errors.items()}
+
+
+_sample = partial(jax.jit, static_argnums=(1, 2))(sample_batch)
+
+
+def if_trained(measure: Measure) -> Measure:
+    """Infinite for a run that is no better than predicting zero: what did not train shows nothing."""
+    return lambda run: measure(run) if loss(run) < UNTRAINED * zero_loss(run) else float("inf")
+
+
+def zero_loss(run: Path) -> float:
+    """The loss of predicting zero on the headline tasks."""
+    targets = np.asarray(headline_batch(subject_of(run).config).y_query, np.float64)
+    return float(0.5 * np.mean(targets**2))
 
 
 def over(other: str) -> Measure:
@@ -110,28 +150,50 @@ def construction_of(run: Path) -> tuple[float, float]:
     return float(rates.step_sizes[0]), float(rates.gammas[0])
 
 
-def furthest_under(shift: str, values: Sequence[float]) -> Measure:
-    """The transformer's loss over gradient descent's (GD++'s for a stack) where it is furthest from 1."""
+def furthest_under(shift: str, values: Sequence[float], other: str = "") -> Measure:
+    """The largest |ratio - 1| of the transformer's loss to another's, over contexts of other laws.
 
-    def measure(run: Path) -> float:
-        subject = subject_of(run)
-        other = subject.gd.predict if gd_steps(subject.config.model) == 1 else gd_plus_plus_of(run)
-        losses = shifts.shifted_losses(subject.config, {"tf": subject.predict, "other": other}, shift, values)
-        ratios = losses["tf"].mean(axis=1) / losses["other"].mean(axis=1)
-        return float(ratios[np.argmax(np.abs(np.log(ratios)))])
+    The other is gradient descent for one step, else GD++, if it is not named.
+    """
+    return lambda run: max(abs(ratio - 1) for ratio in _ratios_under(run, shift, tuple(values), other))
 
-    return measure
+
+def ratio_under(shift: str, value: float, other: str = "") -> Measure:
+    """The transformer's loss over another's on contexts of another law."""
+    return lambda run: _ratios_under(run, shift, (value,), other)[0]
+
+
+def _ratios_under(run: Path, shift: str, values: Sequence[float], other: str) -> list[float]:
+    subject = subject_of(run)
+    name = other or ("gd" if gd_steps(subject.config.model) == 1 else "gd_plus_plus")
+    predictors = {"tf": subject.predict, "other": baselines_of(subject)[name]}
+    losses = shifts.shifted_losses(subject.config, predictors, shift, values)
+    ratios = losses["tf"].mean(axis=1) / losses["other"].mean(axis=1)
+    return [float(ratio) if np.isfinite(ratio) else float("inf") for ratio in ratios]
 
 
 def cancelling_heads(run: Path) -> float:
-    """How diagonal eta_1 W1_KQ + eta_2 W2_KQ is: mean |off-diagonal| over mean |diagonal| of its input block.
+    """What is left of the heads' off-diagonals in their weighted sum eta_1 W1_KQ + eta_2 W2_KQ, of its input block.
 
-    Two softmax heads of opposite sign cancel the offset that one has over linear attention. App. A.9.
+    Softmax has an offset over linear attention; two heads of opposite sign cancel theirs. App. A.9. The norm of the
+    sum's off-diagonal over the sum of the heads' norms: infinite unless the etas have opposite signs.
     """
     subject = subject_of(run)
     dim = subject.config.data.dim
     kq, pv = products(subject.config, subject.params)
-    summed = sum(pv[0, head, dim, dim] * kq[0, head, :dim, :dim] for head in range(subject.config.model.num_heads))
+    etas = pv[0, :, dim, dim]
+    if not (etas.min() < 0 < etas.max()):
+        return float("inf")
+    heads = etas[:, None, None] * kq[0, :, :dim, :dim] * (1 - np.eye(dim))
+    return float(np.linalg.norm(heads.sum(axis=0)) / sum(np.linalg.norm(head) for head in heads))
+
+
+def diagonal_of_heads(run: Path) -> float:
+    """How diagonal that sum is: its mean |off-diagonal| over its mean |diagonal|."""
+    subject = subject_of(run)
+    dim = subject.config.data.dim
+    kq, pv = products(subject.config, subject.params)
+    summed = np.einsum("h,hij->ij", pv[0, :, dim, dim], kq[0, :, :dim, :dim])
     diagonal = np.abs(np.diag(summed)).mean()
     return float((np.abs(summed).sum() - np.abs(np.diag(summed)).sum()) / (dim * (dim - 1)) / diagonal)
 

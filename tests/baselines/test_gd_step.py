@@ -17,7 +17,6 @@ from baselines.gd_step import (
     one_step_loss,
     one_step_size,
     scatter_moments,
-    search_gd_plus_plus,
     search_step_size,
 )
 from src import prng
@@ -256,19 +255,6 @@ def test_tuned_steps(steps, loss, best):
     on_grid = numpy_losses(batch, np.linspace(0.4, 0.8, 201), steps)
     assert errors.mean() <= on_grid.min() * (1 + 1e-5)
     assert errors.mean() == pytest.approx(numpy_losses(batch, [found], steps)[0], rel=1e-4)  # float32 sums
-
-
-def test_tuned_gd_plus_plus():
-    """Two steps: loss .1104 at eta/N = 1.35 and gamma = .176."""
-    batch = sampled(PAPER, 7, 2048)
-    step_size, gamma = search_gd_plus_plus(batch, 2)
-    errors = 0.5 * (np.asarray(gd_plus_plus(batch, step_size, gamma, 2), np.float64) - batch.y_query) ** 2
-    assert sigmas(errors, 0.1104) < SIGMAS
-    assert step_size == pytest.approx(1.35, abs=0.15)
-    assert gamma == pytest.approx(0.176, abs=0.03)
-    for factors in ((0.97, 1), (1.03, 1), (1, 0.97), (1, 1.03)):
-        nearby = gd_plus_plus(batch, factors[0] * step_size, factors[1] * gamma, 2)
-        assert errors.mean() < 0.5 * np.mean((np.asarray(nearby, np.float64) - batch.y_query) ** 2)
 
 
 def test_a_search_survives_rates_that_overflow():

@@ -12,7 +12,6 @@ import pytest
 
 from report import measuring
 from report.claims import CLAIMS
-from report.ledger import read_measurements
 from tests.doors import Ran
 from tests.runners.tiny import ROOT
 
@@ -20,7 +19,7 @@ WHERE = ("--ledger", "ledger", "--runs_dir", "runs", "--out", "runs.csv")
 
 
 def read(path: Path) -> dict[str, tuple[float, ...]]:
-    return {name: found.values for name, found in read_measurements(path).items()}
+    return {name: found.values for name, found in measuring.known(path.parent).items()}
 
 
 def test_a_claim_that_needs_no_training_is_measured_and_the_others_stay_as_they_are(ran: Ran, tmp_path: Path) -> None:
