@@ -32,6 +32,7 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "Newton-Schulz": {"color": style.GREY, "linestyle": ":"},
     "Ridge (Bayes)": {"color": "#000000", "linestyle": "-."},
 }
+COUNTED = ("GD Steps / Transformer Layers", "rank")  # axes of whole numbers
 AS_LINES = ("training step", "x")  # axes along which a transformer is a line, not points
 
 
@@ -96,7 +97,7 @@ def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> No
     if labels["log_x"]:
         panel.set_xscale("log")
     else:
-        panel.xaxis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10), integer=float(table["x"].abs().max()) > 2))
+        panel.xaxis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10), integer=labels["x_label"] in COUNTED))
     if not labels["log_y"]:
         panel.set_ylim(bottom=0 if low >= 0 else None)
         return
