@@ -27,6 +27,7 @@ from src.data import sample_batch
 STARTS = 12  # random rates that learning starts from, beside the shared ones
 TRIED, LEARNED, HELD_OUT = 1024, 8192, 65_536  # contexts: for the starts, for the best of them, to choose among these
 KEPT = 3  # of the starts
+CHUNK = 4096  # contexts whose spectra are computed together
 BEYOND, WEIGHT = 1.3, 1e-4  # how far past the largest eigenvalue seen rates must not explode, and how much that counts
 LARGEST = 1e3  # the logarithm of a loss that is not finite
 
@@ -123,7 +124,11 @@ def _both(rates: Rates) -> np.ndarray:
 
 
 def _spectra(key: Array, data: DataConfig, count: int) -> np.ndarray:
-    return eigenvalues(np.asarray(_sample(key, data, count).x, np.float64))
+    """The eigenvalues [count, D] of sampled contexts, of which a part is in memory at a time."""
+    sizes = [min(CHUNK, count - start) for start in range(0, count, CHUNK)]
+    keys = jax.random.split(key, len(sizes))
+    parts = (_sample(part, data, size).x for part, size in zip(keys, sizes, strict=True))
+    return np.concatenate([eigenvalues(np.asarray(x, np.float64)) for x in parts])
 
 
 def fitted_gd_plus_plus(data: DataConfig, steps: int, shared: bool, seed: int) -> Partial:
