@@ -14,7 +14,6 @@ import numpy as np
 from report.ledger import Claim, Runs
 from report.measures import algorithms, depth, over_training, rolled, sines, trained
 
-PAPER = "von Oswald et al. 2023, arXiv 2212.07677v2"
 DERIVED, PLOT, TEXT, OURS = "derived", "plot reading", "text", "ours"
 ANY = 1e6  # above any value of what did not diverge
 

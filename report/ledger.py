@@ -19,6 +19,7 @@ from store.readers import expecting, read_csv
 from sweeps.grid import Grid
 
 PROFILES = ("quick", "full", "gpu")  # each holds all claims of those before it
+VON_OSWALD = "von Oswald et al. 2023, arXiv 2212.07677v2"
 VERDICTS = ("reproduced", "partly", "not", "not run")
 
 
@@ -41,7 +42,7 @@ class Claim(NamedTuple):
     low and high: the means that count as reproduced, both ends included; expected: the paper's or the derived number;
     source: where the range comes from. runs: a name in `report.claims.RUNS`, or "" for what needs no training, and
     measure: its value for one trained run, or for one seed; beside: further runs, of which the one of the same seed is
-    measure's second argument; every: each seed must lie in the range, not their mean.
+    measure's second argument; every: each seed must lie in the range, not their mean; paper: whose claim it is.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Claim(NamedTuple):
     profile: str = "quick"
     beside: str = ""
     every: bool = False
+    paper: str = VON_OSWALD
 
 
 class Measurement(NamedTuple):
@@ -101,12 +103,14 @@ def verdict(claim: Claim, measurement: Measurement | None) -> str:
     return "partly" if any(inside) and mean - half <= claim.high and mean + half >= claim.low else "not"
 
 
-def row(claim: Claim, measurement: Measurement | None, command: str) -> dict[str, Any]:
-    """A claim's line of the ledger."""
+def row(claim: Claim, measurement: Measurement | None, remark: str = "") -> dict[str, Any]:
+    """A claim's line of the ledger, with the command that measures it, and what limits it if it is not reproduced."""
     mean, half = _mean_and_half(measurement) if measurement else (None, None)
     found = measurement or Measurement((), (), float("nan"), "", "", "")
+    decided = verdict(claim, measurement)
     return {
         "claim": claim.name,
+        "paper": claim.paper,
         "figure": claim.figure,
         "says": claim.says,
         "expected": claim.expected,
@@ -116,9 +120,9 @@ def row(claim: Claim, measurement: Measurement | None, command: str) -> dict[str
         "mean": mean,
         "mean_low": None if mean is None or half is None else mean - half,
         "mean_high": None if mean is None or half is None else mean + half,
-        "verdict": verdict(claim, measurement),
+        "verdict": decided,
         "profile": claim.profile,
-        "command": command,
+        "command": f"python -m report.reproduce --claims {claim.name}",
         "runs": claim.runs,
         "values": json.dumps(found.values),
         "seeds": json.dumps(found.seeds),
@@ -128,6 +132,7 @@ def row(claim: Claim, measurement: Measurement | None, command: str) -> dict[str
         "git_hash": found.git_hash,
         "trained_at": found.trained_at,
         "cells": " ".join(found.cells),
+        "remark": "" if decided == "reproduced" else remark,
     }
 
 

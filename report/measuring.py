@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from plots.curves import draw_curves
 from plots.weights import draw_products
-from report.claims import CLAIMS, PAPER, RUNS
+from report.claims import CLAIMS, RUNS
 from report.curves import heat_maps, rows_of
 from report.figures import FIGURES, HEAT_MAPS
 from report.ledger import (
@@ -38,6 +39,7 @@ TABLE, PAGE = "claims.csv", "claims.md"
 TEMPLATE = Path(__file__).with_name("claims.md.j2")
 
 
+@cache  # planning resolves a config for each cell, and every claim that is written asks for those of all
 def cells_of(name: str) -> list[Cell]:
     """The cells of one of the ledger's runs, by seed."""
     return cells(plan([RUNS[name].grid]))
@@ -120,15 +122,14 @@ def write(out: Path, measured: Mapping[str, Measurement]) -> None:
 
 
 def line(claim: Claim, measurement: Measurement | None) -> dict[str, Any]:
-    """A claim's line, with the command that measures it."""
-    found = row(claim, measurement, f"make reproduce PROFILE={claim.profile}")
-    return found | {"remark": "" if found["verdict"] == "reproduced" else REMARKS.get(claim.name, "")}
+    """A claim's line, with its remark."""
+    return row(claim, measurement, REMARKS.get(claim.name, ""))
 
 
 def page(rows: Sequence[dict[str, Any]]) -> str:
     """The ledger as Markdown."""
     counts = {name: sum(found["verdict"] == name for found in rows) for name in VERDICTS}
-    return rendered(TEMPLATE, paper=PAPER, counts=counts, rows=rows)
+    return rendered(TEMPLATE, papers=list(dict.fromkeys(line["paper"] for line in rows)), counts=counts, rows=rows)
 
 
 def draw(profile: str, folder: Path, out: Path) -> None:

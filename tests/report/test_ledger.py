@@ -12,6 +12,7 @@ from report import measuring
 from report.claims import CLAIMS, RUNS
 from report.ledger import (
     PROFILES,
+    VON_OSWALD,
     Claim,
     Measurement,
     of_profile,
@@ -71,14 +72,14 @@ def test_no_claim_is_reproduced_by_what_diverged(c: Claim) -> None:
 def test_what_was_measured_is_read_back_and_the_rest_is_not_run(tmp_path: Path) -> None:
     one, other = claim(0, 1), claim(0, 1)._replace(name="other")
     found = measured(0.25, 1 / 3)
-    write_ledger(tmp_path / "claims.csv", [row(one, found, "make"), row(other, None, "make")])
+    write_ledger(tmp_path / "claims.csv", [row(one, found), row(other, None)])
     assert read_measurements(tmp_path / "claims.csv") == {"c": found}
     assert read_measurements(tmp_path / "none.csv") == {}
 
 
 def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
     path = tmp_path / "claims.csv"
-    write_ledger(path, [row(claim(0, 1), measured(0.25), "make")])
+    write_ledger(path, [row(claim(0, 1), measured(0.25))])
     path.write_text(path.read_text().replace("[0.25]", "[0.25"))
     with pytest.raises(StoreError, match=r"claims\.csv is not a ledger of claims"):
         read_measurements(path)
@@ -88,7 +89,7 @@ def test_a_measurement_of_runs_that_are_not_todays_is_not_run(tmp_path: Path) ->
     trained = next(c for c in CLAIMS if c.runs)
     names = tuple(cell.name for cell in measuring.cells_of(trained.runs))
     for cells_then, expected in ((names, {trained.name}), (("lsa1_seed0-0",), set())):
-        write_ledger(tmp_path / "claims.csv", [row(trained, measured(1.0)._replace(cells=cells_then), "make")])
+        write_ledger(tmp_path / "claims.csv", [row(trained, measured(1.0)._replace(cells=cells_then))])
         assert set(measuring.known(tmp_path)) == expected
 
 
@@ -131,6 +132,13 @@ def test_the_committed_page_is_made_from_the_committed_table() -> None:
         if c.name in found:
             assert json.loads(json.dumps(found[c.name].values)) == list(found[c.name].values)
             assert found[c.name].seeds == (RUNS[c.runs].seeds if c.runs else measuring.SEEDS), c.name
+
+
+def test_a_line_says_whose_claim_it_is_and_how_to_measure_it() -> None:
+    line = row(claim(0.0, 1.0), measured(2.0), "too large")
+    assert (line["paper"], line["figure"], line["remark"]) == (VON_OSWALD, "1", "too large")
+    assert line["command"] == "python -m report.reproduce --claims c"
+    assert row(claim(0.0, 1.0), measured(0.5), "too large")["remark"] == ""
 
 
 def test_what_was_not_reproduced_has_a_remark_and_remarks_are_of_claims() -> None:
