@@ -14,6 +14,7 @@ import numpy as np
 
 from analysis import shifts
 from analysis.interpolation import interpolated
+from analysis.over_training import baselines_of
 from analysis.sine_functions import functions
 from analysis.subject import gd_steps
 from analysis.weights import products, rescale
@@ -100,9 +101,7 @@ def pools(run: Path, name: str) -> Series:
 def shifted(run: Path, name: str) -> Series:
     """Losses on contexts of other laws; of five layers and more the medians over tasks."""
     subject = trained.subject_of(run)
-    predictors = {TF: subject.predict, GD: subject.gd.predict}
-    if gd_steps(subject.config.model) > 1:
-        predictors[GDPP] = trained.gd_plus_plus_of(run)
+    predictors = {TF: subject.predict} | {ALGORITHMS[name]: other for name, other in baselines_of(subject).items()}
     if len(subject.config.model.layer_names) == 1:
         predictors[HALFWAY] = interpolated(subject, *trained.construction_of(run))
     found = {}

@@ -16,6 +16,7 @@ import cli
 from report.ledger import PROFILES, of_profile
 from src.checks import ConfigError
 from store.readers import StoreError
+from sweeps.collect import check_out
 from sweeps.command import add_execution_flags, carry_out, execution
 from sweeps.plan import plan
 
@@ -49,6 +50,7 @@ def main(argv: list[str]) -> int:
     chosen = named(flags.claims, {claim.name: claim for claim in CLAIMS}) or of_profile(CLAIMS, flags.profile)
     names = dict.fromkeys(name for claim in chosen for name in (claim.runs, claim.beside) if name)
     rows, how = plan([RUNS[name].grid for name in names]), execution(flags)
+    check_out(how.out, how.folder)  # before minutes of measuring, not after
     at_once = not (how.dry_run or how.overwrite)
     left = measuring.measure_all(chosen, how.folder, flags.ledger) if at_once else chosen
     status = carry_out(rows, how)

@@ -46,6 +46,13 @@ def test_a_dry_run_writes_nothing(ran: Ran, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_table_that_cannot_be_written_is_said_before_anything_is_measured(ran: Ran, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    done = ran("report.reproduce", "--claims", "eigenvalue_max_10", "--ledger", "ledger", "--out", "folder")
+    assert (done.status, done.out, done.err) == (2, "", "error: folder is a folder, not a file\n")
+    assert not (tmp_path / "ledger").exists()
+
+
 @pytest.mark.slow
 def test_killed_it_goes_on_and_ends_with_the_same_numbers(tmp_path: Path) -> None:
     """A kill of the sweep and its workers loses what the last checkpoints do not hold, and no more."""
