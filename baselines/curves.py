@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from baselines.bayes import bayes_penalty, ridge_weights
+from baselines.linear_mmse import bayes_penalty, ridge_weights
 from baselines.iterations import conjugate_gradients, newton_schulz, normal_equations
 from src.batch import Batch
 from src.config import DataConfig

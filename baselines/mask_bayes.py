@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from baselines.bayes import hit_rate, linear_mmse
+from baselines.linear_mmse import hit_rate, linear_mmse
 from src.batch import Batch
 from src.checks import require
 from src.config import ContextConfig, DataConfig

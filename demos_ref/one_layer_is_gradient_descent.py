@@ -15,7 +15,7 @@ import numpy as np
 import store
 from analysis.alignment import compare
 from analysis.weights import products, rescale
-from baselines.bayes import ridge
+from baselines.linear_mmse import ridge
 from baselines.construction import gd_params
 from baselines.gd_step import fit_step_size, gd, one_step_loss, one_step_size
 from configs.overrides import resolve

@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.compare_sine import compare
 from analysis.sine_functions import AMPLITUDE, PHASE, functions, load_sines
-from baselines.bayes import ridge
+from baselines.linear_mmse import ridge
 from baselines.mlp_gd import least_step_loss, make_model
 from configs.overrides import resolve, set_values
 from configs.presets import preset

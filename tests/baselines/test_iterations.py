@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from baselines.bayes import ridge, ridge_weights
+from baselines.linear_mmse import ridge, ridge_weights
 from baselines.iterations import (
     conjugate_gradients,
     descent,

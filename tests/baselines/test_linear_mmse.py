@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from baselines.bayes import bayes_penalty, hit_rate, linear_mmse, ridge
+from baselines.linear_mmse import bayes_penalty, hit_rate, linear_mmse, ridge
 from src.checks import ConfigError
 from src.config import ContextConfig, DataConfig
 from tests import reference
