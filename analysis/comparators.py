@@ -23,8 +23,8 @@ from jax.typing import ArrayLike
 
 from analysis.headline import mean_and_error
 from analysis.subject import GradientDescent, Subject, find_gd, gd_steps
-from baselines.linear_mmse import hit_rate, linear_mmse
 from baselines.gd_step import gd, search_step_size
+from baselines.linear_mmse import hit_rate, linear_mmse
 from baselines.mask_bayes import check_masks, mask_bayes
 from curricula.context import corrupted_step_size_batch, headline_batch
 from src.batch import Batch

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from baselines.linear_mmse import bayes_penalty, ridge_weights
 from baselines.iterations import conjugate_gradients, newton_schulz, normal_equations
+from baselines.linear_mmse import bayes_penalty, ridge_weights
 from src.batch import Batch
 from src.config import DataConfig
 from src.prng import Purpose

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from baselines.linear_mmse import bayes_penalty, ridge_weights
 from baselines.curves import facts, over_tasks, path_losses, reference_losses, summary, unstable_share
+from baselines.linear_mmse import bayes_penalty, ridge_weights
 from baselines.step_sizes import RULES, Problem
 from src.batch import Batch
 from src.config import DataConfig

@@ -12,6 +12,7 @@ from configs.meaning import refuse_without_meaning
 from src.config import ContextConfig, RunConfig, from_dict, to_dict
 
 AUTO = "auto"
+NOISY_DIM, PAIRS_A_DIM = 32, 2  # of a sequence: its noise variance is D over the first, its length D times the second
 
 
 def leaves(config: ConfigDict) -> dict[str, str]:
@@ -65,7 +66,8 @@ def resolve(config: ConfigDict) -> RunConfig:
     """The frozen run config: unset context fields come from `base`, unset difficulties from the noise mode.
 
     The difficulty of a context with corrupted labels is `residual`, else `gd_error`; by configuration, so it is the
-    same for every batch.
+    same for every batch. A sequence whose noise and length are unset has variance D/32, one signal-to-noise ratio for
+    all dimensions, and 2 D pairs (Raventos et al. 2023, Fig. 6).
     """
     values: dict[str, Any] = config.to_dict()
     base = values["base"]
@@ -74,6 +76,11 @@ def resolve(config: ConfigDict) -> RunConfig:
         if context["difficulty"] is None:
             context["difficulty"] = "gd_error" if context["noise_mode"] == ContextConfig().noise_mode else "residual"
         values[name] = context
+    data = values["data"]
+    if data["noise_std"] is None:
+        data["noise_std"] = (data["dim"] / NOISY_DIM) ** 0.5
+    if data["num_pairs"] is None:
+        data["num_pairs"] = PAIRS_A_DIM * data["dim"]
     resolved: RunConfig = from_dict(values)
     refuse_without_meaning(resolved)
     return resolved

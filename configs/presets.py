@@ -11,7 +11,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from configs import linreg
+from configs import diversity, linreg
 from src.config import RunConfig, to_dict
 
 PRESETS = ("default", "paper")
@@ -69,10 +69,10 @@ ARCHITECTURE: dict[str, dict[str, Any]] = {
     "sine_control": SINES | {"num_layers": 1, "step_size": 0.01},
 }
 
-ARCHITECTURE |= linreg.ARCHITECTURE
+ARCHITECTURE |= linreg.ARCHITECTURE | diversity.ARCHITECTURE
 TABLE |= {
     model: {name: (values, ((ANY_DEPTH, {}),)) for name, values in presets.items()}
-    for model, presets in linreg.TRAINING.items()
+    for model, presets in (linreg.TRAINING | diversity.TRAINING).items()
 }
 
 STEPS_OF_UNSHARED_LAYERS = 50_000  # lsa1 beyond one layer, unless the layers share their weights
@@ -81,7 +81,8 @@ STEPS_OF_UNSHARED_LAYERS = 50_000  # lsa1 beyond one layer, unless the layers sh
 def preset(model: str, name: str = "default", num_layers: int | None = None, recurrent: bool = False) -> ConfigDict:
     """The preset of a model at a depth, as a locked `ConfigDict` that `configs.overrides.resolve` turns into a run.
 
-    Its train and eval contexts are None throughout: what is not set there is taken from `base`.
+    Its train and eval contexts are None throughout: what is not set there is taken from `base`. So are a sequence's
+    noise and length in the family diversity: without a value of their own they follow the dimension.
     """
     architecture = ARCHITECTURE[model]
     depth = architecture["num_layers"] if num_layers is None else num_layers
@@ -94,6 +95,8 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
     for key, value in (architecture | {"num_layers": depth, "recurrent": recurrent} | values).items():
         next(part for part in (*(config[name] for name in SECTIONS), config) if key in part)[key] = value
     config["base"]["difficulty"] = None
+    if config["family"] == "diversity":
+        config["data"]["noise_std"] = config["data"]["num_pairs"] = None
     for context in ("train", "eval"):
         config[context] = dict.fromkeys(config[context])
     return ConfigDict(config).lock()

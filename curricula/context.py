@@ -84,9 +84,12 @@ def _draw(key: Array, laws: Sequence[DataConfig], context: ContextConfig, batch_
 def training_batches(config: RunConfig) -> BatchFn:
     """The batch function of a run's training contexts. Noise rate and strength may differ within a pack."""
 
-    def batch_fn(key: Array, step: Array, **knobs: Array) -> Batch:
+    def batch_fn(
+        key: Array, step: Array, noise_p: Array | None = None, noise_sigma: Array | None = None, **_: Array
+    ) -> Batch:
         step_key = jax.random.fold_in(key, step)
-        return draw_context(step_key, config.data, config.train, config.training.batch_size, **knobs).batch
+        size = config.training.batch_size
+        return draw_context(step_key, config.data, config.train, size, noise_p, noise_sigma).batch
 
     return batch_fn
 

@@ -15,9 +15,9 @@ import numpy as np
 import store
 from analysis.alignment import compare
 from analysis.weights import products, rescale
-from baselines.linear_mmse import ridge
 from baselines.construction import gd_params
 from baselines.gd_step import fit_step_size, gd, one_step_loss, one_step_size
+from baselines.linear_mmse import ridge
 from configs.overrides import resolve
 from configs.presets import preset
 from runners.common import run_one

@@ -27,6 +27,9 @@ BESIDE_DESCENT = Losses("Trained Transformer", "gd_loss", "Gradient descent", st
 LOSSES = {
     "regression": BESIDE_DESCENT,
     "layerwise": BESIDE_DESCENT,
+    "diversity": Losses(
+        "its pool's tasks (half MSE)", "ood_loss", "fresh tasks (MSE/D)", style.OTHER, {"ylim": (0, None)}
+    ),
     "sine": Losses("after the context", "initial_loss", "before the context", style.OTHER, {"yscale": "log"}),
 }
 

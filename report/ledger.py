@@ -24,16 +24,21 @@ VERDICTS = ("reproduced", "partly", "not", "not run")
 
 
 class Runs(NamedTuple):
-    """Trainings that claims are measured on: a model of the registry with settings of its own, for each seed."""
+    """Trainings that claims are measured on: a model of the registry with settings of its own, for each seed.
+
+    With axes a seed has a run for each point of theirs, and a measure takes them as a tuple, in the axes' order.
+    """
 
     model: str
     settings: Mapping[str, Any] = {}
     seeds: tuple[int, ...] = (0, 1, 2)
+    axes: Mapping[str, Sequence[Any]] = {}
+    data_offset: int = 0
 
     @property
     def grid(self) -> Grid:
         """What the sweeps train."""
-        return Grid((self.model,), {}, self.seeds, self.settings)
+        return Grid((self.model,), self.axes, self.seeds, self.settings, self.data_offset)
 
 
 class Claim(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import traceback
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -142,8 +143,7 @@ def _take_up(pack: Pack) -> None:
 
 def _recorded(pack: Pack, step: int) -> list[int]:
     """The steps up to this one that have records."""
-    last = {step} if step == pack.num_steps else set()
-    return sorted({*range(0, step + 1, pack.eval_every)} | last)
+    return pack.record_steps[: bisect_right(pack.record_steps, step)]
 
 
 def _record(pack: Pack, index: int, train_loss: float) -> None:
@@ -179,7 +179,7 @@ def _train(pack: Pack, logger: Logger, signals: Signals) -> None:
 def _keep(pack: Pack, index: int, train_loss: float) -> None:
     """Puts what a chunk gave onto disk: the record first, for a resume cuts records that have no checkpoint yet."""
     run = pack.lanes[index].job.run
-    if pack.step % pack.eval_every == 0 or pack.step == pack.num_steps:
+    if pack.step in pack.record_steps:
         _record(pack, index, train_loss)
     pack.save(index)
     rundir.update_meta(run, run_seconds=pack.run_seconds, chunk_steps=pack.chunk_steps)

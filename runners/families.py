@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from analysis import task_diversity
 from baselines import mlp_gd
-from curricula import sines
+from curricula import sequences, sines
 from curricula.context import training_batches
-from runners import layerwise, regression, sine
+from runners import diversity, layerwise, regression, sine
 from runners.finish import Wanted
+from src import decoder
 from src import layerwise as stack
 from src.config import RunConfig
 from src.train import BatchFn
@@ -39,4 +41,7 @@ FAMILIES: Mapping[str, Family] = {
         stack.make_model, layerwise.training_batches, layerwise.prepare, layerwise.look, layerwise.finish
     ),
     "sine": Family(mlp_gd.make_model, sines.training_batches, sine.prepare, sine.look, sine.finish),
+    "diversity": Family(
+        decoder.make_model, sequences.training_batches, task_diversity.prepare, task_diversity.look, diversity.finish
+    ),
 }

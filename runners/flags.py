@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 import cli
 from configs.overrides import AUTO, resolve, set_values
 from configs.presets import CONTROLS, PRESETS, preset
-from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, RunConfig
+from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, TASK_LAWS, RunConfig
 
 # flag -> config key; a flag that is not given leaves the preset's value
 CONFIG_FLAGS: dict[str, tuple[str, type, str]] = {
@@ -22,6 +22,38 @@ CONFIG_FLAGS: dict[str, tuple[str, type, str]] = {
     "num_layers": ("model.num_layers", int, "attention layers"),
     "num_heads": ("model.num_heads", int, "heads of each layer"),
     "pos_enc_size": ("model.pos_enc_size", int, "size of the sinusoidal code concatenated to each token"),
+}
+
+
+def tasks_or_infinity(text: str) -> int:
+    """A number of tasks from its text; 0, as in a config, for inf."""
+    if text in ("inf", "infinity"):
+        return 0
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"a pool has at least 1 task, or inf of them, not {count}")
+    return count
+
+
+SCHEDULES = {"constant": False, "triangle": True}
+
+
+def schedule(text: str) -> bool:
+    """Whether a schedule's name is the triangle's."""
+    if text not in SCHEDULES:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SCHEDULES)}")
+    return SCHEDULES[text]
+
+
+# the same of the family diversity
+DIVERSITY_FLAGS: dict[str, tuple[str, Callable[[str], Any], str]] = {
+    "num_tasks": ("data.num_tasks", tasks_or_infinity, "tasks in the pool, M; inf draws a fresh one for each sequence"),
+    "task_law": ("data.task_law", str, f"law of the tasks: {', '.join(TASK_LAWS)}"),
+    "dim": ("data.dim", int, "dimension; noise variance D/32 and 2 D pairs follow it"),
+    "num_pairs": ("data.num_pairs", int, "pairs of a sequence, K"),
+    "noise_std": ("data.noise_std", float, "standard deviation of the labels' noise"),
+    "weight_decay": ("training.weight_decay", float, "weight decay of the blocks' kernels"),
+    "schedule": ("training.triangle", schedule, f"of the learning rate: {', '.join(SCHEDULES)}"),
 }
 
 # flag -> field of a context; `train_` and `eval_` before the flag set one context alone
@@ -69,6 +101,9 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
         built.add_argument("--control", action="store_true", help=f"train the control, {CONTROLS[first]}")
     if defaults.family == "regression":
         _add_regression_flags(built)
+    if defaults.family == "diversity":
+        for flag, (_, read_value, text) in DIVERSITY_FLAGS.items():
+            built.add_argument(f"--{flag}", type=read_value, help=text)
     return built
 
 
@@ -103,7 +138,7 @@ def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[
     """The run config of parsed flags and `--config.` overrides; the latter win."""
     given = vars(flags)  # a family may lack some flags
     config = preset_of_depth(model, flags.preset, {"num_layers": flags.num_layers} | dict(overrides))
-    set_values(config, {key: getattr(flags, flag) for flag, (key, _, _) in CONFIG_FLAGS.items()})
+    set_values(config, {key: given.get(flag) for flag, (key, _, _) in (CONFIG_FLAGS | DIVERSITY_FLAGS).items()})
     for name in ("data_seed", "init_seed"):
         own = getattr(flags, name)
         set_values(config, {name: flags.seed if own is None else own})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -64,15 +65,20 @@ def make_members(configs: Sequence[RunConfig], width: int) -> Member:
     places = [*configs, *[configs[-1]] * (width - len(configs))]
     seeds = [np.array([getattr(config, name) for config in places], np.uint32) for name in ("init_seed", "data_seed")]
     numbers = [(c.training.lr, c.train.noise_p, c.train.noise_sigma) for c in places]
-    return _members(*seeds, *np.array(numbers, np.float32).T)
+    tasks = np.array([c.data.num_tasks for c in places], np.uint32)
+    return _members(*seeds, *np.array(numbers, np.float32).T, tasks)
 
 
 @jax.jit
 @jax.vmap
-def _members(init_seed: Array, data_seed: Array, lr: Array, noise_p: Array, noise_sigma: Array) -> Member:
+def _members(
+    init_seed: Array, data_seed: Array, lr: Array, noise_p: Array, noise_sigma: Array, num_tasks: Array
+) -> Member:
     init_key = purpose_key(make_key(init_seed), Purpose.INIT)
     data_key = purpose_key(make_key(data_seed), Purpose.TRAIN)
-    return Member(init_key, data_key, lr, {"noise_p": noise_p, "noise_sigma": noise_sigma})
+    pool = purpose_key(make_key(data_seed), Purpose.POOL)
+    knobs = {"noise_p": noise_p, "noise_sigma": noise_sigma, "num_tasks": num_tasks, "pool": pool}
+    return Member(init_key, data_key, lr, knobs)
 
 
 class Programs:
@@ -108,7 +114,7 @@ class Pack:
         """Compiles the training program and takes up the last checkpoint that all runs have and can read."""
         config = jobs[0].config
         self.family = FAMILIES[config.family]
-        self.width, self.num_steps, self.eval_every = width, config.training.steps, config.eval_every
+        self.width, self.num_steps, self.record_steps = width, config.training.steps, config.record_steps
         trainings = list(dict.fromkeys(training_part(job.config) for job in jobs))
         places = [trainings.index(training_part(job.config)) for job in jobs]
         self.alive = [True] * len(jobs)
@@ -173,8 +179,8 @@ class Pack:
 
     def _next_stop(self) -> int:
         """At most a chunk away, and never past a record or the end."""
-        next_record = (self.step // self.eval_every + 1) * self.eval_every
-        return min(self.step + self.chunk_steps, next_record, self.num_steps)
+        next_record = self.record_steps[bisect_right(self.record_steps, self.step)]
+        return min(self.step + self.chunk_steps, next_record)
 
 
 def _names(state: TrainState) -> tuple[list[str], Any]:

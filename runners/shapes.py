@@ -19,4 +19,5 @@ def static_shape(config: RunConfig) -> RunConfig:
     part = training_part(config)
     train = replace(part.train, noise_p=0.0, noise_sigma=0.0)
     training = replace(part.training, lr=1.0)
-    return replace(part, data_seed=0, init_seed=0, training=training, train=train)
+    data = replace(part.data, num_tasks=0)
+    return replace(part, data_seed=0, init_seed=0, data=data, training=training, train=train)

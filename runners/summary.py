@@ -14,6 +14,8 @@ LABELS = {
     "tf": "trained transformer",
     "gd": "gradient descent, {steps} step{s}",
     "ridge": "ridge (Bayes on clean data)",
+    "dmmse": "dMMSE (Bayes for its pool)",
+    "laplace": "Laplace prior's mean (sampled)",
     "zero": "zero",
 }
 
@@ -78,8 +80,23 @@ def _sine_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     ]
 
 
+def _diversity_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
+    numbers, tasks = summary["headline"], config.data.num_tasks
+    lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' further sequences':<50}    loss   ± s.e."]
+    for prefix, words in (("id", f"tasks of its pool of {tasks or 'infinity'}"), ("ood", "fresh tasks")):
+        rows = {f"{prefix}_{name}_loss": LABELS[name] for name in ("tf", "dmmse", "ridge", "laplace", "zero")}
+        rows |= {f"{prefix}_delta_{name}": f"Delta to {name}" for name in ("dmmse", "ridge", "laplace")}
+        lines += [f"{words}:", *(_row(text, *_pair(numbers, key)) for key, text in rows.items() if key in numbers)]
+    return [*lines, f"verdict: {numbers['verdict']}"]
+
+
 # family -> the lines of its summary
-RESULTS = {"regression": _results, "layerwise": _layerwise_results, "sine": _sine_results}
+RESULTS = {
+    "regression": _results,
+    "layerwise": _layerwise_results,
+    "sine": _sine_results,
+    "diversity": _diversity_results,
+}
 
 
 def _title(config: RunConfig) -> str:

@@ -22,7 +22,9 @@ BY_DIFFICULTY = ("easy2hard", "hard2easy")  # the orderings that sort by a diffi
 DIFFICULTIES = ("residual", "gd_error")
 NOISE_MODES = ("clean", "label_noise", "random_pairs")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
-FAMILIES = ("regression", "layerwise", "sine")
+TASK_LAWS = ("gaussian", "laplace", "sphere")
+BLOCKS = ("gpt2", "regression")
+FAMILIES = ("regression", "layerwise", "sine", "diversity")
 EMBEDDED = ("pairs", "inputs")
 
 TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
@@ -50,10 +52,13 @@ class DataConfig:
     num_queries: int = 1
     amplitude_low: float = 0.1
     amplitude_high: float = 0.5
+    num_tasks: int = 0
+    task_law: str = "gaussian"
 
     def __post_init__(self) -> None:
         sizes(self, "dim", "num_pairs", "num_queries")
-        sizes(self, "num_distractors", least=0)
+        sizes(self, "num_distractors", "num_tasks", least=0)
+        one_of("task_law", self.task_law, TASK_LAWS)
         one_of("input_law", self.input_law, INPUT_LAWS)
         in_range("input_range", self.input_range, 0, open_low=True)
         in_range("weight_scale", self.weight_scale, 0, open_low=True)
@@ -89,6 +94,10 @@ class ModelConfig:
     neither). In the family sine an embedding in `embed_size` channels and an MLP of `mlp_width` stand before the
     layers. `embedded` says what they take: pairs, as in the published code, or inputs, as in Prop. 2. `step_size`
     above 0 makes the model the control: the layers are one step of gradient descent of that size (eta/N).
+
+    The family diversity has a causal decoder of `embed_size` channels, made of blocks: gpt2, or that of the smaller
+    regression transformer, which may lack the matrix after its heads (`attention_output`) and may add a block's input
+    once more to its output (`doubled_residual`).
     """
 
     tokens: str = "concatenated"
@@ -107,6 +116,9 @@ class ModelConfig:
     embed_size: int = 0
     embedded: str = "pairs"
     step_size: float = 0.0
+    block: str = "gpt2"
+    attention_output: bool = True
+    doubled_residual: bool = False
 
     def __post_init__(self) -> None:
         one_of("tokens", self.tokens, TOKENS)
@@ -116,6 +128,7 @@ class ModelConfig:
         sizes(self, "num_layers", "num_heads")
         sizes(self, "key_size", "mlp_width", "pos_enc_size", "embed_size", least=0)
         one_of("embedded", self.embedded, EMBEDDED)
+        one_of("block", self.block, BLOCKS)
         in_range("step_size", self.step_size, 0)
         in_range("damping", self.damping, 0, open_low=True)
         in_range("activation_clip", self.activation_clip, 0)
@@ -144,7 +157,8 @@ class ModelConfig:
 class TrainConfig:
     """AdamW on half the mean squared error, after clipping the global gradient norm (`grad_clip`, 0 is off).
 
-    The learning rate rises linearly over `warmup_steps`, then stays or, with `cosine`, falls to 0 at the last step.
+    The learning rate rises linearly over `warmup_steps`, then stays or, with `cosine`, falls to 0 at the last step;
+    with `triangle` it rises linearly to the middle of the training and falls linearly to 0 at its end.
     With `deep_supervision`, of the family layerwise, the loss is the mean over all layers' predictions. With
     `full_batch` all there is to train on is a pool of `batch_size` tasks, which every step sees whole.
     """
@@ -160,6 +174,7 @@ class TrainConfig:
     cosine: bool = False
     deep_supervision: bool = False
     full_batch: bool = False
+    triangle: bool = False
 
     def __post_init__(self) -> None:
         sizes(self, "steps", "batch_size")
@@ -167,6 +182,11 @@ class TrainConfig:
         require(self.steps < TOO_MANY - 1, f"steps is {self.steps}; it must be below 2^31 - 1")
         in_range("lr", self.lr, 0, open_low=True)
         in_range("weight_decay", self.weight_decay, 0)
+        require(not (self.triangle and self.cosine), "triangle and cosine are two schedules; set one of them")
+        require(
+            not (self.triangle and self.warmup_steps),
+            f"warmup_steps is {self.warmup_steps}; a triangle rises to the middle of the training",
+        )
         in_range("grad_clip", self.grad_clip, 0)
         for name in ("b1", "b2"):
             value = getattr(self, name)
@@ -198,7 +218,8 @@ class RunConfig:
     """One training run; `family` says what is trained and held against what.
 
     `base` is what the user asked of both contexts; `train` and `eval` are the ones in force. With `snapshots` the
-    parameters stay at every record of the metrics, for analyses over training.
+    parameters stay at every record of the metrics, for analyses over training. Records are made every `eval_every`
+    steps, at `log_records` steps that are spaced logarithmically, and at the last one.
     """
 
     name: str = "lsa1"
@@ -211,6 +232,7 @@ class RunConfig:
     headline_tasks: int = 10_000
     step_size_tasks: int = 65_536
     snapshots: bool = False
+    log_records: int = 0
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     training: TrainConfig = TrainConfig()
@@ -224,6 +246,7 @@ class RunConfig:
         )
         one_of("family", self.family, FAMILIES)
         sizes(self, "eval_every")
+        sizes(self, "log_records", least=0)
         sizes(self, "eval_tasks", "headline_tasks", "step_size_tasks", least=2)
         for name in ("data_seed", "init_seed"):
             value = getattr(self, name)
@@ -235,7 +258,8 @@ class RunConfig:
 
     def _check_arrays(self) -> None:
         """Refuses what would end without memory: arrays of too many elements."""
-        counts = {name: getattr(self, name) for name in ("eval_tasks", "headline_tasks", "step_size_tasks")}
+        searched = () if self.family == "diversity" else ("step_size_tasks",)
+        counts = {name: getattr(self, name) for name in ("eval_tasks", "headline_tasks", *searched)}
         for name, tasks in (counts | {"batch_size": self.training.batch_size}).items():
             require(
                 tasks * self.num_rows * self.model_width < TOO_MANY,
@@ -259,8 +283,17 @@ class RunConfig:
         return self.model.embed_size or self.token_width
 
     @property
+    def record_steps(self) -> list[int]:
+        """The steps at which a record is made: a linear grid and a logarithmic one, the first step and the last."""
+        last, count = self.training.steps, self.log_records
+        spaced = [round(last ** (index / max(count - 1, 1))) for index in range(count)]
+        return sorted({0, *range(0, last, self.eval_every), *spaced, last})
+
+    @property
     def num_rows(self) -> int:
-        """R: the context's rows and the queries'."""
+        """R: the context's rows and the queries'; of a sequence that of every input and of every label."""
+        if self.family == "diversity":
+            return 2 * self.data.num_pairs
         return {"concatenated": 1, "interleaved": 2}[self.model.tokens] * self.data.num_pairs + self.data.num_queries
 
 

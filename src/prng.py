@@ -128,6 +128,12 @@ class Purpose(IntEnum):
     HEADLINE = 3
     STEP_SIZE = 4
     CORRUPTED_STEP_SIZE = 5
+    POOL = 6
+    LATENT = 7
+    ROOT = 8
+    LATENT_HEADLINE = 9
+    PATH = 10
+    IDEALISED = 11
     # of a batch
     TASK = 16
     INPUT = 17
@@ -138,6 +144,7 @@ class Purpose(IntEnum):
     NOISE_VALUE = 22
     INPUT_LAW = 23
     DISTRACTOR_PLACE = 24
+    CHOICE = 25
 
 
 def purpose_key(key: Array, purpose: Purpose) -> Array:

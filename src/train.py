@@ -70,19 +70,25 @@ def scheduled(lr: Array, config: TrainConfig, step: Array) -> Array:
     """The learning rate of a step (from 0): lr min(1, (step + 1) / W), then along half a cosine to 0 if asked for.
 
     W = `warmup_steps`; the cosine is (1 + cos(pi (step - W) / (steps - W))) / 2 from step W on. Neither: lr itself.
+    The triangle is lr min(step + 1, steps - step) / (steps / 2), at most lr.
     """
     warmup, falling = config.warmup_steps, max(config.steps - config.warmup_steps, 1)
     if warmup > 0:
         lr = lr * jnp.minimum((step + 1).astype(lr.dtype) / warmup, 1)
     if config.cosine:
         lr = lr * (1 + jnp.cos(jnp.pi * jnp.clip((step - warmup).astype(lr.dtype) / falling, 0, 1))) / 2
+    if config.triangle:
+        lr = lr * jnp.minimum(jnp.minimum(step + 1, config.steps - step).astype(lr.dtype) / (config.steps / 2), 1)
     return lr
 
 
-def make_optimizer(config: TrainConfig) -> optax.GradientTransformation:
-    """Clip by global norm, Adam's scaling, decoupled weight decay. The learning rate is the member's."""
+def make_optimizer(config: TrainConfig, decayed: Callable[[Params], Any] | None = None) -> optax.GradientTransformation:
+    """Clip by global norm, Adam's scaling, decoupled weight decay of what `decayed` says, else of all.
+
+    The learning rate is the member's.
+    """
     clip = optax.clip_by_global_norm(config.grad_clip) if config.grad_clip > 0 else optax.identity()
-    decay = optax.add_decayed_weights(config.weight_decay) if config.weight_decay > 0 else optax.identity()
+    decay = optax.add_decayed_weights(config.weight_decay, decayed) if config.weight_decay > 0 else optax.identity()
     return optax.chain(clip, optax.scale_by_adam(b1=config.b1, b2=config.b2), decay)
 
 
@@ -99,7 +105,7 @@ class Trainer(NamedTuple):
 
 def make_trainer(model: Model, config: TrainConfig, batch_fn: BatchFn, devices: Sequence[Any] | None = None) -> Trainer:
     """The trainer of a model on a source of batches, data parallel when there is more than one device."""
-    optimizer = make_optimizer(config)
+    optimizer = make_optimizer(config, model.decayed)
     spread = _spread_over(devices if devices is not None else jax.devices(), config.batch_size)
 
     def init(member: Member) -> TrainState:

@@ -41,6 +41,6 @@ def load(run: str | Path, allow_pickle: bool = False) -> Run:
 def batch_shapes(config: RunConfig) -> dict[str, tuple[int, ...]]:
     """The shapes of a config's analysis batch, by field."""
     tasks, pairs, dim = config.eval_tasks, config.data.num_pairs, config.data.dim
-    queries = (config.data.num_queries,) if config.family == "layerwise" else ()
+    queries = {"layerwise": (config.data.num_queries,), "diversity": (pairs,)}.get(config.family, ())
     shapes = {"x": (tasks, pairs, dim), "y": (tasks, pairs), "w": (tasks, {"sine": 2}.get(config.family, dim))}
     return shapes | {"x_query": (tasks, *queries, dim), "y_query": (tasks, *queries)}

@@ -1,4 +1,4 @@
-"""Parameters over training: a row of them for every record of the metrics, in one file that has its full size at once.
+"""Parameters over training: a row of them for each record, in one memory-mapped file that has its full size at once.
 
 A row is on disk before its record is, so the rows of the records there are are whole: a kill loses at most the one that
 was being written. The file stands among the checkpoints; when the run is done, its rows become named arrays.
@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -46,18 +46,16 @@ def write(run: Path, step: int, params: Mapping[str, Mapping[str, Any]]) -> None
     steps, shapes = _index(run)
     flat = flattened(params)
     row = np.concatenate([np.asarray(flat[name], KIND).ravel() for name in shapes])
-    path = run / layout.GROWING_SNAPSHOTS
-    with naming(path), open(path, "r+b") as file:
-        file.seek(steps.index(step) * row.nbytes)
-        file.write(row.tobytes())
-        file.flush()
-        os.fsync(file.fileno())
+    with naming(run / layout.GROWING_SNAPSHOTS):
+        rows = _rows(run, steps, shapes, "r+")
+        rows[steps.index(step)] = row
+        rows.flush()
 
 
 def export(run: Path) -> None:
     """Writes snapshots.safetensors: every parameter with a leading axis of rows, and the rows' steps."""
     steps, shapes = _index(run)
-    rows = np.memmap(run / layout.GROWING_SNAPSHOTS, KIND, "r", shape=(len(steps), _row_bytes(shapes) // KIND.itemsize))
+    rows = _rows(run, steps, shapes, "r")
     ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
     parts = np.split(rows, ends[:-1], axis=1)
     arrays = {name: part.reshape(len(steps), *shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
@@ -88,6 +86,13 @@ def _index(run: Path) -> tuple[list[int], dict[str, list[int]]]:
     except (StoreError, OSError) as error:
         raise StoreError(f"{error}; --overwrite trains the run anew") from None
     return steps, shapes
+
+
+def _rows(run: Path, steps: Sequence[int], shapes: Mapping[str, Sequence[int]], mode: Literal["r", "r+"]) -> np.ndarray:
+    """The growing file, mapped into memory: a row for each step."""
+    return np.memmap(
+        run / layout.GROWING_SNAPSHOTS, KIND, mode, shape=(len(steps), _row_bytes(shapes) // KIND.itemsize)
+    )
 
 
 def _row_bytes(shapes: Mapping[str, Sequence[int]]) -> int:

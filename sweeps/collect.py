@@ -14,7 +14,7 @@ from typing import Any
 
 import cli
 from src.checks import ConfigError
-from src.config import ContextConfig
+from src.config import ContextConfig, RunConfig
 from store import layout, rundir
 from store.atomic import naming, write_csv
 from store.lock import locked
@@ -90,6 +90,30 @@ OF_FAMILY: dict[str, dict[str, Callable[[Found], Any]]] = {
         "test_loss_se": lambda found: found["headline"]["loss_se"],
     },
 }
+# column of a table of task diversity -> its value in a row's config
+POOLS: dict[str, Callable[[RunConfig], Any]] = {
+    "num_tasks": lambda config: config.data.num_tasks or float("inf"),
+    "task_law": lambda config: config.data.task_law,
+    "dim": lambda config: config.data.dim,
+    "num_pairs": lambda config: config.data.num_pairs,
+    "noise_std": lambda config: config.data.noise_std,
+    "num_layers": lambda config: config.model.num_layers,
+    "embed_size": lambda config: config.model.embed_size,
+    "batch_size": lambda config: config.training.batch_size,
+    "steps": lambda config: config.training.steps,
+    "lr": lambda config: config.training.lr,
+    "weight_decay": lambda config: config.training.weight_decay,
+    "schedule": lambda config: "triangle" if config.training.triangle else "constant",
+}
+POOLS_MEASURED = tuple(
+    f"{prefix}_{name}"
+    for prefix in ("id", "ood")
+    for name in (
+        *(f"{who}_loss{se}" for who in ("tf", "ridge", "dmmse", "laplace") for se in ("", "_se")),
+        *(f"delta_{who}{se}" for who in ("ridge", "dmmse", "laplace") for se in ("", "_se")),
+        "apart",
+    )
+)
 
 
 def _doubled(value: float | None) -> float | None:
@@ -131,6 +155,8 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
     status, _ = standing(row.cell, folder)
     if status not in rundir.FINISHED and row.cell.name in failed:
         status = "failed"
+    if asked.family == "diversity":
+        return _pool_values(row, folder, status)
     measured = OF_FAMILY.get(asked.family, MEASURED | MORE_MEASURED) if status == "done" else {}
     found = _found(folder / row.cell.name, asked.family) if measured else {}
     numbers = {name: value(found) for name, value in measured.items()}
@@ -152,6 +178,21 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
     }
 
 
+def _pool_values(row: Row, folder: Path, status: str) -> dict[str, Any]:
+    """A row of a table of task diversity."""
+    found = _found(folder / row.cell.name, row.asked.family)["headline"] if status == "done" else {}
+    return {
+        "exp": row.cell.name,
+        "model": row.asked.name,
+        **{name: value(row.asked) for name, value in POOLS.items()},
+        "seed": row.asked.data_seed,
+        "status": status,
+        "verdict": found.get("verdict"),
+        **{name: found.get(name) for name in POOLS_MEASURED},
+        "results_version": RESULTS_VERSION,
+    }
+
+
 def _settings(context: ContextConfig) -> dict[str, Any]:
     """What is in force: without noise, p and sigma are 0 whatever was asked for the other context."""
     clean = context.noise_mode == "clean"
@@ -167,7 +208,7 @@ def _settings(context: ContextConfig) -> dict[str, Any]:
 def _found(run: Path, family: str) -> Found:
     """The files of a finished cell that its row is made of."""
     summary: Found = read_json(run / layout.SUMMARY)
-    if family in OF_FAMILY:
+    if family != "regression":
         return summary
     with expecting(run / layout.SUMMARY, "a run's summary"):
         parts = {name: summary[name] for name in ("headline", "alignment", "ood")}
@@ -197,7 +238,7 @@ def check_out(out: Path, folder: Path) -> None:
         raise StoreError(f"{out} is a folder, not a file")
     if out.exists():
         columns = read_csv(out, ()).columns
-        if not {"exp", *MEASURED} <= set(columns):
+        if not {"exp", "model", "seed", "status", "results_version"} <= set(columns):
             raise StoreError(f"{out} is there and no table of a sweep; choose another --out")
     check_writable(out, out.parent)
 

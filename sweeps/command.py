@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cli
-from configs.overrides import AUTO
 from runners.command import same_command
-from runners.flags import CONTEXT_FLAGS, CONTEXTS, number_or_auto
 from runners.signals import Signals, hearing_signals
 from src.checks import ConfigError
 from store import checkpoint, layout, rundir
@@ -23,13 +21,12 @@ from store.readers import StoreError
 from sweeps import cost
 from sweeps.collect import PATIENCE, TABLE_LOCK, check_out, check_writable, collect
 from sweeps.executors import EXECUTORS
-from sweeps.grid import Grid
+from sweeps.flags import OF_CONTEXTS, Asked
 from sweeps.plan import Cell, Pack, Row, cells, packs, plan, shard, write_plan
 from sweeps.progress import Bar
 from sweeps.status import counted, statuses
 from sweeps.worker import available_cores
 
-SHORT = {"p": "noise_p", "sigma": "noise_sigma", "placement": "noise_placement"}  # other names of three axes
 SECONDS_BETWEEN_TABLES = 10.0
 WIDEST = 4096  # trainings in a pack; more are a slip of the finger
 
@@ -44,24 +41,6 @@ class Execution(NamedTuple):
     shard: tuple[int, int]
     dry_run: bool
     overwrite: bool
-
-
-def add_grid_flags(built: cli.Parser, defaults: Mapping[str, Sequence[Any]]) -> None:
-    """The flags of a grid: models, seeds, every ordering and noise flag of the runners as a list, and config fields."""
-    cli.add_list(built, "--models", str, defaults.get("models", ("lsa1", "twolayer")), "models")
-    cli.add_list(built, "--seeds", int, defaults.get("seeds", (0, 1, 2)), "seeds of data and initialisation")
-    for prefix in CONTEXTS:
-        for flag, (_, kind, choices, text) in CONTEXT_FLAGS.items():
-            name = f"{prefix}{flag}"
-            options = [f"--{name}", *(f"--{short}" for short, long in SHORT.items() if long == name)]
-            scope = f"{text}, in {prefix[:-1]} contexts alone" if prefix else text
-            default = defaults.get(name, (AUTO,))
-            cli.add_list(built, options, kind if choices else number_or_auto, default, scope)
-    cli.add_list(
-        built, "--difficulty", str, defaults.get("difficulty", (AUTO,)), "what easy2hard and hard2easy sort by"
-    )
-    built.add_argument("--steps", type=int, help="training steps; the preset's if not given")
-    built.epilog = "Any field of the runs' config: --config.KEY=VALUE, as in --config.dim=20."
 
 
 def add_execution_flags(built: cli.Parser, out: str, runs_dir: str) -> None:
@@ -87,14 +66,6 @@ def _shard(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def grid(flags: argparse.Namespace, overrides: Mapping[str, str]) -> Grid:
-    """The grid that flags ask for."""
-    axes = {f"{prefix}{flag}": getattr(flags, f"{prefix}{flag}") for prefix in CONTEXTS for flag in CONTEXT_FLAGS}
-    axes["difficulty"] = flags.difficulty
-    settings = {"training.steps": flags.steps, **overrides}
-    return Grid(tuple(flags.models), axes, tuple(flags.seeds), settings)
-
-
 def execution(flags: argparse.Namespace) -> Execution:
     """How flags ask for a plan to be carried out; `UsageError` for a width that is none."""
     width = EXECUTORS[flags.executor].width if flags.width is None else flags.width
@@ -103,16 +74,23 @@ def execution(flags: argparse.Namespace) -> Execution:
     return Execution(flags.runs_dir, flags.out, flags.executor, width, flags.shard, flags.dry_run, flags.overwrite)
 
 
-def run(prog: str, description: str, defaults: Mapping[str, Sequence[Any]], out: str, runs_dir: str) -> None:
+def run(
+    prog: str,
+    description: str,
+    defaults: Mapping[str, Sequence[Any]],
+    out: str,
+    runs_dir: str,
+    asked: Asked = OF_CONTEXTS,
+) -> None:
     """A sweep driver on this process's arguments: its grid is the product of its flags."""
 
     def main(argv: list[str]) -> int:
         rest, overrides = cli.split_config_flags(argv)
         built = cli.Parser(prog, description)
-        add_grid_flags(built, defaults)
+        asked.add_flags(built, defaults)
         add_execution_flags(built, out, runs_dir)
         flags = built.parse(rest)
-        return carry_out(plan([grid(flags, overrides)]), execution(flags))
+        return carry_out(plan([asked.grid(flags, overrides)]), execution(flags))
 
     cli.launch(main, StoreError, ConfigError)
 

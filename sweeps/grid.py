@@ -7,18 +7,28 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from ml_collections import ConfigDict
+
 from configs.overrides import AUTO, resolve, set_values
 from configs.presets import ARCHITECTURE
-from runners.flags import CONTEXT_FLAGS, CONTEXTS, preset_of_depth
+from runners.flags import CONFIG_FLAGS, CONTEXT_FLAGS, CONTEXTS, DIVERSITY_FLAGS, preset_of_depth
 from src.checks import ConfigError, require
 from src.config import BY_DIFFICULTY, ContextConfig, RunConfig
 
 # axis -> config key: every ordering and noise flag of the runners, for both contexts, for training, for evaluation
-AXES = {
+CONTEXT_AXES = {
     f"{prefix}{flag}": f"{context}.{key}"
     for prefix, context in CONTEXTS.items()
     for flag, (key, *_) in CONTEXT_FLAGS.items()
 } | {"difficulty": "base.difficulty"}
+# and of task diversity: the pool, the recipe, the capacity
+DIVERSITY_AXES = {
+    **{flag: key for flag, (key, *_) in DIVERSITY_FLAGS.items()},
+    **{flag: CONFIG_FLAGS[flag][0] for flag in ("batch_size", "steps", "lr", "num_layers", "num_heads")},
+    "embed_size": "model.embed_size",
+    "mlp_width": "model.mlp_width",
+}
+AXES = CONTEXT_AXES | DIVERSITY_AXES
 
 
 # settings that would reach nothing, or make rows that cannot be told apart -> what to use instead
@@ -27,15 +37,17 @@ RESERVED = {"preset": "; every model has its default one", "data_seed": ": --see
 
 @dataclass(frozen=True)
 class Grid:
-    """Models times seeds times the values of each axis (a flag of the runners' noise and ordering ones).
+    """Models times seeds times the values of each axis, a key of `AXES`; "auto" leaves the model's own value.
 
-    `settings` are config fields that are the same everywhere, by key, as text or values.
+    `settings` are config fields that are the same everywhere, by key, as text or values. With a `data_offset` tasks
+    and data are those of the seed that much further on, while the initialisation is the seed's own.
     """
 
     models: Sequence[str] = ("lsa1",)
     axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     seeds: Sequence[int] = (0,)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    data_offset: int = 0
 
     def __post_init__(self) -> None:
         for model in self.models:
@@ -48,12 +60,12 @@ class Grid:
     def points(self) -> Iterator[RunConfig]:
         """The configs as asked for, the seed running fastest."""
         for model, *values, seed in product(self.models, *self.axes.values(), self.seeds):
-            yield _config(model, dict(zip(self.axes, values, strict=True)), seed, self.settings)
+            config = preset_of_depth(model, "default", self.settings)
+            set_values(config, {"data_seed": seed + self.data_offset, "init_seed": seed})
+            yield _resolved(config, model, dict(zip(self.axes, values, strict=True)), self.settings)
 
 
-def _config(model: str, point: Mapping[str, Any], seed: int, settings: Mapping[str, Any]) -> RunConfig:
-    config = preset_of_depth(model, "default", settings)
-    set_values(config, {"data_seed": seed, "init_seed": seed})
+def _resolved(config: ConfigDict, model: str, point: Mapping[str, Any], settings: Mapping[str, Any]) -> RunConfig:
     set_values(config, {AXES[axis]: value for axis, value in point.items() if value != AUTO})
     set_values(config, settings)
     try:

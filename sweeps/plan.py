@@ -63,9 +63,18 @@ def plan(grids: Iterable[Grid]) -> list[Row]:
 
 def cell_of(config: RunConfig) -> Cell:
     """The cell of a canonical config. Its name says what it is to a person, and ends with the config's id."""
+    words = [config.name, *(_pool_in_words(config) if config.family == "diversity" else _contexts_in_words(config))]
+    return Cell(f"{'_'.join([*words, f'seed{config.data_seed}'])}-{config_id(config)[:8]}", config)
+
+
+def _contexts_in_words(config: RunConfig) -> list[str]:
     evaluated, trained = in_words(config.eval), in_words(config.train)
-    words = [config.name, evaluated, *(["trained", trained] if trained != evaluated else []), f"seed{config.data_seed}"]
-    return Cell(f"{'_'.join(words)}-{config_id(config)[:8]}", config)
+    return [evaluated, *(["trained", trained] if trained != evaluated else [])]
+
+
+def _pool_in_words(config: RunConfig) -> list[str]:
+    schedule = "triangle" if config.training.triangle else "constant"
+    return [f"D{config.data.dim}", f"M{config.data.num_tasks or 'inf'}", schedule, f"steps{config.training.steps}"]
 
 
 def in_words(context: ContextConfig) -> str:

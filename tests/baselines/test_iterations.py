@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from baselines.linear_mmse import ridge, ridge_weights
 from baselines.iterations import (
     conjugate_gradients,
     descent,
@@ -15,6 +14,7 @@ from baselines.iterations import (
     power_iteration,
     steepest_descent,
 )
+from baselines.linear_mmse import ridge, ridge_weights
 from src.config import DataConfig
 from src.prng import key
 from src.queries import sample_batch

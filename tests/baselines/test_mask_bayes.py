@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from baselines.linear_mmse import linear_mmse, ridge
 from baselines.gd_step import gd
+from baselines.linear_mmse import linear_mmse, ridge
 from baselines.mask_bayes import CELLS, MAX_PAIRS, check_masks, mask_bayes
 from curricula.context import draw_context
 from src import prng

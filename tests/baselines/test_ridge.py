@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import Ridge
 
-from baselines.linear_mmse import bayes_penalty, ridge
 from baselines.gd_step import gd
+from baselines.linear_mmse import bayes_penalty, ridge
 from src import prng
 from src.config import DataConfig
 from src.data import sample_batch

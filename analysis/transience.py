@@ -1,0 +1,136 @@
+"""Transient ridge: when and how far a model trained on M tasks comes near ridge before it turns to dMMSE, and where it
+ends. Pure functions of recorded losses and of Delta, the mean squared difference of predictions over D.
+
+Raventos et al. 2023 (Sec. 3, Fig. 4) and Carroll et al. 2025 (Sec. 5, App. B.2). Sizes: S seeds, T records of training,
+P pool sizes. OOD is on Gaussian tasks, id on the pool's own.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from src.statistics import mean_and_interval
+
+ERRORS, SMALLEST_DIP = 3.0, 0.02  # standard errors, and a loss: a mean rise of at least both is a dip
+ON_DMMSE, ON_RIDGE = 0.1, 0.25  # of the distance between ridge and dMMSE: a model within it is on one of them
+
+
+class Dip(NamedTuple):
+    """Rises of the loss after its minimum: of each seed [S], their mean, its standard error and 95 % interval."""
+
+    rise: np.ndarray
+    mean: float
+    error: float
+    low: float
+    high: float
+    is_dip: bool
+
+
+class PowerLaw(NamedTuple):
+    """t = factor M^exponent; `low` and `high` are the ends of the exponent's 95 % interval over seeds."""
+
+    exponent: float
+    low: float
+    high: float
+    factor: float
+
+
+def critical_step(steps: np.ndarray, losses: np.ndarray) -> int:
+    """The step at which a curve is lowest, the first of several: t_crit = argmin_t loss(t).
+
+    steps and losses [T]. Of the OOD loss it is Carroll et al. 2025's (App. B.2); of Delta(PT, ridge) it is t* of
+    Raventos et al. 2023 (Fig. 4), which is the last step where Delta only falls.
+    """
+    if steps.ndim != 1 or steps.shape != losses.shape or not len(steps):
+        raise ValueError(f"steps {steps.shape} and losses {losses.shape} are not one loss for each step")
+    if not (np.diff(steps) > 0).all():
+        raise ValueError("steps do not increase, so that no minimum is the first")
+    _check_finite(losses)
+    return int(steps[np.argmin(losses)])
+
+
+def rise(losses: np.ndarray, window: int = 1) -> np.ndarray:
+    """How far each curve ends above its own minimum: l(T) - min_t l(t) >= 0, from losses [..., T] to [...].
+
+    The minimum of a noisy curve is biased low, so the rise is biased up: of T records of a constant with noise s by up
+    to s sqrt(2 log T), in every seed alike; more seeds only make it more certain. `window` (odd) first averages that
+    many records around each one, or those of them that exist near the ends. A curve that only falls still has no rise.
+    """
+    _check_finite(losses)
+    count = losses.shape[-1]
+    if window % 2 == 0 or not 1 <= window <= count:
+        raise ValueError(f"window is {window}; it must be odd and between 1 and the {count} records")
+    weights = np.ones(window)
+    sums = np.apply_along_axis(np.convolve, -1, losses, weights, "same")
+    averaged = sums / np.convolve(np.ones(count), weights, "same")
+    return averaged[..., -1] - averaged.min(axis=-1)
+
+
+def dip(losses: np.ndarray, window: int = 1) -> Dip:
+    """The rise of OOD losses [S, T] over seeds: a dip where its mean is at least 3 standard errors and at least .02.
+
+    `window` is `rise`'s, which says what the minimum's bias is. One seed has no error and no interval, and is no dip.
+    """
+    if losses.ndim != 2:
+        raise ValueError(f"losses {losses.shape} are not [seeds, records]")
+    rises = rise(losses, window)
+    mean, half = map(float, mean_and_interval(rises))
+    error = float(rises.std(ddof=1) / np.sqrt(len(rises))) if len(rises) > 1 else np.nan
+    is_dip = mean >= ERRORS * error and mean >= SMALLEST_DIP
+    return Dip(rises, mean, error, mean - half, mean + half, bool(is_dip))
+
+
+def deflection(losses: np.ndarray, ridge_loss: float, dmmse_loss: float, window: int = 1) -> np.ndarray:
+    """How far trajectories went towards ridge before they turned: (l(T) - min_t l(t)) / (l_dMMSE - l_ridge).
+
+    OOD losses [..., T] to [...]; the two predictors' losses are on the same tasks. 0 for a curve that only falls, 1 for
+    one that was at ridge's loss and ends at dMMSE's. Carroll et al. 2025 (Sec. 5) say in words that deflection grows
+    with M; the share is ours. `window` is `rise`'s. `ValueError` unless dMMSE's loss is above ridge's.
+    """
+    if not dmmse_loss > ridge_loss:
+        raise ValueError(f"dMMSE's loss {dmmse_loss} is not above ridge's {ridge_loss}: there is no way between them")
+    return rise(losses, window) / (dmmse_loss - ridge_loss)
+
+
+def power_law(m: np.ndarray, t: np.ndarray) -> PowerLaw:
+    """t = factor M^exponent by least squares of log t on log M for each seed; the exponent's 95 % t interval over them.
+
+    m [P], t [S, P]. `factor` is the geometric mean over seeds, so that the line is the one through the seeds' mean
+    log t. The interval is nan for one seed. Raventos et al. 2023 (Fig. 4) have t* ~ M^.47 below the threshold; an end
+    of training that cuts t* off belongs to no power law: leave those M out.
+    """
+    if m.ndim != 1 or t.ndim != 2 or t.shape[1] != len(m) or len(np.unique(m)) < 2:
+        raise ValueError(f"m {m.shape} and t {t.shape} are not a time for each seed and each of two or more M")
+    for name, values in (("M", m), ("t", t)):
+        if not ((values > 0) & (values < np.inf)).all():
+            raise ValueError(f"{name} is not above 0 and finite everywhere, so that it has no logarithm")
+    exponents, intercepts = np.polyfit(np.log(m), np.log(t).T, 1)
+    mean, half = map(float, mean_and_interval(exponents))
+    return PowerLaw(mean, mean - half, mean + half, float(np.exp(intercepts.mean())))
+
+
+def verdict(
+    delta_id_dmmse: float, delta_id_ridge_dmmse: float, delta_ood_ridge: float, delta_ood_dmmse_ridge: float
+) -> Literal["dmmse", "ridge", "between"]:
+    """Which predictor a transformer PT has become: Delta(PT, .) beside the distance of the predictors themselves.
+
+    "dmmse" if Delta_id(PT, dMMSE) <= .1 Delta_id(ridge, dMMSE), else "ridge" if Delta_ood(PT, ridge) <= 1/4
+    Delta_ood(dMMSE, ridge), else "between". Both hold for a PT that is dMMSE on the pool's tasks and ridge elsewhere.
+    dMMSE has precedence: root mean squares obey the triangle inequality, so such a PT is at least (1 - sqrt .1)^2 = .47
+    of the distance away from ridge id, and only (1 - 1/2)^2 = .25 of it away from dMMSE OOD. The bounds are ours.
+    """
+    found = (delta_id_dmmse, delta_id_ridge_dmmse, delta_ood_ridge, delta_ood_dmmse_ridge)
+    if not all(0 <= value < np.inf for value in found):
+        raise ValueError(f"Delta is a mean square, finite and at least 0; these are {found}")
+    if not (delta_id_ridge_dmmse > 0 and delta_ood_dmmse_ridge > 0):
+        raise ValueError("ridge and dMMSE do not differ, so that nothing can be on one of them")
+    if delta_id_dmmse <= ON_DMMSE * delta_id_ridge_dmmse:
+        return "dmmse"
+    return "ridge" if delta_ood_ridge <= ON_RIDGE * delta_ood_dmmse_ridge else "between"
+
+
+def _check_finite(losses: np.ndarray) -> None:
+    if not np.isfinite(losses).all():
+        raise ValueError("losses are not all finite: a run that diverged has no minimum to speak of")

@@ -1,0 +1,11 @@
+"""Task diversity: a causal decoder trained on sequences of a pool of M tasks, beside ridge and dMMSE at every record.
+
+tiny, small, base and large are GPT-2's blocks; hoogland and carroll are the smaller regression transformers.
+"""
+
+from runners import command
+
+MODELS, PROG = ("tiny", "small", "base", "large", "hoogland", "carroll"), "runners.run_task_diversity"
+
+if __name__ == "__main__":
+    command.run(MODELS, PROG, __doc__)

@@ -1,0 +1,219 @@
+"""A causal decoder on sequences of pairs: one pass gives all K predictions, each from the pairs before it.
+
+Two kinds of block. gpt2, of Raventos et al. 2023: biases everywhere, GELU, weights N(0, .02^2), those before a residual
+sum smaller by sqrt(2 L), one output channel. regression, of Hoogland et al. 2024 and Carroll et al. 2025: no biases
+in attention, ReLU, uniform weights within 1/sqrt(fan-in), as many output channels as a token has. Positions are
+learned, layer norms stand before attention and MLP and before the read-out, which is channel 0 at the inputs' rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from src.attn import Hook, no_hook
+from src.batch import Batch
+from src.config import DataConfig, RunConfig, TrainConfig
+from src.prng import key as make_key
+from src.sequences import sample_sequences, tokenise
+from src.transformer import Model, Params, Trace
+
+LAYER_NORM_EPS = 1e-5
+Initialiser = Callable[[Any, Any], Array]
+
+
+class Kind(NamedTuple):
+    """What distinguishes the kinds of blocks; the initialisers take fan-in and the number of layers."""
+
+    attention_bias: bool
+    activation: Callable[[Array], Array]
+    weights: Callable[[int, int], Initialiser]
+    residual_weights: Callable[[int, int], Initialiser]
+    biases: Callable[[int, int], Initialiser]
+
+
+def _normal(fan_in: int, layers: int) -> Initialiser:
+    return hk.initializers.RandomNormal(0.02)
+
+
+def _normal_before_a_sum(fan_in: int, layers: int) -> Initialiser:
+    return hk.initializers.RandomNormal(0.02 / math.sqrt(2 * layers))
+
+
+def _uniform(fan_in: int, layers: int) -> Initialiser:
+    return hk.initializers.RandomUniform(-1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
+
+
+def _zeros(fan_in: int, layers: int) -> Initialiser:
+    return jnp.zeros
+
+
+BLOCKS = {
+    "gpt2": Kind(True, jax.nn.gelu, _normal, _normal_before_a_sum, _zeros),
+    "regression": Kind(False, jax.nn.relu, _uniform, _uniform, _uniform),
+}
+
+
+def make_model(config: RunConfig) -> Model:
+    """The decoder of a run config: the same one for configs that differ in nothing it depends on."""
+    data = DataConfig(dim=config.data.dim, num_pairs=config.data.num_pairs)
+    one = TrainConfig(batch_size=1)
+    same = RunConfig(family="diversity", data=data, model=config.model, training=one, eval_tasks=2, headline_tasks=2)
+    return _make_model(same)
+
+
+@lru_cache
+def _make_model(config: RunConfig) -> Model:
+    transformed: Any = hk.without_apply_rng(hk.transform(lambda tokens, hook: decode(tokens, config, hook)))
+
+    def init(key: Array) -> Params:
+        example, _ = sample_sequences(make_key(0), make_key(0), config.data, 1, 0)
+        params: Params = transformed.init(key, tokenise(example), no_hook)
+        return params
+
+    def forward(params: Params, tokens: Array, hook: Hook) -> Array:
+        predictions: Array = transformed.apply(params, tokens, hook)
+        return predictions
+
+    def predict(params: Params, batch: Batch) -> Array:
+        return forward(params, tokenise(batch), no_hook)
+
+    def trace(params: Params, batch: Batch) -> Trace:
+        seen: dict[str, list[Array]] = defaultdict(list)
+
+        def collect(name: str, layer: int, value: Array) -> Array:
+            seen[name].append(value)
+            return value
+
+        forward(params, tokenise(batch), collect)
+        return Trace(jnp.stack(seen["prediction"]), tuple(seen["attention"]), tuple(seen["tokens"]))
+
+    return Model(init, predict, trace, forward, block_kernels)
+
+
+def block_kernels(params: Params) -> Any:
+    """Which parameters are kernels of the blocks, as a tree of truth values: those that weight decay is for."""
+    return hk.data_structures.map(lambda module, name, _: module.startswith("layer_") and name == "w", params)
+
+
+def num_params(params: Params) -> int:
+    """How many numbers the parameters hold."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))
+
+
+def decode(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
+    """Predictions [B, K] from tokens [B, 2K, D + 1]; to be called inside `hk.transform`.
+
+    Without a hook the last block computes the inputs' rows alone. A hook sees, per layer, ("attention", [B, H, R, T]),
+    ("tokens", [B, T, d]) and ("prediction", [B, K]), what the read-out makes of that layer's tokens.
+    """
+    model = config.model
+    kind, width = BLOCKS[model.block], model.embed_size
+    positions = hk.get_parameter(
+        "positions", (config.num_rows, width), init=kind.weights(config.num_rows, model.num_layers)
+    )
+    embedded = Linear(width, kind, config, bias=False, name="embed")(tokens)
+    stream = embedded + jnp.broadcast_to(positions[None], embedded.shape)
+    read_out = ReadOut(kind, config, "read_out")
+    rows = np.arange(config.num_rows)
+    for layer in range(model.num_layers):
+        last = layer == model.num_layers - 1 and hook is no_hook
+        rows = np.arange(0, config.num_rows, 2) if last else rows
+        stream = Block(kind, config, f"layer_{layer}")(stream, rows, layer, hook)
+        stream = hook("tokens", layer, stream)
+        if hook is not no_hook:
+            hook("prediction", layer, read_out(stream[:, ::2]))
+    return read_out(stream if hook is no_hook else stream[:, ::2])
+
+
+class Block(hk.Module):
+    """Attention over the rows up to one's own, then an MLP, each after a layer norm and added to the stream."""
+
+    def __init__(self, kind: Kind, config: RunConfig, name: str):
+        super().__init__(name=name)
+        self.kind, self.config = kind, config
+
+    def __call__(self, stream: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
+        """These rows of stream [B, T, d], updated."""
+        model = self.config.model
+        width, kind = model.embed_size, self.kind
+        kept = stream[:, rows] if len(rows) < stream.shape[1] else stream
+        added = kept + self._attend(normalise(stream, model.layer_norm, "attention_norm"), rows, layer, hook)
+        hidden = normalise(added, model.layer_norm, "mlp_norm")
+        hidden = kind.activation(Linear(model.mlp_width, kind, self.config, name="mlp_in")(hidden))
+        added = added + Linear(width, kind, self.config, before_a_sum=True, name="mlp_out")(hidden)
+        return kept + added if model.doubled_residual else added
+
+    def _attend(self, seen: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
+        model, kind = self.config.model, self.kind
+        heads, size = model.num_heads, model.embed_size // model.num_heads
+        stacked = Linear(3 * model.embed_size, kind, self.config, bias=kind.attention_bias, name="query_key_value")(
+            seen
+        )
+        query, key, value = (part.reshape(*part.shape[:2], heads, size) for part in jnp.split(stacked, 3, axis=-1))
+        query = query[:, rows] if len(rows) < query.shape[1] else query
+        visible = jnp.asarray(rows[:, None] >= np.arange(seen.shape[1])[None])
+        scores = jnp.einsum("brhc,bthc->bhrt", query, key) / math.sqrt(size)
+        scores = jnp.where(jnp.broadcast_to(visible[None, None], scores.shape), scores, -jnp.inf)
+        weights = hook("attention", layer, jax.nn.softmax(scores, axis=-1))
+        pooled = jnp.einsum("bhrt,bthc->brhc", weights, value).reshape(*query.shape[:2], model.embed_size)
+        if not model.attention_output:
+            return pooled
+        return Linear(
+            model.embed_size, kind, self.config, bias=kind.attention_bias, before_a_sum=True, name="attention_out"
+        )(pooled)
+
+
+class ReadOut(hk.Module):
+    """From the stream at the inputs' rows [B, K, d] to predictions [B, K]: a layer norm, a linear map, channel 0."""
+
+    def __init__(self, kind: Kind, config: RunConfig, name: str):
+        super().__init__(name=name)
+        self.kind, self.config = kind, config
+
+    def __call__(self, stream: Array) -> Array:
+        """The predictions; every call shares its parameters."""
+        gpt2 = self.config.model.block == "gpt2"
+        channels = 1 if gpt2 else self.config.data.dim + 1
+        seen = normalise(stream, self.config.model.layer_norm, "norm")
+        return Linear(channels, self.kind, self.config, bias=not gpt2, name="linear")(seen)[:, :, 0]
+
+
+class Linear(hk.Module):
+    """x W + b, initialised as the kind of block asks."""
+
+    def __init__(
+        self, size: int, kind: Kind, config: RunConfig, bias: bool = True, before_a_sum: bool = False, name: str = ""
+    ):
+        super().__init__(name=name)
+        self.size, self.kind, self.layers, self.bias = size, kind, config.model.num_layers, bias
+        self.weights = kind.residual_weights if before_a_sum else kind.weights
+
+    def __call__(self, x: Array) -> Array:
+        """Maps the last axis."""
+        fan_in = x.shape[-1]
+        weight = hk.get_parameter("w", (fan_in, self.size), init=self.weights(fan_in, self.layers))
+        mapped: Array = x.reshape(-1, fan_in) @ weight
+        if self.bias:
+            bias = hk.get_parameter("b", (self.size,), init=self.kind.biases(fan_in, self.layers))
+            mapped = mapped + jnp.broadcast_to(bias[None], mapped.shape)
+        return mapped.reshape(*x.shape[:-1], self.size)
+
+
+def normalise(stream: Array, wanted: bool, name: str) -> Array:
+    """Layer norm over the channels, if wanted."""
+    if not wanted:
+        return stream
+    normalised: Array = hk.LayerNorm(axis=-1, create_scale=True, create_offset=True, eps=LAYER_NORM_EPS, name=name)(
+        stream
+    )
+    return normalised

@@ -1,0 +1,87 @@
+"""Sequences of noisy pairs whose task is one of a pool, and what a decoder sees of them.
+
+All K pairs of a sequence are asked for, each by what stands before it: in such a `Batch` x_query [B, K, D] is x and
+y_query [B, K] is y. Task number i of a pool is a function of the pool's key and i alone, so pools are nested,
+T_1 within T_2 within ..., and all of them hold the root task, number 0. Raventos et al. 2023, Sec. 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from src.batch import Batch
+from src.config import DataConfig
+from src.data import labels, sample_inputs
+from src.prng import Purpose, purpose_key
+
+
+def _gaussian(key: Array, dim: int) -> Array:
+    """N(0, I)."""
+    return jax.random.normal(key, (dim,))
+
+
+def _laplace(key: Array, dim: int) -> Array:
+    """Independent Laplace coordinates of variance 1, hence of scale 1/sqrt(2)."""
+    w: Array = jax.random.laplace(key, (dim,)) / math.sqrt(2)
+    return w
+
+
+def _sphere(key: Array, dim: int) -> Array:
+    """Uniform on the unit sphere."""
+    w = jax.random.normal(key, (dim,))
+    unit: Array = w / jnp.linalg.norm(w)
+    return unit
+
+
+TASK_LAWS: dict[str, Callable[[Array, int], Array]] = {"gaussian": _gaussian, "laplace": _laplace, "sphere": _sphere}
+
+
+def tasks_of(key: Array, data: DataConfig, numbers: Array) -> Array:
+    """Tasks [B, D] by their numbers [B] under a key: `weight_scale` times draws of the task law."""
+    law = TASK_LAWS[data.task_law]
+    return data.weight_scale * jax.vmap(lambda number: law(jax.random.fold_in(key, number), data.dim))(numbers)
+
+
+def task_pool(key: Array, data: DataConfig, num_tasks: int) -> Array:
+    """The first M tasks [M, D] of a pool: the same ones whatever M."""
+    return tasks_of(key, data, jnp.arange(num_tasks, dtype=jnp.uint32))
+
+
+def sample_sequences(
+    key: Array, pool: Array, data: DataConfig, batch_size: int, num_tasks: int | Array
+) -> tuple[Batch, Array]:
+    """B sequences of K pairs y = w.x + noise_std * N(0, 1), w uniform among M tasks of a pool; and the w's numbers [B].
+
+    M = 0 stands for infinity: w is drawn afresh from the task law, and the numbers mean nothing. `pool` is the pool's
+    key; the same (key, pool, data, M) gives the same sequences.
+    """
+    count = jnp.asarray(num_tasks, jnp.uint32)
+    fresh = count == 0
+    task_key, choice_key = purpose_key(key, Purpose.TASK), purpose_key(key, Purpose.CHOICE)
+    chosen = jax.random.randint(choice_key, (batch_size,), 0, jnp.maximum(count, 1).astype(jnp.int32))
+    numbers = jnp.where(fresh, jnp.arange(batch_size, dtype=jnp.uint32), chosen.astype(jnp.uint32))
+    drawn_from = jnp.where(fresh, task_key, pool)
+    return sequences_with(key, data, tasks_of(drawn_from, data, numbers)), numbers
+
+
+def sequences_with(key: Array, data: DataConfig, w: Array) -> Batch:
+    """A sequence of K pairs y = w.x + noise_std * N(0, 1) for each of these tasks [B, D]."""
+    shape = (w.shape[0], data.num_pairs)
+    x = sample_inputs(purpose_key(key, Purpose.INPUT), data, (*shape, data.dim))
+    y = labels(x, w)
+    if data.noise_std > 0:
+        y = y + data.noise_std * jax.random.normal(purpose_key(key, Purpose.OBSERVATION), shape)
+    return Batch(x, y, x, y, w)
+
+
+def tokenise(batch: Batch) -> Array:
+    """Rows (0, x_1), (y_1, 0), ..., (0, x_K), (y_K, 0): [B, 2K, D + 1], the label in channel 0."""
+    size, pairs, dim = batch.x.shape
+    inputs = jnp.pad(batch.x, ((0, 0), (0, 0), (1, 0)))
+    outputs = jnp.pad(batch.y[:, :, None], ((0, 0), (0, 0), (0, dim)))
+    return jnp.stack([inputs, outputs], axis=2).reshape(size, 2 * pairs, dim + 1)
