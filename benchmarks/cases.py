@@ -45,6 +45,11 @@ def lsa1(num_layers: int = 1, **values: Any) -> RunConfig:
     return resolve(config)
 
 
+def decoder(model: str) -> RunConfig:
+    """A decoder on a pool of 16 tasks."""
+    return resolve(preset(model))
+
+
 TWOLAYER = resolve(preset("twolayer"))
 
 CASES: dict[str, Case] = {
@@ -55,6 +60,9 @@ CASES: dict[str, Case] = {
     "twolayer": Case("a step of twolayer", TWOLAYER),
     "pack_8": Case("a step of one of 8 runs of lsa1 in a pack", lsa1(), width=8),
     "pack_64": Case("a step of one of 64 runs of lsa1 in a pack", lsa1(), width=64),
+    "decoder_tiny": Case("a step of the decoder tiny, batch 64", decoder("tiny")),
+    "decoder_tiny_pack_4": Case("a step of one of 4 decoders tiny in a pack", decoder("tiny"), width=4),
+    "decoder_small": Case("a step of the decoder small, batch 256", decoder("small")),
     "batches": Case("a training batch of lsa1", lsa1(), "batches"),
     "evaluation": Case("lsa1 on 10 000 tasks", lsa1(), "evaluation"),
     "evaluation_twolayer": Case("twolayer on 10 000 tasks", TWOLAYER, "evaluation"),

@@ -38,7 +38,28 @@ def labels(config: RunConfig) -> int:
 def stack(config: RunConfig) -> list[Dot]:
     """The dots of all layers."""
     layers = range(config.model.num_layers)
+    if config.family == "diversity":
+        return _ends_of_decoder(config) + [dot for layer in layers for dot in _decoder_block(config, layer)]
     return [dot for layer in layers for dot in _attention(config, layer) + _mlp(config, layer)]
+
+
+def _decoder_block(config: RunConfig, layer: int) -> list[Dot]:
+    """Queries, keys and values of all rows; the rest of the rows that are kept, which in the last block are inputs'."""
+    model, rows = config.model, config.num_rows
+    kept = rows // 2 if layer == model.num_layers - 1 else rows
+    token, width = 2 * config.training.batch_size, model.embed_size
+    pairs, output = token * kept * rows * width, token * kept * width * width
+    mlp = token * kept * width * model.mlp_width
+    sizes = [3 * token * rows * width * width, pairs, pairs, output * model.attention_output, mlp, mlp]
+    return [Dot(size, 2) for size in sizes]
+
+
+def _ends_of_decoder(config: RunConfig) -> list[Dot]:
+    """The embedding, whose tokens need no gradient, and the read-out."""
+    token, width = 2 * config.training.batch_size, config.model.embed_size
+    channels = 1 if config.model.block == "gpt2" else config.token_width
+    embedding = Dot(token * config.num_rows * config.token_width * width, 1)
+    return [embedding, Dot(token * config.data.num_pairs * width * channels, 2)]
 
 
 def _attention(config: RunConfig, layer: int) -> list[Dot]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 
+from benchmarks import plain_decoder
+from src import decoder
 from src.batch import Batch
 from src.config import RunConfig
 from src.data import tokenise
@@ -56,8 +58,26 @@ def predict(params: Any, batch: Batch, config: RunConfig) -> Array:
     return -tokens[:, -1, config.data.dim]
 
 
+class Plain(NamedTuple):
+    """A plain script's own parts: where batches come from, what is predicted, and how parameters begin."""
+
+    sample: Callable[[Array, RunConfig, int], Batch]
+    predict: Callable[[Any, Batch, RunConfig], Array]
+    init: Callable[[RunConfig], Any]
+
+
+REGRESSION = Plain(sample, predict, lambda config: make_model(config).init(make_key(config.init_seed)))
+DECODER = Plain(
+    plain_decoder.sample,
+    plain_decoder.predict,
+    lambda config: decoder.make_model(config).init(make_key(config.init_seed)),
+)
+PARTS = {"regression": REGRESSION, "diversity": DECODER}
+
+
 def plain_loop(config: RunConfig) -> tuple[Callable[[int], float], Callable[[], float]]:
     """(train(n) -> seconds of n further steps, loss() on `test_batch`)."""
+    sample, predict, init = PARTS[config.family]
     optimizer = make_optimizer(config.training)
     draw = jax.jit(lambda key: sample(key, config, config.training.batch_size))
 
@@ -67,7 +87,7 @@ def plain_loop(config: RunConfig) -> tuple[Callable[[int], float], Callable[[], 
         updates, state = optimizer.update(gradient, state, params)
         return optax.apply_updates(params, jax.tree.map(lambda u: -config.training.lr * u, updates)), state
 
-    params = make_model(config).init(make_key(config.init_seed))
+    params = init(config)
     state = optimizer.init(params)
     keys = jax.random.key(config.data_seed)
     count = 0
@@ -94,7 +114,7 @@ def plain_loop(config: RunConfig) -> tuple[Callable[[int], float], Callable[[], 
 
 def test_batch(config: RunConfig) -> Batch:
     """10 000 tasks that no training step sees."""
-    return sample(jax.random.key(10**6), config, 10_000)
+    return PARTS[config.family].sample(jax.random.key(10**6), config, 10_000)
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from jax import Array, lax
 from benchmarks.plain_loop import plain_loop, predict, sample
 from benchmarks.timing import Timed
 from curricula.context import headline_batch, training_batches
+from runners.families import FAMILIES
 from runners.pack import make_members
 from src.config import RunConfig
 from src.prng import key as make_key
@@ -34,7 +35,8 @@ class Program(NamedTuple):
 
 def our_program(config: RunConfig, width: int = 1) -> Program:
     """The training program of `width` seeds."""
-    trainer = make_trainer(make_model(config), config.training, training_batches(config))
+    family = FAMILIES[config.family]
+    trainer = make_trainer(family.make_model(config), config.training, family.training_batches(config))
     seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
     pack = make_members(seeds, width)
     state = trainer.init(pack)

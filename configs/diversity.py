@@ -29,7 +29,7 @@ def _gpt2(layers: int, width: int, heads: int, dim: int) -> dict[str, Any]:
 
 
 ARCHITECTURE: dict[str, dict[str, Any]] = {
-    "tiny": _gpt2(2, 32, 2, 4),
+    "tiny": _gpt2(2, 32, 4, 4),
     "small": _gpt2(4, 64, 2, 8),
     "base": _gpt2(8, 128, 2, 8),
     "large": _gpt2(12, 256, 4, 8),

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from plots import style
 from store.atomic import write_bytes
 from store.readers import read_csv
@@ -31,16 +33,21 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "Conjugate gradients": {"color": style.OTHER, "linestyle": "--"},
     "Newton-Schulz": {"color": style.GREY, "linestyle": ":"},
     "Ridge (Bayes)": {"color": "#000000", "linestyle": "-."},
+    "Ridge": {"color": "#000000", "linestyle": "-."},
+    "dMMSE": {"color": style.OTHER, "linestyle": "--"},
+    "Smoothed dMMSE": {"color": style.GREY, "linestyle": ":"},
 }
+ORDERED = "M = "  # how the names of series begin that are coloured in order
 COUNTED = ("GD Steps / Transformer Layers", "rank")  # axes of whole numbers
+MOST_TICKS = 11
 AS_LINES = ("training step", "x")  # axes along which a transformer is a line, not points
 
 
 @style.compact
 def draw_curves(source: Path, labels: Mapping[str, Any]) -> list[Path]:
     """Draws a table's curves beside it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y."""
-    table = read_csv(source, NUMBERS, TEXT)
-    figure = _figure(table.fillna({"panel": ""}), labels)
+    table = read_csv(source, NUMBERS, TEXT).fillna({"panel": ""})
+    figure = _figure(table, labels)
     found = []
     for suffix in ("png", "pdf"):
         path = source.with_suffix(f".{suffix}")
@@ -51,6 +58,7 @@ def draw_curves(source: Path, labels: Mapping[str, Any]) -> list[Path]:
 
 def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
     panels = list(dict.fromkeys(table["panel"]))
+    table, ticks = _with_infinity(table)
     figure, axes = style.column_figure([LONE_HEIGHT if len(panels) == 1 else HEIGHT] * len(panels))
     handles: dict[str, Line2D] = {}
     for panel, name in zip(axes[:, 0], panels, strict=True):
@@ -58,9 +66,22 @@ def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
             handles.setdefault(series, handle)
         panel.set_title(style.plain(name))
         panel.set_ylabel(labels["y_label"])
+    for panel in axes[:, 0] if ticks else ():
+        panel.set_xticks([*ticks], [*ticks.values()])
+        panel.minorticks_off()
     axes[-1, 0].set_xlabel(labels["x_label"])
     style.finish(figure, handles, f"{labels['title']}; {_seeds(table)}")
     return figure
+
+
+def _with_infinity(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[float, str]]:
+    """The table with an infinite x two octaves to the right of the others, and all ticks then; else no ticks."""
+    finite = sorted(set(table["x"][np.isfinite(table["x"])]))
+    if len(finite) == table["x"].nunique():
+        return table, {}
+    end = 4 * finite[-1] if finite else 1.0
+    shown = finite[:: math.ceil(len(finite) / MOST_TICKS)]
+    return table.assign(x=table["x"].clip(upper=end)), {x: f"{x:g}" for x in shown} | {end: "∞"}
 
 
 def _seeds(table: pd.DataFrame) -> str:
@@ -74,9 +95,10 @@ def _seeds(table: pd.DataFrame) -> str:
 def _draw_panel(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> dict[str, Line2D]:
     """Draws a panel's curves and gives a handle for each of its series."""
     handles = {}
+    ordered = style.in_order([name for name in table["series"] if name.startswith(ORDERED)])
     for name, rows in table.groupby("series", sort=False):
         rows = rows.sort_values("x")
-        look = dict(LOOKS.get(str(name), {}))
+        look = dict(LOOKS.get(str(name), {"color": ordered[name]} if name in ordered else {}))
         if labels["x_label"] in AS_LINES and "marker" in look:
             look = {"color": look["color"]}
         (line,) = panel.plot(rows["x"], rows["mean"], label=style.plain(name), **look)

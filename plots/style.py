@@ -33,6 +33,7 @@ MODELS = {"lsa1": ("#0072B2", "o"), "lsa1_pe": ("#D55E00", "s"), "twolayer": ("#
 SPARE = (("#E69F00", "D"), ("#56B4E9", "v"), ("#000000", "P"), ("#CC79A7", "X"))  # of models that are not in the table
 
 COLUMN = 3.3  # inches: the width of a journal's column, at which the figures of tables are drawn
+LIGHTEST = 0.9  # of viridis, whose end is too light on white
 INCHES_A_LETTER = 0.052  # of 7 points, on average
 AMPLE = 6.0  # inches that are enough for all that stands around axes
 INCHES_A_HANDLE = 0.32  # before a legend's words, with what parts columns
@@ -148,6 +149,14 @@ def caption(figure: Figure, text: str) -> None:
     kept = re.sub(r" (?=[%=])|(?<==) |(?<=version) ", "\N{NO-BREAK SPACE}", plain(text))
     lines = textwrap.wrap(kept, int(figure.get_figwidth() / INCHES_A_LETTER))
     figure.supxlabel("\n".join(lines), fontsize=7, color="#555555")
+
+
+def in_order(names: Iterable[str]) -> dict[str, Any]:
+    """A colour for each name along viridis, in the order in which they first appear."""
+    from matplotlib import colormaps
+
+    once = list(dict.fromkeys(names))
+    return dict(zip(once, colormaps["viridis"](np.linspace(0, LIGHTEST, len(once))), strict=True))
 
 
 def finish(figure: Figure, handles: Mapping[str, Any], text: str) -> None:

@@ -22,7 +22,6 @@ NUMBERS = ("step", "x", "y")
 KINDS = ("path", "point")
 RIDGE = "ridge"  # how the name of the series begins, in small letters, that is a black star
 POINTS = "dMMSE of the same M"  # what the other stars are, in the legend
-LIGHTEST = 0.9  # of viridis, whose end is too light on white
 DASH = 0.02  # of a path's length: an arrow's
 ARROWS = (0.3, 0.7)  # of a path's length: where its arrows are
 PATH: dict[str, Any] = {"linewidth": 0.9}
@@ -63,12 +62,9 @@ def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
 
 
 def _colours(series: pd.Series) -> dict[str, Any]:
-    """A colour for each series along viridis, in the order in which they first appear; ridge is black."""
-    from matplotlib import colormaps
-
-    names = [name for name in dict.fromkeys(series) if not _is_ridge(name)]
-    along = colormaps["viridis"](np.linspace(0, LIGHTEST, len(names)))
-    return {name: "black" for name in series if _is_ridge(name)} | dict(zip(names, along, strict=True))
+    """A colour for each series, in the order in which they first appear; ridge is black."""
+    along = style.in_order(name for name in series if not _is_ridge(name))
+    return {name: "black" for name in series if _is_ridge(name)} | along
 
 
 def _is_ridge(name: str) -> bool:

@@ -6,7 +6,7 @@ becomes rows of panel, series, x, mean, low and high, which `plots.curves` draws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from analysis.subject import gd_steps
 from analysis.weights import products, rescale
 from baselines import spectrum
 from baselines.construction import gd_params
+from report.figures import Series
 from report.measures import algorithms, depth, over_training, rolled, sines, trained
 from src.config import DataConfig
 from src.statistics import mean_and_interval
@@ -42,8 +43,6 @@ SHIFTED = {
 }
 REFERENCES = {"Conjugate gradients": "conjugate_gradients", "Newton-Schulz": "newton_schulz"}
 LEARNT_GAMMA = {10: 0.176, 25: 0.099, 50: 0.056, 100: 0.029}  # by context pairs, for two steps and D = 10
-
-Series = Mapping[tuple[str, str], tuple[Sequence[float], Sequence[float]]]  # (panel, series) -> x, y
 
 
 def rolled_out(*dampings: float) -> Callable[[Path, str], Series]:

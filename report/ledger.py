@@ -20,6 +20,9 @@ from sweeps.grid import Grid
 
 PROFILES = ("quick", "full", "gpu")  # each holds all claims of those before it
 VON_OSWALD = "von Oswald et al. 2023, arXiv 2212.07677v2"
+RAVENTOS = "Raventos et al. 2023, arXiv 2306.15063"
+CARROLL = "Carroll et al. 2025, arXiv 2501.17745"
+COMMANDS = {VON_OSWALD: "report.reproduce", RAVENTOS: "report.diversity", CARROLL: "report.diversity"}
 VERDICTS = ("reproduced", "partly", "not", "not run")
 
 
@@ -127,7 +130,7 @@ def row(claim: Claim, measurement: Measurement | None, remark: str = "") -> dict
         "mean_high": None if mean is None or half is None else mean + half,
         "verdict": decided,
         "profile": claim.profile,
-        "command": f"python -m report.reproduce --claims {claim.name}",
+        "command": f"python -m {COMMANDS[claim.paper]} --claims {claim.name}",
         "runs": claim.runs,
         "values": json.dumps(found.values),
         "seeds": json.dumps(found.seeds),

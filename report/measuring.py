@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from plots.curves import draw_curves
+from plots.trajectories import draw_trajectories
 from plots.weights import draw_products
 from report.claims import CLAIMS, RUNS
 from report.curves import heat_maps, rows_of
-from report.figures import FIGURES, HEAT_MAPS
+from report.figures import Figure, Plane
 from report.ledger import (
     PROFILES,
     VERDICTS,
@@ -26,6 +27,7 @@ from report.ledger import (
 )
 from report.page import rendered
 from report.remarks import REMARKS
+from report.studies import STUDIES
 from runners.common import device_text
 from src.config import to_dict
 from store import rundir
@@ -56,7 +58,7 @@ def measure(claim: Claim, folder: Path, device: str) -> Measurement | None:
     if any(set(runs) != set(seeds) for runs in ended):
         return None
     values = tuple(_value(claim, [runs[seed] for runs in ended]) for seed in seeds)
-    runs = [run for of_name in ended for run in of_name.values()]
+    runs = [run for of_name in ended for of_seed in of_name.values() for run in _each(of_seed)]
     metas = [rundir.read_meta(run) for run in runs]
     minutes = sum(map(_minutes, metas)) + _minutes_since(began)
     devices, trained_at = (" and ".join(sorted({str(meta[key]) for meta in metas})) for key in ("device", "git_hash"))
@@ -76,22 +78,34 @@ def measure_all(claims: Sequence[Claim], folder: Path, out: Path) -> list[Claim]
     return left
 
 
-def _value(claim: Claim, runs: Sequence[Path]) -> float:
-    done = all(rundir.read_status(run) == "done" for run in runs)
+def _each(runs: Path | tuple[Path, ...]) -> tuple[Path, ...]:
+    """A seed's runs: one, or those of the axes' points."""
+    return (runs,) if isinstance(runs, Path) else runs
+
+
+def _value(claim: Claim, runs: Sequence[Path | tuple[Path, ...]]) -> float:
+    done = all(rundir.read_status(run) == "done" for of_seed in runs for run in _each(of_seed))
     return float(claim.measure(*runs)) if done else float("inf")
 
 
 def finished(name: str, folder: Path) -> list[Path]:
     """The ledger's runs of a name that are done, or none if any of them is not."""
-    ended = _ended(name, folder)
-    done = [run for run in ended.values() if rundir.read_status(run) == "done"]
-    return done if len(done) == len(RUNS[name].seeds) else []
+    runs = [run for of_seed in _ended(name, folder).values() for run in _each(of_seed)]
+    done = [run for run in runs if rundir.read_status(run) == "done"]
+    return done if len(done) == len(cells_of(name)) else []
 
 
-def _ended(name: str, folder: Path) -> dict[int, Path]:
-    """The ledger's runs of a name that are done or have diverged, by seed."""
-    ended = [cell for cell in cells_of(name) if standing(cell, folder)[0] in rundir.FINISHED]
-    return {cell.config.data_seed: folder / cell.name for cell in ended}
+def _ended(name: str, folder: Path) -> dict[int, Path | tuple[Path, ...]]:
+    """The ledger's runs of a name by seed, of the seeds whose runs are all done or have diverged."""
+    of_seed: dict[int, list[Cell]] = {}
+    for cell in cells_of(name):
+        of_seed.setdefault(cell.config.init_seed, []).append(cell)
+    ended = {
+        seed: tuple(folder / cell.name for cell in found)
+        for seed, found in of_seed.items()
+        if all(standing(cell, folder)[0] in rundir.FINISHED for cell in found)
+    }
+    return ended if RUNS[name].axes else {seed: runs[0] for seed, runs in ended.items()}
 
 
 def _minutes(meta: Mapping[str, Any]) -> float:
@@ -126,34 +140,68 @@ def line(claim: Claim, measurement: Measurement | None) -> dict[str, Any]:
     return row(claim, measurement, REMARKS.get(claim.name, ""))
 
 
+def write_page(study: str, out: Path) -> None:
+    """Writes a study's own page, if it has one: its claims with their verdicts, and its figures."""
+    chosen = STUDIES[study]
+    if not chosen.page:
+        return
+    found = known(out)
+    rows = [line(claim, found.get(claim.name)) for claim in chosen.claims]
+    drawn = [figure for figure in chosen.figures if (out / chosen.folder / f"{figure.name}.png").exists()]
+    template = Path(__file__).with_name(f"{chosen.page}.j2")
+    counts = {name: sum(row["verdict"] == name for row in rows) for name in VERDICTS}
+    text = rendered(template, rows=rows, figures=drawn, counts=counts, folder=chosen.folder)
+    write_bytes(out / chosen.page, text.encode())
+
+
 def page(rows: Sequence[dict[str, Any]]) -> str:
     """The ledger as Markdown."""
     counts = {name: sum(found["verdict"] == name for found in rows) for name in VERDICTS}
     return rendered(TEMPLATE, papers=list(dict.fromkeys(line["paper"] for line in rows)), counts=counts, rows=rows)
 
 
-def draw(profile: str, folder: Path, out: Path) -> None:
-    """Writes each figure all of whose runs there are, with its bundle: CSV, the configs of its runs, the command."""
-    for figure in of_profile(FIGURES, profile):
+def draw(study: str, profile: str, folder: Path, out: Path) -> None:
+    """Writes a study's figures all of whose runs there are, each with its bundle: CSV, configs of runs, the command."""
+    chosen = STUDIES[study]
+    for figure in of_profile(chosen.figures, profile):
         runs = {name: finished(name, folder) for name in figure.runs}
-        if not all(runs.values()):
-            continue
-        labels = {name: getattr(figure, name) for name in ("title", "x_label", "y_label", "log_x", "log_y")}
-        of_runs = [figure.curves(run, name) for name, found in runs.items() for run in found]
-        source = out / f"{figure.name}.csv"
-        write_csv(source, rows_of(of_runs or [figure.curves(seed, "") for seed in SEEDS], figure.limit))
-        write_json(
-            source.with_suffix(".json"), _bundle(labels, figure.profile, [r for found in runs.values() for r in found])
-        )
-        draw_curves(source, labels)
-    for name in (name for name, least in HEAT_MAPS.items() if PROFILES.index(least) <= PROFILES.index(profile)):
-        if found := finished(name, folder):
-            source, text = out / f"weights_{name}.csv", f"{name.replace('_', ' ')}, mean over {len(found)} seeds"
+        if all(runs.values()):
+            source = out / chosen.folder / f"{figure.name}.csv"
+            labels = _draw_plane(figure, runs, source) if isinstance(figure, Plane) else _draw(figure, runs, source)
+            all_runs = [run for found in runs.values() for run in found]
+            write_json(source.with_suffix(".json"), _bundle(study, labels, figure.profile, all_runs))
+    for name, least in chosen.heat_maps.items():
+        if PROFILES.index(least) <= PROFILES.index(profile) and (found := finished(name, folder)):
+            source = out / chosen.folder / f"weights_{name}.csv"
+            text = f"{name.replace('_', ' ')}, mean over {len(found)} seeds"
             write_csv(source, heat_maps(found))
-            write_json(source.with_suffix(".json"), _bundle({"title": text}, HEAT_MAPS[name], found))
+            write_json(source.with_suffix(".json"), _bundle(study, {"title": text}, least, found))
             draw_products(source, text)
 
 
-def _bundle(labels: Mapping[str, Any], profile: str, runs: Sequence[Path]) -> dict[str, Any]:
-    command = f"python -m report.reproduce --profile {profile}"
+def _draw(figure: Figure, runs: Mapping[str, Sequence[Path]], source: Path) -> dict[str, Any]:
+    """Draws means over seeds of the curves of single runs, or of seeds where nothing is trained; its labels."""
+    labels = {name: getattr(figure, name) for name in ("title", "x_label", "y_label", "log_x", "log_y")}
+    if figure.together:
+        of_seed: dict[int, list[Path]] = {}
+        for run in (run for found in runs.values() for run in found):
+            of_seed.setdefault(rundir.read_config(run).init_seed, []).append(run)
+        of_runs = [figure.curves(found, "") for found in of_seed.values()]
+    else:
+        of_runs = [figure.curves(run, name) for name, found in runs.items() for run in found]
+    write_csv(source, rows_of(of_runs or [figure.curves(seed, "") for seed in SEEDS], figure.limit))
+    draw_curves(source, labels)
+    return labels
+
+
+def _draw_plane(figure: Plane, runs: Mapping[str, Sequence[Path]], source: Path) -> dict[str, Any]:
+    """Draws paths in a plane, made of all runs together; its labels."""
+    labels = {name: getattr(figure, name) for name in ("title", "x_label", "y_label", "points")}
+    write_csv(source, figure.paths([run for found in runs.values() for run in found]))
+    draw_trajectories(source, labels)
+    return labels
+
+
+def _bundle(study: str, labels: Mapping[str, Any], profile: str, runs: Sequence[Path]) -> dict[str, Any]:
+    command = f"python -m {study} --profile {profile}"
     return {"labels": labels, "command": command, "configs": [to_dict(rundir.read_config(run)) for run in runs]}

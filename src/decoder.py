@@ -117,12 +117,8 @@ def decode(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
     ("tokens", [B, T, d]) and ("prediction", [B, K]), what the read-out makes of that layer's tokens.
     """
     model = config.model
-    kind, width = BLOCKS[model.block], model.embed_size
-    positions = hk.get_parameter(
-        "positions", (config.num_rows, width), init=kind.weights(config.num_rows, model.num_layers)
-    )
-    embedded = Linear(width, kind, config, bias=False, name="embed")(tokens)
-    stream = embedded + jnp.broadcast_to(positions[None], embedded.shape)
+    kind = BLOCKS[model.block]
+    stream = Embedding(kind, config, "embed")(tokens)
     read_out = ReadOut(kind, config, "read_out")
     rows = np.arange(config.num_rows)
     for layer in range(model.num_layers):
@@ -135,6 +131,21 @@ def decode(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
     return read_out(stream if hook is no_hook else stream[:, ::2])
 
 
+class Embedding(hk.Module):
+    """From tokens [B, T, D + 1] to the stream [B, T, d]: a linear map, and a learned vector for each position."""
+
+    def __init__(self, kind: Kind, config: RunConfig, name: str):
+        super().__init__(name=name)
+        self.kind, self.config = kind, config
+
+    def __call__(self, tokens: Array) -> Array:
+        """The stream below the first block."""
+        width, rows, layers = self.config.model.embed_size, self.config.num_rows, self.config.model.num_layers
+        embedded = Linear(width, self.kind, self.config, bias=False, name="linear")(tokens)
+        positions = hk.get_parameter("positions", (rows, width), init=self.kind.weights(rows, layers))
+        return embedded + jnp.broadcast_to(positions[None], embedded.shape)
+
+
 class Block(hk.Module):
     """Attention over the rows up to one's own, then an MLP, each after a layer norm and added to the stream."""
 
@@ -144,33 +155,40 @@ class Block(hk.Module):
 
     def __call__(self, stream: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
         """These rows of stream [B, T, d], updated."""
-        model = self.config.model
-        width, kind = model.embed_size, self.kind
+        model, kind = self.config.model, self.kind
         kept = stream[:, rows] if len(rows) < stream.shape[1] else stream
-        added = kept + self._attend(normalise(stream, model.layer_norm, "attention_norm"), rows, layer, hook)
+        seen = normalise(stream, model.layer_norm, "attention_norm")
+        added = kept + CausalAttention(kind, self.config, "attention")(seen, rows, layer, hook)
         hidden = normalise(added, model.layer_norm, "mlp_norm")
         hidden = kind.activation(Linear(model.mlp_width, kind, self.config, name="mlp_in")(hidden))
-        added = added + Linear(width, kind, self.config, before_a_sum=True, name="mlp_out")(hidden)
+        added = added + Linear(model.embed_size, kind, self.config, before_a_sum=True, name="mlp_out")(hidden)
         return kept + added if model.doubled_residual else added
 
-    def _attend(self, seen: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
+
+class CausalAttention(hk.Module):
+    """Softmax attention of H heads: softmax(q.k / sqrt(d / H)) over the rows up to one's own, times values."""
+
+    def __init__(self, kind: Kind, config: RunConfig, name: str):
+        super().__init__(name=name)
+        self.kind, self.config = kind, config
+
+    def __call__(self, seen: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
+        """Updates [B, R, d] of these rows of what is seen [B, T, d]; the hook sees the weights [B, H, R, T]."""
         model, kind = self.config.model, self.kind
-        heads, size = model.num_heads, model.embed_size // model.num_heads
-        stacked = Linear(3 * model.embed_size, kind, self.config, bias=kind.attention_bias, name="query_key_value")(
-            seen
-        )
-        query, key, value = (part.reshape(*part.shape[:2], heads, size) for part in jnp.split(stacked, 3, axis=-1))
+        width, heads = model.embed_size, model.num_heads
+        biased = kind.attention_bias
+        stacked = Linear(3 * width, kind, self.config, biased, name="query_key_value")(seen)
+        split = (*seen.shape[:2], heads, width // heads)
+        query, key, value = (part.reshape(split) for part in jnp.split(stacked, 3, axis=-1))
         query = query[:, rows] if len(rows) < query.shape[1] else query
         visible = jnp.asarray(rows[:, None] >= np.arange(seen.shape[1])[None])
-        scores = jnp.einsum("brhc,bthc->bhrt", query, key) / math.sqrt(size)
+        scores = jnp.einsum("brhc,bthc->bhrt", query, key) / math.sqrt(width // heads)
         scores = jnp.where(jnp.broadcast_to(visible[None, None], scores.shape), scores, -jnp.inf)
         weights = hook("attention", layer, jax.nn.softmax(scores, axis=-1))
-        pooled = jnp.einsum("bhrt,bthc->brhc", weights, value).reshape(*query.shape[:2], model.embed_size)
+        pooled = jnp.einsum("bhrt,bthc->brhc", weights, value).reshape(*query.shape[:2], width)
         if not model.attention_output:
             return pooled
-        return Linear(
-            model.embed_size, kind, self.config, bias=kind.attention_bias, before_a_sum=True, name="attention_out"
-        )(pooled)
+        return Linear(width, kind, self.config, biased, before_a_sum=True, name="output")(pooled)
 
 
 class ReadOut(hk.Module):

@@ -20,8 +20,17 @@ NOISE = 0.3  # the variance, not the deviation
 DIM, PAIRS, SIZE = 3, 6, 5
 
 close = partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10)
-ridge, dmmse, smoothed = (jax.jit(f) for f in (bayes.ridge, bayes.dmmse, bayes.smoothed_dmmse))
-laplace = jax.jit(bayes.laplace_mean, static_argnums=4)
+
+
+def compiled(function, **options):
+    """The function under jit, its result in NumPy."""
+    program = jax.jit(function, **options)
+    return lambda *args: np.asarray(program(*args))
+
+
+ridge, dmmse, smoothed = (compiled(f) for f in (bayes.ridge, bayes.dmmse, bayes.smoothed_dmmse))
+laplace = compiled(bayes.laplace_mean, static_argnums=4)
+laplace_of_keys = compiled(jax.vmap(bayes.laplace_mean, in_axes=(None, None, None, 0, None)), static_argnums=4)
 
 
 def sequences(seed, tasks=None, size=SIZE, pairs=PAIRS, dim=DIM, noise=NOISE):
@@ -50,7 +59,7 @@ def prefixes(predict, batch):
 
 def numpy_dmmse(batch, tasks, noise):
     def predict(x, y, query):
-        scores = np.array([np.sum((y - x @ w) ** 2) / (2 * noise) for w in tasks])
+        scores = np.sum((y - tasks @ x.T) ** 2, axis=1) / (2 * noise)
         return reference.softmax(-scores) @ (tasks @ query)
 
     return prefixes(predict, batch)
@@ -98,15 +107,15 @@ def test_ridge_is_that_of_every_prefix(penalty, x64):
     model = Ridge(alpha=penalty, fit_intercept=False, solver="svd")
     scikit_learn = prefixes(lambda x, y, q: model.fit(x, y).predict(q[None])[0] if len(y) else 0.0, batch)
     close(found, scikit_learn, atol=1e-9)
-    for k in range(1, PAIRS):
+    for k in (2, PAIRS - 1):
         one = Batch(batch.x[:, :k], batch.y[:, :k], batch.x[:, k], batch.y[:, k], batch.w)
         close(found[:, k], linear_mmse.ridge(one, penalty), atol=1e-9)
 
 
 def laplace_by_quadrature(batch, scale, noise, points):
-    """The posterior mean on an even grid of up to 14 deviations, with the kink of the prior on it; D = 1 or 2."""
+    """The posterior mean on an even grid of up to 10 deviations, with the kink of the prior on it; D = 1 or 2."""
     dim = batch.x.shape[-1]
-    axis = np.linspace(-14 * scale, 14 * scale, points)
+    axis = np.linspace(-10 * scale, 10 * scale, points)
     w = np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     log_prior = -np.abs(w).sum(axis=1) * np.sqrt(2) / scale
 
@@ -117,30 +126,33 @@ def laplace_by_quadrature(batch, scale, noise, points):
     return prefixes(predict, batch)
 
 
-@pytest.mark.parametrize(("dim", "points"), [(1, 40_001), (2, 1401)])
-def test_laplace_mean_is_that_of_quadrature_and_errors_fall_as_the_root_of_samples(dim, points, x64):
-    """64 times the samples, an eighth of the error, over 24 keys; their mean is within 4.5 standard errors of it."""
+@pytest.mark.parametrize(("dim", "points"), [(1, 20_001), (2, 601)])
+def test_laplace_mean_is_that_of_quadrature(dim, points, x64):
+    """The mean over 24 keys, within 4.5 of its standard errors; they are below 1 % of what is predicted."""
     batch = sequences(6, size=3, pairs=4, dim=dim)
-    expected = laplace_by_quadrature(batch, 0.8, NOISE, points)
-    keys = jax.random.split(prng.key(7), 24)
-    few, many = (jax.vmap(lambda key: laplace(batch, 0.8, NOISE, key, n))(keys) for n in (50, 3200))  # noqa: B023
-    close(many[:, :, 0], 0)
-    many, few = np.asarray(many)[:, :, 1:], np.asarray(few)[:, :, 1:]
-    standard_errors = many.std(axis=0, ddof=1) / np.sqrt(len(keys))
-    assert (np.abs(many.mean(axis=0) - expected[:, 1:]) < 4.5 * standard_errors).all()
+    expected = laplace_by_quadrature(batch, 0.8, NOISE, points)[:, 1:]
+    found = laplace_of_keys(batch, 0.8, NOISE, jax.random.split(prng.key(7), 24), 2560)[:, :, 1:]
+    standard_errors = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    assert (np.abs(found.mean(axis=0) - expected) < 4.5 * standard_errors).all()
     assert standard_errors.max() < 0.01 * np.abs(expected).max()
-    ratio = np.sqrt(np.mean((few - expected[:, 1:]) ** 2) / np.mean((many - expected[:, 1:]) ** 2))
-    assert 5 < ratio < 13
+
+
+def test_laplace_errors_fall_as_the_root_of_the_samples(x64):
+    """64 times the samples, an eighth of the error."""
+    batch = sequences(6, size=3, pairs=4, dim=1)
+    expected, keys = laplace_by_quadrature(batch, 0.8, NOISE, 20_001), jax.random.split(prng.key(8), 24)
+    few, many = (np.std(laplace_of_keys(batch, 0.8, NOISE, keys, n) - expected) for n in (40, 2560))
+    assert 5 < few / many < 13
 
 
 def test_float32_and_the_default_blocks_and_chunks():
     """Several blocks and chunks, none of them full, at the paper's sizes; rounding is all that differs from NumPy."""
     tasks = pool(8, 1300, 8)
-    batch = sequences(9, tasks, size=150, pairs=16, dim=8, noise=0.25)
+    batch = sequences(9, tasks, size=140, pairs=16, dim=8, noise=0.25)
     assert len(batch.y) > bayes.SEQUENCES
     assert len(tasks) > 2 * bayes.TASKS
     found = dmmse(in_float32(batch), jnp.asarray(tasks, jnp.float32), 0.25)
-    assert found.dtype == jnp.float32
+    assert found.dtype == np.float32
     np.testing.assert_allclose(found, numpy_dmmse(batch, tasks, 0.25), rtol=0, atol=3e-5)
 
 
@@ -167,14 +179,14 @@ def test_one_smoothed_task_at_zero_is_ridge(smoothing, x64):
 def test_smoothing_vanishes_as_its_square(x64):
     batch, tasks = sequences(13), pool(14)
     sharp, sizes = dmmse(batch, tasks, NOISE), np.geomspace(1e-4, 1e-3, 5)
-    distances = [float(jnp.sqrt(jnp.mean((smoothed(batch, tasks, NOISE, e) - sharp) ** 2))) for e in sizes]
+    distances = [np.std(smoothed(batch, tasks, NOISE, e) - sharp) for e in sizes]
     slope = np.polyfit(np.log(sizes), np.log(distances), 1)[0]
     np.testing.assert_allclose(slope, 2, atol=0.01)
 
 
 def test_a_smoothing_too_small_for_float32_is_none():
     """Its square underflows, and the filter's penalty is infinite."""
-    batch, tasks = in_float32(sequences(15)), jnp.asarray(pool(16), jnp.float32)
+    batch, tasks = in_float32(sequences(15)), jnp.asarray(pool(16, 40), jnp.float32)
     np.testing.assert_allclose(smoothed(batch, tasks, NOISE, 1e-30), dmmse(batch, tasks, NOISE), rtol=1e-6)
 
 
@@ -189,7 +201,7 @@ def test_tiny_noise_finds_the_nearest_task(scale):
 
     for found in (
         dmmse(in_float32(batch), jnp.asarray(tasks, jnp.float32), 1e-10),
-        smoothed(in_float32(batch), jnp.asarray(tasks, jnp.float32), 1e-10, 1e-9),
+        smoothed(in_float32(batch), jnp.asarray(tasks, jnp.float32), 1e-10, 1e-12),
     ):
         assert np.isfinite(found).all()
         np.testing.assert_allclose(found[:, 1:], prefixes(predict, batch)[:, 1:], rtol=1e-4, atol=1e-4)
@@ -214,14 +226,14 @@ PREDICTORS = {
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_a_prediction_knows_earlier_pairs_only_in_no_order(name, x64):
     predict, batch, other = PREDICTORS[name], sequences(22), sequences(23)
-    found = np.asarray(predict(batch))
+    found = predict(batch)
     y = np.concatenate([batch.y[:, :3], other.y[:, 3:]], axis=1)
     x = np.concatenate([batch.x[:, :4], other.x[:, 4:]], axis=1)
-    changed = np.asarray(predict(Batch(x, y, other.x, other.y, other.w)))
+    changed = predict(Batch(x, y, other.x, other.y, other.w))
     close(changed[:, :4], found[:, :4])
     assert np.abs(changed[:, 4:] - found[:, 4:]).min() > 1e-6
     order = [2, 0, 3, 1, 4, 5]
-    permuted = np.asarray(predict(batch._replace(x=batch.x[:, order], y=batch.y[:, order])))
+    permuted = predict(batch._replace(x=batch.x[:, order], y=batch.y[:, order]))
     close(permuted[:, 4:], found[:, 4:])
     assert np.abs(permuted[:, 1:3] - found[:, 1:3]).min() > 1e-6
 
@@ -229,25 +241,25 @@ def test_a_prediction_knows_earlier_pairs_only_in_no_order(name, x64):
 def test_order_and_copies_of_the_pool_do_not_matter(x64):
     batch, tasks = sequences(24), pool(25)
     permuted = tasks[np.random.default_rng(26).permutation(len(tasks))]
-    for other in (permuted, np.repeat(tasks, 3, axis=0), np.tile(tasks, (2, 1))):
+    for other in (permuted, np.concatenate([tasks, permuted])):
         close(dmmse(batch, other, NOISE), dmmse(batch, tasks, NOISE))
         close(smoothed(batch, other, NOISE, 0.5), smoothed(batch, tasks, NOISE, 0.5))
 
 
-@pytest.mark.parametrize(("count", "chunk", "block"), [(1, 1, 2), (1, 4, 5), (13, 1, 1), (13, 4, 3), (13, 13, 9)])
+@pytest.mark.parametrize(("count", "chunk", "block"), [(1, 4, 2), (13, 1, 1), (13, 4, 3)])
 def test_blocks_and_chunks_do_not_matter(count, chunk, block, monkeypatch, x64):
-    """Also chunks that are not full; without jit, so that the sizes are read."""
+    """Also chunks that are not full. A program of its own reads the sizes."""
     monkeypatch.setattr(bayes, "TASKS", chunk)
     monkeypatch.setattr(bayes, "SEQUENCES", block)
     batch, tasks = sequences(27), pool(28, count)
-    close(bayes.dmmse(batch, tasks, NOISE), numpy_dmmse(batch, tasks, NOISE))
+    found = compiled(lambda *args: bayes.dmmse(*args))(batch, tasks, NOISE)
+    close(found, numpy_dmmse(batch, tasks, NOISE))
 
 
-@pytest.mark.parametrize("chunk", [3, 10])
-def test_chunks_of_samples_do_not_matter(chunk, monkeypatch, x64):
+def test_chunks_of_samples_do_not_matter(monkeypatch, x64):
     batch, expected = sequences(29), laplace(sequences(29), 1.0, NOISE, prng.key(2), 50)
-    monkeypatch.setattr(bayes, "SAMPLES", chunk)
-    close(bayes.laplace_mean(batch, 1.0, NOISE, prng.key(2), 50), expected)
+    monkeypatch.setattr(bayes, "SAMPLES", 3)
+    close(compiled(lambda batch: bayes.laplace_mean(batch, 1.0, NOISE, prng.key(2), 50))(batch), expected)
 
 
 @given(st.integers(0, 10**6), st.floats(0.01, 100), st.floats(0.01, 10))
@@ -268,7 +280,7 @@ def test_dmmse_stays_among_the_predictions_of_the_tasks(seed, noise):
     with jax.enable_x64(True):
         batch, tasks = sequences(seed), pool(seed + 1)
         single = np.einsum("bkd,md->bkm", batch.x, tasks)
-        found = np.asarray(dmmse(batch, tasks, noise))
+        found = dmmse(batch, tasks, noise)
         assert (found > single.min(axis=-1) - 1e-10).all()
         assert (found < single.max(axis=-1) + 1e-10).all()
 
@@ -304,66 +316,71 @@ def test_bayes_is_best_in_expectation(law):
 
 def test_laplace_mean_is_best_in_expectation():
     """On Laplace tasks, over ridge at the same variance, which is the best linear predictor."""
-    rng, noise, size = np.random.default_rng(32), 0.5, 8000
+    rng, noise, size = np.random.default_rng(32), 0.5, 6000
     batch = sequences(33, rng.laplace(scale=1 / np.sqrt(2), size=(10**5, 2)), size, 4, 2, noise)
     targets, batch = np.einsum("bkd,bd->bk", batch.x, batch.w), in_float32(batch)
     best, linear = (
-        np.asarray(f, np.float64) for f in (laplace(batch, 1.0, noise, prng.key(3), 2000), ridge(batch, noise))
+        np.asarray(f, np.float64) for f in (laplace(batch, 1.0, noise, prng.key(3), 500), ridge(batch, noise))
     )
     excess, distance = gains(linear, best, targets)
     assert abs(excess.mean()) < 3 * excess.std() / np.sqrt(size)
     assert distance.mean() > 5 * excess.std() / np.sqrt(size)
 
 
-# M: dMMSE's loss out of and in distribution, noiseless and per dimension, of 4 pools; and how far 12 other pools may be
-TABLE = {8: (1.00, 0.177, 0.12), 64: (0.614, 0.272, 0.04), 512: (0.451, 0.340, 0.03), 2048: (0.407, 0.361, 0.03)}
+def noiseless_loss(predict, batch):
+    """Per dimension, of predictions of the noiseless labels."""
+    return np.mean((predict(in_float32(batch)) - np.einsum("...kd,...d->...k", batch.x, batch.w)) ** 2) / 4
+
+
+def test_the_loss_of_ridge_on_gaussian_tasks():
+    """The mean of tr (I + X'X / sigma^2)^-1 / D: .3835 at D = 4, K = 8, sigma^2 = .125, NumPy on 400 000 contexts."""
+    batch = sequences(34, None, 50_000, 8, 4, 0.125)
+    np.testing.assert_allclose(noiseless_loss(lambda batch: ridge(batch, 0.125), batch), 0.3835, rtol=0.01)
+
+
+# M: dMMSE's loss out of and in distribution by another program, on 4 pools; what 12 others may differ by, relatively
+TABLE = {16: (0.803, 0.213, 0.12), 128: (0.544, 0.306, 0.06), 2048: (0.407, 0.361, 0.03)}
 
 
 @pytest.mark.parametrize("count", TABLE)
 def test_the_loss_falls_to_that_of_ridge_with_the_size_of_the_pool(count):
-    """D = 4, K = 8, sigma^2 = .125; ridge's loss is .389 on Gaussian tasks. Tolerances are relative."""
-    tasks = np.stack([pool([34, count, i], count, 4) for i in range(12)])
-    predict = jax.jit(jax.vmap(lambda batch, tasks: bayes.dmmse(batch, tasks, 0.125)))
-
-    def batches(sources):
-        several = [sequences(35 + i, source, 400, 8, 4, 0.125) for i, source in enumerate(sources)]
-        return Batch(*(np.stack(parts) for parts in zip(*several, strict=True)))
-
-    outside, inside = batches([None] * 12), batches(tasks)
+    """D = 4, K = 8, sigma^2 = .125, on Gaussian tasks and on the pool's own."""
+    tasks = np.stack([pool([35, count, i], count, 4) for i in range(12)])
+    predict = compiled(jax.vmap(lambda batch, tasks: bayes.dmmse(batch, tasks, 0.125)))
     losses = []
-    for batch in (outside, inside):
-        targets = np.einsum("pbkd,pbd->pbk", batch.x, batch.w)
-        losses.append(np.mean((predict(in_float32(batch), jnp.asarray(tasks, jnp.float32)) - targets) ** 2) / 4)
-        if batch is outside:
-            straight = jax.jit(jax.vmap(lambda batch: bayes.ridge(batch, 0.125)))(in_float32(batch))
-            np.testing.assert_allclose(np.mean((straight - targets) ** 2) / 4, 0.389, rtol=0.02)
+    for sources in ([None] * 12, tasks):
+        several = [sequences(36 + i, source, 800, 8, 4, 0.125) for i, source in enumerate(sources)]
+        batch = Batch(*(np.stack(parts) for parts in zip(*several, strict=True)))
+        losses.append(noiseless_loss(lambda batch: predict(batch, jnp.asarray(tasks, jnp.float32)), batch))
     np.testing.assert_allclose(losses, TABLE[count][:2], rtol=TABLE[count][2])
 
 
 # the best smoothing
 
 
+def gaussian_problem(seed, scale=1.0):
+    """A batch of tasks from N(0, scale^2 I) and its noiseless labels."""
+    batch = sequences(seed, scale * pool(seed + 1, 1000, 4), 1000, 8, 4, 0.125)
+    return in_float32(batch), np.einsum("bkd,bd->bk", batch.x, batch.w).astype("float32")
+
+
 def test_the_best_smoothing_is_the_least_of_a_grid():
-    tasks = pool(36, 8, 4)
-    batch = in_float32(sequences(37, None, 1000, 8, 4, 0.125))
-    targets, tasks = jnp.einsum("bkd,bd->bk", batch.x, batch.w), jnp.asarray(tasks, jnp.float32)
-    grid = np.geomspace(0.01, 10, 25)
-    losses = [float(jnp.mean((smoothed(batch, tasks, 0.125, e) - targets) ** 2)) for e in grid]
+    (batch, targets), tasks = gaussian_problem(37), jnp.asarray(pool(39, 8, 4), jnp.float32)
+    grid = np.geomspace(0.01, 10, 25).tolist()
+    losses = [np.mean((smoothed(batch, tasks, 0.125, e) - targets) ** 2) for e in grid]
     best = bayes.best_smoothing(batch, targets, tasks, 0.125)
     least = int(np.argmin(losses))
     assert grid[least - 1] < best < grid[least + 1]
-    assert float(jnp.mean((smoothed(batch, tasks, 0.125, best) - targets) ** 2)) < losses[least] + 1e-6
+    assert np.mean((smoothed(batch, tasks, 0.125, best) - targets) ** 2) < losses[least] + 1e-6
 
 
-def test_the_best_smoothing_of_one_task_at_zero_is_the_scale_of_the_tasks(monkeypatch):
-    """And it is one program whatever is tried: its trace is counted."""
+def test_the_best_smoothing_of_tasks_at_zero_is_the_scale_of_the_tasks(monkeypatch):
+    """It is one program whatever is tried: at most one trace, none where another test has left it."""
     traces, original = [], bayes.smoothed_dmmse
     monkeypatch.setattr(bayes, "smoothed_dmmse", lambda *args: traces.append(1) or original(*args))
-    batch = sequences(38, 2 * pool(39, 3000, 4), 3000, 8, 4, 0.125)
-    targets = np.einsum("bkd,bd->bk", batch.x, batch.w)
-    best = bayes.best_smoothing(in_float32(batch), jnp.asarray(targets, jnp.float32), jnp.zeros((1, 4)), 0.125)
+    best = bayes.best_smoothing(*gaussian_problem(40, 2.0), jnp.zeros((8, 4)), 0.125)
     np.testing.assert_allclose(best, 2, rtol=0.1)
-    assert len(traces) == 1
+    assert len(traces) <= 1
 
 
 # resources and errors
@@ -375,8 +392,8 @@ def test_memory_does_not_grow_with_the_pool():
     def bytes_beside(count):
         shapes = ((4096, 16, 8), (4096, 16), (4096, 16, 8), (4096, 16), (4096, 8))
         batch = Batch(*(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes))
-        compiled = dmmse.lower(batch, jax.ShapeDtypeStruct((count, 8), jnp.float32), 0.25).compile()
-        return compiled.memory_analysis().temp_size_in_bytes
+        program = jax.jit(bayes.dmmse).lower(batch, jax.ShapeDtypeStruct((count, 8), jnp.float32), 0.25)
+        return program.compile().memory_analysis().temp_size_in_bytes
 
     small, large = bytes_beside(2**10), bytes_beside(2**20)
     assert large < small + 3 * 2**20 * 8 * 4  # copies of the pool

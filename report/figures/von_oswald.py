@@ -1,33 +1,11 @@
-"""The figures of the reproduction, as data: which runs each is of, and which curves of them it shows."""
+"""The figures of the reproduction of von Oswald et al. 2023: which runs each is of, and which curves of them."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from report import curves
-from report.curves import Series
-
-
-class Figure(NamedTuple):
-    """A figure: its name, the runs it is of, the curves of one of them, and its labels.
-
-    Where there are no runs, curves takes a seed. A point is left out where a mean is beyond `limit`: it has diverged.
-    """
-
-    name: str
-    title: str
-    runs: tuple[str, ...]
-    curves: Callable[[Any, str], Series]
-    x_label: str
-    y_label: str
-    log_x: bool = False
-    log_y: bool = False
-    profile: str = "quick"
-    limit: float = 100.0
-
+from report.figures import Figure
 
 # fmt: off
 FIGURES: tuple[Figure, ...] = (

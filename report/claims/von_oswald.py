@@ -1,4 +1,4 @@
-"""The ledger of claims of "Transformers Learn In-Context by Gradient Descent" (von Oswald et al. 2023), as data.
+"""The claims of "Transformers Learn In-Context by Gradient Descent" (von Oswald et al. 2023), as data.
 
 What counts as reproduced stands here before anything is measured. Losses are half the mean squared error. A range is
 derived (closed forms and independent computation), read off a published plot (the larger of 5 % and the reading error),

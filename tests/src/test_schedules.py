@@ -1,0 +1,73 @@
+"""The learning rate of each step: constant, or a triangle whose sum, ends and symmetry are known in closed form."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from src.checks import ConfigError
+from src.config import TrainConfig
+from src.train import scheduled
+
+LR = 3e-3
+
+
+def rates(steps, **parts):
+    """The learning rates of all steps, in float64."""
+    config = TrainConfig(steps=steps, **parts)
+    return np.asarray(scheduled(jnp.asarray(LR, jnp.float64), config, jnp.arange(steps)))
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("steps", [2, 4, 1000])
+def test_the_triangle_rises_to_the_middle_and_falls_to_the_end(steps):
+    """Straight lines from lr/(steps/2) at the first step to lr at the two in the middle, and back."""
+    found, half = rates(steps, triangle=True), steps // 2
+    corners = [0, half - 1, half, steps - 1]
+    expected = np.interp(np.arange(steps), corners, [LR / half, LR, LR, LR / half])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(found[:half].sum(), LR * (half + 1) / 2, rtol=1e-12)  # a mean of ends, half times
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("steps", [1, 3, 7, 1001])
+def test_a_triangle_of_an_odd_number_of_steps_has_one_step_at_its_peak(steps):
+    """The rates rise by lr/(steps/2); in the middle, half a step past the end of the rise, they stay at lr."""
+    found, middle = rates(steps, triangle=True), steps // 2
+    assert found.argmax() == middle
+    assert found[middle] == pytest.approx(LR, rel=1e-12)
+    np.testing.assert_allclose(found[:middle], LR * 2 / steps * np.arange(1, middle + 1), rtol=1e-12)
+    np.testing.assert_allclose(found.sum() / LR, (steps**2 - 1) / (2 * steps) + 1, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("steps", [1, 2, 7, 1000])
+def test_a_triangle_is_symmetric_and_above_zero(steps):
+    found = rates(steps, triangle=True)
+    np.testing.assert_allclose(found, found[::-1], rtol=1e-12)
+    assert found[-1] > 0
+    assert found.min() == pytest.approx(LR * min(2 / steps, 1), rel=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+def test_without_a_schedule_the_rate_is_the_members():
+    np.testing.assert_array_equal(rates(50), LR)
+
+
+def test_in_float32_the_last_of_500_000_steps_still_has_a_rate():
+    """lr/250 000, one rounding of each operation off."""
+    config = TrainConfig(steps=500_000, triangle=True)
+    for step in (0, 499_999):
+        assert float(scheduled(jnp.float32(LR), config, jnp.int32(step))) == pytest.approx(LR / 250_000, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({"cosine": True}, "triangle and cosine are two schedules; set one of them"),
+        ({"warmup_steps": 5}, "warmup_steps is 5; a triangle rises to the middle of the training"),
+    ],
+)
+def test_a_triangle_with_another_schedule_is_refused(parts, sentence):
+    with pytest.raises(ConfigError) as error:
+        TrainConfig(triangle=True, **parts)
+    assert str(error.value) == sentence
