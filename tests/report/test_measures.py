@@ -12,8 +12,9 @@ import pytest
 from curricula.context import task_key
 from report.claims import CLAIMS, RUNS
 from report.curves import heat_maps, rows_of
-from report.figures import FIGURES, HEAT_MAPS
+from report.ledger import COMMANDS
 from report.measures import algorithms, depth, over_training, rolled, sines, trained
+from report.studies import STUDIES
 from runners.families import FAMILIES
 from src.data import sample_batch
 from src.prng import Purpose, key
@@ -31,22 +32,41 @@ def read(path: Path) -> Any:
 def test_every_training_of_the_ledger_is_of_a_model_that_can_be_made(name: str) -> None:
     """Its parameters have shapes, and its batches; no seed of it is left out."""
     found = cells(plan([RUNS[name].grid]))
-    assert tuple(cell.config.data_seed for cell in found) == RUNS[name].seeds
+    assert tuple(dict.fromkeys(cell.config.init_seed for cell in found)) == RUNS[name].seeds
     config = found[0].config
     family = FAMILIES[config.family]
     assert jax.tree.leaves(jax.eval_shape(family.make_model(config).init, key(0)))
-    knobs = {"noise_p": np.float32(0), "noise_sigma": np.float32(0)}
+    knobs = {"noise_p": np.float32(0), "noise_sigma": np.float32(0), "num_tasks": np.uint32(1), "pool": key(1)}
     batch = jax.eval_shape(lambda: family.training_batches(config)(key(0), np.int32(0), **knobs))
     assert batch.x.shape[0] == config.training.batch_size
 
 
-def test_figures_are_of_runs_of_the_ledger() -> None:
-    assert {name for figure in FIGURES for name in figure.runs} | set(HEAT_MAPS) <= set(RUNS)
-    assert len({figure.name for figure in FIGURES}) == len(FIGURES)
-    shown = {name for figure in FIGURES for name in figure.runs} | set(HEAT_MAPS)
-    quick = {name for figure in FIGURES if figure.profile == "quick" for name in figure.runs}
-    assert quick & {c.runs for c in CLAIMS if c.profile == "quick"}
-    assert {"one_layer", "two_layers", "five_layers", "ten_layers", "interleaved", "sine", "depth_lsa"} <= shown
+@pytest.mark.parametrize("command", STUDIES)
+def test_figures_are_of_runs_of_the_ledger(command: str) -> None:
+    study = STUDIES[command]
+    shown = {name for figure in study.figures for name in figure.runs} | set(study.heat_maps)
+    assert shown <= set(RUNS)
+    assert len({figure.name for figure in study.figures}) == len(study.figures)
+    quick = {name for figure in study.figures if figure.profile == "quick" for name in figure.runs}
+    assert quick & {c.runs for c in study.claims if c.profile == "quick"}
+    main = {
+        "report.reproduce": {
+            "one_layer",
+            "two_layers",
+            "five_layers",
+            "ten_layers",
+            "interleaved",
+            "sine",
+            "depth_lsa",
+        },
+        "report.diversity": {"pools", "pools_short", "pools_constant", "twin", "laplace", "decay", "wide"},
+    }
+    assert main[command] <= shown
+
+
+def test_every_claim_is_of_the_study_whose_command_it_names() -> None:
+    of_study = {c.name: command for command, study in STUDIES.items() for c in study.claims}
+    assert of_study == {c.name: COMMANDS[c.paper] for c in CLAIMS}
 
 
 def test_losses_and_ratios_are_those_of_the_runs_summary(lsa1_run: Path) -> None:
