@@ -46,7 +46,7 @@ AS_LINES = ("training step", "x")  # axes along which a transformer is a line, n
 @style.compact
 def draw_curves(source: Path, labels: Mapping[str, Any]) -> list[Path]:
     """Draws a table's curves beside it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y."""
-    table = read_csv(source, NUMBERS, TEXT).fillna({"panel": ""})
+    table = read_csv(source, NUMBERS, TEXT, infinite=("x",)).fillna({"panel": ""})
     figure = _figure(table, labels)
     found = []
     for suffix in ("png", "pdf"):

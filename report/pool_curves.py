@@ -73,6 +73,33 @@ def over_training(panel: str, name: str) -> Callable[[Path, str], Series]:
     return curves
 
 
+def by_recipe(recipes: Mapping[str, str], shown: Sequence[float]) -> Callable[[Path, str], Series]:
+    """The loss on fresh tasks over training, a panel for each of these M, a series for each runs' name."""
+
+    def curves(run: Path, name: str) -> Series:
+        if pools.tasks_of(run) not in shown:
+            return {}
+        steps, values = pools.history(run, "step"), pools.history(run, "ood_loss")
+        return {(tasks_in_words(run), recipes[name]): (steps[1:], values[1:])}
+
+    return curves
+
+
+def capacity(tasks: float) -> Callable[[Path, str], Series]:
+    """Delta to ridge on fresh tasks, and the loss on the pool's, against width; with weight decay a series of its own."""
+
+    def curves(run: Path, name: str) -> Series:
+        if pools.tasks_of(run) != tasks:
+            return {}
+        decay, width = pools.config_of(run).training.weight_decay, [pools.config_of(run).model.embed_size]
+        series = f"weight decay {decay:g}" if decay else "no weight decay"
+        found = pools.headline_of(run)
+        values = {FROM_RIDGE: "ood_delta_ridge", "loss on tasks of the pool": "id_tf_loss"}
+        return {(panel, series): (width, [found[key]]) for panel, key in values.items()}
+
+    return curves
+
+
 def critical_steps(run: Path, name: str) -> Series:
     """t_crit and t* against M; of infinite M there is neither a pool nor a turn."""
     if not np.isfinite(pools.tasks_of(run)):

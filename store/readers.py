@@ -84,10 +84,13 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
         return records
 
 
-def read_csv(path: Path, columns: Sequence[str], text: Sequence[str] = ()) -> pd.DataFrame:
+def read_csv(
+    path: Path, columns: Sequence[str], text: Sequence[str] = (), infinite: Sequence[str] = ()
+) -> pd.DataFrame:
     """A table that has at least these columns and at least one row.
 
-    `columns` hold numbers, their empty cells nan; `text` holds what its cells say, whatever it looks like.
+    `columns` hold numbers, their empty cells nan, and those of `infinite` also inf; `text` holds what its cells say,
+    whatever it looks like.
     """
     import pandas as pd  # half a second, see store.atomic
 
@@ -101,6 +104,8 @@ def read_csv(path: Path, columns: Sequence[str], text: Sequence[str] = ()) -> pd
             raise ValueError("it has no rows")
         for name in columns:
             values = table[name]
+            if name in infinite:
+                values = values.replace(math.inf, 0)
             if values.dtype.kind not in "iuf" or (values.abs() > LARGEST_NUMBER).any():
                 raise ValueError(f"its column {name} does not hold numbers")
         if text:  # read as they stand: a word such as NA would be an empty cell

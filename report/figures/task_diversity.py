@@ -11,8 +11,7 @@ LOSS = "squared error / D"
 MIDDLE = (8.0, 16.0, 64.0, 512.0)
 PER_POSITION = (1.0, 16.0, INFINITE)
 BUDGETS = {"pools": "all steps", "pools_short": "a quarter of them"}
-RECIPES = {"pools": "triangle", "pools_constant": "constant"}
-CAPACITY = {"narrow": "16 channels", "pools_short": "32 channels", "wide": "64 channels", "decay": "32, weight decay .1"}
+RECIPES = {"pools_short": "triangle", "pools_constant": "constant"}
 
 # fmt: off
 FIGURES: tuple[Figure | Plane, ...] = (
@@ -30,8 +29,8 @@ FIGURES: tuple[Figure | Plane, ...] = (
     # trained on nine pools and an infinite one
     Figure("losses", "At the end of training", ("pools",), curves.losses, M, LOSS, log_x=True, profile="full"),
     Figure("budgets", "Two budgets of training", ("pools", "pools_short"), curves.deltas(BUDGETS), M, DELTA, log_x=True, log_y=True, profile="full"),
-    Figure("recipes", "Two schedules of the learning rate", ("pools", "pools_constant"), curves.deltas(RECIPES), M, DELTA, log_x=True, log_y=True, profile="full"),
-    Figure("capacity", "Capacity and weight decay", tuple(CAPACITY), curves.deltas(CAPACITY, exact=False), M, DELTA, log_x=True, log_y=True, profile="full"),
+    Figure("recipes", "Two schedules of the learning rate, 5000 steps of the same mean rate", ("pools_short", "pools_constant"), curves.deltas(RECIPES), M, DELTA, log_x=True, log_y=True, profile="full"),
+    Figure("capacity", "Width and weight decay, 16 tasks, 5000 steps", ("narrow", "pools_short", "wide", "decay"), curves.capacity(16), "channels", "", log_x=True, profile="full"),
     Figure("learning_curves", "Distance to ridge on fresh tasks over training", ("pools",), curves.over_training("", "ood_delta_ridge"), STEP, DELTA, log_x=True, log_y=True, profile="full"),
     Figure("ood_over_training", "Loss on fresh tasks over training", ("pools",), curves.over_training("", "ood_loss"), STEP, LOSS, log_x=True, profile="full"),
     Figure("critical_steps", "When models are nearest to ridge, and how far they turn away", ("pools",), curves.critical_steps, M, "", log_x=True, log_y=True, profile="full"),
@@ -40,7 +39,7 @@ FIGURES: tuple[Figure | Plane, ...] = (
     Figure("lines", "On the line to a model of infinitely many tasks", ("pools", "twin"), curves.lines, "share of the other model", LOSS, profile="full", together=True),
     Figure("barriers", "Linear mode connectivity with a model of infinitely many tasks", ("pools", "twin"), curves.barriers, M, "", log_x=True, profile="full", together=True),
     Figure("laplace", "Tasks with Laplace coordinates", ("laplace",), curves.deltas({"laplace": curves.TF}), M, DELTA, log_x=True, log_y=True, profile="full"),
-    Figure("ood_constant", "Loss on fresh tasks over training at a constant learning rate", ("pools_constant",), curves.over_training("", "ood_loss"), STEP, LOSS, log_x=True, profile="full"),
+    Figure("ood_recipes", "Loss on fresh tasks over training, two schedules", ("pools_short", "pools_constant"), curves.by_recipe({"pools_short": "triangle", "pools_constant": "constant"}, (8, 16, 64)), STEP, LOSS, log_x=True, profile="full"),
     Plane("phase", "From both exact predictors, over training", ("pools",), curves.phase_portrait, curves.FROM_DMMSE, curves.FROM_RIDGE, "dMMSE of the same M", profile="full"),
     Plane("trajectories", "Joint trajectory PCA", ("pools",), curves.plane, "component", "component", "dMMSE of the same M", profile="full"),
     Figure("components", "Variance explained by the components of the joint PCA", ("pools",), curves.explained, "rank", "share", profile="full", together=True),

@@ -140,6 +140,12 @@ def ratio_at(num_tasks: float, name: str) -> Measure:
     return measure
 
 
+def apart_at(num_tasks: float) -> Measure:
+    """|log2| of the ratio of two runs' Delta_ood to ridge, for the same M."""
+    ratio = ratio_at(num_tasks, "ood_delta_ridge")
+    return lambda runs, others: abs(float(np.log2(ratio(runs, others))))
+
+
 def nearer_to_laplace(runs: OfSeed) -> float:
     """Delta_ood to the Laplace prior's mean over that to ridge, of infinitely many tasks."""
     found = headline_of(at(runs, INFINITE))
