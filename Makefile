@@ -16,7 +16,7 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 # One rule a target; the text behind ## is what `make help` says.
 
 .PHONY: demo_concat demo_copy demo_seeds smoke_train figs eval_order eval_order_inference eval_order_noise \
-	eval_order_noise_inference eval_noise eval_noise_inference study reproduce bench test test-all lint env clean help FORCE
+	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity study reproduce diversity bench test test-all lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
@@ -64,6 +64,12 @@ study: $(STAMP) ## the order and noise study: trains what is not done, then repo
 
 reproduce: $(STAMP) ## the paper's results as a ledger, report/claims.md, and their figures; PROFILE=quick, full or gpu
 	$(PY) -m report.reproduce --profile $(or $(PROFILE),quick) $(ARGS)
+
+diversity: $(STAMP) ## task diversity and the transient ridge: report/task_diversity.md, its figures and claims; PROFILE=full or quick
+	$(PY) -m report.diversity --profile $(or $(PROFILE),full) $(ARGS)
+
+eval_diversity: $(STAMP) ## decoders trained on pools of M tasks, beside ridge and dMMSE
+	$(PY) -m eval_diversity $(ARGS)
 
 bench: $(STAMP) ## measures what things cost beside a plain loop (twenty minutes of a machine that does nothing else)
 	$(PY) -m benchmarks.bench $(ARGS)

@@ -93,6 +93,12 @@ COMMANDS = {
         _no_flags,
         _no_arguments,
     ),
+    "task_diversity": Command(
+        "Holds a decoder against ridge and dMMSE, on tasks of its pool and on fresh ones.",
+        _no_flags,
+        _no_arguments,
+        "diversity",
+    ),
     "layerwise": Command(
         "Measures the loss after every layer, beside gradient descent's on the same tasks.",
         _layerwise_flags,

@@ -2,9 +2,16 @@
 
 Errors are those of noiseless labels w.x, squared, averaged over sequences and the K predictions and divided by D; Delta
 is the same of two predictors' difference. Raventos et al. 2023, Eq. 4 and App. B; Carroll et al. 2025, Sec. 4.
+
+python -m analysis.task_diversity --run DIR
 """
 
 from __future__ import annotations
+
+if __name__ == "__main__":
+    from analysis.commands import run
+
+    run("task_diversity")
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,6 +37,7 @@ from store.params import flattened
 from store.readers import check_arrays
 
 LAPLACE_SAMPLES = 4096
+RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from ridge, it is ridge
 
 _labels = jax.jit(labels)
 _ridge = jax.jit(bayes.ridge, static_argnums=1)
@@ -177,4 +185,6 @@ def verdict_of(found: Mapping[str, float]) -> str:
     return "ridge" if found["ood_delta_ridge"] <= RIDGE_DELTA else "between"
 
 
-RIDGE_DELTA = 0.06
+def command(run: Path, allow_pickle: bool = False) -> dict[str, Any]:
+    """The command line: measures a stored run on the headline sequences again."""
+    return headline(load_decoder(run, allow_pickle))

@@ -50,7 +50,8 @@ class Claim(NamedTuple):
     low and high: the means that count as reproduced, both ends included; expected: the paper's or the derived number;
     source: where the range comes from. runs: a name in `report.claims.RUNS`, or "" for what needs no training, and
     measure: its value for one trained run, or for one seed; beside: further runs, of which the one of the same seed is
-    measure's second argument; every: each seed must lie in the range, not their mean; paper: whose claim it is.
+    measure's second argument; every: each seed must lie in the range, not their mean; errors: by how many standard
+    errors the mean must differ from 0 besides; paper: whose claim it is.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Claim(NamedTuple):
     profile: str = "quick"
     beside: str = ""
     every: bool = False
+    errors: float = 0.0
     paper: str = VON_OSWALD
 
 
@@ -98,7 +100,7 @@ def of_profile(items: Iterable[T], profile: str) -> list[T]:
 
 
 def verdict(claim: Claim, measurement: Measurement | None) -> str:
-    """reproduced: the mean (of an `every` claim each seed) lies in the accepted range.
+    """reproduced: the mean (of an `every` claim each seed) lies in the accepted range, as many errors from 0 as asked.
 
     partly: it does not, but at least one seed does and the 95 % interval reaches the range.
     """
@@ -106,7 +108,8 @@ def verdict(claim: Claim, measurement: Measurement | None) -> str:
         return "not run"
     inside = [claim.low <= value <= claim.high for value in measurement.values]
     mean, half = _mean_and_half(measurement)
-    if all(inside) if claim.every else claim.low <= mean <= claim.high:
+    error = np.std(measurement.values, ddof=1) / np.sqrt(len(inside)) if claim.errors else 0.0
+    if (all(inside) if claim.every else claim.low <= mean <= claim.high) and abs(mean) >= claim.errors * error:
         return "reproduced"
     return "partly" if any(inside) and mean - half <= claim.high and mean + half >= claim.low else "not"
 

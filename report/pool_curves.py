@@ -86,7 +86,7 @@ def by_recipe(recipes: Mapping[str, str], shown: Sequence[float]) -> Callable[[P
 
 
 def capacity(tasks: float) -> Callable[[Path, str], Series]:
-    """Delta to ridge on fresh tasks, and the loss on the pool's, against width; with weight decay a series of its own."""
+    """Delta to ridge on fresh tasks, and the loss on the pool's, against width; a series for each weight decay."""
 
     def curves(run: Path, name: str) -> Series:
         if pools.tasks_of(run) != tasks:

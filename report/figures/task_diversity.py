@@ -9,7 +9,7 @@ from report.measures.pools import INFINITE
 M, STEP, DELTA = "M, tasks in the pool", "training step", "mean squared difference / D"
 LOSS = "squared error / D"
 MIDDLE = (8.0, 16.0, 64.0, 512.0)
-PER_POSITION = (1.0, 16.0, INFINITE)
+PER_POSITION = (1.0, 8.0, INFINITE)
 BUDGETS = {"pools": "all steps", "pools_short": "a quarter of them"}
 RECIPES = {"pools_short": "triangle", "pools_constant": "constant"}
 
@@ -17,13 +17,14 @@ RECIPES = {"pools_short": "triangle", "pools_constant": "constant"}
 FIGURES: tuple[Figure | Plane, ...] = (
     # the quick runs
     Figure("quick_losses", "At the end of training (quick runs)", ("pools_quick",), curves.losses, M, LOSS, log_x=True),
-    Figure("quick_training", "Over training (quick runs)", ("pools_quick",), curves.over_training("loss on fresh tasks", "ood_loss"), STEP, LOSS, log_x=True),
+    Figure("quick_training", "Over training (quick runs)", ("pools_quick",), curves.over_training("loss on fresh tasks", "ood_loss"), STEP, LOSS, log_x=True, log_y=True),
     Figure("quick_positions", "By the number of pairs seen (quick runs)", ("pools_quick",), curves.errors_by_position(*PER_POSITION), "pairs seen", LOSS),
     Plane("quick_phase", "From both exact predictors, over training (quick runs)", ("pools_quick",), curves.phase_portrait, curves.FROM_DMMSE, curves.FROM_RIDGE, "dMMSE of the same M"),
-    Plane("quick_trajectories", "Joint trajectory PCA (quick runs)", ("pools_quick",), curves.plane, "first component", "second component", "dMMSE of the same M"),
+    Plane("quick_trajectories", "Joint trajectory PCA (quick runs)", ("pools_quick",), curves.plane, "component", "component", "dMMSE of the same M"),
+    Figure("quick_idealised", "Exact predictors, D = 4, K = 8", (), curves.exact_losses(4, curves.EXACT[:10]), M, LOSS, log_x=True),
     # the exact predictors
-    Figure("idealised", "Exact predictors, D = 8, K = 16", (), curves.exact_losses(8, curves.EXACT), M, LOSS, log_x=True),
-    Figure("gap", "What memorising the pool gains: ridge's loss less dMMSE's, on the pool's tasks", (), curves.exact_gap(4, 8), M, LOSS, log_x=True),
+    Figure("idealised", "Exact predictors, D = 8, K = 16", (), curves.exact_losses(8, curves.EXACT), M, LOSS, log_x=True, profile="full"),
+    Figure("gap", "What memorising the pool gains: ridge's loss less dMMSE's, on the pool's tasks", (), curves.exact_gap(4, 8), M, LOSS, log_x=True, profile="full"),
     Figure("dimension", "dMMSE and ridge on fresh tasks, at one signal-to-noise ratio", (), curves.gap_by_dimension((2, 4, 8, 16, 32), (32, 1024, 32_768)), "D", DELTA, log_x=True, profile="full"),
     Figure("smoothing", "dMMSE with the smoothing that is best on fresh tasks", (), curves.smoothing(8, curves.SMOOTHED_TASKS), M, "", log_x=True, log_y=True, profile="full"),
     # trained on nine pools and an infinite one
@@ -32,7 +33,7 @@ FIGURES: tuple[Figure | Plane, ...] = (
     Figure("recipes", "Two schedules of the learning rate, 5000 steps of the same mean rate", ("pools_short", "pools_constant"), curves.deltas(RECIPES), M, DELTA, log_x=True, log_y=True, profile="full"),
     Figure("capacity", "Width and weight decay, 16 tasks, 5000 steps", ("narrow", "pools_short", "wide", "decay"), curves.capacity(16), "channels", "", log_x=True, profile="full"),
     Figure("learning_curves", "Distance to ridge on fresh tasks over training", ("pools",), curves.over_training("", "ood_delta_ridge"), STEP, DELTA, log_x=True, log_y=True, profile="full"),
-    Figure("ood_over_training", "Loss on fresh tasks over training", ("pools",), curves.over_training("", "ood_loss"), STEP, LOSS, log_x=True, profile="full"),
+    Figure("ood_over_training", "Loss on fresh tasks over training", ("pools",), curves.over_training("", "ood_loss"), STEP, LOSS, log_x=True, log_y=True, profile="full"),
     Figure("critical_steps", "When models are nearest to ridge, and how far they turn away", ("pools",), curves.critical_steps, M, "", log_x=True, log_y=True, profile="full"),
     Figure("positions", "By the number of pairs seen", ("pools",), curves.errors_by_position(*PER_POSITION), "pairs seen", LOSS, profile="full"),
     Figure("paths", "On the way between two tasks of the pool", ("pools",), curves.paths(*MIDDLE), "share of the second task", LOSS, profile="full"),

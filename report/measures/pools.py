@@ -85,6 +85,11 @@ def from_ridge(num_tasks: float) -> Measure:
     return lambda runs: _share(at(runs, num_tasks), "ood_delta_ridge", "ood_apart")
 
 
+def last_delta(run: Path) -> float:
+    """Delta_ood(PT, ridge) of a run alone."""
+    return float(headline_of(run)["ood_delta_ridge"])
+
+
 def _share(run: Path, distance: str, of: str) -> float:
     return float(headline_of(run)[distance] / headline_of(run)[of])
 

@@ -56,6 +56,13 @@ def test_partly_is_a_seed_inside_and_an_interval_that_reaches_the_range() -> Non
     assert verdict(claim(0.0, 1.0), None) == "not run"
 
 
+def test_a_mean_may_have_to_be_so_many_standard_errors_from_0() -> None:
+    """1, 2, 3 have a mean of 2 and a standard error of 1 / sqrt(3): 3.46 of them from 0."""
+    values = measured(1.0, 2.0, 3.0)
+    assert verdict(claim(1.5, 9.0)._replace(errors=3.4), values) == "reproduced"
+    assert verdict(claim(1.5, 9.0)._replace(errors=3.5), values) == "partly"
+
+
 def test_what_is_said_of_every_seed_is_judged_by_each() -> None:
     every = claim(0.0, 4000.0)._replace(every=True)
     assert verdict(every, measured(*[500.0] * 9, 3900.0)) == "reproduced"

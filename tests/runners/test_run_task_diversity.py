@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -241,7 +240,6 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(run: Path, worksho
 
 TOGETHER = """
 import sys
-from dataclasses import replace
 from pathlib import Path
 import jax
 from runners.common import Job, Wanted, run_pack
@@ -338,6 +336,7 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
         ("--num_tasks -3", "argument --num_tasks: a pool has at least 1 task, or inf of them, not -3"),
         ("--num_tasks many", "argument --num_tasks: "),
         ("--config.num_tasks=-3", "num_tasks is -3; it must be a whole number of at least 0"),
+        ("--config.num_tasks=4294967296", "num_tasks is 4294967296"),
         ("--num_pairs 1", "num_pairs is 1; a sequence is at least 2 pairs long, for the first has no context"),
         ("--schedule foo", "argument --schedule: 'foo' is none of constant, triangle"),
         ("--task_law foo", "task_law is 'foo'; it must be one of gaussian, laplace, sphere"),

@@ -141,3 +141,9 @@ def test_settings_that_would_reach_nothing_are_refused(settings: dict[str, str],
 def test_a_misspelt_setting_names_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean num_layers"):
         list(Grid(settings={"num_layer": "2"}).points())
+
+
+def test_an_offset_moves_the_data_and_not_the_initialisation() -> None:
+    grid = Grid(("tiny",), {"num_tasks": [4, 0]}, (0, 1), {"steps": 10}, data_offset=100)
+    found = [(c.data.num_tasks, c.data_seed, c.init_seed) for c in grid.points()]
+    assert found == [(4, 100, 0), (4, 101, 1), (0, 100, 0), (0, 101, 1)]

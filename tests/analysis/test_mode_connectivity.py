@@ -1,0 +1,49 @@
+"""The loss between two models' parameters, on predictors whose losses are known."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.mode_connectivity import barrier, losses_between, weight_distance
+from analysis.task_diversity import Decoder, Held
+from src.batch import Batch
+from src.checks import ConfigError
+from src.config import DataConfig, RunConfig
+from src.transformer import Model
+
+CONFIG = RunConfig(family="diversity", data=DataConfig(dim=2, num_pairs=3))
+MODEL = Model(None, lambda params, batch: params["m"]["w"] * batch.y, None, None)
+
+
+def decoder(w: float) -> Decoder:
+    return Decoder(Path(f"run_{w}"), CONFIG, MODEL, {"m": {"w": np.float32(w)}})
+
+
+def held() -> Held:
+    y = np.ones((4, 3), np.float32)
+    x = np.zeros((4, 3, 2), np.float32)
+    return Held(Batch(x, y, x, y, x[:, 0]), np.zeros((4, 3)), {})
+
+
+def test_losses_along_the_line_are_those_of_the_mixed_parameters() -> None:
+    """The model predicts w for targets of 0 in two dimensions: its loss is w^2 / 2, a parabola between -1 and 3."""
+    losses = losses_between(decoder(-1.0), decoder(3.0), held(), points=5)
+    np.testing.assert_allclose(losses, np.array([-1.0, 0.0, 1.0, 2.0, 3.0]) ** 2 / 2, rtol=1e-6)
+
+
+def test_a_convex_valley_has_no_barrier_and_a_ridge_between_has_its_height_above_the_chord() -> None:
+    assert barrier(np.array([0.5, 0.0, 0.5, 2.0, 4.5])) == 0
+    assert barrier(np.array([1.0, 4.0, 2.0])) == pytest.approx(2.5)
+
+
+def test_distances_are_relative_to_the_norm() -> None:
+    assert weight_distance(decoder(1.0), decoder(1.0)) == 0
+    assert weight_distance(decoder(1.0), decoder(3.0)) == pytest.approx(1.0)
+
+
+def test_models_of_different_shapes_are_not_joined() -> None:
+    wide = replace(CONFIG), {"m": {"w": np.zeros(2, np.float32)}}
+    with pytest.raises(ConfigError, match="different shapes"):
+        losses_between(decoder(1.0), Decoder(Path("wide"), wide[0], MODEL, wide[1]), held())
