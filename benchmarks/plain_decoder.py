@@ -47,11 +47,12 @@ def predict(params: Any, batch: Batch, config: RunConfig) -> Array:
 
 def linear(params: Any, x: Array) -> Array:
     """x W, and b where there is one."""
-    return x @ params["w"] + params["b"] if "b" in params else x @ params["w"]
+    mapped = x @ params["w"]
+    return mapped + params["b"][None, None] if "b" in params else mapped
 
 
 def norm(params: Any, x: Array) -> Array:
     """Layer norm over channels."""
     centred = x - x.mean(axis=-1, keepdims=True)
     scale = jax.lax.rsqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
-    return params["scale"] * (centred * scale) + params["offset"]
+    return params["scale"][None, None] * (centred * scale) + params["offset"][None, None]

@@ -32,7 +32,7 @@ ARCHITECTURE: dict[str, dict[str, Any]] = {
     "tiny": _gpt2(2, 32, 4, 4),
     "small": _gpt2(4, 64, 2, 8),
     "base": _gpt2(8, 128, 2, 8),
-    "large": _gpt2(12, 256, 4, 8),
+    "large": _gpt2(12, 256, 4, 8) | {"snapshots": False},  # 38 MB each
     "hoogland": FAMILY | REGRESSION | {"dim": 4, "embed_size": 64, "mlp_width": 64},
     "carroll": FAMILY | REGRESSION | {"dim": 8, "embed_size": 512, "mlp_width": 512, "attention_output": False},
 }

@@ -105,8 +105,16 @@ def critical_steps(run: Path, name: str) -> Series:
     if not np.isfinite(pools.tasks_of(run)):
         return {}
     found = {"t_crit: least loss on fresh tasks": pools.critical_step, "t*: nearest to ridge": pools.nearest_to_ridge}
-    lines = {("step", series): ([pools.tasks_of(run)], [of(run)]) for series, of in found.items()}
-    return lines | {("loss on fresh tasks, end less minimum", "rise"): ([pools.tasks_of(run)], [pools.rise(run)])}
+    return {("", series): ([pools.tasks_of(run)], [of(run)]) for series, of in found.items()}
+
+
+def deflection(run: Path, name: str) -> Series:
+    """The least loss on fresh tasks over training and how far the end lies above it, against M."""
+    tasks = [pools.tasks_of(run)]
+    return {
+        ("least over training", TF): (tasks, [pools.least_loss(run)]),
+        ("end less minimum", TF): (tasks, [pools.rise(run)]),
+    }
 
 
 def errors_by_position(*shown: float) -> Callable[[Path, str], Series]:

@@ -37,22 +37,18 @@ class Trace(NamedTuple):
     tokens: tuple[Array, ...]
 
 
-def _all(params: Params) -> Any:
-    return jax.tree.map(lambda _: True, params)
-
-
 class Model(NamedTuple):
     """A transformer as pure functions.
 
     init(key) -> params; predict(params, batch) -> [B]; trace(params, batch) -> Trace; forward(params, tokens, hook);
-    decayed(params) -> a tree of truth values: which of them weight decay is for.
+    decayed(params) -> a tree of truth values: which of them weight decay is for, if it is not for all.
     """
 
     init: Callable[[Array], Params]
     predict: Callable[[Params, Batch], Array]
     trace: Callable[[Params, Batch], Trace]
     forward: Callable[[Params, Array, Hook], Array]
-    decayed: Callable[[Params], Any] = _all
+    decayed: Callable[[Params], Any] | None = None
 
 
 def make_model(config: RunConfig) -> Model:

@@ -15,13 +15,6 @@ RECIPES = {"pools_short": "triangle", "pools_constant": "constant"}
 
 # fmt: off
 FIGURES: tuple[Figure | Plane, ...] = (
-    # the quick runs
-    Figure("quick_losses", "At the end of training (quick runs)", ("pools_quick",), curves.losses, M, LOSS, log_x=True),
-    Figure("quick_training", "Over training (quick runs)", ("pools_quick",), curves.over_training("loss on fresh tasks", "ood_loss"), STEP, LOSS, log_x=True, log_y=True),
-    Figure("quick_positions", "By the number of pairs seen (quick runs)", ("pools_quick",), curves.errors_by_position(*PER_POSITION), "pairs seen", LOSS),
-    Plane("quick_phase", "From both exact predictors, over training (quick runs)", ("pools_quick",), curves.phase_portrait, curves.FROM_DMMSE, curves.FROM_RIDGE, "dMMSE of the same M"),
-    Plane("quick_trajectories", "Joint trajectory PCA (quick runs)", ("pools_quick",), curves.plane, "component", "component", "dMMSE of the same M"),
-    Figure("quick_idealised", "Exact predictors, D = 4, K = 8", (), curves.exact_losses(4, curves.EXACT[:10]), M, LOSS, log_x=True),
     # the exact predictors
     Figure("idealised", "Exact predictors, D = 8, K = 16", (), curves.exact_losses(8, curves.EXACT), M, LOSS, log_x=True, profile="full"),
     Figure("gap", "What memorising the pool gains: ridge's loss less dMMSE's, on the pool's tasks", (), curves.exact_gap(4, 8), M, LOSS, log_x=True, profile="full"),
@@ -34,7 +27,8 @@ FIGURES: tuple[Figure | Plane, ...] = (
     Figure("capacity", "Width and weight decay, 16 tasks, 5000 steps", ("narrow", "pools_short", "wide", "decay"), curves.capacity(16), "channels", "", log_x=True, profile="full"),
     Figure("learning_curves", "Distance to ridge on fresh tasks over training", ("pools",), curves.over_training("", "ood_delta_ridge"), STEP, DELTA, log_x=True, log_y=True, profile="full"),
     Figure("ood_over_training", "Loss on fresh tasks over training", ("pools",), curves.over_training("", "ood_loss"), STEP, LOSS, log_x=True, log_y=True, profile="full"),
-    Figure("critical_steps", "When models are nearest to ridge, and how far they turn away", ("pools",), curves.critical_steps, M, "", log_x=True, log_y=True, profile="full"),
+    Figure("critical_steps", "When models lose least on fresh tasks, and when they are nearest to ridge", ("pools",), curves.critical_steps, M, STEP, log_x=True, log_y=True, profile="full"),
+    Figure("deflection", "Loss on fresh tasks: how low it falls, and how far it rises again", ("pools",), curves.deflection, M, LOSS, log_x=True, profile="full"),
     Figure("positions", "By the number of pairs seen", ("pools",), curves.errors_by_position(*PER_POSITION), "pairs seen", LOSS, profile="full"),
     Figure("paths", "On the way between two tasks of the pool", ("pools",), curves.paths(*MIDDLE), "share of the second task", LOSS, profile="full"),
     Figure("lines", "On the line to a model of infinitely many tasks", ("pools", "twin"), curves.lines, "share of the other model", LOSS, profile="full", together=True),
@@ -44,5 +38,12 @@ FIGURES: tuple[Figure | Plane, ...] = (
     Plane("phase", "From both exact predictors, over training", ("pools",), curves.phase_portrait, curves.FROM_DMMSE, curves.FROM_RIDGE, "dMMSE of the same M", profile="full"),
     Plane("trajectories", "Joint trajectory PCA", ("pools",), curves.plane, "component", "component", "dMMSE of the same M", profile="full"),
     Figure("components", "Variance explained by the components of the joint PCA", ("pools",), curves.explained, "rank", "share", profile="full", together=True),
+    # the quick runs
+    Figure("quick_losses", "At the end of training (quick runs)", ("pools_quick",), curves.losses, M, LOSS, log_x=True),
+    Figure("quick_training", "Over training (quick runs)", ("pools_quick",), curves.over_training("loss on fresh tasks", "ood_loss"), STEP, LOSS, log_x=True, log_y=True),
+    Figure("quick_positions", "By the number of pairs seen (quick runs)", ("pools_quick",), curves.errors_by_position(*PER_POSITION), "pairs seen", LOSS),
+    Plane("quick_phase", "From both exact predictors, over training (quick runs)", ("pools_quick",), curves.phase_portrait, curves.FROM_DMMSE, curves.FROM_RIDGE, "dMMSE of the same M"),
+    Plane("quick_trajectories", "Joint trajectory PCA (quick runs)", ("pools_quick",), curves.plane, "component", "component", "dMMSE of the same M"),
+    Figure("quick_idealised", "Exact predictors, D = 4, K = 8", (), curves.exact_losses(4, curves.EXACT[:10]), M, LOSS, log_x=True),
 )
 # fmt: on

@@ -8,7 +8,8 @@ import pytest
 from matplotlib import colormaps
 from matplotlib.colors import to_rgba
 
-from plots.trajectories import ARROWS, DASH, LIGHTEST, NUMBERS, TEXT, _arrows, _figure, draw_trajectories
+from plots import style
+from plots.trajectories import ARROWS, DASH, NUMBERS, TEXT, _arrows, _figure, draw_trajectories
 from store.atomic import write_csv
 from store.readers import StoreError, read_csv
 from tests.plots.readable import check_readable
@@ -86,7 +87,7 @@ def test_colours_go_with_the_order_of_series_in_all_panels_and_ridge_is_a_black_
     rows = [row("A", 0, 0, 0), row("A", 1, 1, 1), row("Ridge", None, 2, 2, "point"), row("B", None, 3, 3, "point")]
     rows += [row("C", 0, 0, 0, panel="b"), row("C", 1, 1, 1, panel="b"), row("A", None, 4, 4, "point", "b")]
     first, second = figure(rows, tmp_path).axes
-    a, b, c = colormaps["viridis"]([0.0, LIGHTEST / 2, LIGHTEST])
+    a, b, c = colormaps["viridis"]([0.0, style.LIGHTEST / 2, style.LIGHTEST])
     assert to_rgba(lines(first, "None")[0].get_color()) == pytest.approx(a)
     assert to_rgba(lines(second, "None")[0].get_color()) == pytest.approx(c)
     stars = {tuple(line.get_xydata()[0]): line for panel in (first, second) for line in lines(panel, "*")}

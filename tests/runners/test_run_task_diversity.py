@@ -240,6 +240,7 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(run: Path, worksho
 
 TOGETHER = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 import jax
 from runners.common import Job, Wanted, run_pack

@@ -1,6 +1,7 @@
 """Pools are nested, tasks and noise follow their laws, and how many tasks count changes nothing but the tasks."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +19,10 @@ ON_SPHERE = replace(DATA, task_law="sphere", noise_std=0.0)
 SIZE = 20_000  # of every pool and every batch: one program serves most tests
 ULPS = 5e-7  # what a sum of 3 squares, a root and a division round to in float32, in whatever order XLA takes them
 
-pool_of = jax.jit(task_pool, static_argnums=(1, 2))
-drawn = jax.jit(sample_sequences, static_argnums=(2, 3))
+# Programs that run a few times: compiling them for speed would take most of the time.
+compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+pool_of = compiled(task_pool, static_argnums=(1, 2))
+drawn = compiled(sample_sequences, static_argnums=(2, 3))
 
 
 def pool(seed, law="gaussian", num_tasks=SIZE):
@@ -161,7 +164,7 @@ def test_the_number_of_tasks_may_be_an_integer_or_differ_between_lanes():
         return sample_sequences(key(0), key(9), DATA, SIZE, num_tasks)
 
     counts = (5, 0, 1000)
-    together, plain = jax.jit(lambda lanes: (jax.vmap(of)(lanes), of(5)))(jnp.array(counts, jnp.uint32))
+    together, plain = compiled(lambda lanes: (jax.vmap(of)(lanes), of(5)))(jnp.array(counts, jnp.uint32))
     found = [*(jax.tree.map(lambda part, lane=lane: part[lane], together) for lane in range(3)), plain]
     for (batch, numbers), num_tasks in zip(found, [*counts, 5], strict=True):
         expected, expected_numbers = sequences(num_tasks)

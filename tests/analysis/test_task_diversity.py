@@ -1,0 +1,102 @@
+"""What a decoder is held against, by hand: losses, distances, verdicts, and snapshots that are another model's."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.task_diversity import (
+    Decoder,
+    Held,
+    distance,
+    measured,
+    moments,
+    prior_variance,
+    references,
+    verdict_of,
+)
+from configs.overrides import resolve, set_values
+from configs.presets import preset
+from curricula.sequences import latent_sequences, pool_sequences
+from src.config import RunConfig
+from src.decoder import make_model
+from src.prng import key
+from store import layout
+from store.atomic import write_safetensors
+from store.params import flattened
+from store.readers import StoreError
+
+
+def config(**values: object) -> RunConfig:
+    chosen = preset("tiny")
+    set_values(chosen, {"eval_tasks": 32, **values})
+    return resolve(chosen)
+
+
+def test_losses_and_distances_are_mean_squares_over_the_dimension() -> None:
+    targets = np.array([[1.0, 2.0], [3.0, 4.0]])
+    held = Held(None, targets, {"ridge": targets + 2})
+    found = measured(targets + np.array([[0.0, 1.0], [0.0, 3.0]]), held, dim=5)
+    assert found["errors"] == pytest.approx([0.0, 1.0])
+    assert found["loss"] == pytest.approx(0.5)
+    assert found["delta_ridge"] == pytest.approx((4 + 1 + 4 + 1) / 4 / 5)
+    assert distance(targets, targets, 3) == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"num_tasks": 4}, {"ridge", "dmmse"}),
+        ({"num_tasks": 0}, {"ridge"}),
+        ({"num_tasks": 4, "task_law": "laplace"}, {"ridge", "dmmse", "laplace"}),
+        ({"num_tasks": 4, "task_law": "sphere", "noise_std": 0.0}, set()),
+    ],
+)
+def test_the_predictors_are_those_that_the_law_allows(values: dict[str, object], expected: set[str]) -> None:
+    chosen = config(**values)
+    assert set(references(chosen, latent_sequences(chosen))) == expected
+
+
+def test_dmmse_knows_the_runs_own_pool() -> None:
+    """On sequences of a pool of one task it predicts that task's labels without noise, from the first pair on."""
+    chosen = config(num_tasks=1)
+    batch = pool_sequences(chosen)
+    targets = np.einsum("bkd,bd->bk", batch.x, batch.w)
+    np.testing.assert_allclose(references(chosen, batch)["dmmse"], targets, atol=1e-5)
+
+
+def test_the_prior_of_a_sphere_has_the_variance_of_its_coordinates() -> None:
+    assert prior_variance(config(task_law="sphere")) == pytest.approx(1 / 4)
+    assert prior_variance(config(task_law="laplace", weight_scale=3.0)) == pytest.approx(9)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        ({"id_delta_dmmse": 0.02, "id_apart": 0.2, "ood_delta_ridge": 0.6, "ood_apart": 0.6}, "dmmse"),
+        ({"id_delta_dmmse": 0.2, "id_apart": 0.2, "ood_delta_ridge": 0.15, "ood_apart": 0.6}, "ridge"),
+        ({"id_delta_dmmse": 0.1, "id_apart": 0.2, "ood_delta_ridge": 0.3, "ood_apart": 0.6}, "between"),
+        ({"ood_delta_ridge": 0.06}, "ridge"),
+        ({"ood_delta_ridge": 0.07}, "between"),
+        ({}, "nothing to compare with"),
+    ],
+)
+def test_verdicts(found: dict[str, float], verdict: str) -> None:
+    assert verdict_of(found) == verdict
+
+
+def test_a_snapshot_of_another_model_is_refused(tmp_path: Path) -> None:
+    chosen = config()
+    model = make_model(chosen)
+    params = model.init(key(0))
+    other = make_model(replace(chosen, model=replace(chosen.model, embed_size=16))).init(key(0))
+    subject = Decoder(tmp_path, chosen, model, params)
+    for kept, refused in ((params, False), (other, True)):
+        rows = {name: np.asarray(value)[None] for name, value in flattened(kept).items()}
+        write_safetensors(tmp_path / layout.SNAPSHOTS, rows | {"step": np.array([7])}, {"rows": 1})
+        if refused:
+            with pytest.raises(StoreError, match=str(layout.SNAPSHOTS)):
+                list(moments(subject))
+        else:
+            assert [step for step, _ in moments(subject)] == [7]
