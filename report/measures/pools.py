@@ -22,7 +22,6 @@ INFINITE = float("inf")
 ROOT_SEQUENCES = 512
 FEWER = 1024  # sequences, where dMMSE is dear
 NULL_DRAWS = 3
-WINDOW = 3  # records averaged before a minimum is sought, which noise would place too low
 
 OfSeed = Sequence[Path]
 Measure = Callable[..., float]
@@ -167,8 +166,11 @@ def rise_of(num_tasks: float) -> Measure:
 
 @lru_cache(maxsize=512)
 def rise(run: Path) -> float:
-    """How far a run's loss on fresh tasks ends above its minimum."""
-    return float(transience.rise(history(run, "ood_loss"), WINDOW))
+    """How far a run's loss on fresh tasks ends above its minimum.
+
+    The minimum of noise lies below its mean; what noise does here shows in large pools, whose losses only fall.
+    """
+    return float(transience.rise(history(run, "ood_loss")))
 
 
 @lru_cache(maxsize=512)
