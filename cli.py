@@ -70,6 +70,8 @@ class _Extend(argparse.Action):
         except ValueError:
             kind = getattr(self.item, "__name__", "value")
             raise UsageError(f"{option_string}: {' '.join(words)!r} is not a list of {kind} values") from None
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"argument {option_string}: {error}") from None
 
 
 def add_list(

@@ -176,7 +176,7 @@ def headline(subject: Decoder) -> dict[str, Any]:
 
 
 def verdict_of(found: Mapping[str, float]) -> str:
-    """Whether a model is dmmse, ridge, or between; of an infinite pool it is ridge at a Delta of at most .06 or .03."""
+    """Whether a model is dmmse, ridge, or between; of an infinite pool it is ridge at a Delta of at most .06."""
     if "id_apart" in found:
         names = ("id_delta_dmmse", "id_apart", "ood_delta_ridge", "ood_apart")
         return verdict(*(found[name] for name in names))

@@ -29,10 +29,9 @@ def tasks_or_infinity(text: str) -> int:
     """A number of tasks from its text; 0, as in a config, for inf."""
     if text in ("inf", "infinity"):
         return 0
-    count = int(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"a pool has at least 1 task, or inf of them, not {count}")
-    return count
+    if not text.removeprefix("-").isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a pool has at least 1 task, or inf of them, not {text}")
+    return int(text)
 
 
 SCHEDULES = {"constant": False, "triangle": True}

@@ -58,6 +58,7 @@ class DataConfig:
     def __post_init__(self) -> None:
         sizes(self, "dim", "num_pairs", "num_queries")
         sizes(self, "num_distractors", "num_tasks", least=0)
+        require(self.num_tasks < TOO_MANY, f"num_tasks is {self.num_tasks}; it must be below 2^31")
         one_of("task_law", self.task_law, TASK_LAWS)
         one_of("input_law", self.input_law, INPUT_LAWS)
         in_range("input_range", self.input_range, 0, open_low=True)
