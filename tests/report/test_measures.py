@@ -28,6 +28,7 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_every_training_of_the_ledger_is_of_a_model_that_can_be_made(name: str) -> None:
     """Its parameters have shapes, and its batches; no seed of it is left out."""
