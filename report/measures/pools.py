@@ -191,8 +191,8 @@ def least_loss(run: Path) -> float:
 
 
 def later_critical_step(small: float, large: float) -> Measure:
-    """t_crit of the larger M over that of the smaller."""
-    return lambda runs: critical_step(at(runs, large)) / critical_step(at(runs, small))
+    """log2 of t_crit of the larger M over that of the smaller."""
+    return lambda runs: float(np.log2(critical_step(at(runs, large)) / critical_step(at(runs, small))))
 
 
 def deeper(small: float, large: float) -> Measure:
@@ -201,10 +201,12 @@ def deeper(small: float, large: float) -> Measure:
 
 
 def exponent(*tasks: float) -> Measure:
-    """The exponent of t* in M, over these M."""
+    """The exponent of t* in M, over these M; infinite if one is never nearer to ridge than it began."""
 
     def measure(runs: OfSeed) -> float:
         times = np.array([[nearest_to_ridge(at(runs, m)) for m in tasks]], float)
+        if not times.all():
+            return INFINITE
         return float(transience.power_law(np.array(tasks, float), times).exponent)
 
     return measure

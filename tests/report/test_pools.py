@@ -54,7 +54,7 @@ def test_shares_of_the_way_between_the_predictors(runs: tuple[Path, ...]) -> Non
 def test_turns(runs: tuple[Path, ...]) -> None:
     assert pools.rise(runs[0]) == pytest.approx(1.2 - 0.8)
     assert [pools.critical_step(run) for run in runs] == [10, 20, 40]
-    assert pools.later_critical_step(4, 16)(runs) == 2
+    assert pools.later_critical_step(4, 16)(runs) == 1  # log2 of 20 over 10
     assert pools.deeper(4, 16)(runs) == pytest.approx(0.5 / 0.8)
     assert pools.exponent(4, 16)(runs) == pytest.approx(math.log(2) / math.log(4))
 
