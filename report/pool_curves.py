@@ -22,6 +22,7 @@ NAMES = {"tf": TF, "dmmse": DMMSE, "ridge": RIDGE}
 WHERE = {"id": "tasks of the pool", "ood": "fresh tasks"}
 EXACT = tuple(2**power for power in range(16))
 SMOOTHED_TASKS = tuple(2**power for power in range(0, 13, 2))
+FALLEN = 0.95  # of the first loss: what never falls so low goes straight to dMMSE
 LIGHT = 1.0  # checkpoints: the width of the Gaussian that smooths trajectories, for the eye alone
 
 
@@ -42,18 +43,19 @@ def losses(run: Path, name: str) -> Series:
     }
 
 
-def deltas(labels: Mapping[str, str], exact: bool = True) -> Callable[[Path, str], Series]:
+def deltas(labels: Mapping[str, str]) -> Callable[[Path, str], Series]:
     """Delta to ridge on fresh tasks, to dMMSE on the pool's, against M; a series, with this label, for each runs' name.
 
-    With `exact` also how far the exact predictors are from each other.
+    And how far the exact predictors are from each other, for the pools of the first of these.
     """
+    first = next(iter(labels))
 
     def curves(run: Path, name: str) -> Series:
         found, tasks, series = pools.headline_of(run), [pools.tasks_of(run)], labels[name]
         lines = {(FROM_RIDGE, series): (tasks, [found["ood_delta_ridge"]])}
         if "id_apart" in found:
             lines[FROM_DMMSE, series] = (tasks, [found["id_delta_dmmse"]])
-        if "id_apart" in found and exact:
+        if "id_apart" in found and name == first:
             lines |= {
                 (FROM_RIDGE, DMMSE): (tasks, [found["ood_apart"]]),
                 (FROM_DMMSE, RIDGE): (tasks, [found["id_apart"]]),
@@ -101,20 +103,20 @@ def capacity(tasks: float) -> Callable[[Path, str], Series]:
 
 
 def critical_steps(run: Path, name: str) -> Series:
-    """t_crit and t* against M; of infinite M there is neither a pool nor a turn."""
-    if not np.isfinite(pools.tasks_of(run)):
+    """t_crit and t* against M; of infinite M there is no turn, nor where the least loss is the first."""
+    if not np.isfinite(pools.tasks_of(run)) or pools.critical_step(run) * pools.nearest_to_ridge(run) == 0:
         return {}
     found = {"t_crit: least loss on fresh tasks": pools.critical_step, "t*: nearest to ridge": pools.nearest_to_ridge}
     return {("", series): ([pools.tasks_of(run)], [of(run)]) for series, of in found.items()}
 
 
 def deflection(run: Path, name: str) -> Series:
-    """The least loss on fresh tasks over training and how far the end lies above it, against M."""
-    tasks = [pools.tasks_of(run)]
-    return {
-        ("least over training", TF): (tasks, [pools.least_loss(run)]),
-        ("end less minimum", TF): (tasks, [pools.rise(run)]),
-    }
+    """The least loss on fresh tasks over training and, where it is below the first, how far the end lies above it."""
+    tasks, first = [pools.tasks_of(run)], pools.history(run, "ood_loss")[0]
+    found = {("least over training", TF): (tasks, [pools.least_loss(run)])}
+    if pools.least_loss(run) < FALLEN * first:
+        found["end less minimum", TF] = (tasks, [pools.rise(run)])
+    return found
 
 
 def errors_by_position(*shown: float) -> Callable[[Path, str], Series]:

@@ -6,7 +6,7 @@ from report import pool_curves as curves
 from report.figures import Figure, Plane
 from report.measures.pools import INFINITE
 
-M, STEP, DELTA = "M, tasks in the pool", "training step", "mean squared difference / D"
+M, STEP, DELTA = "M, tasks in the pool", "training step", "Δ, squared difference / D"
 LOSS = "squared error / D"
 MIDDLE = (8.0, 16.0, 64.0, 512.0)
 PER_POSITION = (1.0, 8.0, INFINITE)
@@ -18,7 +18,7 @@ FIGURES: tuple[Figure | Plane, ...] = (
     # the exact predictors
     Figure("idealised", "Exact predictors, D = 8, K = 16", (), curves.exact_losses(8, curves.EXACT), M, LOSS, log_x=True, profile="full"),
     Figure("gap", "What memorising the pool gains: ridge's loss less dMMSE's, on the pool's tasks", (), curves.exact_gap(4, 8), M, LOSS, log_x=True, profile="full"),
-    Figure("dimension", "dMMSE and ridge on fresh tasks, at one signal-to-noise ratio", (), curves.gap_by_dimension((2, 4, 8, 16, 32), (32, 1024, 32_768)), "D", DELTA, log_x=True, profile="full"),
+    Figure("dimension", "dMMSE and ridge on fresh tasks, at one signal-to-noise ratio", (), curves.gap_by_dimension((2, 4, 8, 16, 32), (32, 1024, 32_768)), "D", DELTA, profile="full"),
     Figure("smoothing", "dMMSE with the smoothing that is best on fresh tasks", (), curves.smoothing(8, curves.SMOOTHED_TASKS), M, "", log_x=True, log_y=True, profile="full"),
     # trained on nine pools and an infinite one
     Figure("losses", "At the end of training", ("pools",), curves.losses, M, LOSS, log_x=True, profile="full"),
@@ -27,7 +27,7 @@ FIGURES: tuple[Figure | Plane, ...] = (
     Figure("capacity", "Width and weight decay, 16 tasks, 5000 steps", ("narrow", "pools_short", "wide", "decay"), curves.capacity(16), "channels", "", log_x=True, profile="full"),
     Figure("learning_curves", "Distance to ridge on fresh tasks over training", ("pools",), curves.over_training("", "ood_delta_ridge"), STEP, DELTA, log_x=True, log_y=True, profile="full"),
     Figure("ood_over_training", "Loss on fresh tasks over training", ("pools",), curves.over_training("", "ood_loss"), STEP, LOSS, log_x=True, log_y=True, profile="full"),
-    Figure("critical_steps", "When models lose least on fresh tasks, and when they are nearest to ridge", ("pools",), curves.critical_steps, M, STEP, log_x=True, log_y=True, profile="full"),
+    Figure("critical_steps", "When models lose least on fresh tasks, and when they are nearest to ridge", ("pools",), curves.critical_steps, M, STEP, log_x=True, log_y=True, profile="full", limit=INFINITE),
     Figure("deflection", "Loss on fresh tasks: how low it falls, and how far it rises again", ("pools",), curves.deflection, M, LOSS, log_x=True, profile="full"),
     Figure("positions", "By the number of pairs seen", ("pools",), curves.errors_by_position(*PER_POSITION), "pairs seen", LOSS, profile="full"),
     Figure("paths", "On the way between two tasks of the pool", ("pools",), curves.paths(*MIDDLE), "share of the second task", LOSS, profile="full"),
