@@ -37,6 +37,7 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "dMMSE": {"color": style.OTHER, "linestyle": "--"},
     "Smoothed dMMSE": {"color": style.GREY, "linestyle": ":"},
 }
+ALONE: dict[str, Any] = {"marker": "o", "markersize": 3}  # a series of one point
 ORDERED = "M = "  # how the names of series begin that are coloured in order
 COUNTED = ("GD Steps / Transformer Layers", "rank")  # axes of whole numbers
 MOST_TICKS = 11
@@ -101,6 +102,8 @@ def _draw_panel(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> 
         look = dict(LOOKS.get(str(name), {"color": ordered[name]} if name in ordered else {}))
         if labels["x_label"] in AS_LINES and "marker" in look:
             look = {"color": look["color"]}
+        if len(rows) == 1:
+            look |= ALONE
         (line,) = panel.plot(rows["x"], rows["mean"], label=style.plain(name), **look)
         if "marker" in look:
             panel.vlines(rows["x"], rows["low"], rows["high"], color=line.get_color(), linewidth=0.8)

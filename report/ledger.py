@@ -108,8 +108,10 @@ def verdict(claim: Claim, measurement: Measurement | None) -> str:
         return "not run"
     inside = [claim.low <= value <= claim.high for value in measurement.values]
     mean, half = _mean_and_half(measurement)
-    error = np.std(measurement.values, ddof=1) / np.sqrt(len(inside)) if claim.errors else 0.0
-    if (all(inside) if claim.every else claim.low <= mean <= claim.high) and abs(mean) >= claim.errors * error:
+    within = all(inside) if claim.every else claim.low <= mean <= claim.high
+    if within and claim.errors:
+        within = abs(mean) >= claim.errors * np.std(measurement.values, ddof=1) / np.sqrt(len(inside))
+    if within:
         return "reproduced"
     return "partly" if any(inside) and mean - half <= claim.high and mean + half >= claim.low else "not"
 

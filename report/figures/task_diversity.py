@@ -24,7 +24,7 @@ FIGURES: tuple[Figure | Plane, ...] = (
     Figure("losses", "At the end of training", ("pools",), curves.losses, M, LOSS, log_x=True, profile="full"),
     Figure("budgets", "Two budgets of training", ("pools", "pools_short"), curves.deltas(BUDGETS), M, DELTA, log_x=True, log_y=True, profile="full"),
     Figure("recipes", "Two schedules of the learning rate, 5000 steps of the same mean rate", ("pools_short", "pools_constant"), curves.deltas(RECIPES), M, DELTA, log_x=True, log_y=True, profile="full"),
-    Figure("capacity", "Width and weight decay, 16 tasks, 5000 steps", ("narrow", "pools_short", "wide", "decay"), curves.capacity(16), "channels", "", log_x=True, profile="full"),
+    Figure("capacity", "Width and weight decay, 16 tasks, 5000 steps", ("narrow", "pools_short", "wide", "decay"), curves.capacity(16), "channels", "", profile="full"),
     Figure("learning_curves", "Distance to ridge on fresh tasks over training", ("pools",), curves.over_training("", "ood_delta_ridge"), STEP, DELTA, log_x=True, log_y=True, profile="full"),
     Figure("ood_over_training", "Loss on fresh tasks over training", ("pools",), curves.over_training("", "ood_loss"), STEP, LOSS, log_x=True, log_y=True, profile="full"),
     Figure("critical_steps", "When models lose least on fresh tasks, and when they are nearest to ridge", ("pools",), curves.critical_steps, M, STEP, log_x=True, log_y=True, profile="full", limit=INFINITE),
