@@ -141,17 +141,19 @@ def line(claim: Claim, measurement: Measurement | None) -> dict[str, Any]:
 
 
 def write_page(study: str, out: Path) -> None:
-    """Writes a study's own page, if it has one: its claims with their verdicts, and its figures."""
-    chosen = STUDIES[study]
-    if not chosen.page:
-        return
-    found = known(out)
+    """Writes a study's own page, if it has one."""
+    if STUDIES[study].page:
+        write_bytes(out / STUDIES[study].page, study_page(study, out).encode())
+
+
+def study_page(study: str, out: Path) -> str:
+    """A study's own page: its claims with their verdicts, from the ledger there, and the figures that are there."""
+    chosen, found = STUDIES[study], known(out)
     rows = [line(claim, found.get(claim.name)) for claim in chosen.claims]
     drawn = [figure for figure in chosen.figures if (out / chosen.folder / f"{figure.name}.png").exists()]
     template = Path(__file__).with_name(f"{chosen.page}.j2")
     counts = {name: sum(row["verdict"] == name for row in rows) for name in VERDICTS}
-    text = rendered(template, rows=rows, figures=drawn, counts=counts, folder=chosen.folder)
-    write_bytes(out / chosen.page, text.encode())
+    return rendered(template, rows=rows, figures=drawn, counts=counts, folder=chosen.folder)
 
 
 def page(rows: Sequence[dict[str, Any]]) -> str:

@@ -22,6 +22,7 @@ from report.ledger import (
     write_ledger,
 )
 from report.remarks import REMARKS
+from report.studies import STUDIES
 from store.readers import StoreError
 from sweeps.plan import cells, plan
 from tests.doors import Ran
@@ -139,6 +140,11 @@ def test_the_committed_page_is_made_from_the_committed_table() -> None:
         if c.name in found:
             assert json.loads(json.dumps(found[c.name].values)) == list(found[c.name].values)
             assert found[c.name].seeds == (RUNS[c.runs].seeds if c.runs else measuring.SEEDS), c.name
+
+
+@pytest.mark.parametrize("command", [name for name, study in STUDIES.items() if study.page])
+def test_the_committed_page_of_a_study_is_made_from_the_committed_table(command: str) -> None:
+    assert measuring.study_page(command, REPORT) == (REPORT / STUDIES[command].page).read_text()
 
 
 def test_a_line_says_whose_claim_it_is_and_how_to_measure_it() -> None:

@@ -35,7 +35,7 @@ class FakePack:
         self.lanes = [Lane(job, place, None) for place, job in enumerate(jobs)]
         self.alive = [True] * len(jobs)
         self.step = max(checkpoint.common_steps([job.run for job in jobs]), default=0)
-        self.num_steps, self.eval_every = BASE.training.steps, BASE.eval_every
+        self.num_steps, self.record_steps = BASE.training.steps, BASE.record_steps
         self.compile_seconds, self.run_seconds, self.chunk_steps, self.model = 0.0, 0.0, 1, None
 
     def advance(self) -> tuple[np.ndarray, np.ndarray]:

@@ -55,6 +55,8 @@ def test_to_dict_keeps_the_values():
         "num_queries": 1,
         "amplitude_low": 0.1,
         "amplitude_high": 0.5,
+        "num_tasks": 0,
+        "task_law": "gaussian",
     }
 
 
@@ -78,6 +80,10 @@ def test_a_whole_number_serves_as_a_float():
 BAD_VALUES = (
     (DataConfig, "dim", 0, "at least 1"),
     (DataConfig, "num_pairs", 0, "at least 1"),
+    (DataConfig, "num_tasks", -1, "at least 0"),
+    (DataConfig, "task_law", "cauchy", "one of gaussian, laplace, sphere"),
+    (ModelConfig, "block", "gpt3", "one of gpt2, regression"),
+    (RunConfig, "log_records", -1, "at least 0"),
     (DataConfig, "num_queries", 0, "at least 1"),
     (DataConfig, "num_distractors", -1, "at least 0"),
     (DataConfig, "num_distractors", 11, "only 10 pairs"),
@@ -155,6 +161,9 @@ def test_every_checked_field_is_tried_above():
         "cosine",
         "deep_supervision",
         "full_batch",
+        "triangle",
+        "attention_output",
+        "doubled_residual",
         "snapshots",
     }
     tried = {(kind, name) for kind, name, _, _ in BAD_VALUES}
@@ -162,6 +171,12 @@ def test_every_checked_field_is_tried_above():
 
 
 def test_values_that_do_not_fit_together():
+    with pytest.raises(ConfigError, match="two schedules"):
+        TrainConfig(triangle=True, cosine=True)
+    with pytest.raises(ConfigError, match="rises to the middle"):
+        TrainConfig(triangle=True, warmup_steps=3)
+    with pytest.raises(ConfigError, match="below 2\\^31"):
+        DataConfig(num_tasks=2**31)
     with pytest.raises(ConfigError, match="does not divide among 2 heads"):
         ModelConfig(key_size=5, num_heads=2)
     with pytest.raises(ConfigError, match="share their weights"):

@@ -189,6 +189,12 @@ def test_purposes_are_pinned():
         "HEADLINE": 3,
         "STEP_SIZE": 4,
         "CORRUPTED_STEP_SIZE": 5,
+        "POOL": 6,
+        "LATENT": 7,
+        "ROOT": 8,
+        "LATENT_HEADLINE": 9,
+        "PATH": 10,
+        "IDEALISED": 11,
         "TASK": 16,
         "INPUT": 17,
         "QUERY": 18,
@@ -198,6 +204,7 @@ def test_purposes_are_pinned():
         "NOISE_VALUE": 22,
         "INPUT_LAW": 23,
         "DISTRACTOR_PLACE": 24,
+        "CHOICE": 25,
     }
 
 

@@ -28,6 +28,8 @@ CHOICES = {
     "preset": ("default", "paper"),
     "family": known.FAMILIES,
     "embedded": known.EMBEDDED,
+    "task_law": known.TASK_LAWS,
+    "block": known.BLOCKS,
 }
 LEAVES = [
     (section, name)
@@ -51,9 +53,10 @@ def another(name: str, value: Any) -> Any:
 
 
 def changed(*leaves: tuple[str, str]) -> RunConfig:
-    """The default config with these fields changed."""
+    """The default config with these fields changed; of two schedules of the learning rate the triangle alone."""
     values = to_dict(RunConfig())
-    for section, name in leaves:
+    others = {("training", "cosine"), ("training", "warmup_steps")} if ("training", "triangle") in leaves else set()
+    for section, name in set(leaves) - others:
         owner, key = (values[section], name) if name else (values, section)
         owner[key] = another(key, owner[key])
     config: RunConfig = from_dict(values)
