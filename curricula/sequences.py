@@ -71,12 +71,14 @@ def root_sequences(config: RunConfig, count: int) -> Batch:
     return _drawn(config, Purpose.ROOT, count, 1)
 
 
+_task_pool = jax.jit(task_pool, static_argnums=(1, 2))
+
+
 @lru_cache(maxsize=8)
 def _pool(data_seed: int, data: DataConfig, num_tasks: int) -> Array:
-    pool = purpose_key(make_key(data_seed), Purpose.POOL)
-    return jax.jit(task_pool, static_argnums=(1, 2))(pool, data, num_tasks)
+    return _task_pool(purpose_key(make_key(data_seed), Purpose.POOL), data, num_tasks)
 
 
 def pool_of(config: RunConfig, num_tasks: int | None = None) -> Array:
-    """The tasks [M, D] of a run's pool, or of its first `num_tasks`; of none when M is infinite."""
+    """The tasks [M, D] of a run's pool, or the first `num_tasks` of them; M must be finite."""
     return _pool(config.data_seed, _law(config.data), config.data.num_tasks if num_tasks is None else num_tasks)

@@ -25,16 +25,19 @@ from src.batch import Batch
 from src.config import DataConfig, RunConfig, TrainConfig
 from src.prng import key as make_key
 from src.sequences import sample_sequences, tokenise
-from src.transformer import Model, Params, Trace
+from src.transformer import Model, Params, Trace, normalise
 
-LAYER_NORM_EPS = 1e-5
 Initialiser = Callable[[Any, Any], Array]
 
 
 class Kind(NamedTuple):
-    """What distinguishes the kinds of blocks; the initialisers take fan-in and the number of layers."""
+    """What distinguishes the kinds of blocks; the initialisers take fan-in and the number of layers.
+
+    reads_token: the read-out has a biased channel for each of a token's, else one without bias.
+    """
 
     attention_bias: bool
+    reads_token: bool
     activation: Callable[[Array], Array]
     weights: Callable[[int, int], Initialiser]
     residual_weights: Callable[[int, int], Initialiser]
@@ -58,8 +61,8 @@ def _zeros(fan_in: int, layers: int) -> Initialiser:
 
 
 BLOCKS = {
-    "gpt2": Kind(True, jax.nn.gelu, _normal, _normal_before_a_sum, _zeros),
-    "regression": Kind(False, jax.nn.relu, _uniform, _uniform, _uniform),
+    "gpt2": Kind(True, False, jax.nn.gelu, _normal, _normal_before_a_sum, _zeros),
+    "regression": Kind(False, True, jax.nn.relu, _uniform, _uniform, _uniform),
 }
 
 
@@ -117,67 +120,67 @@ def decode(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
     ("tokens", [B, T, d]) and ("prediction", [B, K]), what the read-out makes of that layer's tokens.
     """
     model = config.model
-    kind = BLOCKS[model.block]
-    stream = Embedding(kind, config, "embed")(tokens)
-    read_out = ReadOut(kind, config, "read_out")
+    stream = Embedding(config, "embed")(tokens)
+    read_out = ReadOut(config, "read_out")
     rows = np.arange(config.num_rows)
     for layer in range(model.num_layers):
         last = layer == model.num_layers - 1 and hook is no_hook
         rows = np.arange(0, config.num_rows, 2) if last else rows
-        stream = Block(kind, config, f"layer_{layer}")(stream, rows, layer, hook)
+        stream = Block(config, f"layer_{layer}")(stream, rows, layer, hook)
         stream = hook("tokens", layer, stream)
         if hook is not no_hook:
             hook("prediction", layer, read_out(stream[:, ::2]))
     return read_out(stream if hook is no_hook else stream[:, ::2])
 
 
-class Embedding(hk.Module):
-    """From tokens [B, T, D + 1] to the stream [B, T, d]: a linear map, and a learned vector for each position."""
+class Part(hk.Module):
+    """A part of the decoder of a config."""
 
-    def __init__(self, kind: Kind, config: RunConfig, name: str):
+    def __init__(self, config: RunConfig, name: str):
         super().__init__(name=name)
-        self.kind, self.config = kind, config
+        self.config, self.kind = config, BLOCKS[config.model.block]
+
+    @hk.transparent
+    def linear(self, x: Array, size: int, name: str, bias: bool = True, before_a_sum: bool = False) -> Array:
+        """x W + b over the last axis, initialised as the kind of block asks."""
+        mapped: Array = Linear(size, self.config, bias, before_a_sum, name)(x)
+        return mapped
+
+
+class Embedding(Part):
+    """From tokens [B, T, D + 1] to the stream [B, T, d]: a linear map, and a learned vector for each position."""
 
     def __call__(self, tokens: Array) -> Array:
         """The stream below the first block."""
         width, rows, layers = self.config.model.embed_size, self.config.num_rows, self.config.model.num_layers
-        embedded = Linear(width, self.kind, self.config, bias=False, name="linear")(tokens)
+        embedded = self.linear(tokens, width, "linear", bias=False)
         positions = hk.get_parameter("positions", (rows, width), init=self.kind.weights(rows, layers))
         return embedded + jnp.broadcast_to(positions[None], embedded.shape)
 
 
-class Block(hk.Module):
+class Block(Part):
     """Attention over the rows up to one's own, then an MLP, each after a layer norm and added to the stream."""
-
-    def __init__(self, kind: Kind, config: RunConfig, name: str):
-        super().__init__(name=name)
-        self.kind, self.config = kind, config
 
     def __call__(self, stream: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
         """These rows of stream [B, T, d], updated."""
-        model, kind = self.config.model, self.kind
+        model = self.config.model
         kept = stream[:, rows] if len(rows) < stream.shape[1] else stream
         seen = normalise(stream, model.layer_norm, "attention_norm")
-        added = kept + CausalAttention(kind, self.config, "attention")(seen, rows, layer, hook)
+        added = kept + CausalAttention(self.config, "attention")(seen, rows, layer, hook)
         hidden = normalise(added, model.layer_norm, "mlp_norm")
-        hidden = kind.activation(Linear(model.mlp_width, kind, self.config, name="mlp_in")(hidden))
-        added = added + Linear(model.embed_size, kind, self.config, before_a_sum=True, name="mlp_out")(hidden)
+        hidden = self.kind.activation(self.linear(hidden, model.mlp_width, "mlp_in"))
+        added = added + self.linear(hidden, model.embed_size, "mlp_out", before_a_sum=True)
         return kept + added if model.doubled_residual else added
 
 
-class CausalAttention(hk.Module):
+class CausalAttention(Part):
     """Softmax attention of H heads: softmax(q.k / sqrt(d / H)) over the rows up to one's own, times values."""
-
-    def __init__(self, kind: Kind, config: RunConfig, name: str):
-        super().__init__(name=name)
-        self.kind, self.config = kind, config
 
     def __call__(self, seen: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
         """Updates [B, R, d] of these rows of what is seen [B, T, d]; the hook sees the weights [B, H, R, T]."""
-        model, kind = self.config.model, self.kind
-        width, heads = model.embed_size, model.num_heads
-        biased = kind.attention_bias
-        stacked = Linear(3 * width, kind, self.config, biased, name="query_key_value")(seen)
+        width, heads = self.config.model.embed_size, self.config.model.num_heads
+        biased = self.kind.attention_bias
+        stacked = self.linear(seen, 3 * width, "query_key_value", biased)
         split = (*seen.shape[:2], heads, width // heads)
         query, key, value = (part.reshape(split) for part in jnp.split(stacked, 3, axis=-1))
         query = query[:, rows] if len(rows) < query.shape[1] else query
@@ -186,35 +189,28 @@ class CausalAttention(hk.Module):
         scores = jnp.where(jnp.broadcast_to(visible[None, None], scores.shape), scores, -jnp.inf)
         weights = hook("attention", layer, jax.nn.softmax(scores, axis=-1))
         pooled = jnp.einsum("bhrt,bthc->brhc", weights, value).reshape(*query.shape[:2], width)
-        if not model.attention_output:
+        if not self.config.model.attention_output:
             return pooled
-        return Linear(width, kind, self.config, biased, before_a_sum=True, name="output")(pooled)
+        return self.linear(pooled, width, "output", biased, before_a_sum=True)
 
 
-class ReadOut(hk.Module):
+class ReadOut(Part):
     """From the stream at the inputs' rows [B, K, d] to predictions [B, K]: a layer norm, a linear map, channel 0."""
-
-    def __init__(self, kind: Kind, config: RunConfig, name: str):
-        super().__init__(name=name)
-        self.kind, self.config = kind, config
 
     def __call__(self, stream: Array) -> Array:
         """The predictions; every call shares its parameters."""
-        gpt2 = self.config.model.block == "gpt2"
-        channels = 1 if gpt2 else self.config.data.dim + 1
+        channels = self.config.token_width if self.kind.reads_token else 1
         seen = normalise(stream, self.config.model.layer_norm, "norm")
-        return Linear(channels, self.kind, self.config, bias=not gpt2, name="linear")(seen)[:, :, 0]
+        return self.linear(seen, channels, "linear", bias=self.kind.reads_token)[:, :, 0]
 
 
 class Linear(hk.Module):
     """x W + b, initialised as the kind of block asks."""
 
-    def __init__(
-        self, size: int, kind: Kind, config: RunConfig, bias: bool = True, before_a_sum: bool = False, name: str = ""
-    ):
+    def __init__(self, size: int, config: RunConfig, bias: bool, before_a_sum: bool, name: str):
         super().__init__(name=name)
-        self.size, self.kind, self.layers, self.bias = size, kind, config.model.num_layers, bias
-        self.weights = kind.residual_weights if before_a_sum else kind.weights
+        self.size, self.layers, self.bias, self.kind = size, config.model.num_layers, bias, BLOCKS[config.model.block]
+        self.weights = self.kind.residual_weights if before_a_sum else self.kind.weights
 
     def __call__(self, x: Array) -> Array:
         """Maps the last axis."""
@@ -225,13 +221,3 @@ class Linear(hk.Module):
             bias = hk.get_parameter("b", (self.size,), init=self.kind.biases(fan_in, self.layers))
             mapped = mapped + jnp.broadcast_to(bias[None], mapped.shape)
         return mapped.reshape(*x.shape[:-1], self.size)
-
-
-def normalise(stream: Array, wanted: bool, name: str) -> Array:
-    """Layer norm over the channels, if wanted."""
-    if not wanted:
-        return stream
-    normalised: Array = hk.LayerNorm(axis=-1, create_scale=True, create_offset=True, eps=LAYER_NORM_EPS, name=name)(
-        stream
-    )
-    return normalised
