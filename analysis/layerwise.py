@@ -40,11 +40,12 @@ from src.config import RunConfig
 from src.layerwise import make_model, roll_out
 from src.prng import key as make_key
 from src.transformer import Model, Params
-from store import layout
-from store.atomic import write_json
+from store import layout, outputs
+from store.atomic import json_bytes
 from store.params import flattened
 from store.readers import check_arrays
 
+WRITER = "analysis.layerwise"
 ROLL_OUT_LAYERS = 50
 OVERLAP = 0.05  # the roll-out overlaps gradient descent where their ratio is within this of 1 at every step
 UNTRAINED = 0.9  # of the loss of predicting zero: a last layer above it did not train
@@ -170,8 +171,10 @@ def command(
     allow_pickle: bool = False,
 ) -> list[dict[str, Any]]:
     """The command line: writes layerwise_metrics.json, and gives a row for some of the layers."""
+    place = run / layout.LAYERWISE if out is None else out
+    outputs.check([place], WRITER)
     found = layerwise(*load(run, allow_pickle), num_tasks, layers, damping)
-    write_json(run / layout.LAYERWISE if out is None else out, found)
+    outputs.write({place: json_bytes(found)}, WRITER)
     shown = [layer for layer in range(1, found["layers"] + 1) if layer in (1, 2, 4, 8, 12, 24, 50, found["layers"])]
     return [rows(found, layer) for layer in shown]
 

@@ -10,13 +10,15 @@ from typing import NoReturn
 import cli
 from src.checks import ConfigError, require
 from src.config import DataConfig
-from store.atomic import write_json
+from store import outputs
+from store.atomic import json_bytes
 from store.readers import StoreError
 from store.rundir import read_config
 
 STEP_SIZES = ("one_step", "spectral", "spectral_set", "envelope", "line_search")
 DAMPED = ("one_step", "spectral", "spectral_set")
 STARTS = ("zero", "ridge")
+WRITER = "baselines.gd_step"
 MOST_LOSSES = 2**28  # that are kept, one a task and step
 
 
@@ -67,12 +69,13 @@ def main(argv: list[str]) -> None:
     """Writes gd_metrics.json and prints some of its losses."""
     flags = parser().parse(argv)
     check(flags)
+    outputs.check([flags.out], WRITER)
     data = data_of(flags)
     seed = flags.seed if flags.like is None else read_config(flags.like).data_seed
     from baselines.gd_curve import gd_curve
 
     found = gd_curve(data, seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge)
-    write_json(flags.out, found)
+    outputs.write({flags.out: json_bytes(found)}, WRITER)
     for step in (step for step in (1, 2, 4, 8, 12, 24, 50) if step <= flags.steps):
         print(f"step {step:3d}  mse {found['mse'][step - 1]:.4g} ± {found['sem'][step - 1]:.2g}")
     ridge = found["references"]["ridge"]

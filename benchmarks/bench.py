@@ -12,10 +12,12 @@ from typing import Any
 
 import cli
 from benchmarks.cases import FULL, NAMES, QUICK, Settings
-from store.atomic import write_json
+from store import outputs
+from store.atomic import json_bytes
 from store.provenance import now
 from store.readers import StoreError, read_json
 
+WRITER = "benchmarks.bench"
 RESULTS = Path("benchmarks/results")
 
 
@@ -63,6 +65,7 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
     if facts["load_average"] > machine.BUSY:
         print("warning: the machine is busy, so these measurements are not to be relied on", flush=True)
     path = out or RESULTS / f"{machine.slug()}.json"
+    outputs.check([path], WRITER)
     facts["settings"] = settings._asdict()
     results = {} if fresh or not path.exists() else _earlier(path, facts)
     for name in (name for name in NAMES if name in names):
@@ -70,7 +73,7 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
         found = MEASUREMENTS[name](settings)
         results[name] = found | {"date": now(), "git_hash": facts["git_hash"], "load_average": load}
         results = {known: results[known] for known in NAMES if known in results}
-        write_json(path, facts | {"results": results})
+        outputs.write({path: json_bytes(facts | {"results": results})}, WRITER)
         print(f"measured {name}", flush=True)
         jax.clear_caches()
     print(f"\n{table.text(results)}\n\n{path}")

@@ -14,6 +14,7 @@ from plots import style
 from src.config import RunConfig
 from store import layout
 from store.lock import refuse_links
+from store.manifest import adopt
 from store.readers import StoreError, check_arrays, expecting, is_count, read_json, read_npy
 from store.rundir import read_config
 
@@ -76,6 +77,7 @@ def main(argv: list[str]) -> None:
     """The command line."""
     flags = parser().parse(argv)
     refuse_links(flags.run)
+    adopt(flags.run)
     for path in draw_attention(flags.run, flags.out or flags.run / layout.FIGURES):
         print(cli.printable(path))
 

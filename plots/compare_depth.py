@@ -13,8 +13,8 @@ import numpy as np
 
 import cli
 from plots import style
-from store import layout
-from store.atomic import csv_bytes, write_bytes
+from store import layout, outputs
+from store.atomic import csv_bytes
 from store.readers import StoreError, expecting, is_count, is_number, read_json
 
 if TYPE_CHECKING:
@@ -147,9 +147,7 @@ def compare(
     figure = figure_of(gd, layers, others, _caption(values, statistic), log)
     files = {out / f"{NAME}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
     files[out / f"{NAME}.csv"] = csv_bytes(rows([gd, *layers, *others]), COLUMNS)
-    for path, content in files.items():
-        write_bytes(path, content)
-    return list(files)
+    return outputs.write(files, "plots.compare_depth")
 
 
 def draw_layerwise(run: Path) -> Path:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plots import style
-from store.atomic import write_bytes
 from store.readers import read_csv
 
 if TYPE_CHECKING:
@@ -49,12 +48,7 @@ def draw_curves(source: Path, labels: Mapping[str, Any]) -> list[Path]:
     """Draws a table's curves beside it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y."""
     table = read_csv(source, NUMBERS, TEXT, infinite=("x",)).fillna({"panel": ""})
     figure = _figure(table, labels)
-    found = []
-    for suffix in ("png", "pdf"):
-        path = source.with_suffix(f".{suffix}")
-        write_bytes(path, style.rendered(figure, suffix))
-        found.append(path)
-    return found
+    return style.save_both(figure, source)
 
 
 def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:

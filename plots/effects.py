@@ -14,7 +14,8 @@ import cli
 from plots import style
 from plots.table_command import draw_from_table
 from src.config import RunConfig
-from store.atomic import csv_bytes, write_bytes
+from store import outputs
+from store.atomic import csv_bytes
 from store.readers import StoreError, read_csv
 
 if TYPE_CHECKING:
@@ -64,9 +65,7 @@ def draw_effects(source: Path, out: Path) -> list[Path]:
         figure = draw_question(str(question), rows)
         files |= {out / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
         files[out / f"{name}.csv"] = csv_bytes(rows[[*TEXT, "unit", *NUMBERS]].to_dict("records"))
-    for path, content in files.items():
-        write_bytes(path, content)
-    return list(files)
+    return outputs.write(files, "plots.effects")
 
 
 def read_contrasts(source: Path) -> pd.DataFrame:

@@ -19,7 +19,8 @@ from plots.sweep_figures.points import DRAWN
 from plots.sweep_figures.settings import PHRASES
 from plots.sweep_figures.table import read_sweep
 from plots.table_command import draw_from_table
-from store.atomic import csv_bytes, write_bytes
+from store import outputs
+from store.atomic import csv_bytes
 from store.readers import StoreError
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ def draw_sweep(
         files |= {out / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
         columns = [*rows[0]] if rows else [*PHRASES, *DRAWN]
         files[out / f"{name}.csv"] = csv_bytes(rows, columns)
-    for path, content in files.items():
-        write_bytes(path, content)
-    return list(files)
+    return outputs.write(files, "plots.fig_templates")
 
 
 def main(argv: list[str]) -> None:

@@ -17,6 +17,7 @@ from plots.training import draw_alignment, draw_loss
 from plots.weights import draw_weights
 from store import layout
 from store.lock import refuse_links
+from store.manifest import adopt
 from store.readers import StoreError
 from store.rundir import read_config
 
@@ -35,6 +36,7 @@ def draw_run(run: Path) -> None:
     """Draws every figure whose file is there."""
     read_config(run)
     refuse_links(run)
+    adopt(run)
     for source, draw in FIGURES:
         if (run / source).exists():
             draw(run)

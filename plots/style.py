@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 
 from cli import printable
-from store.atomic import write_bytes
+from store import outputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+WRITER = "plots"  # of figures that are drawn from a run, or beside a table
 TRANSFORMER = "#7b2d8b"
 DESCENT = "#2a8a3e"
 OTHER = "#c77c11"
@@ -128,9 +129,15 @@ def rendered(figure: Figure, suffix: str) -> bytes:
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Saves a figure, atomically, in the format its name says."""
-    write_bytes(path, rendered(figure, path.suffix[1:]))
+    """Saves a figure in the format its name says."""
+    outputs.write({path: rendered(figure, path.suffix[1:])}, WRITER)
     return path
+
+
+def save_both(figure: Figure, source: Path) -> list[Path]:
+    """Saves a figure as .png and .pdf beside the table it is drawn from."""
+    kinds = ("png", "pdf")
+    return outputs.write({source.with_suffix(f".{kind}"): rendered(figure, kind) for kind in kinds}, WRITER)
 
 
 def heat_map(axes: Axes, matrix: np.ndarray, title: str, symmetric: bool = True) -> None:

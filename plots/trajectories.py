@@ -45,7 +45,7 @@ def draw_trajectories(source: Path, labels: Mapping[str, Any]) -> list[Path]:
     if table[["x", "y"]].isna().any(axis=None) or table.loc[table["kind"] == "path", "step"].isna().any():
         raise StoreError(f"{source} has a row without x or y, or a checkpoint without a step")
     figure = _figure(table, labels)
-    return [style.save(figure, source.with_suffix(f".{suffix}")) for suffix in ("png", "pdf")]
+    return style.save_both(figure, source)
 
 
 def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:

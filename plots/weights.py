@@ -11,7 +11,6 @@ import numpy as np
 from plots import style
 from src.config import RunConfig
 from store import layout
-from store.atomic import write_bytes
 from store.readers import check_arrays, read_csv, read_npz
 from store.rundir import read_config
 
@@ -51,11 +50,7 @@ def draw_products(source: Path, text: str) -> list[Path]:
         )
         for name, of in table.groupby("row", sort=False)
     ]
-    figure, paths = _figure(rows, text), []
-    for suffix in ("png", "pdf"):
-        paths.append(source.with_suffix(f".{suffix}"))
-        write_bytes(paths[-1], style.rendered(figure, suffix))
-    return paths
+    return style.save_both(_figure(rows, text), source)
 
 
 def _figure(rows: Sequence[tuple[Any, ...]], text: str) -> Figure:

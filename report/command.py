@@ -14,7 +14,6 @@ import cli
 from report.ledger import PROFILES, of_profile
 from src.checks import ConfigError
 from store.readers import StoreError
-from sweeps.collect import check_out
 from sweeps.command import add_execution_flags, carry_out, execution
 from sweeps.plan import plan
 
@@ -56,8 +55,9 @@ def main(study: str, runs_dir: str, argv: list[str]) -> int:
     drawn = [] if flags.claims else of_profile(STUDIES[study].figures, flags.profile)
     names = [name for claim in chosen for name in (claim.runs, claim.beside) if name]
     names += [name for figure in drawn for name in figure.runs]
-    rows, how = plan([RUNS[name].grid for name in dict.fromkeys(names)]), execution(flags)
-    check_out(how.out, how.folder)  # before minutes of measuring, not after
+    rows = plan([RUNS[name].grid for name in dict.fromkeys(names)])
+    how = execution(flags)._replace(append=True)  # the table holds the cells of all claims, whichever are chosen
+    measuring.check(study, flags.ledger)  # before minutes of measuring, not after
     at_once = not (how.dry_run or how.overwrite)
     left = measuring.measure_all(chosen, how.folder, flags.ledger) if at_once else chosen
     status = carry_out(rows, how)

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from src.statistics import mean_and_interval
-from store.atomic import write_csv
+from store import outputs
+from store.atomic import csv_bytes
 from store.readers import expecting, read_csv
 from sweeps.grid import Grid
 
+WRITER = "report"  # of tables and pages here
 PROFILES = ("quick", "full", "gpu")  # each holds all claims of those before it
 VON_OSWALD = "von Oswald et al. 2023, arXiv 2212.07677v2"
 RAVENTOS = "Raventos et al. 2023, arXiv 2306.15063"
@@ -160,7 +162,7 @@ def _mean_and_half(measurement: Measurement) -> tuple[float, float]:
 
 def write_ledger(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Writes claims.csv."""
-    write_csv(path, list(rows))
+    outputs.write({path: csv_bytes(rows)}, WRITER)
 
 
 def read_measurements(path: Path) -> dict[str, Measurement]:

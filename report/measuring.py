@@ -17,6 +17,7 @@ from report.figures import Figure, Plane
 from report.ledger import (
     PROFILES,
     VERDICTS,
+    WRITER,
     Claim,
     Measurement,
     of_profile,
@@ -30,8 +31,8 @@ from report.remarks import REMARKS
 from report.studies import STUDIES
 from runners.common import device_text
 from src.config import to_dict
-from store import rundir
-from store.atomic import write_bytes, write_csv, write_json
+from store import outputs, rundir
+from store.atomic import csv_bytes, json_bytes
 from store.provenance import git_commit, now
 from sweeps.collect import standing
 from sweeps.plan import Cell, cells, plan
@@ -127,12 +128,17 @@ def known(out: Path) -> dict[str, Measurement]:
     return {name: found[name] for name in cells if name in found and set(found[name].cells) == cells[name]}
 
 
+def check(study: str, out: Path) -> None:
+    """`StoreError` if what a study writes first and last would replace somebody else's work."""
+    outputs.check([out / name for name in (TABLE, PAGE, STUDIES[study].page) if name], WRITER)
+
+
 def write(out: Path, measured: Mapping[str, Measurement]) -> None:
     """Writes the table and the page of all claims: these measurements, and those that are there of the others."""
     together = known(out) | dict(measured)
     rows = [line(claim, together.get(claim.name)) for claim in CLAIMS]
     write_ledger(out / TABLE, rows)
-    write_bytes(out / PAGE, page(rows).encode())
+    outputs.write({out / PAGE: page(rows).encode()}, WRITER)
 
 
 def line(claim: Claim, measurement: Measurement | None) -> dict[str, Any]:
@@ -143,7 +149,7 @@ def line(claim: Claim, measurement: Measurement | None) -> dict[str, Any]:
 def write_page(study: str, out: Path) -> None:
     """Writes a study's own page, if it has one."""
     if STUDIES[study].page:
-        write_bytes(out / STUDIES[study].page, study_page(study, out).encode())
+        outputs.write({out / STUDIES[study].page: study_page(study, out).encode()}, WRITER)
 
 
 def study_page(study: str, out: Path) -> str:
@@ -171,13 +177,13 @@ def draw(study: str, profile: str, folder: Path, out: Path) -> None:
             source = out / chosen.folder / f"{figure.name}.csv"
             labels = _draw_plane(figure, runs, source) if isinstance(figure, Plane) else _draw(figure, runs, source)
             all_runs = [run for found in runs.values() for run in found]
-            write_json(source.with_suffix(".json"), _bundle(study, labels, figure.profile, all_runs))
+            _write_bundle(source, _bundle(study, labels, figure.profile, all_runs))
     for name, least in chosen.heat_maps.items():
         if PROFILES.index(least) <= PROFILES.index(profile) and (found := finished(name, folder)):
             source = out / chosen.folder / f"weights_{name}.csv"
             text = f"{name.replace('_', ' ')}, mean over {len(found)} seeds"
-            write_csv(source, heat_maps(found))
-            write_json(source.with_suffix(".json"), _bundle(study, {"title": text}, least, found))
+            _write_table(source, heat_maps(found))
+            _write_bundle(source, _bundle(study, {"title": text}, least, found))
             draw_products(source, text)
 
 
@@ -191,7 +197,7 @@ def _draw(figure: Figure, runs: Mapping[str, Sequence[Path]], source: Path) -> d
         of_runs = [figure.curves(found, "") for found in of_seed.values()]
     else:
         of_runs = [figure.curves(run, name) for name, found in runs.items() for run in found]
-    write_csv(source, rows_of(of_runs or [figure.curves(seed, "") for seed in SEEDS], figure.limit))
+    _write_table(source, rows_of(of_runs or [figure.curves(seed, "") for seed in SEEDS], figure.limit))
     draw_curves(source, labels)
     return labels
 
@@ -199,9 +205,17 @@ def _draw(figure: Figure, runs: Mapping[str, Sequence[Path]], source: Path) -> d
 def _draw_plane(figure: Plane, runs: Mapping[str, Sequence[Path]], source: Path) -> dict[str, Any]:
     """Draws paths in a plane, made of all runs together; its labels."""
     labels = {name: getattr(figure, name) for name in ("title", "x_label", "y_label", "points")}
-    write_csv(source, figure.paths([run for found in runs.values() for run in found]))
+    _write_table(source, figure.paths([run for found in runs.values() for run in found]))
     draw_trajectories(source, labels)
     return labels
+
+
+def _write_table(source: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    outputs.write({source: csv_bytes(rows)}, WRITER)
+
+
+def _write_bundle(source: Path, bundle: Mapping[str, Any]) -> None:
+    outputs.write({source.with_suffix(".json"): json_bytes(bundle)}, WRITER)
 
 
 def _bundle(study: str, labels: Mapping[str, Any], profile: str, runs: Sequence[Path]) -> dict[str, Any]:

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import cli
 from report.contrasts import has_learnt, results
+from report.ledger import WRITER
 from report.order_noise_claims import CLAIMS
 from report.order_noise_claims.words import in_percent
 from report.page import rendered
 from report.questions import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
 from report.study import MODELS, NOISE, RATES
 from src.checks import ConfigError
-from store import rundir
-from store.atomic import write_bytes, write_csv, write_json
+from store import outputs, rundir
+from store.atomic import csv_bytes, json_bytes
 from store.readers import StoreError, read_csv, read_json
-from sweeps.plan import read_plan
+from sweeps.plan import read_plans
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,13 +55,16 @@ def write(source: Path, runs_dir: Path, out: Path) -> Path:
     folder = out / "order_noise"
     cells = folder / "cells.csv"
     table = read_csv(source, (*SETTINGS, *NUMBERS), TEXT)
-    write_csv(cells, [_rounded(row) for row in table[[*TEXT, *SETTINGS, *NUMBERS]].to_dict("records")])
+    contrasts = folder / "contrasts.csv"
+    outputs.check([cells, folder / PROVENANCE, contrasts, out / PAGE], WRITER)
+    chosen = [_rounded(row) for row in table[[*TEXT, *SETTINGS, *NUMBERS]].to_dict("records")]
     beside = source.with_name(PROVENANCE)  # of a table that is committed
-    write_json(folder / PROVENANCE, read_json(beside) if beside.exists() else provenance(runs_dir))
+    facts = read_json(beside) if beside.exists() else provenance(runs_dir)
+    outputs.write({cells: csv_bytes(chosen), folder / PROVENANCE: json_bytes(facts)}, WRITER)
     rows = results(read_cells(cells), CONTRASTS)
-    write_csv(folder / "contrasts.csv", [_rounded(row) for row in rows])
+    outputs.write({contrasts: csv_bytes([_rounded(row) for row in rows])}, WRITER)
     _draw(folder)
-    write_bytes(out / PAGE, render(folder).encode())
+    outputs.write({out / PAGE: render(folder).encode()}, WRITER)
     return out / PAGE
 
 
@@ -76,7 +80,7 @@ def read_cells(path: Path) -> pd.DataFrame:
 
 def provenance(runs_dir: Path) -> dict[str, Any]:
     """Where the numbers come from: every value that its cells' provenance has, and of how many of them."""
-    metas = [rundir.read_meta(runs_dir / row.cell.name) for row in read_plan(runs_dir)]
+    metas = [rundir.read_meta(runs_dir / row.cell.name) for row in read_plans(runs_dir)]
     ends = sorted(str(meta["end"]) for meta in metas if meta.get("end"))
     kept = ("git_hash", "git_dirty", "results_version", "versions", "device", "precision", "threads")
     return {name: _counts([meta.get(name) for meta in metas]) for name in kept} | {

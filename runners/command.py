@@ -22,6 +22,7 @@ from store.lock import locked
 from store.provenance import num_threads, versions
 from store.readers import StoreError, expecting, is_count, is_number
 
+MOST_NAMED = 8  # files in a sentence
 MOST_THREADS = 4096  # more are no machine's, and starting them would end in an error
 
 
@@ -69,8 +70,15 @@ def held(
         if programs:
             compile_cache.part(programs)  # its name has the number of threads, which is settled now
         for run, _ in runs if overwrite else ():
-            rundir.clear(run)
+            say_what_stays(run, rundir.clear(run))
         yield
+
+
+def say_what_stays(run: Path, others: Sequence[str]) -> None:
+    """Names what lies in a cleared run directory and is not the run's."""
+    if others:
+        more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+        print(printable(f"{run}: left alone what is not the run's: {', '.join(others[:MOST_NAMED])}{more}"))
 
 
 def report(directory: Path, name: str, status: str) -> int:

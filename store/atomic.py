@@ -14,15 +14,19 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as safetensors_bytes
 
+from store import layout
+from store.manifest import claim
+
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file atomically, making its folder if there is none.
+    """Writes a file atomically, making its folder if there is none. In a run directory its manifest names it first.
 
     Its content is synced before it gets its name; the name is not, so after a power cut the file may be the older one,
     in full. Syncing the folder too takes 2 ms a file, and a run, which goes on from an older checkpoint, gains nothing.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = beside(path)
+    claim(path)
+    draft = layout.draft(path)
     with naming(path):
         draft.unlink(missing_ok=True)  # a killed process's, or a link that would be written through
         try:
@@ -34,11 +38,6 @@ def write_bytes(path: Path, content: bytes) -> None:
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
-
-
-def beside(path: Path) -> Path:
-    """Where a file is written before it is renamed into its place."""
-    return path.with_name(f".{path.name}.tmp")
 
 
 @contextmanager
@@ -63,9 +62,14 @@ def json_text(value: Any, indent: int | None = 2) -> str:
     return json.dumps(_finite(value), indent=indent, allow_nan=False)
 
 
+def json_bytes(value: Any) -> bytes:
+    """A file of JSON."""
+    return (json_text(value) + "\n").encode()
+
+
 def write_json(path: Path, value: Any) -> None:
     """Writes JSON."""
-    write_bytes(path, (json_text(value) + "\n").encode())
+    write_bytes(path, json_bytes(value))
 
 
 def csv_bytes(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> bytes:

@@ -6,9 +6,8 @@ step that all of them have is the last but one of some. And if the last is damag
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from store.atomic import write_safetensors
 from store.readers import StoreError, read_safetensors
 
 KEPT = 2
+REMOVED = {layout.STATES, layout.GROWING_SNAPSHOTS, layout.SNAPSHOTS_INDEX}  # when a run is done
 
 
 def save(run: Path, step: int, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
@@ -30,8 +30,8 @@ def save(run: Path, step: int, arrays: Mapping[str, np.ndarray], metadata: Mappi
 
 def steps(run: Path) -> list[int]:
     """The steps that have a checkpoint, ascending."""
-    names = [path.name for path in (run / layout.CHECKPOINTS).glob("step_*.safetensors")]
-    return sorted(int(match[1]) for name in names if (match := re.fullmatch(r"step_([0-9]{8,10})\.safetensors", name)))
+    names = [f"{layout.CHECKPOINTS}/{path.name}" for path in (run / layout.CHECKPOINTS).glob("step_*.safetensors")]
+    return sorted(int(match[1]) for name in names if (match := layout.STATE.fullmatch(name)))
 
 
 def common_steps(runs: Sequence[Path]) -> list[int]:
@@ -77,5 +77,10 @@ def _kinds(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, ...],
 
 
 def remove(run: Path) -> None:
-    """Removes all checkpoints: the run is done."""
-    shutil.rmtree(run / layout.CHECKPOINTS, ignore_errors=True)
+    """Removes all checkpoints and what grew beside them: the run is done. What else lies there stays."""
+    folder = run / layout.CHECKPOINTS
+    with suppress(OSError):
+        for name in [f"{layout.CHECKPOINTS}/{path.name}" for path in folder.iterdir()]:
+            if REMOVED & {layout.claimed_as(name), layout.written_as(name)}:
+                (run / name).unlink(missing_ok=True)
+        folder.rmdir()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+MANIFEST = "manifest.jsonl"
 CONFIG = "config.json"
 META = "meta.json"
 METRICS = "metrics.jsonl"
@@ -40,9 +42,46 @@ ATTENTION_STATS = "analysis/attention_stats.json"
 ATTENTION_STATS_FIGURE = "analysis/attention_stats.png"
 LOCK = ".lock"
 
-# Everything a run may have put into its directory; `--overwrite` removes these and nothing else.
-OWN = (CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, SNAPSHOTS, ORDERING_INDEX, NOISE_MASK)
+FIXED = {value for name, value in vars().items() if name.isupper() and isinstance(value, str)}
+
+# A run's files at the top of its directory, and its folders: where nothing is written through links.
+OWN = (MANIFEST, CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, SNAPSHOTS, ORDERING_INDEX, NOISE_MASK)
 OWN_FOLDERS = (CHECKPOINTS, ATTENTION, FIGURES, ANALYSIS)
+
+STATES = "checkpoints/step_*.safetensors"  # one name for all checkpoints: they come and go
+STATE = re.compile(r"checkpoints/step_([0-9]{8,10})\.safetensors")
+FAMILIES_OF_NAMES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        STATE.pattern,
+        r"attn/layer\d+(_head\d+\.npy|\.npz)",
+        r"figs/(attention_layer\d+_head\d+|loss|alignment|weights|layerwise|sine_functions|sine_comparison)\.png",
+        r"analysis/(train_)?(ordering_idx|noise_mask)\.npy",
+    )
+)
+
+
+def is_of_a_run(name: str) -> bool:
+    """Whether a run may have a file of this name, relative to its directory."""
+    not_files = {MANIFEST, LOCK, *OWN_FOLDERS}
+    return name in FIXED - not_files or any(pattern.fullmatch(name) for pattern in FAMILIES_OF_NAMES)
+
+
+def claimed_as(name: str) -> str:
+    """What a file's name is in the manifest: itself, or the pattern of all checkpoints."""
+    return STATES if STATE.fullmatch(name) else name
+
+
+def draft(path: Path) -> Path:
+    """Where a file is written before it is renamed into its place."""
+    return path.with_name(f".{path.name}.tmp")
+
+
+def written_as(name: str) -> str:
+    """The name in the manifest of the file that a name is the draft of; "" if it is none."""
+    folder, _, last = name.rpartition("/")
+    match = re.fullmatch(r"\.(.+)\.tmp", last)
+    return claimed_as(f"{folder}/{match[1]}" if folder else match[1]) if match else ""
 
 
 def attention_layer(run: Path, layer: int) -> Path:

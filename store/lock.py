@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from store import layout
+from store.manifest import adopt
 from store.readers import StoreError
 
 BETWEEN_TRIES = 0.1  # seconds
@@ -24,15 +25,30 @@ def locked(run: Path, name: str = layout.LOCK, shared: bool = False, patience: f
     """Holds a run directory; `StoreError` if another process does, or if writing there would follow a link.
 
     Those that share a lock keep out those that want it alone. Locks of different names are different locks. `patience`
-    is how many seconds another process is waited for.
+    is how many seconds another process is waited for. A run of an earlier version gets its manifest.
     """
     run.mkdir(parents=True, exist_ok=True)
     refuse_links(run)
-    with os.fdopen(os.open(run / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb+", 0) as file:
+    with _held(run / name, run, shared, patience):
+        adopt(run)
+        yield
+
+
+@contextmanager
+def locked_file(path: Path, patience: float = 0.0) -> Iterator[None]:
+    """Holds a file that several processes write in turns, by a lock of its own beside it; `StoreError` as above."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _held(path.with_name(f".{path.name}{layout.LOCK}"), path, False, patience):
+        yield
+
+
+@contextmanager
+def _held(lock: Path, what: Path, shared: bool, patience: float) -> Iterator[None]:
+    with os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb+", 0) as file:
         deadline = time.monotonic() + patience
         while not _flock(file.fileno(), fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
             if time.monotonic() >= deadline:
-                raise StoreError(f"{run} is in use by another process")
+                raise StoreError(f"{what} is in use by another process")
             time.sleep(BETWEEN_TRIES)
         yield
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 
 from src.checks import ConfigError
 from src.config import RunConfig, from_dict, to_dict
-from store import layout
-from store.atomic import beside, json_text, naming, write_bytes, write_json
+from store import layout, manifest
+from store.atomic import json_text, naming, write_bytes, write_json
 from store.provenance import config_id, now
 from store.readers import StoreError, expecting, is_count, is_number, read_json, read_json_lines
 
@@ -22,8 +21,9 @@ METRICS_FIELDS = ("step", "train_loss", "test_loss")  # of every run
 SAID_AT_AN_END = ("end", "error", "stopped_at", "signal", "diverged_at", "last_losses")
 STATUSES = ("running", "done", "stopped", "diverged", "failed")
 FINISHED = ("done", "diverged")  # runs that are not trained again
+LAST = (layout.META, layout.CONFIG)  # to be cleared
 
-LEFTOVERS = {layout.LOCK, *(beside(Path(name)).name for name in layout.OWN)}  # what alone makes no run
+LEFTOVERS = {layout.LOCK, layout.MANIFEST, *(layout.draft(Path(name)).name for name in layout.OWN)}  # alone no run
 
 
 def read_config(run: Path) -> RunConfig:
@@ -68,6 +68,7 @@ def stored_id(run: Path) -> str:
 
 def begin(run: Path, config: RunConfig) -> None:
     """Makes the directory a run of this config."""
+    manifest.begin(run)
     write_json(run / layout.CONFIG, to_dict(config))
 
 
@@ -112,26 +113,34 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
     return next(runs / name for name in names if not os.path.lexists(runs / name))  # a dangling link takes its name
 
 
-def clear(run: Path) -> None:
-    """Removes a run's own files, and its folders with all that is in them; whatever else stands beside them stays.
+def clear(run: Path) -> list[str]:
+    """Removes the files that a run's manifest names, and gives the names of those that lie beside them and stay.
 
-    The config goes last: until then the directory is a run's, so if this is cut short the same command ends it. And a
-    run whose results are going is not done any more, which is said first; a disk too full for it is no reason to stop.
+    The manifest is emptied last: until then the directory is a run's, so if this is cut short the same command ends it,
+    and afterwards it is one that has not begun. A run whose results are going is not done any more, which is said
+    first; a disk too full for it is no reason to stop.
     """
+    manifest.adopt(run)
+    if not manifest.exists(run):
+        return []
     if (run / layout.META).exists():
         with contextlib.suppress(OSError):
             write_json(run / layout.META, {"status": "running"})
-    for name in layout.OWN_FOLDERS:
-        with naming(run / name), contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(run / name)
-    for name in reversed(layout.OWN):
-        beside(run / name).unlink(missing_ok=True)
-        (run / name).unlink(missing_ok=True)
+    own = manifest.files(run)
+    for name in sorted(own, key=LAST.__contains__):
+        with naming(run / name):
+            (run / name).unlink(missing_ok=True)
+    for folder in {Path(run, name).parent for name in own} - {run}:
+        with contextlib.suppress(OSError):  # something else lies there
+            folder.rmdir()
+    manifest.forget(run)
+    return manifest.others(run)
 
 
 def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
     """Adds one line to the metrics, synced to disk; if that fails, none of it stays."""
     path = run / layout.METRICS
+    manifest.claim(path)
     before = path.stat().st_size if path.exists() else 0
     with naming(path):
         try:
@@ -174,15 +183,25 @@ def read_metrics(run: Path, further: Sequence[str] = ()) -> list[dict[str, Any]]
 def check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
     """`StoreError` unless a directory can take a run of this config: it is new, empty, or that run's.
 
-    With `overwrite` it may be any run's. What a killed process left in writing its first file does not count.
+    With `overwrite` it may be any run's. A folder is a run's if it has a manifest, or was made by a version that had
+    none. Whatever else lies in it must not be where the run would write. What a killed process left in writing its
+    first file does not count.
     """
     if out.exists() and not out.is_dir():
         raise StoreError(f"{out} is a file, not a run directory")
-    if has_begun(out):
-        if not overwrite:
-            _check_same(out, config)
-    elif out.is_dir() and not {path.name for path in out.iterdir()} <= LEFTOVERS:
-        raise StoreError(f"{out} is not empty and not a run directory; choose another --out")
+    if not (manifest.exists(out) or manifest.is_earlier_run(out)):
+        if out.is_dir() and not {path.name for path in out.iterdir()} <= LEFTOVERS:
+            reason = "has no manifest of one" if has_begun(out) else "is not empty"
+            raise StoreError(f"{out} {reason} and is not a run directory; choose another --out")
+        return
+    if has_begun(out) and not overwrite:
+        _check_same(out, config)
+    if not overwrite and read_status(out) in FINISHED:
+        return  # nothing is written
+    if manifest.exists(out) and (foreign := manifest.in_the_way(out)):
+        raise StoreError(
+            f"{out / foreign[0]} was not written by the laboratory, and a run would write there; move it away"
+        )
 
 
 def _check_same(out: Path, config: RunConfig) -> None:

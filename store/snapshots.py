@@ -16,6 +16,7 @@ import numpy as np
 
 from store import layout
 from store.atomic import naming, write_json, write_safetensors
+from store.manifest import claim
 from store.params import Params, flattened, nested
 from store.readers import StoreError, expecting, read_json, read_safetensors
 
@@ -28,6 +29,7 @@ def begin(run: Path, steps: Sequence[int], params: Mapping[str, Mapping[str, Any
     shapes = {name: list(np.shape(value)) for name, value in flattened(params).items()}
     path = run / layout.GROWING_SNAPSHOTS
     path.parent.mkdir(parents=True, exist_ok=True)
+    claim(path)
     with naming(path), open(path, "wb") as file:
         size = len(steps) * _row_bytes(shapes)
         if hasattr(os, "posix_fallocate"):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Container, Mapping, Sequence
-from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,17 @@ import cli
 from src.checks import ConfigError
 from src.config import ContextConfig, RunConfig
 from store import layout, rundir
-from store.atomic import naming, write_csv
-from store.lock import locked
+from store.atomic import naming
+from store.lock import locked_file
 from store.provenance import RESULTS_VERSION
-from store.readers import StoreError, expecting, read_csv, read_json
-from sweeps.plan import PLAN, Row, read_plan
+from store.readers import StoreError, expecting, read_json
+from sweeps import table
+from sweeps.plan import Row, find_plan, read_plan
 from sweeps.status import standing
+from sweeps.table import Terms
 
-TABLE_LOCK = ".lock_table"  # of the table and the plan, which shards and `sweeps.collect` write in turns
-PATIENCE = 60.0  # seconds that the others are waited for: writing takes one or two
+NOWHERE = ".anew"  # a folder that no sweep has
+PATIENCE = 60.0  # seconds that others who write the table are waited for: writing takes one or two
 
 Found = Mapping[str, Any]  # a finished cell's files, by short name
 
@@ -116,6 +117,8 @@ POOLS_MEASURED = tuple(
         "apart",
     )
 )
+# columns whose values the cells decide; all others say what was asked for
+RESULTS = {*MEASURED, *MORE_MEASURED, *POOLS_MEASURED, "status", "verdict", "left_plateau"}
 
 
 def _doubled(value: float | None) -> float | None:
@@ -220,28 +223,52 @@ def _found(run: Path, family: str) -> Found:
     }
 
 
-def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:
-    """Writes the CSV, and gives its rows. It depends on the plan and the cells alone."""
-    values = []
+def rows_now(
+    rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = (), anew: Container[str] = ()
+) -> list[dict[str, Any]]:
+    """The rows of a table as its plan and its cells have them now; those `anew` as if they had not begun."""
+    values, name = [], table.folder_of(folder, out)
     for row in rows:
+        place = folder / NOWHERE if row.cell.name in anew else folder
         with expecting(folder / row.cell.name, "a finished cell of a sweep; --overwrite trains it anew"):
-            values.append(row_values(row, folder, failed))
-    write_csv(out, values)
+            values.append(row_values(row, place, failed) | {table.FOLDER: name})
     return values
 
 
+def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:
+    """Writes a plan's rows into the table, beside those of others, and gives them. The caller holds the table."""
+    values = rows_now(rows, folder, out, failed)
+    if values:
+        table.write(out, values)
+    return values
+
+
+def start(
+    rows: Sequence[Row], folder: Path, out: Path, terms: Terms, anew: Container[str] = ()
+) -> list[dict[str, Any]]:
+    """The first writing of a table: `StoreError` if anything in it would be lost that the terms do not let go of."""
+    values = rows_now(rows, folder, out, anew=anew)
+    if values:
+        table.check(out, values, settings_of(values), terms)
+        table.write(out, values, alone=terms.replace)
+    return values
+
+
+def settings_of(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns that say what was asked for."""
+    return [name for name in values[0] if name not in RESULTS] if values else []
+
+
 def check_out(out: Path, folder: Path) -> None:
-    """Raises unless the CSV can and may be written there: a new file, or a sweep's CSV. Leaves nothing behind."""
+    """Raises unless a CSV can be written there: a new file, or a sweep's CSV. Leaves nothing behind."""
     place = Path(os.path.realpath(out.parent), out.name)
     own = os.path.realpath(folder)
-    if place.is_relative_to(own) and (place.parent != Path(own) or place.name == PLAN or place.name.startswith(".")):
+    is_own = place.name.startswith(".") or (place.name.startswith("plan") and place.suffix == ".json")
+    if place.is_relative_to(own) and (place.parent != Path(own) or is_own):
         raise StoreError(f"{out} is where the sweep's own files go; choose another --out")
     if out.is_dir():
         raise StoreError(f"{out} is a folder, not a file")
-    if out.exists():
-        columns = read_csv(out, ()).columns
-        if not {"exp", "model", "seed", "status", "results_version"} <= set(columns):
-            raise StoreError(f"{out} is there and no table of a sweep; choose another --out")
+    table.read(out)
     check_writable(out, out.parent)
 
 
@@ -257,18 +284,26 @@ def parser() -> cli.Parser:
     built = cli.Parser("sweeps.collect", "Writes the CSV of a sweep from what its cells hold now.")
     built.add_argument("--runs_dir", type=Path, required=True, help="the sweep's folder")
     built.add_argument("--out", type=Path, required=True, help="the CSV")
+    built.add_argument("--plan", type=Path, help="the plan in that folder; the table's own if not given")
+    add_table_flags(built)
     return built
+
+
+def add_table_flags(built: cli.Parser) -> None:
+    """The flags that say what becomes of rows in the table that are not planned."""
+    kept = built.add_mutually_exclusive_group()
+    kept.add_argument("--append", action="store_true", help="leave the rows in the CSV that are not planned here")
+    kept.add_argument("--replace_table", action="store_true", help="drop them; nothing is trained again")
 
 
 def main(argv: list[str]) -> None:
     """The command line."""
     flags = parser().parse(argv)
-    rows = read_plan(flags.runs_dir)
+    plan = flags.plan or find_plan(flags.runs_dir, flags.out)
+    rows = read_plan(plan)
     check_out(flags.out, flags.runs_dir)
-    with ExitStack() as locks:
-        with suppress(OSError):  # in a folder that cannot be written there is nobody to wait for
-            locks.enter_context(locked(flags.runs_dir, TABLE_LOCK, patience=PATIENCE))
-        values = collect(rows, flags.runs_dir, flags.out)
+    with locked_file(flags.out, PATIENCE):
+        values = start(rows, flags.runs_dir, flags.out, Terms(flags.append, flags.replace_table))
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(flags.out)}: {done} of {len(values)} planned rows are done")
 

@@ -12,17 +12,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cli
-from runners.command import same_command
+from runners.command import same_command, say_what_stays
 from runners.signals import Signals, hearing_signals
 from src.checks import ConfigError
 from store import checkpoint, layout, rundir
-from store.lock import locked
+from store.lock import locked, locked_file
 from store.readers import StoreError
-from sweeps import cost
-from sweeps.collect import PATIENCE, TABLE_LOCK, check_out, check_writable, collect
+from sweeps import cost, table
+from sweeps.collect import (
+    PATIENCE,
+    add_table_flags,
+    check_out,
+    check_writable,
+    collect,
+    rows_now,
+    settings_of,
+    start,
+)
 from sweeps.executors import EXECUTORS
 from sweeps.flags import OF_CONTEXTS, Asked
-from sweeps.plan import Cell, Pack, Row, cells, packs, plan, shard, write_plan
+from sweeps.plan import Cell, Pack, Row, cells, check_plan, packs, plan, shard, write_plan
 from sweeps.progress import Bar
 from sweeps.status import counted, statuses
 from sweeps.worker import available_cores
@@ -41,6 +50,13 @@ class Execution(NamedTuple):
     shard: tuple[int, int]
     dry_run: bool
     overwrite: bool
+    append: bool = False
+    replace_table: bool = False
+
+    @property
+    def terms(self) -> table.Terms:
+        """What may become of the rows that the table holds."""
+        return table.Terms(self.append, self.replace_table, self.overwrite)
 
 
 def add_execution_flags(built: cli.Parser, out: str, runs_dir: str) -> None:
@@ -52,6 +68,7 @@ def add_execution_flags(built: cli.Parser, out: str, runs_dir: str) -> None:
     built.add_argument("--shard", type=_shard, default=(1, 1), help="i/n: the i-th of n parts of the plan")
     built.add_argument("--dry_run", action="store_true", help="say what would be done")
     built.add_argument("--overwrite", action="store_true", help="train all cells of the plan anew")
+    add_table_flags(built)
 
 
 def default_executor() -> str:
@@ -71,7 +88,9 @@ def execution(flags: argparse.Namespace) -> Execution:
     width = EXECUTORS[flags.executor].width if flags.width is None else flags.width
     if not 1 <= width <= WIDEST:
         raise cli.UsageError(f"width is {width}; a pack holds from 1 to {WIDEST} trainings")
-    return Execution(flags.runs_dir, flags.out, flags.executor, width, flags.shard, flags.dry_run, flags.overwrite)
+    terms = (flags.append, flags.replace_table)
+    done = (flags.dry_run, flags.overwrite)
+    return Execution(flags.runs_dir, flags.out, flags.executor, width, flags.shard, *done, *terms)
 
 
 def run(
@@ -101,15 +120,17 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.folder.exists() and not how.folder.is_dir():
         raise StoreError(f"{how.folder} is a file, not a folder")
     check_out(how.out, how.folder)
+    check_plan(how.folder, how.out)
     check_writable(how.folder, how.folder)
+    if how.out.exists():
+        now = rows_now(rows, how.folder, how.out)
+        table.check(how.out, now, settings_of(now), how.terms)
     if how.dry_run:
         print(preview(rows, chosen, how))
         return 0
     with ExitStack() as locks, hearing_signals() as signals:
         _hold(locks, how)
-        if how.overwrite:
-            _clear(chosen, how.folder)
-        _write(rows, how, {})
+        _start(rows, chosen, how)
         failed = _train(rows, chosen, how, signals)
         values = _write(rows, how, failed)
     done = sum(row["status"] == "done" for row in values)
@@ -125,23 +146,30 @@ def _hold(locks: ExitStack, how: Execution) -> None:
         locks.enter_context(locked(how.folder, f".lock_{index}_of_{count}"))
 
 
-def _write(
-    rows: Sequence[Row], how: Execution, failed: Container[str], patience: float = PATIENCE
-) -> list[dict[str, Any]]:
-    """Writes the plan and the CSV, whose rows it gives. Shards do so in turns: their files may be the same."""
-    with locked(how.folder, TABLE_LOCK, patience=patience):
-        write_plan(how.folder, rows)
-        return collect(rows, how.folder, how.out, failed)
+def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> None:
+    """Writes the table and the plan, and clears the cells that are trained anew.
 
-
-def _clear(chosen: Sequence[Cell], folder: Path) -> None:
-    """Clears cells, after all of them are held: nothing is lost if one of them is in use."""
-    begun = [folder / cell.name for cell in chosen if rundir.has_begun(folder / cell.name)]
+    All that may refuse comes before the first of these: nothing is lost if one of the cells is in use. The table knows
+    of the clearing before it begins, so a kill between them leaves no numbers in it that no cell has.
+    """
+    runs = [how.folder / cell.name for cell in chosen if how.overwrite]
+    begun = [run for run in runs if rundir.has_begun(run)]
     with ExitStack() as locks:
         for run in begun:
             locks.enter_context(locked(run))
+        locks.enter_context(locked_file(how.out, PATIENCE))
+        start(rows, how.folder, how.out, how.terms, [run.name for run in begun])
+        write_plan(how.folder, how.out, rows, how.append)
         for run in begun:
-            rundir.clear(run)
+            say_what_stays(run, rundir.clear(run))
+
+
+def _write(
+    rows: Sequence[Row], how: Execution, failed: Container[str], patience: float = PATIENCE
+) -> list[dict[str, Any]]:
+    """Writes the plan's rows into the CSV, and gives them. Others who write that table, as shards do, take turns."""
+    with locked_file(how.out, patience):
+        return collect(rows, how.folder, how.out, failed)
 
 
 def work(chosen: Sequence[Cell], how: Execution) -> tuple[dict[Cell, str], list[Pack]]:

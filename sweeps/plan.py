@@ -5,6 +5,8 @@ Everything here is a function of the grid alone, so two processes with one grid 
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -12,12 +14,14 @@ from typing import NamedTuple
 
 from runners.shapes import static_shape, training_part
 from src.config import ContextConfig, RunConfig, from_dict, to_dict
-from store.atomic import write_json
+from store import outputs
+from store.atomic import json_bytes
 from store.provenance import RESULTS_VERSION, config_id
 from store.readers import StoreError, expecting, read_json
 from sweeps.grid import Grid, canonical
 
-PLAN = "plan.json"
+WRITER = "sweeps"
+EARLIER_PLAN = "plan.json"  # of versions with one plan to a folder
 
 
 class Cell(NamedTuple):
@@ -108,20 +112,71 @@ def shard(chosen: Sequence[Cell], index: int, count: int) -> list[Cell]:
     return [cell for cell in chosen if int(config_id(training_part(cell.config)), 16) % count == index - 1]
 
 
-def write_plan(folder: Path, rows: Sequence[Row]) -> None:
-    """Writes a sweep's plan into its folder."""
-    configs = [{"asked": to_dict(row.asked), "cell": to_dict(row.cell.config)} for row in rows]
-    write_json(folder / PLAN, {"results_version": RESULTS_VERSION, "rows": configs})
+def plan_file(folder: Path, out: Path) -> Path:
+    """Where the plan of a table lies in a sweep's folder: each table has its own."""
+    path = folder / f"plan_{out.stem}.json"
+    table = _relative(out, folder)
+    if path.exists() and _planned_table(path) not in (table, None):  # another table of that name, elsewhere
+        return folder / f"plan_{out.stem}_{hashlib.sha256(table.encode()).hexdigest()[:6]}.json"
+    return path
 
 
-def read_plan(folder: Path) -> list[Row]:
-    """The plan that a sweep's folder holds; `StoreError` if there is none, or one of another results version."""
-    path = folder / PLAN
+def write_plan(folder: Path, out: Path, rows: Sequence[Row], append: bool = False) -> None:
+    """Writes the plan of a table into its sweep's folder, with `append` in addition to what is planned there."""
+    path = plan_file(folder, out)
+    earlier = read_plan(path) if append and path.exists() else []
+    together = dict.fromkeys([*earlier, *rows])
+    configs = [{"asked": to_dict(row.asked), "cell": to_dict(row.cell.config)} for row in together]
+    found = {"results_version": RESULTS_VERSION, "table": _relative(out, folder), "rows": configs}
+    outputs.write({path: json_bytes(found)}, WRITER)
+
+
+def check_plan(folder: Path, out: Path) -> None:
+    """`StoreError` if the plan of a table would replace a file that is none of ours."""
+    outputs.check([plan_file(folder, out)], WRITER)
+
+
+def plan_files(folder: Path) -> list[Path]:
+    """The plans that a sweep's folder holds; `StoreError` if there is none."""
+    found = [path for path in (folder / EARLIER_PLAN, *sorted(folder.glob("plan_*.json"))) if path.is_file()]
+    if not found:
+        raise StoreError(f"{folder} is not the folder of a sweep: it has no plan_<table>.json")
+    return found
+
+
+def find_plan(folder: Path, out: Path) -> Path:
+    """The plan of a table, or the only one there is."""
+    found = plan_files(folder)
+    own = plan_file(folder, out)
+    if own in found or len(found) == 1:
+        return own if own in found else found[0]
+    names = ", ".join(path.name for path in found)
+    raise StoreError(f"{folder} has the plans {names}, and none for {out.name}; say which with --plan")
+
+
+def read_plans(folder: Path) -> list[Row]:
+    """The rows of all plans in a sweep's folder, each once."""
+    return list(dict.fromkeys(row for path in plan_files(folder) for row in read_plan(path)))
+
+
+def read_plan(path: Path) -> list[Row]:
+    """The rows of a plan; `StoreError` if it is damaged, or of another results version."""
     found = read_json(path)
     if found.get("results_version") != RESULTS_VERSION:
         raise StoreError(f"{path} is of another results version; run its sweep again")
     with expecting(path, "the plan of a sweep"):
         return [Row(from_dict(row["asked"]), cell_of(from_dict(row["cell"]))) for row in found["rows"]]
+
+
+def _planned_table(path: Path) -> str | None:
+    try:
+        return str(read_json(path)["table"])
+    except (StoreError, KeyError):
+        return None
+
+
+def _relative(out: Path, folder: Path) -> str:
+    return Path(os.path.relpath(os.path.realpath(out), os.path.realpath(folder))).as_posix()
 
 
 def _by(width: int, values: Iterable[list[Cell]]) -> Iterator[list[list[Cell]]]:

@@ -13,7 +13,7 @@ import cli
 from src.checks import ConfigError
 from store import rundir
 from store.readers import StoreError
-from sweeps.plan import Cell, cells, read_plan
+from sweeps.plan import Cell, cells, read_plans
 
 
 def standing(cell: Cell, folder: Path) -> tuple[str, str]:
@@ -51,7 +51,7 @@ def parser() -> cli.Parser:
 def main(argv: list[str]) -> None:
     """The command line."""
     folder = parser().parse(argv).runs_dir
-    found = {cell: standing(cell, folder) for cell in cells(read_plan(folder))}
+    found = {cell: standing(cell, folder) for cell in cells(read_plans(folder))}
     for cell, (status, why) in found.items():
         if status in ("failed", "diverged"):
             print(cli.printable(f"{status}: {folder / cell.name}{why and f': {why}'}"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from store import layout, rundir
+from store.atomic import write_bytes
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied, results
 
 
@@ -56,12 +57,17 @@ def test_overwriting_trains_anew_to_the_same_bytes_and_spares_what_is_not_the_ru
     lsa1_run: Path, workshop: Workshop, tmp_path: Path
 ) -> None:
     run = copied(lsa1_run, tmp_path / "run")
-    (run / "notes.md").write_text("mine")
+    mine = {"notes.md": b"mine", "analysis/paper.tex": b"mine", "checkpoints/epoch3.pt": b"mine"}
+    for name, content in mine.items():
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).write_bytes(content)
     (run / layout.PARAMS).write_bytes(b"broken")
-    (run / layout.ATTENTION / "layer7.npz").write_bytes(b"stale")
+    write_bytes(run / layout.ATTENTION_STATS, b"of an analysis that was asked for later")
     done = workshop.run(LSA1, *SIZES, "--out", run, "--save_attention", "--overwrite")
     assert done.returncode == 0, done.stderr
-    assert results(run) == results(lsa1_run) | {"notes.md": b"mine"}
+    said = f"{run}: left alone what is not the run's: analysis/paper.tex, checkpoints/epoch3.pt, notes.md"
+    assert said in done.stdout.splitlines()
+    assert results(run) == results(lsa1_run) | mine
 
 
 def test_a_run_that_diverges_says_so(workshop: Workshop, tmp_path: Path) -> None:

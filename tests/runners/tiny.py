@@ -119,10 +119,12 @@ def copied(run: Path, to: Path) -> Path:
 def results(run: Path) -> dict[str, bytes]:
     """Every file of a run that two trainings of one config must share to the byte.
 
-    That is all but meta.json, which tells the time, the figures, whose format does, and the lock.
+    That is all but meta.json, which tells the time, the figures, whose format does, the manifest, and the lock.
     """
     files = {str(path.relative_to(run)): path for path in run.rglob("*") if path.is_file()}
-    free = {name for name in files if name in (layout.META, layout.LOCK) or name.startswith(layout.FIGURES)}
+    free = {
+        name for name in files if name in (layout.META, layout.LOCK, layout.MANIFEST) or name.startswith(layout.FIGURES)
+    }
     return {name: path.read_bytes() for name, path in files.items() if name not in free}
 
 

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.config import RunConfig
-from store import StoreError, layout, rundir
+from src.config import RunConfig, to_dict
+from store import StoreError, checkpoint, layout, manifest, rundir
+from store.atomic import write_bytes
+from store.lock import locked
 from store.provenance import config_id
 
 CONFIG = RunConfig(data_seed=1)
@@ -163,58 +165,153 @@ def test_out_may_be_new_or_empty(tmp_path: Path) -> None:
 
 
 def test_out_may_hold_what_a_killed_process_left_of_its_first_file(tmp_path: Path) -> None:
-    """And when the directory is then cleared or begun, that is gone."""
+    """And when the directory is then begun, or cleared once it has been, that is gone."""
     half = tmp_path / ".config.json.tmp"
-    for end in (rundir.clear, lambda run: rundir.begin(run, CONFIG)):
+    for end in (lambda run: rundir.begin(run, CONFIG), rundir.clear):
         (tmp_path / layout.LOCK).touch()
         half.write_text('{"na')
         for overwrite in (False, True):
             assert rundir.choose(CONFIG, str(tmp_path), overwrite) == tmp_path
         end(tmp_path)
         assert not half.exists()
-    rundir.clear(tmp_path)
+    (tmp_path / layout.MANIFEST).unlink()
     (tmp_path / ".thesis.tex.tmp").write_text("years of work")
     with pytest.raises(StoreError, match="not a run directory"):
         rundir.choose(CONFIG, str(tmp_path), False)
 
 
+@pytest.mark.parametrize("length", [0, 1, 20, len(manifest.FIRST_LINE) - 1])
+def test_out_may_hold_the_beginning_of_a_manifest(tmp_path: Path, length: int) -> None:
+    (tmp_path / layout.MANIFEST).write_bytes(manifest.FIRST_LINE[:length])
+    assert rundir.choose(CONFIG, str(tmp_path), False) == tmp_path
+    rundir.begin(tmp_path, CONFIG)
+    assert manifest.files(tmp_path) == [layout.CONFIG]
+
+
+@pytest.mark.parametrize("config", ['{"model_type": "gpt2"}', "valid"])
+def test_a_folder_with_a_config_and_no_manifest_is_somebody_elses(tmp_path: Path, config: str) -> None:
+    """As that of a language model's checkpoints beside a paper; a config alone does not make it a run."""
+    for name in ("config.json", "checkpoints/epoch3.pt", "analysis/paper.tex", "metrics.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("years of work")
+    (tmp_path / layout.CONFIG).write_text(json.dumps(to_dict(CONFIG)) if config == "valid" else config)
+    before = tree(tmp_path)
+    for overwrite in (False, True):
+        with pytest.raises(StoreError, match="has no manifest of one and is not a run directory"):
+            rundir.choose(CONFIG, str(tmp_path), overwrite)
+    assert rundir.clear(tmp_path) == []
+    assert tree(tmp_path) == before
+
+
+def test_what_lies_where_a_run_would_write_is_refused_before_anything_is_cleared(tmp_path: Path) -> None:
+    run = make(tmp_path / "run", status="done")
+    (run / layout.FIGURES).mkdir()
+    (run / layout.FIGURES / "loss.png").write_bytes(b"mine")
+    assert rundir.choose(CONFIG, str(run), False) == run  # it is done: nothing is written
+    rundir.update_meta(run, status="running")
+    for overwrite in (False, True):
+        with pytest.raises(StoreError, match=r"loss\.png was not written by the laboratory"):
+            rundir.choose(CONFIG, str(run), overwrite)
+
+
 # Files of a run
 
-FILES = [value for name, value in vars(layout).items() if name.isupper() and isinstance(value, str)]
+FILES = sorted(layout.FIXED - {layout.MANIFEST, layout.LOCK, *layout.OWN_FOLDERS})
+NAMES = [
+    *FILES,
+    "attn/layer0.npz",
+    "figs/loss.png",
+    "analysis/of_a_plugin.csv",
+    "checkpoints/step_00000010.safetensors",
+]
+NEW = {layout.MANIFEST: manifest.FIRST_LINE}
 
 
-def test_clearing_removes_a_runs_own_files_and_nothing_else(tmp_path: Path) -> None:
-    kept = {"notes.md": b"mine", "mine/notes.md": b"mine", "config.json.bak": b"mine"}
+def written(run: Path) -> Path:
+    """A run directory with every file a run may have, each written by a command."""
+    rundir.begin(run, CONFIG)
+    for name in NAMES:
+        write_bytes(run / name, b"{}" if name == layout.META else b"the run's")
+    return run
+
+
+def test_clearing_removes_what_the_manifest_names_and_says_what_else_lies_there(tmp_path: Path) -> None:
+    written(tmp_path)
+    kept = {"notes.md": b"mine", "mine/notes.md": b"mine", "config.json.bak": b"mine", "figs/mine.png": b"mine"}
+    kept |= {"checkpoints/epoch3.pt": b"mine", "checkpoints/step_best.safetensors": b"mine"}
     for name, content in kept.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    folders = (layout.CHECKPOINTS, layout.ATTENTION, layout.FIGURES, layout.ANALYSIS)
-    own = [f"{name}/file" if name in folders else name for name in FILES if name != layout.LOCK]
-    for name in [*own, "attn/layer0.npz", "figs/loss.png", "checkpoints/step_00000010.safetensors"]:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"the run's")
-    rundir.clear(tmp_path)
-    assert tree(tmp_path) == kept
-    rundir.clear(tmp_path)
-    assert tree(tmp_path) == kept
+    (tmp_path / layout.ANALYSIS / ".ood.csv.tmp").write_bytes(b"half of the run's")
+    assert rundir.clear(tmp_path) == sorted(kept)
+    assert tree(tmp_path) == kept | NEW
+    assert rundir.clear(tmp_path) == sorted(kept)
+    assert rundir.choose(CONFIG, str(tmp_path), False) == tmp_path  # with what is left it is a new run's
 
 
-@pytest.mark.parametrize("name", layout.OWN_FOLDERS)
-def test_a_folder_that_cannot_be_removed_is_an_error_and_the_directory_stays_a_runs(tmp_path: Path, name: str) -> None:
-    (make(tmp_path) / name).write_text("a file in its place")
-    with pytest.raises(NotADirectoryError) as caught:
-        rundir.clear(tmp_path)
-    assert caught.value.filename == str(tmp_path / name)
-    assert rundir.has_begun(tmp_path)
+def test_checkpoints_are_removed_from_beside_what_is_not_the_runs(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / layout.CHECKPOINTS / "epoch3.pt").write_bytes(b"mine")
+    checkpoint.remove(tmp_path)
+    assert [path.name for path in (tmp_path / layout.CHECKPOINTS).iterdir()] == ["epoch3.pt"]
 
 
-@pytest.mark.parametrize("name", layout.OWN)
+def test_a_run_of_an_earlier_version_owns_the_layouts_names(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / layout.MANIFEST).unlink()
+    (tmp_path / layout.META).write_text(json.dumps({"schema_version": 1, "config_id": config_id(CONFIG)}))
+    (tmp_path / layout.FIGURES / "mine.png").write_bytes(b"mine")
+    assert rundir.choose(CONFIG, str(tmp_path), True) == tmp_path
+    with locked(tmp_path):
+        assert set(manifest.files(tmp_path)) == set(NAMES) - {"analysis/of_a_plugin.csv"}
+        assert rundir.clear(tmp_path) == ["analysis/of_a_plugin.csv", "figs/mine.png"]
+
+
+def test_a_command_writes_over_no_file_of_somebody_elses(tmp_path: Path) -> None:
+    rundir.begin(tmp_path, CONFIG)
+    (tmp_path / layout.ANALYSIS).mkdir()
+    (tmp_path / layout.OOD).write_bytes(b"mine")
+    (tmp_path / layout.METRICS).write_bytes(b"mine")
+    before = tree(tmp_path)
+    with pytest.raises(StoreError, match=r"ood\.csv was not written by the laboratory"):
+        write_bytes(tmp_path / layout.OOD, b"the run's")
+    with pytest.raises(StoreError, match=r"metrics\.jsonl was not written by the laboratory"):
+        rundir.append_metrics(tmp_path, {"step": 0})
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"file": "../thesis.tex"}',
+        '{"file": "/thesis.tex"}',
+        '{"file": "a/b/thesis.tex"}',
+        '{"file": 3}',
+        "[]",
+        "{",
+        '{"fi',
+    ],
+)
+def test_a_manifest_reaches_nothing_outside_and_survives_damage(tmp_path: Path, line: str) -> None:
+    run = tmp_path / "run"
+    rundir.begin(run, CONFIG)
+    for name in ("thesis.tex", "run/a/b/thesis.tex"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"years of work")
+    with open(run / layout.MANIFEST, "a") as file:
+        file.write(line)  # without its end, as a kill leaves it
+    write_bytes(run / layout.METRICS, b"")
+    assert manifest.files(run) == [layout.CONFIG, layout.METRICS]
+    assert rundir.clear(run) == ["a/b/thesis.tex"]
+    assert (tmp_path / "thesis.tex").read_bytes() == b"years of work"
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_clearing_that_is_cut_short_is_ended_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    for own in (*layout.OWN, *(f"{folder}/file" for folder in layout.OWN_FOLDERS)):
-        (tmp_path / own).parent.mkdir(exist_ok=True)
-        (tmp_path / own).write_bytes(b"the run's")
+    written(tmp_path)
+    name = Path(name).name
     unlink = Path.unlink
 
     def cut_short(path: Path, missing_ok: bool = False) -> None:
@@ -228,24 +325,23 @@ def test_a_clearing_that_is_cut_short_is_ended_by_the_next(
             rundir.clear(tmp_path)
     assert rundir.choose(CONFIG, str(tmp_path), True) == tmp_path
     rundir.clear(tmp_path)
-    assert tree(tmp_path) == {}
+    assert tree(tmp_path) == NEW
 
 
-@pytest.mark.parametrize("name", layout.OWN_FOLDERS)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != layout.META])
 def test_a_run_whose_results_are_going_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    make(tmp_path)
-    removed = []
+    rundir.update_meta(written(tmp_path), status="done")
+    unlink, name = Path.unlink, Path(name).name
 
-    def cut_short(path: Path) -> None:
-        removed.append(path.name)
+    def cut_short(path: Path, missing_ok: bool = False) -> None:
         if path.name == name:
             raise KeyboardInterrupt
+        unlink(path, missing_ok=missing_ok)
 
-    monkeypatch.setattr("shutil.rmtree", cut_short)
+    monkeypatch.setattr(Path, "unlink", cut_short)
     with pytest.raises(KeyboardInterrupt):
         rundir.clear(tmp_path)
-    assert removed[-1] == name
-    assert rundir.read_status(tmp_path) == "running"
+    assert rundir.read_meta(tmp_path).get("status") in ("running", None)
 
 
 def test_what_lies_on_a_full_disk_can_be_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,8 +350,9 @@ def test_what_lies_on_a_full_disk_can_be_cleared(tmp_path: Path, monkeypatch: py
 
     make(tmp_path)
     monkeypatch.setattr(rundir, "write_json", full)
+    monkeypatch.setattr("os.fsync", full)
     rundir.clear(tmp_path)
-    assert tree(tmp_path) == {}
+    assert tree(tmp_path) == NEW
 
 
 @pytest.mark.parametrize("status", [*rundir.STATUSES, None])

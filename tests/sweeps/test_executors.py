@@ -9,7 +9,7 @@ import pytest
 from store import layout, rundir
 from sweeps.executors import Waiting
 from sweeps.grid import Grid
-from sweeps.plan import PLAN, Pack, cells, packs, plan, read_plan, shard
+from sweeps.plan import Pack, cells, find_plan, packs, plan, read_plan, shard
 from tests.doors import Ran, snapshot
 from tests.plots.sweep import FIRST
 from tests.runners.tiny import LSA1, Workshop, results
@@ -180,8 +180,7 @@ def test_status_and_collect_read_what_is_there(swept: Place, tmp_path: Path, ran
 
 
 def test_the_plan_is_kept_with_the_sweep(swept: Place) -> None:
-    assert read_plan(swept.runs) == tiny_plan()
-    assert (swept.runs / PLAN).exists()
+    assert read_plan(find_plan(swept.runs, swept.out)) == tiny_plan()
 
 
 @pytest.mark.parametrize("affinity", [True, False])

@@ -17,8 +17,10 @@ from store.provenance import config_id
 from store.readers import StoreError, read_json
 from sweeps import cost
 from sweeps.grid import Grid, canonical
-from sweeps.plan import PLAN, Cell, cells, packs, plan, read_plan, shard, write_plan
+from sweeps.plan import Cell, cells, find_plan, packs, plan, plan_file, read_plan, read_plans, shard, write_plan
 from tests.sweeps.tiny_sweep import tiny_plan
+
+OUT = Path("results.csv")
 
 
 def some(values: tuple[object, ...]) -> st.SearchStrategy[list[object]]:
@@ -101,8 +103,9 @@ def test_a_plan_is_read_as_it_was_written(grid: Grid) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        write_plan(Path(folder), plan([grid]))
-        assert read_plan(Path(folder)) == plan([grid])
+        out = Path(folder, "results.csv")
+        write_plan(Path(folder), out, plan([grid]))
+        assert read_plan(find_plan(Path(folder), out)) == plan([grid])
 
 
 @pytest.mark.parametrize(
@@ -120,10 +123,42 @@ def test_a_plan_is_read_as_it_was_written(grid: Grid) -> None:
     ],
 )
 def test_a_damaged_plan_is_refused(damage: object, sentence: str, tmp_path: Path) -> None:
-    write_plan(tmp_path, tiny_plan())
-    write_json(tmp_path / PLAN, damage(read_json(tmp_path / PLAN)))
+    write_plan(tmp_path, OUT, tiny_plan())
+    path = plan_file(tmp_path, OUT)
+    write_json(path, damage(read_json(path)))
     with pytest.raises(StoreError, match=sentence):
-        read_plan(tmp_path)
+        read_plan(path)
+
+
+def test_every_table_has_a_plan_of_its_own(tmp_path: Path) -> None:
+    """Also two of one name; sweeps of one table replace its plan or, where they append to it, extend it."""
+    tables = [tmp_path / name for name in ("a.csv", "b.csv", "other/a.csv")]
+    seeds = [(0,), (1,), (2,)]
+    for out, own in zip(tables, seeds, strict=True):
+        write_plan(tmp_path / "runs", out, tiny_plan(own))
+    for out, own in zip(tables, seeds, strict=True):
+        assert read_plan(find_plan(tmp_path / "runs", out)) == tiny_plan(own)
+    assert set(read_plans(tmp_path / "runs")) == set(tiny_plan((0, 1, 2)))
+    write_plan(tmp_path / "runs", tables[0], tiny_plan((3,)), append=True)
+    assert set(read_plan(find_plan(tmp_path / "runs", tables[0]))) == set(tiny_plan((0, 3)))
+    write_plan(tmp_path / "runs", tables[0], tiny_plan((3,)))
+    assert read_plan(find_plan(tmp_path / "runs", tables[0])) == tiny_plan((3,))
+    with pytest.raises(StoreError, match=r"none for c\.csv; say which with --plan"):
+        find_plan(tmp_path / "runs", tmp_path / "c.csv")
+
+
+def test_a_file_that_is_no_plan_of_ours_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "plan_results.json"
+    for content in ('{"steps": ["write", "defend"]}', '{"rows": []}', ""):
+        path.write_text(content)
+        with pytest.raises(StoreError, match=r"plan_results\.json is not as sweeps would have left it"):
+            write_plan(tmp_path, OUT, tiny_plan())
+        assert path.read_text() == content
+    path.unlink()
+    write_plan(tmp_path, OUT, tiny_plan())
+    path.write_text(path.read_text().replace('"seed"', '"Seed"') + " ")  # somebody has edited it
+    with pytest.raises(StoreError, match="would have left it"):
+        write_plan(tmp_path, OUT, tiny_plan())
 
 
 def test_the_tiny_sweep_is_eight_points_four_cells_two_trainings() -> None:

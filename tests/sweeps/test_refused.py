@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from store.lock import locked
-from sweeps.plan import PLAN, write_plan
+from sweeps.plan import plan_file, write_plan
 from tests.doors import DRIVERS, ROOT, Ran, Refused, snapshot
 from tests.sweeps.tiny_sweep import GRID, Place, copied, tiny_plan
 from tests.trust.test_disks import HOLD, mounted, remount
@@ -55,12 +55,12 @@ BAD_ANYWHERE = [
     ("--config.data_seed=1", "data_seed is no field to set in a sweep: --seeds"),
     ("--out folder", "folder is a folder, not a file"),
     ("--out file/results.csv", "file/results.csv: Not a directory"),
-    ("--out file", "file is there and no table of a sweep; choose another --out"),
-    ("--out other.csv", "other.csv is there and no table of a sweep; choose another --out"),
+    ("--out file", "file exists and is not a sweep table; choose another --out"),
+    ("--out other.csv", "other.csv exists and is not a sweep table; choose another --out"),
     ("--out /proc/1/results.csv", "/proc/1/results.csv: "),
-    ("--out runs/plan.json", "runs/plan.json is where the sweep's own files go; choose another --out"),
-    ("--out folder/../runs/plan.json", "runs/plan.json is where the sweep's own files go"),
-    ("--out link/plan.json", "link/plan.json is where the sweep's own files go"),
+    ("--out runs/plan_x.json", "runs/plan_x.json is where the sweep's own files go; choose another --out"),
+    ("--out folder/../runs/plan_x.json", "runs/plan_x.json is where the sweep's own files go"),
+    ("--out link/plan_x.json", "link/plan_x.json is where the sweep's own files go"),
     ("--out runs/.lock_table", "runs/.lock_table is where the sweep's own files go"),
     ("--out runs/lsa1/metrics.csv", "runs/lsa1/metrics.csv is where the sweep's own files go"),
     ("--out runs", "runs is where the sweep's own files go"),
@@ -168,10 +168,12 @@ def test_a_sweep_on_a_file_system_that_is_read_only(which: str, tmp_path: Path, 
 
 
 def damaged(folder: Path, content: str) -> Path:
-    write_plan(folder / "runs", tiny_plan())
-    text = (folder / "runs" / PLAN).read_text()
+    out = folder / "results.csv"
+    write_plan(folder / "runs", out, tiny_plan())
+    path = plan_file(folder / "runs", out)
+    text = path.read_text()
     changed = {"half": text[: len(text) // 2], "old": json.dumps(json.loads(text) | {"results_version": 1})}
-    (folder / "runs" / PLAN).write_text(changed.get(content, content))
+    path.write_text(changed.get(content, content))
     return folder / "runs"
 
 
@@ -179,11 +181,11 @@ def damaged(folder: Path, content: str) -> Path:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("half", "plan.json cannot be read: "),
-        ("", "plan.json cannot be read: "),
-        ("[]", "plan.json cannot be read: it does not hold a JSON object"),
-        ("old", "plan.json is of another results version; run its sweep again"),
-        ("{}", "plan.json is of another results version; run its sweep again"),
+        ("half", "plan_results.json cannot be read: "),
+        ("", "plan_results.json cannot be read: "),
+        ("[]", "plan_results.json cannot be read: it does not hold a JSON object"),
+        ("old", "plan_results.json is of another results version; run its sweep again"),
+        ("{}", "plan_results.json is of another results version; run its sweep again"),
     ],
 )
 def test_a_damaged_plan_is_one_sentence(
@@ -199,13 +201,15 @@ def test_what_is_no_sweep_has_neither_status_nor_table(command: str, tmp_path: P
     (tmp_path / "empty").mkdir()
     out = [] if command == "sweeps.status" else ["--out", "results.csv"]
     for folder in ("missing", "empty"):
-        assert f"{folder}/plan.json does not exist" in refused(command, "--runs_dir", folder, *out)
+        assert f"{folder} is not the folder of a sweep: it has no plan_<table>.json" in refused(
+            command, "--runs_dir", folder, *out
+        )
     assert "--runs_dir" in refused(command, *out)
 
 
 @pytest.mark.parametrize("out", ["other.csv", "folder", "/proc/1/x.csv"])
 def test_a_table_is_not_collected_over_something_else(out: str, tmp_path: Path, refused: Refused) -> None:
-    write_plan(tmp_path / "runs", tiny_plan())
+    write_plan(tmp_path / "runs", Path(out), tiny_plan())
     (tmp_path / "other.csv").write_text("exp,loss\na,1\n")
     (tmp_path / "folder").mkdir()
     assert out in refused("sweeps.collect", "--runs_dir", "runs", "--out", out)

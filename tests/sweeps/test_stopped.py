@@ -21,7 +21,7 @@ from tests.sweeps.tiny_sweep import GRID, Place, place, sweep
 SEEDS = ["--seeds", "0,1"]
 # files that a sweep writes, and how often at least in the whole of it; from the first on, for the next time needs some
 PLACES = {
-    "plan.json": 1,
+    "plan_results.json": 1,
     "results.csv": 1,
     "config.json": 2,
     "meta.json": 3,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from store import layout, rundir
-from store.lock import locked
+from store.lock import locked, locked_file
 from store.readers import StoreError
 from sweeps import collect, command
 from sweeps.executors import Executor
@@ -77,7 +77,7 @@ def test_a_table_that_others_are_writing_is_left_to_them_while_cells_train(
 
     def busy(folder: Path, packs: Sequence[Pack], *_: object) -> Iterator[Outcome]:
         for pack in packs:
-            with locked(folder, collect.TABLE_LOCK):
+            with locked_file(at.out):
                 yield Outcome(pack, {})
 
     monkeypatch.setattr(command, "SECONDS_BETWEEN_TABLES", -1.0)
@@ -89,9 +89,9 @@ def test_a_table_that_others_are_writing_is_left_to_them_while_cells_train(
 
 def test_a_table_is_collected_when_no_other_is_writing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = place(tmp_path)
-    write_plan(at.runs, tiny_plan())
+    write_plan(at.runs, at.out, tiny_plan())
     monkeypatch.setattr(collect, "PATIENCE", 0.0)
-    with locked(at.runs, collect.TABLE_LOCK), pytest.raises(StoreError, match="in use by another process"):
+    with locked_file(at.out), pytest.raises(StoreError, match="in use by another process"):
         collect.main([*map(str, at.flags())])
     assert not at.out.exists()
     collect.main([*map(str, at.flags())])
@@ -125,6 +125,7 @@ def test_checkpoints_that_a_kill_left_with_a_done_cell_are_removed(
         rundir.update_meta(at.runs / cell.name, status="done")
         (at.runs / cell.name / layout.CHECKPOINTS).mkdir()
     busy = cells(rows)[-1]
+    monkeypatch.setattr(command, "start", lambda *_: [])
     monkeypatch.setattr(command, "collect", lambda *_: [])
     with locked(at.runs / busy.name):
         assert command.carry_out(rows, execution(at)) == 0

@@ -1,0 +1,120 @@
+"""Which files of a run directory are the laboratory's: its manifest names every file that a command wrote there.
+
+manifest.jsonl has a first line that says what it is, then {"file": NAME} for each file, added before that file is first
+written, so a killed process leaves none without its line. A file that is there and not named is somebody else's: it is
+neither written to nor removed. Runs that were made before there were manifests are known by their meta.json, and get
+one of the layout's names when something is next written there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path, PurePosixPath
+from typing import TypeGuard
+
+from store import journal, layout
+from store.readers import StoreError, read_json
+
+HEADER = {"manifest": "in-context learning laboratory", "version": 1}
+FIRST_LINE = json.dumps(HEADER).encode() + b"\n"
+DEEPEST = 2  # parts of a name: files lie in the run directory or in a folder of it
+
+
+def owner(path: Path) -> Path | None:
+    """The run directory, of those with a manifest, that a file lies in."""
+    return next((folder for folder in list(path.parents)[:DEEPEST] if exists(folder)), None)
+
+
+def exists(run: Path) -> bool:
+    """Whether a folder has a manifest of ours."""
+    try:
+        with open(run / layout.MANIFEST, "rb") as file:
+            return file.read(len(FIRST_LINE)) == FIRST_LINE
+    except OSError:
+        return False
+
+
+def begin(run: Path) -> None:
+    """Gives a folder a manifest that names no file, unless it has one; `StoreError` if another file has its name."""
+    if exists(run):
+        return
+    path = run / layout.MANIFEST
+    if path.exists() and not FIRST_LINE.startswith(path.read_bytes()):  # a beginning of it is what a kill left
+        raise StoreError(f"{path} is not the manifest of a run; move it away")
+    run.mkdir(parents=True, exist_ok=True)
+    journal.add(path, [HEADER], begin=True)
+
+
+def names(run: Path) -> list[str]:
+    """The names in a manifest, those of checkpoints as a pattern."""
+    return [name for entry in journal.entries(run / layout.MANIFEST) if _is_inside(name := entry.get("file"))]
+
+
+def _is_inside(name: object) -> TypeGuard[str]:
+    """Whether this is the name of a file in a run directory."""
+    if not isinstance(name, str) or "\0" in name or name.startswith("/"):
+        return False
+    parts = PurePosixPath(name).parts
+    return 0 < len(parts) <= DEEPEST and ".." not in parts
+
+
+def claim(path: Path) -> None:
+    """To be called before a file is written: names it in its run's manifest, if it lies in a run directory.
+
+    `StoreError` if it is there already and not the run's.
+    """
+    run = owner(path)
+    if run is None:
+        return
+    name = layout.claimed_as(path.relative_to(run).as_posix())
+    if name in names(run):
+        return
+    if os.path.lexists(path):
+        raise StoreError(f"{path} was not written by the laboratory, which would write there; move it away")
+    journal.add(run / layout.MANIFEST, [{"file": name}])
+
+
+def files(run: Path) -> list[str]:
+    """The run's own files that are there, by name, and drafts of them that a kill left."""
+    own = set(names(run))
+    return [name for name in _there(run) if layout.claimed_as(name) in own or layout.written_as(name) in own]
+
+
+def others(run: Path) -> list[str]:
+    """What else lies in a run directory: the names of files that no command of ours wrote there."""
+    own = {*files(run), layout.MANIFEST, layout.LOCK}
+    return [name for name in _there(run) if name not in own]
+
+
+def in_the_way(run: Path) -> list[str]:
+    """Files with names that a run writes to, of which no command of ours wrote them."""
+    return [name for name in others(run) if layout.is_of_a_run(name)]
+
+
+def forget(run: Path) -> None:
+    """Ends the clearing of a run: its manifest names no file. This needs no room on the disk."""
+    os.truncate(run / layout.MANIFEST, len(FIRST_LINE))
+
+
+def adopt(run: Path) -> None:
+    """Gives a run that was made before there were manifests one of the layout's names; leaves other folders alone."""
+    if exists(run) or not is_earlier_run(run):
+        return
+    own = dict.fromkeys(layout.claimed_as(name) for name in _there(run) if layout.is_of_a_run(name))
+    begin(run)
+    journal.add(run / layout.MANIFEST, [{"file": name} for name in own])
+
+
+def is_earlier_run(run: Path) -> bool:
+    """Whether a folder without a manifest is a run: its meta.json says by which schema and of which config."""
+    try:
+        meta = read_json(run / layout.META)
+    except StoreError:
+        return False
+    return isinstance(meta.get("schema_version"), int) and isinstance(meta.get("config_id"), str)
+
+
+def _there(run: Path) -> list[str]:
+    """The names of all files below a folder."""
+    return sorted(Path(folder, name).relative_to(run).as_posix() for folder, _, own in os.walk(run) for name in own)
