@@ -25,8 +25,7 @@ def check(paths: Iterable[Path], writer: str) -> None:
     for path in paths:
         if owner(path) is None and os.path.lexists(path) and not _is_left_by(path, writer):
             raise StoreError(
-                f"{path} is not as {writer} would have left it, so it may be somebody's work; move it away or choose "
-                "another --out"
+                f"{path} was not written by {writer}, or has been changed since; move it away or choose another --out"
             )
 
 

@@ -191,8 +191,8 @@ def check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
         raise StoreError(f"{out} is a file, not a run directory")
     if not (manifest.exists(out) or manifest.is_earlier_run(out)):
         if out.is_dir() and not {path.name for path in out.iterdir()} <= LEFTOVERS:
-            reason = "has no manifest of one" if has_begun(out) else "is not empty"
-            raise StoreError(f"{out} {reason} and is not a run directory; choose another --out")
+            reason = f"has a {layout.CONFIG} but no {layout.MANIFEST}" if has_begun(out) else "is not empty"
+            raise StoreError(f"{out} {reason}, so it is not a run directory; choose another --out")
         return
     if has_begun(out) and not overwrite:
         _check_same(out, config)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from store.readers import StoreError, read_csv, reading
 
 FOLDER = "runs_dir"
 OF_A_SWEEP = {"exp", "model", "seed", "status", "results_version"}  # columns of every table
+KEEP = "--append keeps them"
+LET_GO = "--replace_table lets go of them in the table alone, and another --out leaves them there"
 SHOWN = 60  # letters of a cell's name in a sentence
 
 Line = dict[str, str]
@@ -59,33 +62,37 @@ def check(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str],
         return
     unknown = [str(name) for name in there[0] if name not in planned[0]]
     if unknown:
-        raise StoreError(f"{out} has columns that this sweep's table has not, such as {unknown[0]}; {_ways_out()}")
+        raise StoreError(f"{out} has columns that this sweep's table has not, such as {unknown[0]}; {LET_GO}")
     known = _identity(settings, there[0])
     statuses = {known(line, planned[0][FOLDER]): line["status"] for line in planned}
     lost = [line for line in there if known(line, planned[0][FOLDER]) not in statuses]
     if lost and not terms.append:
-        raise StoreError(f"{out} has {_counted(lost)} that this sweep does not plan{_such_as(lost)}; {_ways_out(True)}")
+        raise StoreError(f"{out} has {_counted(lost)} that this sweep does not plan{_such_as(lost)}; {KEEP}, {LET_GO}")
     finished = [line for line in there if line["status"] == "done"]
     gone = [line for line in finished if statuses.get(known(line, planned[0][FOLDER]), "done") != "done"]
     if gone and len(gone) == len(finished) and not terms.redo:
         raise StoreError(
             f"{out} has the numbers of {_counted(gone)} and none of their cells is finished any more in "
-            f"{planned[0][FOLDER]}{_such_as(gone)}; {_ways_out()}"
+            f"{planned[0][FOLDER]}{_such_as(gone)}; {LET_GO}"
         )
 
 
 def write(out: Path, rows: Sequence[Mapping[str, Any]], alone: bool = False) -> None:
     """Writes these rows in the place of those of their cells; all others stay as they are, unless `alone`."""
-    there, planned = read(out), _as_text(rows)
-    ours = {(line[FOLDER], line["exp"]) for line in planned}
-    mine = [(line.get(FOLDER, planned[0][FOLDER]), line["exp"]) in ours for line in there]
-    first = mine.index(True) if True in mine else len(mine)
-    before = [line for line, own in zip(there[:first], mine[:first], strict=True) if not own]
-    after = [line for line, own in zip(there[first:], mine[first:], strict=True) if not own]
-    if alone or not (before or after):
-        write_bytes(out, csv_bytes(rows))
-    else:
-        write_bytes(out, _text(list(planned[0]), [*before, *planned, *after]))
+    planned = _as_text(rows)
+    waiting: dict[tuple[str, str], deque[Line]] = {}
+    for line in planned:
+        waiting.setdefault((line[FOLDER], line["exp"]), deque()).append(line)
+    together, others = [], False
+    for line in [] if alone else read(out):
+        own = waiting.get((line.get(FOLDER, planned[0][FOLDER]), line["exp"]))
+        if own is None:
+            together.append(line)
+            others = True
+        elif own:
+            together.append(own.popleft())
+    together += [line for own in waiting.values() for line in own]
+    write_bytes(out, _text(list(planned[0]), together) if others else csv_bytes(rows))
 
 
 def _identity(settings: Sequence[str], of: Line) -> Callable[[Line, str], tuple[str, ...]]:
@@ -116,8 +123,3 @@ def _counted(lines: Sequence[Line]) -> str:
 
 def _such_as(lines: Sequence[Line]) -> str:
     return f", such as {lines[0]['exp'][:SHOWN]}"
-
-
-def _ways_out(can_append: bool = False) -> str:
-    keeps = "--append keeps them, " if can_append else ""
-    return f"{keeps}--replace_table drops them and trains nothing again, and another --out leaves them alone"

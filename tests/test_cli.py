@@ -280,8 +280,8 @@ def test_runners_refuse_directories_that_are_not_theirs(command: str, refused: R
     run_folder(tmp_path / "other")
     assert "file is a file, not a run directory" in refused(command, "--out", "file")
     assert "file" in refused(command, "--out", "file/run")
-    assert "folder is not empty and not a run directory" in refused(command, "--out", "folder")
-    assert "folder is not empty and not a run directory" in refused(command, "--out", "folder", "--overwrite")
+    assert "folder is not empty, so it is not a run directory" in refused(command, "--out", "folder")
+    assert "folder is not empty, so it is not a run directory" in refused(command, "--out", "folder", "--overwrite")
     assert "other holds a run of another config" in refused(command, "--out", "other", "--seed", "1")
 
 
@@ -358,7 +358,7 @@ def test_demo_seeds_refuses(words: str, sentence: str, refused: Refused, tmp_pat
 def test_demo_seeds_refuses_a_folder_that_is_not_its_own(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "seed_1").mkdir()
     (tmp_path / "seed_1" / "notes").write_text("mine")
-    assert "seed_1 is not empty and not a run directory" in refused("scripts.demo_seeds", "--out", ".")
+    assert "seed_1 is not empty, so it is not a run directory" in refused("scripts.demo_seeds", "--out", ".")
 
 
 # The same in processes of their own: some wrong lines, and help

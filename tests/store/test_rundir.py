@@ -176,7 +176,7 @@ def test_out_may_hold_what_a_killed_process_left_of_its_first_file(tmp_path: Pat
         assert not half.exists()
     (tmp_path / layout.MANIFEST).unlink()
     (tmp_path / ".thesis.tex.tmp").write_text("years of work")
-    with pytest.raises(StoreError, match="not a run directory"):
+    with pytest.raises(StoreError, match="is not a run directory"):
         rundir.choose(CONFIG, str(tmp_path), False)
 
 
@@ -197,7 +197,9 @@ def test_a_folder_with_a_config_and_no_manifest_is_somebody_elses(tmp_path: Path
     (tmp_path / layout.CONFIG).write_text(json.dumps(to_dict(CONFIG)) if config == "valid" else config)
     before = tree(tmp_path)
     for overwrite in (False, True):
-        with pytest.raises(StoreError, match="has no manifest of one and is not a run directory"):
+        with pytest.raises(
+            StoreError, match=r"has a config\.json but no manifest\.jsonl, so it is not a run directory"
+        ):
             rundir.choose(CONFIG, str(tmp_path), overwrite)
     assert rundir.clear(tmp_path) == []
     assert tree(tmp_path) == before

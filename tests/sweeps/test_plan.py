@@ -151,13 +151,13 @@ def test_a_file_that_is_no_plan_of_ours_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "plan_results.json"
     for content in ('{"steps": ["write", "defend"]}', '{"rows": []}', ""):
         path.write_text(content)
-        with pytest.raises(StoreError, match=r"plan_results\.json is not as sweeps would have left it"):
+        with pytest.raises(StoreError, match=r"plan_results\.json was not written by sweeps"):
             write_plan(tmp_path, OUT, tiny_plan())
         assert path.read_text() == content
     path.unlink()
     write_plan(tmp_path, OUT, tiny_plan())
     path.write_text(path.read_text().replace('"seed"', '"Seed"') + " ")  # somebody has edited it
-    with pytest.raises(StoreError, match="would have left it"):
+    with pytest.raises(StoreError, match="or has been changed since"):
         write_plan(tmp_path, OUT, tiny_plan())
 
 

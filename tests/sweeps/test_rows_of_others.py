@@ -1,0 +1,171 @@
+"""A table keeps what a sweep does not plan, or the sweep is refused: rows of other grids, folders and writers."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.readers import StoreError
+from sweeps import table
+from sweeps.table import Terms
+from tests.doors import ROOT, Ran, Refused
+from tests.sweeps.tiny_sweep import GRID, Place, copied
+
+PLAIN = Terms()
+SETTINGS = ("exp", "model", "p", "seed", "results_version", table.FOLDER)
+
+
+def rows(names: str, folder: str = "runs", status: str = "done") -> list[dict[str, Any]]:
+    """A row for each letter, with a number of its own where it is done."""
+    return [
+        {
+            "exp": f"cell-{name}",
+            "model": "lsa1",
+            "p": 0.25,
+            "seed": ord(name),
+            "status": status,
+            "test_mse": ord(name) / 7 if status == "done" else None,
+            "note": 'a "quoted", cell',
+            "results_version": 4,
+            table.FOLDER: folder,
+        }
+        for name in names
+    ]
+
+
+def lines(out: Path) -> list[str]:
+    return out.read_text().splitlines()[1:]
+
+
+def put(out: Path, own: Sequence[dict[str, Any]], terms: Terms = PLAIN) -> None:
+    """What a sweep does first."""
+    table.check(out, own, SETTINGS, terms)
+    table.write(out, own, alone=terms.replace)
+
+
+def test_a_plan_that_holds_the_old_one_extends_it(tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    put(out, rows("ab"))
+    first = lines(out)
+    put(out, rows("abcd"))
+    assert lines(out)[:2] == first
+    assert len(lines(out)) == 4
+
+
+@pytest.mark.parametrize(
+    "other", [rows("a"), rows("cd"), rows("ab", folder="elsewhere"), [row | {"p": 0.5} for row in rows("ab")]]
+)
+def test_rows_that_are_not_planned_are_refused_kept_or_let_go_of(other: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Another grid, another folder with cells of the same names, the same cells asked for in other words."""
+    out = tmp_path / "t.csv"
+    put(out, rows("ab"))
+    before = out.read_bytes()
+    with pytest.raises(StoreError, match=r"that this sweep does not plan, such as cell-\w; --append keeps them, --rep"):
+        put(out, other)
+    assert out.read_bytes() == before
+    put(out, other, Terms(replace=True))
+    assert len(lines(out)) == len(other)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["runs", "other"]), st.text("abcdef", min_size=1, max_size=4)), max_size=6))
+def test_appended_rows_leave_all_others_untouched(tmp_path_factory: pytest.TempPathFactory, sweeps: list[Any]) -> None:
+    """To the letter and in their order, whichever sweeps append to one table in whatever order."""
+    out = tmp_path_factory.mktemp("table") / "t.csv"
+    put(out, rows("xy", folder="first"))
+    for folder, names in sweeps:
+        own = rows(sorted(set(names)), folder)
+        before = lines(out)
+        mine = {(row["exp"], folder) for row in own}
+        others = [line for line in before if (line.split(",")[0], line.rsplit(",", 1)[1]) not in mine]
+        put(out, own, Terms(append=True))
+        after = lines(out)
+        assert [line for line in after if line in others] == others
+        assert len(after) == len(others) + len(own)
+
+
+def test_numbers_whose_cells_are_gone_are_not_dropped_silently(tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    put(out, rows("ab"))
+    for terms in (Terms(), Terms(append=True)):
+        with pytest.raises(StoreError, match="has the numbers of 2 rows and none of their cells is finished"):
+            put(out, rows("abc", status="planned"), terms)
+    put(out, [*rows("a", status="failed"), *rows("b")])  # one cell is damaged: the table says so
+    put(out, rows("ab", status="planned"), Terms(redo=True))  # they are trained anew
+
+
+def test_a_table_of_an_earlier_version_has_no_folders_and_is_taken_for_this_ones(tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    earlier = [{name: value for name, value in row.items() if name != table.FOLDER} for row in rows("ab")]
+    table.write(out, rows("z"))
+    out.write_bytes(table.csv_bytes(earlier))
+    put(out, rows("ab"))
+    assert [line.rsplit(",", 1)[1] for line in lines(out)] == ["runs", "runs"]
+
+
+def test_a_column_of_somebodys_own_is_not_dropped(tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    out.write_bytes(table.csv_bytes([row | {"remark": "look again"} for row in rows("ab")]))
+    with pytest.raises(StoreError, match="has columns that this sweep's table has not, such as remark"):
+        put(out, rows("ab"), Terms(append=True))
+
+
+# The commands
+
+
+def test_a_sweep_of_another_grid_is_refused_and_appended(
+    swept: Place, tmp_path: Path, refused: Refused, ran: Ran
+) -> None:
+    at = copied(swept, tmp_path)
+    whole, seed_0 = at.table(), [*GRID, "--seeds", "0", *at.flags()]
+    for words in (seed_0, [*seed_0, "--dry_run"], ["--seeds", "0,1", *GRID, "--runs_dir", "r2", "--out", at.out]):
+        assert "results.csv has " in refused("eval_noise", *words)
+    assert ran("eval_noise", *seed_0, "--append").status == 0
+    assert at.table() == whole  # the other seed's rows are where they were
+    assert ran("eval_noise", *seed_0, "--replace_table").out.endswith("4 of 4 planned rows are done\n")
+    assert len(at.rows()) == 4
+    assert ran("eval_noise", *GRID, "--seeds", "0,1", *at.flags()).status == 0  # nothing was trained again
+    assert at.table() == whole
+
+
+def test_collecting_leaves_the_rows_of_another_folder_alone(swept: Place, tmp_path: Path, ran: Ran) -> None:
+    """As after two sweeps into one table: cells of the same names, in two folders."""
+    at = copied(swept, tmp_path)
+    shutil.copytree(at.runs, tmp_path / "r2")
+    assert "that this sweep does not plan" in ran("sweeps.collect", "--runs_dir", "r2", "--out", at.out).err
+    assert ran("sweeps.collect", "--runs_dir", "r2", "--out", at.out, "--append").status == 0
+    assert [row[table.FOLDER] for row in at.rows()] == ["runs"] * 8 + ["r2"] * 8
+    together = at.table()
+    for folder in ("runs", "r2"):
+        assert ran("sweeps.collect", "--runs_dir", folder, "--out", at.out, "--append").status == 0
+        assert at.table() == together
+
+
+def test_two_writers_of_one_table_at_once_keep_each_others_rows(swept: Place, tmp_path: Path) -> None:
+    at = copied(swept, tmp_path)
+    folders = ["runs", "r2", "r3", "r4"]
+    for name in folders[1:]:
+        shutil.copytree(at.runs, tmp_path / name)
+    at.out.unlink()
+    line = [sys.executable, "-m", "sweeps.collect", "--out", str(at.out), "--append", "--runs_dir"]
+    writers = [subprocess.Popen([*line, str(tmp_path / name)], cwd=ROOT) for name in folders]
+    assert [writer.wait() for writer in writers] == [0] * 4
+    found = [row[table.FOLDER] for row in at.rows()]
+    assert sorted(found) == sorted(name for name in folders for _ in range(8))
+    assert {row["status"] for row in at.rows()} == {"done"}
+
+
+def test_tables_share_a_folder_each_with_its_own_plan(swept: Place, tmp_path: Path, ran: Ran) -> None:
+    at = copied(swept, tmp_path)
+    assert ran("eval_noise", *GRID, "--seeds", "0", "--runs_dir", at.runs, "--out", "half.csv").status == 0
+    assert sorted(path.name for path in at.runs.glob("plan*")) == ["plan_half.json", "plan_results.json"]
+    (tmp_path / "half.csv").unlink()
+    for out, count in (("half.csv", 4), (at.out, 8)):
+        done = ran("sweeps.collect", "--runs_dir", at.runs, "--out", out)
+        assert done.out.endswith(f"{count} of {count} planned rows are done\n")
+    assert ran("sweeps.status", "--runs_dir", at.runs).out == "4 cells: 4 done\n"
