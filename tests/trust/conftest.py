@@ -2,5 +2,6 @@
 
 from tests.doors import ran, refused
 from tests.runners.tiny import lsa1_run, twolayer_run, workshop
+from tests.sweeps.tiny_sweep import swept
 
-__all__ = ["lsa1_run", "ran", "refused", "twolayer_run", "workshop"]
+__all__ = ["lsa1_run", "ran", "refused", "swept", "twolayer_run", "workshop"]
