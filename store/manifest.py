@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TypeGuard
 
@@ -35,15 +36,15 @@ def exists(run: Path) -> bool:
         return False
 
 
-def begin(run: Path) -> None:
-    """Gives a folder a manifest that names no file, unless it has one; `StoreError` if another file has its name."""
+def begin(run: Path, own: Iterable[str] = ()) -> None:
+    """Gives a folder a manifest of these files, unless it has one; `StoreError` if another file has its name."""
     if exists(run):
         return
     path = run / layout.MANIFEST
     if path.exists() and not FIRST_LINE.startswith(path.read_bytes()):  # a beginning of it is what a kill left
         raise StoreError(f"{path} is not the manifest of a run; move it away")
     run.mkdir(parents=True, exist_ok=True)
-    journal.add(path, [HEADER], begin=True)
+    journal.add(path, [HEADER, *({"file": name} for name in own)], begin=True)
 
 
 def names(run: Path) -> list[str]:
@@ -102,8 +103,7 @@ def adopt(run: Path) -> None:
     if exists(run) or not is_earlier_run(run):
         return
     own = dict.fromkeys(layout.claimed_as(name) for name in _there(run) if layout.is_of_a_run(name))
-    begin(run)
-    journal.add(run / layout.MANIFEST, [{"file": name} for name in own])
+    begin(run, own)
 
 
 def is_earlier_run(run: Path) -> bool:
