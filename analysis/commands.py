@@ -7,7 +7,6 @@ run.
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import cli
 from src.checks import ConfigError, require
+from src.config import LARGEST
 from store import layout
 from store.lock import locked
 from store.readers import StoreError, is_number
@@ -45,7 +45,7 @@ def _alignment_flags(parser: cli.Parser) -> None:
 
 
 def _alignment_arguments(flags: argparse.Namespace) -> dict[str, Any]:
-    require(flags.eta is None or 0 < flags.eta < math.inf, f"eta is {flags.eta}; it must be a finite number above 0")
+    require(flags.eta is None or 0 < flags.eta <= LARGEST, f"eta is {flags.eta}; it must be a finite number above 0")
     return {"eta": flags.eta}
 
 
@@ -56,7 +56,7 @@ def _ood_flags(parser: cli.Parser) -> None:
 
 def _ood_arguments(flags: argparse.Namespace) -> dict[str, Any]:
     for alpha in flags.alphas:
-        require(0 < alpha < math.inf, f"alphas has {alpha}; each must be a finite number above 0")
+        require(0 < alpha <= LARGEST, f"alphas has {alpha}; each must be a finite number above 0")
     return {"alphas": flags.alphas, "keep_labels": flags.keep_labels}
 
 
@@ -71,7 +71,7 @@ def _layerwise_arguments(flags: argparse.Namespace) -> dict[str, Any]:
     require(flags.num_tasks >= 2, f"num_tasks is {flags.num_tasks}; it must be a whole number of at least 2")
     require(flags.layers is None or flags.layers >= 1, f"layers is {flags.layers}; it must be at least 1")
     damping = flags.damping
-    require(damping is None or 0 < damping < math.inf, f"damping is {damping}; it must be a finite number above 0")
+    require(damping is None or 0 < damping <= LARGEST, f"damping is {damping}; it must be a finite number above 0")
     return {name: getattr(flags, name) for name in ("num_tasks", "layers", "damping", "out")}
 
 
@@ -82,6 +82,11 @@ COMMANDS = {
         _alignment_arguments,
     ),
     "ood_eval": Command("Evaluates a run on inputs of other scales.", _ood_flags, _ood_arguments),
+    "comparators": Command(
+        "Measures what knows of a run's corruption: a tuned step, the best linear predictor, Bayes over masks.",
+        _no_flags,
+        _no_arguments,
+    ),
     "attention_stats": Command(
         "Asks whether the attention of a run separates corrupted pairs from clean ones.", _no_flags, _no_arguments
     ),

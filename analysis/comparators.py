@@ -8,13 +8,21 @@ All see a context's pairs and none sees which were hit, so order and placement d
     mask_bayes     the same, without being linear: no predictor that does not know the placement has a smaller error
 
 On clean contexts the first two are gradient descent and the last two ridge: least squares without observation noise.
+
+python -m analysis.comparators --run DIR
 """
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from analysis.commands import run
+
+    run("comparators")
+
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,16 +30,18 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from analysis.headline import mean_and_error
-from analysis.subject import GradientDescent, Subject, find_gd, gd_steps
+from analysis.subject import GradientDescent, Subject, find_gd, gd_steps, load_subject
 from baselines.gd_step import gd, search_step_size
-from baselines.linear_mmse import hit_rate, linear_mmse
-from baselines.mask_bayes import check_masks, mask_bayes
+from baselines.linear_mmse import linear_mmse
+from baselines.mask_bayes import MAX_PAIRS, check_masks, mask_bayes
 from curricula.context import corrupted_step_size_batch, headline_batch
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import ContextConfig, ModelConfig, RunConfig, TrainConfig
 from store import layout
 from store.atomic import write_json
+
+A_SECOND = 2**25  # masks times tasks that `mask_bayes` takes about a second for
 
 Comparator = Callable[[Batch], ArrayLike]
 
@@ -45,7 +55,7 @@ def tuned_gd(config: RunConfig) -> GradientDescent:
 
     As many steps as `find_gd` takes. Where nothing is corrupted the two are the same.
     """
-    if hit_rate(config.eval) == 0:
+    if config.eval.hit_rate == 0:
         return find_gd(config)
     steps, context = gd_steps(config.model), config.eval
     source = (
@@ -93,6 +103,13 @@ def comparators(config: RunConfig, gd: GradientDescent) -> dict[str, Comparator]
     return {name: make(config, gd) for name, make in COMPARATORS.items()}
 
 
+def take_a_second(config: RunConfig) -> bool:
+    """Whether a run's pairs are corrupted, and measuring its comparators takes about a second or less."""
+    pairs = config.data.num_pairs
+    masks = 2**pairs if pairs <= MAX_PAIRS else 0
+    return config.eval.hit_rate > 0 and gd_steps(config.model) == 1 and masks * config.headline_tasks <= A_SECOND
+
+
 def half_errors(predictors: Mapping[str, Comparator], batch: Batch) -> dict[str, np.ndarray]:
     """Half the squared error [B] of each predictor, float64, all on the same tasks: compare them paired."""
     y_query = np.asarray(batch.y_query, np.float64)
@@ -133,3 +150,16 @@ def _losses(law: RunConfig, gd: GradientDescent) -> dict[str, Any]:
         except ConfigError as reason:
             found[name] = {"loss": None, "loss_se": None, "reason": str(reason)}
     return {"tasks": law.headline_tasks, "tuned_step_size": float(tuned_gd(law).step_size), **found}
+
+
+def command(run: Path, allow_pickle: bool = False) -> dict[str, Any]:
+    """The command line: measures the comparators of a stored run, and says of each its loss or why it has none."""
+    values = write(load_subject(run, allow_pickle=allow_pickle))
+    words = {name: _in_words(part) for name, part in values.items() if isinstance(part, Mapping)}
+    return {name: value for name, value in values.items() if name not in words} | words
+
+
+def _in_words(part: Mapping[str, Any]) -> str:
+    if "reason" in part:
+        return f"not defined: {part['reason']}"
+    return f"loss {part['loss']:.4g} ± {part['loss_se']:.2g}"

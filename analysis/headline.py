@@ -22,6 +22,8 @@ from baselines.gd_step import Predictor, context_losses
 from baselines.linear_mmse import bayes_penalty, ridge
 from curricula.context import headline_batch
 from src.batch import Batch
+from src.checks import ConfigError
+from src.config import DataConfig
 
 
 def zero(batch: Batch) -> Array:
@@ -90,7 +92,15 @@ def headline(subject: Subject) -> dict[str, Any]:
     for name, errors in errors_of.items():
         result[f"{name}_loss"], result[f"{name}_loss_se"] = mean_and_error(errors)
     if subject.gd.steps == 1 and config.eval.noise_mode == "clean" and config.data.num_distractors == 0:
-        losses = _context_losses(batch, config.data, subject.gd.step_size)
-        averaged = np.asarray(losses, np.float64)
-        result["gd_loss_averaged"], result["gd_loss_averaged_se"] = mean_and_error(averaged)
+        result |= averaged_loss(batch, config.data, subject.gd.step_size)
     return result
+
+
+def averaged_loss(batch: Batch, data: DataConfig, step_size: float | Array) -> dict[str, Any]:
+    """One step's loss on clean contexts, teachers and queries averaged in closed form; null, and why, without one."""
+    name = "gd_loss_averaged"
+    try:
+        losses = np.asarray(_context_losses(batch, data, step_size), np.float64)
+    except ConfigError as reason:
+        return {name: None, f"{name}_se": None, f"{name}_reason": str(reason)}
+    return dict(zip((name, f"{name}_se"), mean_and_error(losses), strict=True))

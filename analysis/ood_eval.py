@@ -15,10 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from analysis.headline import half_squared_errors, mean_and_error
 from analysis.subject import Subject, load_subject
 from curricula.context import headline_batch, headline_batches
 from src.batch import Batch
+from src.checks import finite
 from src.config import RunConfig
 from src.data import scale_inputs
 from store import layout
@@ -56,6 +59,12 @@ def write(subject: Subject, alphas: list[float], keep_labels: bool = False) -> l
     return rows
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
 def command(run: Path, alphas: list[float], keep_labels: bool, allow_pickle: bool = False) -> list[dict[str, Any]]:
-    """The command line: evaluates a stored run."""
-    return write(load_subject(run, allow_pickle=allow_pickle), alphas, keep_labels)
+    """The command line: evaluates a stored run; `ConfigError` if numbers at one of the scales are not finite."""
+    subject = load_subject(run, allow_pickle=allow_pickle)
+    rows = ood_curve(subject, alphas, keep_labels)
+    for alpha, row in zip(alphas, rows, strict=True):
+        finite("alphas", alpha, [row])
+    write_csv(subject.run / layout.OOD, rows)
+    return rows

@@ -21,6 +21,7 @@ from analysis.alignment import compare
 from analysis.copying import copying
 from analysis.subject import Subject, load_subject
 from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
+from src.checks import ConfigError
 from store import layout, snapshots
 from store.atomic import write_csv
 from store.params import flattened
@@ -38,22 +39,28 @@ def moments(subject: Subject) -> Iterator[tuple[int, Subject]]:
         yield step, subject._replace(params=params)
 
 
-def baselines_of(subject: Subject) -> dict[str, Partial]:
-    """What a run is held against: gradient descent, and GD++ with learned rates where it has several linear layers."""
+def baselines_of(subject: Subject) -> dict[str, Partial | str]:
+    """Gradient descent, and GD++ with learned rates where a run has several linear layers.
+
+    In place of a baseline that is not defined, why: GD++ is fitted in closed form, which needs the inputs' variance.
+    """
     config, steps = subject.config, subject.gd.steps
-    found = {"gd": subject.gd.predict}
+    found: dict[str, Partial | str] = {"gd": subject.gd.predict}
     if steps > 1 and config.model.tokens == "concatenated":
-        found["gd_plus_plus"] = fitted_gd_plus_plus(config.data, steps, config.model.recurrent, config.data_seed)
+        try:
+            found["gd_plus_plus"] = fitted_gd_plus_plus(config.data, steps, config.model.recurrent, config.data_seed)
+        except ConfigError as reason:
+            found["gd_plus_plus"] = str(reason)
     return found
 
 
-def over_training(subject: Subject) -> list[dict[str, float]]:
+def over_training(subject: Subject) -> list[dict[str, Any]]:
     """A row for each snapshot: step, tf_loss, and for each baseline its loss and `analysis.alignment.compare`'s values.
 
     Of interleaved tokens also the first layer's sensitivities to its own, the next and other tokens, averaged over
     tasks before the norm as in the paper's Fig. 5.
     """
-    found: list[Callable[[Subject], Mapping[str, float]]] = [
+    found: list[Callable[[Subject], Mapping[str, Any]]] = [
         lambda moment, name=name, other=other: _against(name, other, moment)
         for name, other in baselines_of(subject).items()
     ]
@@ -65,7 +72,9 @@ def over_training(subject: Subject) -> list[dict[str, float]]:
     ]
 
 
-def _against(name: str, other: Partial, moment: Subject) -> dict[str, float]:
+def _against(name: str, other: Partial | str, moment: Subject) -> dict[str, Any]:
+    if isinstance(other, str):
+        return dict.fromkeys(f"{name}_{key}" for key in COMPARED) | {f"{name}_reason": other}
     values = _compare(moment.predict, other, moment.batch)
     return {"tf_loss": float(values["tf_loss"])} | {f"{name}_{key}": float(values[of]) for key, of in COMPARED.items()}
 
@@ -78,7 +87,7 @@ def _copied(moment: Subject) -> dict[str, float]:
     return {name: values[name] for name in COPIED}
 
 
-def write(subject: Subject) -> list[dict[str, float]]:
+def write(subject: Subject) -> list[dict[str, Any]]:
     """Writes over_training.csv."""
     rows = over_training(subject)
     write_csv(subject.run / layout.OVER_TRAINING, rows)

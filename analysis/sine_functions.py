@@ -17,7 +17,7 @@ from baselines.mlp_gd import make_model
 from curricula.sines import headline_batch
 from src.batch import Batch
 from src.config import DataConfig, RunConfig
-from src.data import sample_inputs
+from src.inputs import sample_inputs
 from src.prng import key as make_key
 from src.sine import read_outs, sines
 from src.train import half_mse

@@ -13,12 +13,13 @@ if __name__ == "__main__":
 
     run("task_diversity")
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax import Array
 
 import store
 from analysis.headline import mean_and_error
@@ -26,7 +27,8 @@ from analysis.transience import verdict
 from baselines import bayes
 from curricula.sequences import headline_sequences, latent_sequences, pool_of, pool_sequences
 from src.batch import Batch
-from src.config import RunConfig
+from src.checks import ConfigError
+from src.config import DataConfig, RunConfig
 from src.data import labels
 from src.decoder import make_model
 from src.prng import Purpose, purpose_key
@@ -60,8 +62,25 @@ class Setting(NamedTuple):
     outside: Held
 
 
+def _laplace_mean(config: RunConfig, batch: Batch) -> Array:
+    key = purpose_key(make_key(config.data_seed), Purpose.LATENT)
+    return _laplace(batch, config.data.weight_scale, config.data.noise_std**2, key, LAPLACE_SAMPLES)
+
+
+# task distribution -> its posterior mean, where that is not ridge and can be computed
+POSTERIOR_MEANS: dict[str, Callable[[RunConfig, Batch], Array]] = {"laplace": _laplace_mean}
+
+
+def why_no_ridge(data: DataConfig) -> str | None:
+    """Why ridge regression is not defined for a task distribution; None where it is."""
+    try:
+        return None if data.task_variance else "tasks have no variance"
+    except ConfigError as reason:
+        return str(reason)
+
+
 def references(config: RunConfig, batch: Batch) -> dict[str, np.ndarray]:
-    """The exact predictors that a run's law allows, on sequences: ridge, dmmse for a pool, laplace for that prior.
+    """The predictors that a run's tasks allow, on sequences: ridge, dmmse for a pool, the task distribution's own mean.
 
     Without noise there is none: each of them weighs the noise against the prior.
     """
@@ -69,19 +88,13 @@ def references(config: RunConfig, batch: Batch) -> dict[str, np.ndarray]:
     if data.noise_std == 0:
         return {}
     variance = data.noise_std**2
-    found["ridge"] = _ridge(batch, variance / prior_variance(config))
+    if why_no_ridge(data) is None:
+        found["ridge"] = _ridge(batch, variance / data.task_variance)
     if data.num_tasks > 0:
         found["dmmse"] = _dmmse(batch, pool_of(config), variance)
-    if data.task_law == "laplace":
-        key = purpose_key(make_key(config.data_seed), Purpose.LATENT)
-        found["laplace"] = _laplace(batch, data.weight_scale, variance, key, LAPLACE_SAMPLES)
+    if data.task_law in POSTERIOR_MEANS:
+        found[data.task_law] = POSTERIOR_MEANS[data.task_law](config, batch)
     return {name: np.asarray(values, np.float64) for name, values in found.items()}
-
-
-def prior_variance(config: RunConfig) -> float:
-    """The variance of one coordinate of a fresh task."""
-    per_task = config.data.dim if config.data.task_law == "sphere" else 1
-    return config.data.weight_scale**2 / per_task
 
 
 def hold(config: RunConfig, batch: Batch) -> Held:
@@ -161,6 +174,7 @@ def headline(subject: Decoder) -> dict[str, Any]:
     """Losses and Deltas on further sequences, with standard errors over sequences, and which predictor the model is."""
     config, dim = subject.config, subject.config.data.dim
     found: dict[str, Any] = {"tasks": config.headline_tasks}
+    reason = why_no_ridge(config.data)
     for prefix, batch in zip(("id", "ood"), headline_sequences(config), strict=True):
         held = hold(config, batch)
         tf = predictions_of(subject.model, subject.params, batch)
@@ -172,6 +186,8 @@ def headline(subject: Decoder) -> dict[str, Any]:
                 found[f"{prefix}_delta_{name}"], found[f"{prefix}_delta_{name}_se"] = mean_and_error(apart)
         if {"ridge", "dmmse"} <= set(held.references):
             found[f"{prefix}_apart"] = distance(held.references["ridge"], held.references["dmmse"], dim)
+        for name in () if reason is None else (f"{prefix}_ridge_loss", f"{prefix}_delta_ridge"):
+            found |= {name: None, f"{name}_se": None, f"{name}_reason": reason}
     return found | {"verdict": verdict_of(found)}
 
 
@@ -180,7 +196,7 @@ def verdict_of(found: Mapping[str, float]) -> str:
     if "id_apart" in found:
         names = ("id_delta_dmmse", "id_apart", "ood_delta_ridge", "ood_apart")
         return verdict(*(found[name] for name in names))
-    if "ood_delta_ridge" not in found:
+    if found.get("ood_delta_ridge") is None:
         return "nothing to compare with"
     return "ridge" if found["ood_delta_ridge"] <= RIDGE_DELTA else "between"
 

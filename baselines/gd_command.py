@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import cli
-from src.checks import ConfigError, require
-from src.config import DataConfig
+from src.checks import ConfigError, finite, require
+from src.config import LARGEST, DataConfig
 from store import outputs
 from store.atomic import json_bytes
 from store.readers import StoreError
@@ -59,10 +59,19 @@ def check(flags: argparse.Namespace) -> None:
     require(kept <= MOST_LOSSES, f"{flags.steps} steps of {flags.num_tasks} tasks are {kept} losses, more than 2^28")
     if flags.damping is not None:
         require(flags.step_size in DAMPED, f"damping has no meaning for the step size {flags.step_size}")
-        require(0 < flags.damping < math.inf, f"damping is {flags.damping}; it must be a finite number above 0")
+        require(0 < flags.damping <= LARGEST, f"damping is {flags.damping}; it must be a finite number above 0")
     if flags.ridge is not None:
         require(flags.start == "ridge", "ridge is the penalty of --start ridge, which is not given")
-        require(0 <= flags.ridge < math.inf, f"ridge is {flags.ridge}; it must be a finite number of at least 0")
+        require(0 <= flags.ridge <= LARGEST, f"ridge is {flags.ridge}; it must be a finite number of at least 0")
+
+
+def check_found(flags: argparse.Namespace, data: DataConfig, found: Mapping[str, Any]) -> None:
+    """`ConfigError` that names the value at which losses overflow; the median's, as a few tasks may diverge."""
+    causes = [("noise_std", data.noise_std, found["references"]["ridge"]), ("ridge", flags.ridge, found["start"])]
+    name, value = ("steps", flags.steps) if flags.damping is None else ("damping", flags.damping)
+    for cause, given, losses in (*causes, (name, value, found)):
+        if given is not None:
+            finite(cause, given, [{"median": loss} for loss in losses["median"]])
 
 
 def main(argv: list[str]) -> None:
@@ -75,6 +84,7 @@ def main(argv: list[str]) -> None:
     from baselines.gd_curve import gd_curve
 
     found = gd_curve(data, seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge)
+    check_found(flags, data, found)
     outputs.write({flags.out: json_bytes(found)}, WRITER)
     for step in (step for step in (1, 2, 4, 8, 12, 24, 50) if step <= flags.steps):
         print(f"step {step:3d}  mse {found['mse'][step - 1]:.4g} ± {found['sem'][step - 1]:.2g}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from baselines.curves import facts, over_tasks, path_losses, reference_losses, summary, unstable_share
@@ -15,6 +16,7 @@ from src.batch import Batch
 from src.config import DataConfig
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is the caller's to refuse or to keep
 def gd_curve(
     data: DataConfig,
     seed: int,

@@ -45,7 +45,7 @@ def idealised(data: DataConfig, num_tasks: int, seed: int, count: int = SEQUENCE
     for which, (prefix, pool_size) in enumerate((("id", num_tasks), ("ood", 0))):
         batch, targets = _sample(np.uint32(seed), data, count, np.uint32(pool_size), np.uint32(which))
         variance = data.noise_std**2
-        ridge = _ridge(batch, variance / data.weight_scale**2)
+        ridge = _ridge(batch, variance / data.task_variance)
         dmmse = _dmmse(batch, tasks, variance)
         found[f"{prefix}_ridge"] = _loss(ridge, targets, data)
         found[f"{prefix}_dmmse"] = _loss(dmmse, targets, data)

@@ -1,6 +1,11 @@
-"""The best linear predictors on a context: ridge regression, and what it becomes where pairs are corrupted."""
+"""The best linear predictors on a context: ridge regression, and what it becomes where pairs are corrupted.
+
+`LINEAR_MMSE` has the predictor of each noise mode that has one; of others it is not defined.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import jax.numpy as jnp
 from jax import Array
@@ -43,34 +48,61 @@ def bayes_penalty(data: DataConfig) -> float:
     return data.noise_std**2 / data.weight_scale**2
 
 
-def hit_rate(context: ContextConfig) -> float:
-    """The probability p that a pair is corrupted: 0 also where a hit would change nothing."""
-    harmless = context.noise_mode == "clean" or (context.noise_mode == "label_noise" and context.noise_sigma == 0)
-    return 0.0 if harmless else context.noise_p
+def partly_agreeing(batch: Batch, data: DataConfig, agreement: float) -> Array:
+    """Predictions [B] of the best linear predictor where corruption leaves each label's variance and shrinks the rest.
+
+    Each label agrees on w by a = `agreement` and two of them by a^2: with K = X X^T and s = weight_scale
+
+        E[w y^T] = a s^2 X^T,   E[y y^T] = s^2 (a^2 K + (1 - a^2) diag K) + noise_std^2 I,
+        w = a X^T (a^2 K + (1 - a^2) diag K + (noise_std / s)^2 I)^-1 y
+
+    a = 1 is `ridge`, a = -1 that of the labels' negatives, a = 0 is 0.
+    """
+    if agreement**2 == 1:  # without noise K may have no inverse
+        return agreement * ridge(batch, bayes_penalty(data))
+    gram = jnp.einsum("bid,bjd->bij", batch.x, batch.x)
+    eye = jnp.broadcast_to(jnp.eye(gram.shape[-1], dtype=gram.dtype), gram.shape)
+    covariance = agreement**2 * gram + (1 - agreement**2) * gram * eye + bayes_penalty(data) * eye
+    dual = jnp.linalg.solve(covariance, batch.y[:, :, None])[:, :, 0]
+    return agreement * jnp.einsum("bn,bnd,bd->b", dual, batch.x, batch.x_query)
+
+
+def _label_noise(batch: Batch, data: DataConfig, context: ContextConfig) -> Array:
+    """E[y y^T] = s^2 K + (noise_std^2 + p sigma^2) I: a ridge, w = X^T (K + (nu + p sigma^2 / s^2) I)^-1 y."""
+    return ridge(batch, bayes_penalty(data) + context.noise_p * context.noise_sigma**2 / data.weight_scale**2)
+
+
+def _random_pairs(batch: Batch, data: DataConfig, context: ContextConfig) -> Array:
+    """A pair agrees on w where it is not hit, 1 - p, two of them where neither is, (1 - p)^2."""
+    return partly_agreeing(batch, data, 1 - context.noise_p)
+
+
+# noise mode -> the best predictor that is linear in the labels, for contexts where some pairs are hit
+LINEAR_MMSE: dict[str, Callable[[Batch, DataConfig, ContextConfig], Array]] = {
+    "label_noise": _label_noise,
+    "random_pairs": _random_pairs,
+}
 
 
 def linear_mmse(batch: Batch, data: DataConfig, context: ContextConfig) -> Array:
     """Predictions [B] of least expected squared error among those linear in the labels, on corrupted contexts.
 
-    Knows the corruption, its p and sigma, and the law of tasks; not which pairs were hit. It is E[w y^T] E[y y^T]^-1 y
-    given the inputs X [N, D], which hits leave alone in law. With s = weight_scale, nu = noise_std^2 / s^2, K = X X^T:
+    Knows the corruption, its p and sigma, and the distribution of tasks; not which pairs were hit. It is
+    w = E[w y^T] E[y y^T]^-1 y given the inputs X [N, D], whose distribution hits leave alone. With s = weight_scale,
+    nu = noise_std^2 / s^2, K = X X^T:
 
-        label noise    E[w y^T] = s^2 X^T, E[y y^T] = s^2 K + (noise_std^2 + p sigma^2) I:
-                       w = X^T (K + (nu + p sigma^2 / s^2) I)^-1 y, a ridge
-        random pairs   two pairs agree on w where neither is hit, (1 - p)^2; each has its full variance either way:
-                       w = (1 - p) X^T ((1 - p)^2 K + (1 - (1 - p)^2) diag K + nu I)^-1 y
+        label noise    w = X^T (K + (nu + p sigma^2 / s^2) I)^-1 y, a ridge
+        random pairs   w = (1 - p) X^T ((1 - p)^2 K + (1 - (1 - p)^2) diag K + nu I)^-1 y
 
     p = 0 is `ridge` at `bayes_penalty`, with no noise at all least squares of least norm; p = 1 is a ridge for label
-    noise and 0 for random pairs. At p = 0 and p = 1 it is the posterior mean. Order and placement do not matter.
+    noise and 0 for random pairs. At p = 0 and p = 1 these are posterior means. Order and placement do not matter.
+    `ConfigError` for distractor labels, and for a noise mode that `LINEAR_MMSE` does not have.
     """
     require(data.num_distractors == 0, "the linear MMSE predictor is not defined for distractor labels")
-    p = hit_rate(context)
-    if p == 0:
+    if context.hit_rate == 0:
         return ridge(batch, bayes_penalty(data))
-    if context.noise_mode == "label_noise":
-        return ridge(batch, bayes_penalty(data) + p * context.noise_sigma**2 / data.weight_scale**2)
-    gram = jnp.einsum("bid,bjd->bij", batch.x, batch.x)
-    eye = jnp.broadcast_to(jnp.eye(gram.shape[-1], dtype=gram.dtype), gram.shape)
-    covariance = (1 - p) ** 2 * gram + (1 - (1 - p) ** 2) * gram * eye + bayes_penalty(data) * eye
-    dual = jnp.linalg.solve(covariance, batch.y[:, :, None])[:, :, 0]
-    return (1 - p) * jnp.einsum("bn,bnd,bd->b", dual, batch.x, batch.x_query)
+    require(
+        context.noise_mode in LINEAR_MMSE,
+        f"the noise mode {context.noise_mode!r} has no predictor in LINEAR_MMSE of baselines/linear_mmse.py",
+    )
+    return LINEAR_MMSE[context.noise_mode](batch, data, context)

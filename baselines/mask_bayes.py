@@ -6,16 +6,20 @@ masks form a tree: pair by pair, every prefix branches into clean and hit. A pre
 to come and of the query, given the labels so far; it shrinks as the prefixes multiply, so all levels together cost
 O(2^N) for a task and not O(2^N N^3).
 
+`HITS` has, of each noise mode for which this holds, what a hit pair tells; of others it is not defined.
+
 Shapes: R pairs to come, P = 2^(N - R) prefixes, C tasks in a chunk; float64 NumPy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from baselines.linear_mmse import hit_rate, linear_mmse
+from baselines.linear_mmse import linear_mmse
 from src.batch import Batch
 from src.checks import require
 from src.config import ContextConfig, DataConfig
@@ -26,10 +30,64 @@ LEAST_PIVOT = 1e-15  # of a label's variance: rounding, where a pair follows fro
 LEAST_VARIANCE = 1e-200  # of a label whose input is 0
 
 
+class NextPair(NamedTuple):
+    """The pair that is taken in, under every prefix of masks: what is expected of its label, and what it is.
+
+    table [R + 1, R + 1, P, C], whose first row and column are the pair's, the last column the labels less what is
+    expected of them; pivot and surprise [P, C], the clean label's variance and the label less its mean; label and
+    variance [C], the label and its variance given nothing.
+    """
+
+    table: np.ndarray
+    pivot: np.ndarray
+    surprise: np.ndarray
+    label: np.ndarray
+    variance: np.ndarray
+
+
+def condition(table: np.ndarray, pivot: np.ndarray, out: np.ndarray) -> None:
+    """One step of Cholesky's elimination: out_ij = table_ij - table_i0 table_0j / pivot for i, j > 0."""
+    np.multiply(table[1:, :1], table[:1, 1:] / pivot, out=out)
+    np.subtract(table[1:, 1:], out, out=out)
+
+
+def log_density(value: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """log N(value; 0, variance) + log(2 pi)/2."""
+    density: np.ndarray = -0.5 * (np.log(variance) + value**2 / variance)
+    return density
+
+
+def _label_noise(pair: NextPair, context: ContextConfig, out: np.ndarray) -> np.ndarray:
+    """A hit label has sigma^2 more variance."""
+    noisy = pair.pivot + context.noise_sigma**2
+    condition(pair.table, noisy, out=out)
+    return log_density(pair.surprise, noisy)
+
+
+def _random_pairs(pair: NextPair, context: ContextConfig, out: np.ndarray) -> np.ndarray:
+    """A random pair tells nothing of the task."""
+    out[...] = pair.table[1:, 1:]
+    return log_density(pair.label, pair.variance)
+
+
+# noise mode -> what a hit pair tells: writes the table without the pair to out [R, R, P, C], gives the label's log
+# density, [P, C] or [C]
+HITS: dict[str, Callable[[NextPair, ContextConfig, np.ndarray], np.ndarray]] = {
+    "label_noise": _label_noise,
+    "random_pairs": _random_pairs,
+}
+
+
 def check_masks(data: DataConfig, context: ContextConfig) -> None:
     """Raises `ConfigError`, a `ValueError`, where `mask_bayes` has no answer or no end."""
     require(data.num_distractors == 0, "the posterior over masks is not defined for distractor labels")
-    if hit_rate(context) in (0, 1):
+    if context.hit_rate == 0:
+        return
+    require(
+        context.noise_mode in HITS,
+        f"the noise mode {context.noise_mode!r} has no entry in HITS of baselines/mask_bayes.py",
+    )
+    if context.hit_rate == 1:
         return
     require(
         data.num_pairs <= MAX_PAIRS,
@@ -55,12 +113,12 @@ def mask_bayes(batch: Batch, data: DataConfig, context: ContextConfig) -> np.nda
                        for a hit one
 
     No predictor has a smaller expected squared error, unless it knows the placement. At p = 0 and p = 1 only one mask
-    is left and it is `linear_mmse`. Raises `ConfigError` for more than 16 pairs, and for more pairs than dimensions
-    without observation noise, where a clean mask has a singular covariance.
+    is left and it is `linear_mmse`. Raises `ConfigError` for more than 16 pairs, for a noise mode that `HITS` does not
+    have, and for more pairs than dimensions without observation noise, where a clean mask has a singular covariance.
     """
     _, pairs, dim = batch.x.shape
     check_masks(replace(data, num_pairs=pairs, dim=dim), context)
-    if hit_rate(context) in (0, 1):
+    if context.hit_rate in (0, 1):
         return np.asarray(linear_mmse(batch, data, context), np.float64)
     x, y, x_query = (np.asarray(part, np.float64) for part in (batch.x, batch.y, batch.x_query))
     size = max(1, CELLS >> pairs)
@@ -106,25 +164,8 @@ def _branch(
     size, _, prefixes, tasks = table.shape
     pivot, surprise = np.maximum(table[0, 0], LEAST_PIVOT * variance), table[0, -1]
     after = np.empty((size - 1, size - 1, 2 * prefixes, tasks))
-    _condition(table, pivot, out=after[:, :, :prefixes])
-    if context.noise_mode == "label_noise":
-        noisy = pivot + context.noise_sigma**2
-        _condition(table, noisy, out=after[:, :, prefixes:])
-        hit = _log_density(surprise, noisy)
-    else:  # a random pair tells nothing of the task
-        after[:, :, prefixes:] = table[1:, 1:]
-        hit = _log_density(label, variance)
-    clean = np.log1p(-context.noise_p) + _log_density(surprise, pivot)
+    condition(table, pivot, out=after[:, :, :prefixes])
+    pair = NextPair(table, pivot, surprise, label, variance)
+    hit = HITS[context.noise_mode](pair, context, after[:, :, prefixes:])
+    clean = np.log1p(-context.noise_p) + log_density(surprise, pivot)
     return after, np.concatenate([log_weights + clean, log_weights + (np.log(context.noise_p) + hit)])
-
-
-def _condition(table: np.ndarray, pivot: np.ndarray, out: np.ndarray) -> None:
-    """One step of Cholesky's elimination: out_ij = table_ij - table_i0 table_0j / pivot for i, j > 0."""
-    np.multiply(table[1:, :1], table[:1, 1:] / pivot, out=out)
-    np.subtract(table[1:, 1:], out, out=out)
-
-
-def _log_density(value: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """log N(value; 0, variance) + log(2 pi)/2."""
-    density: np.ndarray = -0.5 * (np.log(variance) + value**2 / variance)
-    return density

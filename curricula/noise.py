@@ -15,8 +15,10 @@ from jax import Array
 
 from src import config
 from src.batch import Batch
+from src.checks import named
 from src.config import DataConfig
-from src.data import labels, sample_inputs
+from src.data import labels
+from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 
 Corruption = Callable[[Array, Batch, Array, "float | Array", DataConfig], tuple[Batch, Array]]
@@ -34,7 +36,7 @@ def label_noise(key: Array, batch: Batch, hit: Array, sigma: float | Array, data
 
 
 def random_pairs(key: Array, batch: Batch, hit: Array, sigma: float | Array, data: DataConfig) -> tuple[Batch, Array]:
-    """A hit pair becomes one of another task: (x', w'.x'), with x' from the input law and w' fresh for every pair.
+    """A hit pair becomes one of another task: (x', w'.x'), with x' from the input distribution and a fresh w'.
 
     Alone it is distributed as a clean pair (observation noise included); only agreement between pairs tells them
     apart. sigma is ignored.
@@ -50,7 +52,7 @@ def random_pairs(key: Array, batch: Batch, hit: Array, sigma: float | Array, dat
     return batch._replace(x=jnp.where(hit_inputs, x, batch.x), y=jnp.where(hit, y, batch.y)), error
 
 
-NOISE_MODES: dict[str, Corruption] = {name: globals()[name] for name in config.NOISE_MODES}
+NOISE_MODES: dict[str, Corruption] = named(config.NOISE_MODES, globals())
 
 
 def corrupt(

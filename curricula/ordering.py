@@ -16,6 +16,7 @@ from baselines.gd_step import one_step_size
 from curricula.sorting import stable_order
 from src import config
 from src.batch import Batch
+from src.checks import named
 from src.config import DataConfig
 
 Difficulty = tuple[Array, ...]  # sort keys [B, N], the first counts most
@@ -41,7 +42,7 @@ def hard2easy(batch: Batch, difficulty: Difficulty) -> Array:
     return stable_order([-values for values in difficulty])
 
 
-ORDERINGS: dict[str, Callable[[Batch, Difficulty], Array]] = {name: globals()[name] for name in config.ORDERINGS}
+ORDERINGS: dict[str, Callable[[Batch, Difficulty], Array]] = named(config.ORDERINGS, globals())
 
 
 def leave_one_out_gd_error(batch: Batch, data: DataConfig) -> Array:

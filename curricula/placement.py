@@ -13,6 +13,7 @@ from jax import Array
 
 from curricula.sorting import stable_order
 from src import config
+from src.checks import named
 
 
 def mixed(hit: Array) -> Array:
@@ -30,4 +31,4 @@ def noisy_first(hit: Array) -> Array:
     return stable_order([~hit])
 
 
-PLACEMENTS: dict[str, Callable[[Array], Array]] = {name: globals()[name] for name in config.PLACEMENTS}
+PLACEMENTS: dict[str, Callable[[Array], Array]] = named(config.PLACEMENTS, globals())

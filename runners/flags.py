@@ -47,7 +47,7 @@ def schedule(text: str) -> bool:
 # the same of the family diversity
 DIVERSITY_FLAGS: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "num_tasks": ("data.num_tasks", tasks_or_infinity, "tasks in the pool, M; inf draws a fresh one for each sequence"),
-    "task_law": ("data.task_law", str, f"law of the tasks: {', '.join(TASK_LAWS)}"),
+    "task_law": ("data.task_law", str, f"distribution of the tasks: {', '.join(TASK_LAWS)}"),
     "dim": ("data.dim", int, "dimension; noise variance D/32 and 2 D pairs follow it"),
     "num_pairs": ("data.num_pairs", int, "pairs of a sequence, K"),
     "noise_std": ("data.noise_std", float, "standard deviation of the labels' noise"),

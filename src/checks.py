@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -23,6 +23,14 @@ def one_of(name: str, value: str, known: Iterable[str]) -> None:
     require(value in known, f"{name} is {value!r}; it must be one of {', '.join(known)}")
 
 
+def named(names: Iterable[str], module: Mapping[str, Any]) -> dict[str, Any]:
+    """The functions of these names in a module's `globals()`; raises for a name without one."""
+    found = {name: module.get(name) for name in names}
+    for name, function in found.items():
+        require(callable(function), f"{name!r} is registered in src/config.py, but {module['__name__']} has no {name}")
+    return found
+
+
 def in_range(name: str, value: float, low: float = -math.inf, high: float = math.inf, open_low: bool = False) -> None:
     """Raises unless the value is finite and between the bounds, `low` itself excluded where `open_low`."""
     finite = math.isfinite(value)
@@ -33,6 +41,15 @@ def in_range(name: str, value: float, low: float = -math.inf, high: float = math
         (True, True): f"between {low:g} and {high:g}",
     }[(math.isfinite(low), math.isfinite(high))]
     require(finite and inside, f"{name} is {value}; it must be {bounds}")
+
+
+def finite(name: str, value: float, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raises if a number that was computed from a value is not finite: the value was too large or too small."""
+    numbers = (item for row in rows for item in row.values() if isinstance(item, float))
+    require(
+        all(map(math.isfinite, numbers)),
+        f"{name} is {value:g}, at which the results are not finite; nothing was written, so take another value",
+    )
 
 
 def sizes(owner: Any, *names: str, least: int = 1) -> None:

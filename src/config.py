@@ -9,24 +9,49 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from src.checks import in_range, one_of, require, sizes
+from src.checks import ConfigError, in_range, one_of, require, sizes
 
-INPUT_LAWS = ("uniform", "gaussian")
+
+class InputMoments(NamedTuple):
+    """Even moments of an input coordinate as functions of `input_range`; None where there is none, or none is known.
+
+    Closed forms take coordinates to be independent and symmetric about 0.
+    """
+
+    variance: Callable[[float], float] | None = None
+    fourth: Callable[[float], float] | None = None
+
+
+# input distribution -> its moments; `src.inputs` has its sampler, of the same name
+INPUT_LAWS: Mapping[str, InputMoments] = {
+    "uniform": InputMoments(lambda width: width**2 / 12, lambda width: width**4 / 80),
+    "gaussian": InputMoments(lambda std: std**2, lambda std: 3 * std**4),
+}
 TOKENS = ("concatenated", "interleaved")
 ATTENTION_KINDS = ("linear", "softmax")
 ORDERINGS = ("random", "smallnorm2largenorm", "easy2hard", "hard2easy")
 BY_DIFFICULTY = ("easy2hard", "hard2easy")  # the orderings that sort by a difficulty
 DIFFICULTIES = ("residual", "gd_error")
 NOISE_MODES = ("clean", "label_noise", "random_pairs")
+ADDITIVE = ("label_noise",)  # the noise modes that change nothing at sigma = 0
+WITHOUT_SIGMA = ("clean", "random_pairs")  # those that sigma does not reach: runs that differ in it alone are one
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
-TASK_LAWS = ("gaussian", "laplace", "sphere")
+# task distribution -> the variance of a coordinate, of `weight_scale` and the dimension, or None where it is not known;
+# `src.sequences` has its sampler. Ridge regression is made from it.
+TASK_LAWS: Mapping[str, Callable[[float, int], float] | None] = {
+    "gaussian": lambda scale, dim: scale**2,
+    "laplace": lambda scale, dim: scale**2,
+    "sphere": lambda scale, dim: scale**2 / dim,
+}
 BLOCKS = ("gpt2", "regression")
 FAMILIES = ("regression", "layerwise", "sine", "diversity")
 EMBEDDED = ("pairs", "inputs")
 
+LARGEST = 3.4028234663852886e38  # of the numbers of float32, in which everything is computed
 TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
 
 
@@ -34,9 +59,10 @@ TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
 class DataConfig:
     """Linear regression: y = w.x + noise_std * n, w ~ N(0, weight_scale^2 I), one query for each context.
 
-    Input law: uniform is U(-input_range/2, input_range/2) in each coordinate (range 1 is what the published curves
-    use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2). `num_distractors` context labels
-    are replaced by N(0, 1). The family layerwise asks `num_queries` queries of each context.
+    Input distribution (`input_law`): uniform is U(-input_range/2, input_range/2) in each coordinate (range 1 is what
+    the published curves use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2).
+    `num_distractors` context labels are replaced by N(0, 1). The family layerwise asks `num_queries` queries of each
+    context.
 
     The family sine has dim 1 and labels y = a sin(x + phi), a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi). The
     published code has amplitudes up to .5, the paper's text up to 5.
@@ -64,6 +90,9 @@ class DataConfig:
         in_range("input_range", self.input_range, 0, open_low=True)
         in_range("weight_scale", self.weight_scale, 0, open_low=True)
         in_range("noise_std", self.noise_std, 0)
+        for name in ("input_range", "weight_scale", "noise_std"):
+            value = getattr(self, name)
+            require(value <= LARGEST, f"{name} is {value}; it must be at most {LARGEST:g}, float32's largest number")
         require(
             self.num_distractors <= self.num_pairs,
             f"num_distractors is {self.num_distractors}; a context has only {self.num_pairs} pairs",
@@ -73,13 +102,26 @@ class DataConfig:
 
     @property
     def input_variance(self) -> float:
-        """Variance of one input coordinate."""
-        return self.input_range**2 / (12 if self.input_law == "uniform" else 1)
+        """Variance of one input coordinate; `ConfigError` if none is registered."""
+        return self._moment("variance", INPUT_LAWS[self.input_law].variance)
 
     @property
     def input_fourth_moment(self) -> float:
-        """Fourth moment of one input coordinate."""
-        return self.input_range**4 / 80 if self.input_law == "uniform" else 3 * self.input_range**4
+        """Fourth moment of one input coordinate; `ConfigError` if none is registered."""
+        return self._moment("fourth moment", INPUT_LAWS[self.input_law].fourth)
+
+    def _moment(self, name: str, of_range: Callable[[float], float] | None) -> float:
+        if of_range is None:
+            raise ConfigError(f"the input distribution {self.input_law!r} has no {name} in INPUT_LAWS of src/config.py")
+        return of_range(self.input_range)
+
+    @property
+    def task_variance(self) -> float:
+        """Variance of one coordinate of a task of the task distribution; `ConfigError` if none is registered."""
+        variance = TASK_LAWS[self.task_law]
+        if variance is None:
+            raise ConfigError(f"the task distribution {self.task_law!r} has no variance in TASK_LAWS of src/config.py")
+        return variance(self.weight_scale, self.dim)
 
 
 @dataclass(frozen=True)
@@ -213,6 +255,16 @@ class ContextConfig:
         in_range("noise_p", self.noise_p, 0, 1)
         in_range("noise_sigma", self.noise_sigma, 0)
 
+    @property
+    def hit_rate(self) -> float:
+        """The probability p that a pair is corrupted: 0 also where a hit would change nothing."""
+        return 0.0 if self.noise_mode == "clean" or self.adds_nothing else self.noise_p
+
+    @property
+    def adds_nothing(self) -> bool:
+        """Whether a hit leaves its pair as it was, because sigma is 0."""
+        return self.noise_mode in ADDITIVE and self.noise_sigma == 0
+
 
 @dataclass(frozen=True)
 class RunConfig:
@@ -256,6 +308,18 @@ class RunConfig:
                 f"{name} is {value}; it must be a whole number from 0 to 2^32 - 1",
             )
         self._check_arrays()
+        self._check_step_size()
+
+    def _check_step_size(self) -> None:
+        """Refuses what is defined by the closed-form step of gradient descent where the inputs' moments are unknown."""
+        sorts = [context.ordering for context in (self.train, self.eval) if context.ordering in BY_DIFFICULTY]
+        user = "the depth curve" if self.family == "layerwise" else sorts[0] if sorts else None
+        moments = INPUT_LAWS[self.data.input_law]
+        require(
+            user is None or None not in moments,
+            f"input_law is {self.data.input_law!r}, whose variance or fourth moment is not in INPUT_LAWS of "
+            f"src/config.py; {user} needs both, for the closed-form step of gradient descent",
+        )
 
     def _check_arrays(self) -> None:
         """Refuses what would end without memory: arrays of too many elements."""

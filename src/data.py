@@ -14,6 +14,7 @@ from jax import Array
 
 from src.batch import Batch
 from src.config import DataConfig, ModelConfig
+from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 
 
@@ -27,16 +28,8 @@ def query_labels(x_query: Array, w: Array) -> Array:
     return jnp.einsum("bd,bd->b", x_query, w)
 
 
-def sample_inputs(key: Array, data: DataConfig, shape: tuple[int, ...]) -> Array:
-    """Inputs from the input law, any shape."""
-    if data.input_law == "uniform":
-        half = data.input_range / 2
-        return jax.random.uniform(key, shape, minval=-half, maxval=half)
-    return data.input_range * jax.random.normal(key, shape)
-
-
 def sample_batch(key: Array, data: DataConfig, batch_size: int) -> Batch:
-    """B fresh tasks: w ~ N(0, weight_scale^2 I), inputs from the input law, y = w.x + noise_std * N(0, 1).
+    """B fresh tasks: w ~ N(0, weight_scale^2 I), inputs from the input distribution, y = w.x + noise_std * N(0, 1).
 
     The same (key, data, batch_size) gives the same batch. Von Oswald et al. 2023, Sec. 2 and App. A.1.
     """

@@ -15,7 +15,8 @@ from jax import Array
 
 from src.batch import Batch
 from src.config import DataConfig
-from src.data import labels, sample_inputs
+from src.data import labels
+from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
 
@@ -25,7 +26,8 @@ CHUNK = 500  # tasks that are in memory at once when many are gone through
 def sample_batch(key: Array, data: DataConfig, batch_size: int) -> Batch:
     """B fresh tasks with Q queries each: y = w.x + noise_std * N(0, 1) for pairs and queries alike.
 
-    The same (key, data, batch_size) gives the same batch. w ~ N(0, weight_scale^2 I), inputs from the input law.
+    The same (key, data, batch_size) gives the same batch. w ~ N(0, weight_scale^2 I), inputs from the input
+    distribution.
     """
     size, pairs, queries, dim = batch_size, data.num_pairs, data.num_queries, data.dim
     w = data.weight_scale * jax.random.normal(purpose_key(key, Purpose.TASK), (size, dim))

@@ -14,35 +14,38 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from src import config
 from src.batch import Batch
+from src.checks import named
 from src.config import DataConfig
-from src.data import labels, sample_inputs
+from src.data import labels
+from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 
 
-def _gaussian(key: Array, dim: int) -> Array:
+def gaussian(key: Array, dim: int) -> Array:
     """N(0, I)."""
     return jax.random.normal(key, (dim,))
 
 
-def _laplace(key: Array, dim: int) -> Array:
+def laplace(key: Array, dim: int) -> Array:
     """Independent Laplace coordinates of variance 1, hence of scale 1/sqrt(2)."""
     w: Array = jax.random.laplace(key, (dim,)) / math.sqrt(2)
     return w
 
 
-def _sphere(key: Array, dim: int) -> Array:
+def sphere(key: Array, dim: int) -> Array:
     """Uniform on the unit sphere."""
     w = jax.random.normal(key, (dim,))
     unit: Array = w / jnp.linalg.norm(w)
     return unit
 
 
-TASK_LAWS: dict[str, Callable[[Array, int], Array]] = {"gaussian": _gaussian, "laplace": _laplace, "sphere": _sphere}
+TASK_LAWS: dict[str, Callable[[Array, int], Array]] = named(config.TASK_LAWS, globals())
 
 
 def tasks_of(key: Array, data: DataConfig, numbers: Array) -> Array:
-    """Tasks [B, D] by their numbers [B] under a key: `weight_scale` times draws of the task law."""
+    """Tasks [B, D] by their numbers [B] under a key: `weight_scale` times draws of the task distribution."""
     law = TASK_LAWS[data.task_law]
     return data.weight_scale * jax.vmap(lambda number: law(jax.random.fold_in(key, number), data.dim))(numbers)
 
@@ -57,8 +60,8 @@ def sample_sequences(
 ) -> tuple[Batch, Array]:
     """B sequences of K pairs y = w.x + noise_std * N(0, 1), w uniform among M tasks of a pool; and the w's numbers [B].
 
-    M = 0 stands for infinity: w is drawn afresh from the task law, and the numbers mean nothing. `pool` is the pool's
-    key; the same (key, pool, data, M) gives the same sequences.
+    M = 0 stands for infinity: w is drawn afresh from the task distribution, and the numbers mean nothing. `pool` is the
+    pool's key; the same (key, pool, data, M) gives the same sequences.
     """
     count = jnp.asarray(num_tasks, jnp.uint32)
     fresh = count == 0

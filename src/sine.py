@@ -19,7 +19,8 @@ from jax import Array
 from src.attn import Hook
 from src.batch import Batch
 from src.config import DataConfig, ModelConfig, RunConfig
-from src.data import concatenated_tokens, sample_inputs
+from src.data import concatenated_tokens
+from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 from src.transformer import Model, Params, as_model, model_part, run_stack
 
@@ -37,7 +38,7 @@ def sines(x: Array, w: Array) -> Array:
 
 
 def sample_sines(key: Array, data: DataConfig, batch_size: int) -> Batch:
-    """B fresh tasks: a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi), inputs from the input law, no noise.
+    """B fresh tasks: a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi), no noise, inputs as elsewhere.
 
     w [B, 2] holds amplitude and phase. The same (key, data, batch_size) gives the same batch. Von Oswald et al. 2023,
     App. A.8; amplitudes as in the published code.

@@ -13,7 +13,7 @@ from configs.overrides import AUTO, resolve, set_values
 from configs.presets import ARCHITECTURE
 from runners.flags import CONFIG_FLAGS, CONTEXT_FLAGS, CONTEXTS, DIVERSITY_FLAGS, preset_of_depth
 from src.checks import ConfigError, require
-from src.config import BY_DIFFICULTY, ContextConfig, RunConfig
+from src.config import BY_DIFFICULTY, WITHOUT_SIGMA, ContextConfig, RunConfig
 
 # axis -> config key: every ordering and noise flag of the runners, for both contexts, for training, for evaluation
 CONTEXT_AXES = {
@@ -94,11 +94,10 @@ def canonical_context(context: ContextConfig) -> ContextConfig:
     if context.noise_p == 1:  # all pairs are hit
         context = replace(context, noise_placement="mixed")
     as_drawn = context.ordering == "random" or context.noise_placement == "mixed"  # else placement undoes an order
-    adds_nothing = context.noise_mode == "label_noise" and context.noise_sigma == 0 and as_drawn
-    silent = context.noise_p == 0 or adds_nothing
+    silent = context.noise_p == 0 or (context.adds_nothing and as_drawn)
     if context.noise_mode == "clean" or silent:
         context = ContextConfig(context.ordering)  # without noisy labels, difficulty is the error of gradient descent
-    if context.noise_mode == "random_pairs":
+    if context.noise_mode in WITHOUT_SIGMA:
         context = replace(context, noise_sigma=0.0)
     if context.ordering not in BY_DIFFICULTY:
         context = replace(context, difficulty="gd_error")

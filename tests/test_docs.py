@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,6 +159,7 @@ def test_the_contract_lists_exactly_the_files_of_a_run(root: Path, twolayer_run:
     asked_for = {
         "analysis/attention_stats.json",
         "analysis/attention_stats.png",
+        layout.COMPARATORS,
         layout.OVER_TRAINING,
         layout.SNAPSHOTS,
     }
@@ -193,10 +195,22 @@ def apply(diff: str, folder: Path) -> None:
         (folder / name).write_text(text)
 
 
+def comparators_of(run: Path) -> dict[str, Any]:
+    """What a run's comparators lose."""
+    found: dict[str, Any] = json.loads((run / layout.COMPARATORS).read_text())
+    return found
+
+
+def headline_of(run: Path) -> dict[str, Any]:
+    """A run's headline numbers."""
+    found: dict[str, Any] = json.loads((run / layout.SUMMARY).read_text())["headline"]
+    return found
+
+
 @pytest.mark.slow
 def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
     copy = copy_of(root, tmp_path / "copy")
-    ran = []
+    printed = {}
     for language, path, text in blocks(root / "docs/extending.md"):
         if language == "python":
             assert not (copy / path).exists()
@@ -207,17 +221,71 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
             words = [sys.executable, *text.split()[1:], *SMALL]
             done = run(words, copy, tmp_path / "compiled")
             assert done.returncode == 0, done.stderr
-            ran.append(words[words.index("--out") + 1])
-    assert ran == ["runs/ordering", "runs/noise", "runs/baseline", "runs/runner"]
+            printed[words[words.index("--out") + 1]] = done.stdout
+    names = ("ordering", "noise", "opponents", "inputs", "baseline", "runner")
+    assert list(printed) == [f"runs/{name}" for name in names]
     batch = np.load(copy / "runs/ordering/analysis/analysis_batch.npz")
     assert (np.diff(np.linalg.norm(batch["x"], axis=2), axis=1) <= 1e-6).all()
     mask = np.load(copy / "runs/noise/noise_mask.npy")
     batch = np.load(copy / "runs/noise/analysis/analysis_batch.npz")
     clean = np.einsum("bnd,bd->bn", batch["x"], batch["w"])
     np.testing.assert_allclose(batch["y"], np.where(mask, -clean, clean), atol=1e-5)
-    summary = json.loads((copy / "runs/baseline/metrics_summary.json").read_text())
-    assert summary["headline"]["mean_label_loss"] > summary["headline"]["gd_loss"]
+    check_opponents(copy, printed["runs/noise"])
+    assert set(np.unique(np.abs(np.load(copy / "runs/inputs" / layout.ANALYSIS_BATCH)["x"]))) == {0.5}
+    check_an_input_distribution_without_moments(copy, tmp_path / "compiled")
+    headline = headline_of(copy / "runs/baseline")
+    assert headline["mean_label_loss"] > headline["gd_loss"]
     assert json.loads((copy / "runs/runner/config.json").read_text())["model"]["num_heads"] == 2
+
+
+def check_opponents(copy: Path, printed: str) -> None:
+    """Of a mode that is not registered they are null with the reason; of one that is they beat what knows less."""
+    without, known = (comparators_of(copy / f"runs/{name}") for name in ("noise", "opponents"))
+    for name, registry in (("linear_mmse", "LINEAR_MMSE"), ("mask_bayes", "HITS")):
+        assert without[name]["loss"] is None
+        assert f"has no {'entry' if registry == 'HITS' else 'predictor'} in {registry}" in without[name]["reason"]
+        assert f"not defined: {without[name]['reason']}" in printed
+    zero = headline_of(copy / "runs/opponents")["zero_loss"]
+    for name in ("gd_clean_step", "gd_tuned_step"):
+        assert without[name] == known[name]
+        assert known["mask_bayes"]["loss"] < known["linear_mmse"]["loss"] < known[name]["loss"] < zero
+
+
+def check_an_input_distribution_without_moments(copy: Path, compiled: Path) -> None:
+    """Student's t as the page adds it, then without its variance too: what needs a moment is refused, or null."""
+    words = [sys.executable, "-m", "runners.run_concat_inputs_targets", "--config.input_law=student", *SMALL]
+    words += ["--steps", "40", "--out"]
+    refused = run([*words, "runs/refused", "--ordering", "easy2hard"], copy)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "input_law is 'student'" in refused.stderr
+    assert not (copy / "runs/refused").exists()
+    without = "\n".join(
+        ["--- a/src/config.py", "+++ b/src/config.py", "@@"]
+        + ['-    "student": InputMoments(lambda scale: 3 * scale**2),', '+    "student": InputMoments(),', ""]
+    )
+    apply(without, copy)
+    done = run([*words, "runs/student"], copy, compiled)
+    assert done.returncode == 0, done.stderr
+    headline = headline_of(copy / "runs/student")
+    assert headline["gd_loss_averaged"] is None
+    assert f"not defined: {headline['gd_loss_averaged_reason']}" in done.stdout
+
+
+def test_the_readme_counts_the_claims_as_the_page_it_links_does(root: Path) -> None:
+    page = (root / "report/claims.md").read_text()
+    kinds = ("reproduced", "partly", "not", "not run")
+    counted = re.search(r"^(\d+) reproduced, (\d+) partly, (\d+) not, (\d+) not run, of (\d+) claims\.", page, re.M)
+    text = " ".join((root / "README.md").read_text().split())
+    words = r"of (\d+) claims of three papers, (\d+) are reproduced, (\d+) partly, (\d+) not and (\d+) not run"
+    told = re.search(words, text)
+    assert counted
+    assert told
+    *counts, total = map(int, counted.groups())
+    assert list(map(int, told.groups())) == [total, *counts]
+    cells = [re.split(r" (?<!\\)\| ", row) for row in page.splitlines() if row.startswith("| `")]
+    verdicts = [row[7].strip("*") for row in cells]
+    assert [verdicts.count(kind) for kind in kinds] == counts
+    assert len(verdicts) == total
 
 
 def test_the_python_example_of_the_readme_works(root: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from src.config import ORDERINGS
+from src.config import ORDERINGS, WITHOUT_SIGMA
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,11 +127,11 @@ def _options(row: Mapping[str, Any], along: str | None) -> Options:
 
 
 def _noise(row: Mapping[str, Any], where: str) -> Settings:
-    """Noise settings in force: of clean pairs the mode alone, and random pairs have no sigma."""
+    """Noise settings in force: of clean pairs the mode alone, and sigma where the mode has one."""
     mode, p = row[f"{where}noise_mode"], row[f"{where}p"]
     if mode == CLEAN or p == 0:
         return {"noise_mode": CLEAN, "p": None, "sigma": None, "placement": None}
-    sigma = None if mode == "random_pairs" else _known(row[f"{where}sigma"])
+    sigma = None if mode in WITHOUT_SIGMA else _known(row[f"{where}sigma"])
     return {"noise_mode": mode, "p": p, "sigma": sigma, "placement": row[f"{where}placement"]}
 
 

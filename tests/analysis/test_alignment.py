@@ -12,6 +12,7 @@ from analysis.subject import load_subject
 from src.batch import Batch
 from store import StoreError, layout
 from store.params import write_params
+from tests.doors import snapshot
 from tests.runners.tiny import DIM, Workshop, copied, in_float64, tokens
 
 ETA = 0.75
@@ -148,3 +149,16 @@ def test_parameters_from_the_pickle_give_the_same_numbers(lsa1_run: Path, worksh
     done = workshop.run("analysis.alignment", "--run", run, "--allow-pickle")
     assert done.returncode == 0, done.stderr
     assert (run / layout.ALIGNMENT).read_bytes() == (lsa1_run / layout.ALIGNMENT).read_bytes()
+
+
+@pytest.mark.parametrize("eta", ["1e38", "1e39", "1e-300"])
+def test_a_step_size_that_overflows_is_refused_and_the_files_stay(
+    lsa1_run: Path, workshop: Workshop, tmp_path: Path, eta: str
+) -> None:
+    """1e-300 is 0 in float32, where the slope of predictions on zero is not a number."""
+    run = copied(lsa1_run, tmp_path / "run")
+    before = snapshot(run)
+    done = workshop.run("analysis.alignment", "--run", run, "--eta", eta)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"eta is {float(eta)}" in done.stderr
+    assert snapshot(run) == before

@@ -5,13 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.ood_eval import ood_curve
-from analysis.subject import GradientDescent, Subject
+from analysis.ood_eval import ood_curve, write
+from analysis.subject import GradientDescent, Subject, load_subject
 from baselines.construction import gd_params
 from curricula.context import evaluation_context
 from src.config import ContextConfig, RunConfig
 from src.transformer import make_model
 from store import layout
+from tests.doors import snapshot
 from tests.runners.tiny import Workshop, copied
 
 STEP = 1 / 1.65  # E tr S / E tr S^2 = 8.3333 / 13.75 at D = N = 10 and x ~ U(-1/2, 1/2)
@@ -85,3 +86,25 @@ def test_the_command_writes_and_prints_the_curve(
     np.testing.assert_array_equal(rows["alpha"], [1, 2.5])
     np.testing.assert_allclose(rows["test_mse"][0], before["test_mse"][0], rtol=1e-6)
     assert f"alpha 2.5  test_mse {rows['test_mse'][1]:.4g}" in done.stdout
+
+
+@pytest.mark.parametrize("alphas", [["1e30"], ["1", "1e12"], ["1e-30", "1e19"], ["1e39"]])
+def test_a_scale_that_overflows_is_refused_and_the_curve_stays(
+    lsa1_run: Path, workshop: Workshop, tmp_path: Path, alphas: list[str]
+) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    before = snapshot(run)
+    done = workshop.run("analysis.ood_eval", "--run", run, "--alphas", *alphas)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"alphas is {float(alphas[-1]):g}," in done.stderr or f"alphas has {float(alphas[-1])};" in done.stderr
+    assert snapshot(run) == before
+
+
+def test_a_curve_at_the_end_of_a_training_may_overflow(lsa1_run: Path, tmp_path: Path) -> None:
+    """That never fails the run: what is not finite is empty there."""
+    run = copied(lsa1_run, tmp_path / "run")
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = write(load_subject(run), [1.0, 1e12])
+    assert np.isfinite(rows[0]["test_mse"])
+    assert not np.isfinite(rows[1]["test_mse"])
+    assert (run / layout.OOD).read_text().count("\n") == 3

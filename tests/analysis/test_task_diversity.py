@@ -12,7 +12,6 @@ from analysis.task_diversity import (
     distance,
     measured,
     moments,
-    prior_variance,
     references,
     verdict_of,
 )
@@ -67,8 +66,8 @@ def test_dmmse_knows_the_runs_own_pool() -> None:
 
 
 def test_the_prior_of_a_sphere_has_the_variance_of_its_coordinates() -> None:
-    assert prior_variance(config(task_law="sphere")) == pytest.approx(1 / 4)
-    assert prior_variance(config(task_law="laplace", weight_scale=3.0)) == pytest.approx(9)
+    assert config(task_law="sphere").data.task_variance == pytest.approx(1 / 4)
+    assert config(task_law="laplace", weight_scale=3.0).data.task_variance == pytest.approx(9)
 
 
 @pytest.mark.parametrize(

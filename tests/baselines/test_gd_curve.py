@@ -3,6 +3,7 @@
 import json
 from functools import cache, partial
 from itertools import pairwise
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -173,3 +174,31 @@ def test_the_command_writes_what_it_says(ran: Ran) -> None:
 )
 def test_what_cannot_be_asked_is_one_sentence(refused: Refused, words: str, sentence: str) -> None:
     assert sentence in refused("baselines.gd_step", *words.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--damping 1e30", "damping is 1e+30, at which the results are not finite"),
+        ("--step_size spectral --damping 1e12", "damping is 1e+12,"),
+        ("--damping 1e39", "damping is 1e+39; it must be a finite number above 0"),
+        ("--noise_std 1e30", "noise_std is 1e+30,"),
+        ("--noise_std 1e39", "noise_std is 1e+39; it must be at most 3.40282e+38"),
+    ],
+)
+def test_what_overflows_is_refused_and_the_file_stays(
+    refused: Refused, tmp_path: Path, words: str, sentence: str
+) -> None:
+    (tmp_path / "gd_metrics.json").write_text("{}")
+    small = "--dim 3 --num_pairs 6 --num_queries 2 --steps 4 --num_tasks 40".split()
+    assert sentence in refused("baselines.gd_step", *small, *words.split())
+
+
+def test_a_descent_that_diverges_on_a_few_tasks_is_a_finding(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean is null from where it overflows; the median is finite, and the file is written."""
+    words = "--dim 20 --num_pairs 20 --num_queries 1 --steps 600 --num_tasks 500 --damping 1 --out gd.json"
+    assert ran("baselines.gd_step", *words.split()).status == 0
+    with open("gd.json") as file:
+        found = json.load(file)
+    assert found["mse"][-1] is None
+    assert all(loss < 20 for loss in found["median"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from baselines.linear_mmse import bayes_penalty, hit_rate, linear_mmse, ridge
+from baselines.linear_mmse import bayes_penalty, linear_mmse, ridge
 from src.checks import ConfigError
 from src.config import ContextConfig, DataConfig
 from tests import reference
@@ -122,7 +122,7 @@ def test_where_all_pairs_are_random_nothing_is_known(noise, x64):
     ],
 )
 def test_the_rate_counts_hits_that_change_something(context, rate):
-    assert hit_rate(context) == rate
+    assert context.hit_rate == rate
 
 
 def test_refuses_distractors():

@@ -1,0 +1,65 @@
+"""Input distributions: samplers have the registered moments; what needs one that is not registered is refused."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from baselines.gd_step import context_losses, one_step_size
+from src import config as known
+from src import inputs, prng
+from src.batch import Batch
+from src.checks import ConfigError, named
+from src.config import INPUT_LAWS, ContextConfig, DataConfig, InputMoments, RunConfig
+
+COUNT = 200_000
+SIGMAS = 5.0
+
+
+@pytest.mark.parametrize("law", INPUT_LAWS)
+@pytest.mark.parametrize("input_range", [1.0, 2.5])
+def test_samples_have_the_registered_moments(law: str, input_range: float) -> None:
+    data = DataConfig(input_law=law, input_range=input_range)
+    x = np.asarray(inputs.sample_inputs(prng.key(1), data, (COUNT,)), np.float64)
+    for power, moment in ((1, 0.0), (2, data.input_variance), (3, 0.0), (4, data.input_fourth_moment)):
+        values = x**power
+        assert abs(values.mean() - moment) < SIGMAS * values.std() / np.sqrt(COUNT)
+
+
+@pytest.fixture
+def student(monkeypatch: pytest.MonkeyPatch) -> DataConfig:
+    """Tasks whose inputs have a variance and no fourth moment."""
+    monkeypatch.setitem(known.INPUT_LAWS, "student", InputMoments(lambda scale: 3 * scale**2))
+    monkeypatch.setitem(inputs.INPUT_LAWS, "student", lambda key, scale, shape: scale * jax.random.t(key, 3.0, shape))
+    return DataConfig(input_law="student", dim=3, num_pairs=4)
+
+
+def test_a_registered_moment_is_used_and_no_other_stands_in_for_a_missing_one(student: DataConfig) -> None:
+    assert student.input_variance == 3
+    with pytest.raises(ConfigError, match="'student' has no fourth moment in INPUT_LAWS"):
+        _ = student.input_fourth_moment
+    with pytest.raises(ConfigError, match="fourth moment"):
+        one_step_size(student)
+    ones = jnp.ones((1, 4, 3))
+    batch = Batch(ones, ones[:, :, 0], ones[:, 0], ones[:, 0, 0], ones[:, 0])
+    uniform = replace(student, input_law="uniform")
+    ratio = context_losses(batch, student, 0.1) / context_losses(batch, uniform, 0.1)
+    np.testing.assert_allclose(ratio, 3 / (1 / 12), rtol=1e-6)
+
+
+def test_what_cannot_be_run_without_the_step_is_refused_as_a_config(student: DataConfig) -> None:
+    assert RunConfig(data=student, train=ContextConfig(ordering="smallnorm2largenorm")).data == student
+    for name, order in (("train", "easy2hard"), ("eval", "hard2easy")):
+        with pytest.raises(ConfigError, match=f"input_law is 'student'.*{order} needs both"):
+            RunConfig(data=student, **{name: ContextConfig(ordering=order)})
+    with pytest.raises(ConfigError, match="the depth curve needs both"):
+        RunConfig(data=student, family="layerwise")
+
+
+def test_a_name_without_a_function_is_said_to_have_none() -> None:
+    module = {"__name__": "src.inputs", "uniform": len, "gaussian": None}
+    assert named(["uniform"], module) == {"uniform": len}
+    with pytest.raises(ConfigError, match=r"'gaussian' is registered in src/config.py, but src.inputs has no gaussian"):
+        named(["uniform", "gaussian"], module)
