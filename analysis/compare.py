@@ -5,7 +5,7 @@ python -m analysis.compare RUN RUN ...
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import cli
+from analysis.plateau import left_plateau
 from src.config import RunConfig
 from src.statistics import mean_and_interval
 from store import layout
@@ -42,21 +43,34 @@ def table(header: Sequence[str], rows: dict[str, Sequence[Any]]) -> str:
 
 def compare(runs: Sequence[Path]) -> str:
     """The table of the runs' headline and alignment numbers; the mean where they are seeds of one experiment."""
-    values = np.array([_numbers(run) for run in runs])
-    rows = {cli.printable(run): list(map(float, row)) for run, row in zip(runs, values, strict=True)}
+    summaries = [_summary(run) for run in runs]
+    values = np.array([_numbers(run, summary) for run, summary in zip(runs, summaries, strict=True)])
+    left = [_left_plateau(run, summary) for run, summary in zip(runs, summaries, strict=True)]
+    rows: dict[str, Sequence[Any]] = {
+        cli.printable(run): [*map(float, row), "yes" if met else "NO"]
+        for run, row, met in zip(runs, values, left, strict=True)
+    }
     if len(runs) > 1 and len({_without_seeds(read_config(run)) for run in runs}) == 1:
         mean, half_width = mean_and_interval(values)
-        rows |= {"mean": list(map(float, mean)), "± 95 %": list(map(float, half_width))}
-    return table(list(COLUMNS), rows)
+        rows |= {"mean": [*map(float, mean), f"{sum(left)} of {len(left)}"], "± 95 %": [*map(float, half_width), ""]}
+    return table([*COLUMNS, "left plateau"], rows)
 
 
-def _numbers(run: Path) -> list[float]:
+def _summary(run: Path) -> dict[str, Any]:
     read_config(run)
     if not (run / layout.SUMMARY).exists():
         raise StoreError(f"{run} is not finished: it has no {layout.SUMMARY}")
-    summary = read_json(run / layout.SUMMARY)
+    return read_json(run / layout.SUMMARY)
+
+
+def _numbers(run: Path, summary: Mapping[str, Any]) -> list[float]:
     with expecting(run / layout.SUMMARY, "a run's summary"):
         return [float(summary[part][name]) for part, name in COLUMNS.values()]
+
+
+def _left_plateau(run: Path, summary: Mapping[str, Any]) -> bool:
+    with expecting(run / layout.SUMMARY, "a run's summary"):
+        return bool(left_plateau("regression", summary)["met"])
 
 
 def _without_seeds(config: RunConfig) -> RunConfig:

@@ -21,6 +21,7 @@ from jax import Array
 
 import store
 from analysis.headline import ratio_and_error
+from analysis.plateau import UNTRAINED
 from baselines.curves import (
     TRIMMED,
     facts,
@@ -35,7 +36,7 @@ from baselines.gd_step import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration
 from baselines.step_sizes import DAMPING
 from src.batch import Batch
-from src.checks import require
+from src.checks import finite, require
 from src.config import RunConfig
 from src.layerwise import make_model, roll_out
 from src.prng import key as make_key
@@ -48,7 +49,6 @@ from store.readers import check_arrays
 WRITER = "analysis.layerwise"
 ROLL_OUT_LAYERS = 50
 OVERLAP = 0.05  # the roll-out overlaps gradient descent where their ratio is within this of 1 at every step
-UNTRAINED = 0.9  # of the loss of predicting zero: a last layer above it did not train
 REACHABLE = 400  # steps of descent at 1 / lambda_max that are tried to reach a layer's loss
 
 
@@ -162,6 +162,7 @@ def load(run: Path, allow_pickle: bool = False) -> tuple[RunConfig, Model, Param
     return config, model, params
 
 
+@np.errstate(over="ignore", invalid="ignore")  # medians that are not finite are refused
 def command(
     run: Path,
     num_tasks: int | None = None,
@@ -170,10 +171,17 @@ def command(
     out: Path | None = None,
     allow_pickle: bool = False,
 ) -> list[dict[str, Any]]:
-    """The command line: writes layerwise_metrics.json, and gives a row for some of the layers."""
+    """The command line: writes layerwise_metrics.json, and gives a row for some of the layers.
+
+    A roll-out may diverge on some tasks, and their mean with it; `ConfigError` if it does on half of them, at a damping
+    that was given.
+    """
     place = run / layout.LAYERWISE if out is None else out
     outputs.check([place], WRITER)
     found = layerwise(*load(run, allow_pickle), num_tasks, layers, damping)
+    if damping is not None:
+        medians = zip(found["median"], found["gd"]["median"], strict=True)
+        finite("damping", damping, [{"tf": own, "gd": descent} for own, descent in medians])
     outputs.write({place: json_bytes(found)}, WRITER)
     shown = [layer for layer in range(1, found["layers"] + 1) if layer in (1, 2, 4, 8, 12, 24, 50, found["layers"])]
     return [rows(found, layer) for layer in shown]

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from analysis.plateau import ALIGNED
 from src import statistics
 from store.readers import StoreError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LEARNT = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left
 EXACT = 1e-5  # relative: what summing the same float32 numbers in another order can change
 
 
@@ -106,7 +106,7 @@ def mean_of(look: Look, conditions: Sequence[Condition | Ratio]) -> pd.Series:
 
 def has_learnt(table: pd.DataFrame) -> pd.Series:
     """Which rows are of trainings that have left the plateau."""
-    return table["align_cos"] >= LEARNT
+    return table["align_cos"] >= ALIGNED
 
 
 def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str, Any]]:

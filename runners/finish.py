@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from analysis.plateau import left_plateau
 from plots.run_figures import draw_run
 from src.config import RunConfig
 from store import checkpoint, layout, rundir, snapshots
@@ -36,7 +37,8 @@ def end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: bool
         snapshots.export(run)
         yield
     facts = {"name": config.name, "num_steps": config.training.steps}
-    summary = rundir.read_metrics(run)[-1] | facts | measured | {"loss_convention": LOSS_CONVENTION}
+    reached = {"left_plateau": left_plateau(config.family, measured)}
+    summary = rundir.read_metrics(run)[-1] | facts | measured | reached | {"loss_convention": LOSS_CONVENTION}
     write_json(run / layout.SUMMARY, summary)
     yield
     if figures:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import cli
+from analysis import plateau
 from src.checks import ConfigError
 from src.config import ContextConfig, RunConfig
 from store import layout, rundir
@@ -38,6 +39,8 @@ MEASURED: dict[str, Callable[[Found], Any]] = {
     "ood_alpha3": lambda found: _scaled(found, 3.0)["test_mse"],
 }
 MORE_MEASURED: dict[str, Callable[[Found], Any]] = {
+    "left_plateau": lambda found: _left_plateau("regression", found),
+    "not_defined": lambda found: _not_defined(found["comparators"]),
     "test_loss": lambda found: found["headline"]["tf_loss"],
     "test_loss_se": lambda found: found["headline"]["tf_loss_se"],
     "gd_mse": lambda found: _doubled(found["headline"]["gd_loss"]),
@@ -78,6 +81,7 @@ MORE_MEASURED: dict[str, Callable[[Found], Any]] = {
 # family -> the columns it measures, where these are not regression's; the others stay empty
 OF_FAMILY: dict[str, dict[str, Callable[[Found], Any]]] = {
     "layerwise": {  # after the last layer, of a roll-out too
+        "left_plateau": lambda found: _left_plateau("layerwise", found),
         "test_mse": lambda found: found["layerwise"]["mse"][-1],
         "test_loss": lambda found: _halved(found["layerwise"]["mse"][-1]),
         "test_loss_se": lambda found: _halved(found["layerwise"]["sem"][-1]),
@@ -86,6 +90,7 @@ OF_FAMILY: dict[str, dict[str, Callable[[Found], Any]]] = {
         "ridge_loss": lambda found: _halved(found["layerwise"]["references"]["ridge"]["mse"][-1]),
     },
     "sine": {
+        "left_plateau": lambda found: _left_plateau("sine", found),
         "test_mse": lambda found: _doubled(found["headline"]["loss"]),
         "test_loss": lambda found: found["headline"]["loss"],
         "test_loss_se": lambda found: found["headline"]["loss_se"],
@@ -119,6 +124,18 @@ POOLS_MEASURED = tuple(
 )
 # columns whose values the cells decide; all others say what was asked for
 RESULTS = {*MEASURED, *MORE_MEASURED, *POOLS_MEASURED, "status", "verdict", "left_plateau"}
+
+
+def _left_plateau(family: str, found: Found) -> str:
+    return str(plateau.left_plateau(family, found)["met"]).lower()
+
+
+def _not_defined(comparators: Mapping[str, Any]) -> str | None:
+    """Which comparators have no value, and why."""
+    parts = [
+        (name, part["reason"]) for name, part in comparators.items() if isinstance(part, Mapping) and "reason" in part
+    ]
+    return "; ".join(f"{name}: {reason}" for name, reason in parts) or None
 
 
 def _doubled(value: float | None) -> float | None:
@@ -185,7 +202,8 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
 
 def _pool_values(row: Row, folder: Path, status: str) -> dict[str, Any]:
     """A row of a table of task diversity."""
-    found = _found(folder / row.cell.name, row.asked.family)["headline"] if status == "done" else {}
+    summary = _found(folder / row.cell.name, row.asked.family) if status == "done" else {}
+    found = summary.get("headline", {})
     return {
         "exp": row.cell.name,
         "model": row.asked.name,
@@ -193,6 +211,8 @@ def _pool_values(row: Row, folder: Path, status: str) -> dict[str, Any]:
         "seed": row.asked.data_seed,
         "status": status,
         "verdict": found.get("verdict"),
+        "left_plateau": _left_plateau(row.asked.family, summary) if summary else None,
+        "not_defined": f"ridge: {found['id_ridge_loss_reason']}" if "id_ridge_loss_reason" in found else None,
         **{name: found.get(name) for name in POOLS_MEASURED},
         "results_version": RESULTS_VERSION,
     }

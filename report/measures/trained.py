@@ -15,8 +15,8 @@ from analysis.alignment import compare
 from analysis.copying import copying
 from analysis.headline import half_squared_errors
 from analysis.interpolation import interpolated
-from analysis.layerwise import UNTRAINED
 from analysis.over_training import baselines_of
+from analysis.plateau import UNTRAINED
 from analysis.subject import Subject, gd_steps, load_subject
 from analysis.weights import products
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus

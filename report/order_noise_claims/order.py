@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from report.contrasts import EXACT, LEARNT, has_learnt
+from analysis.plateau import ALIGNED
+from report.contrasts import EXACT, has_learnt
 from report.order_noise_claims.words import (
     SHOWN,
     Rows,
@@ -105,7 +106,7 @@ def plateau(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     clean = (trainings["train_ordering"] == "random") & (trainings["train_noise_mode"] == "clean")
     return (
         f"**Plateaus.** {len(stuck)} of {len(trainings)} trainings are still on the plateau after 5000 steps, with "
-        f"sensitivities that have a cosine below {LEARNT:g} with gradient descent's: {counts} ({names}). None is of "
+        f"sensitivities that have a cosine below {ALIGNED:g} with gradient descent's: {counts} ({names}). None is of "
         f"the {sum(clean)} trained clean in random order. Contrasts are of the seeds that left it in all of their "
         "conditions, with all seeds beside them where these are more. Whether an order or noise makes a plateau more "
         "likely is not shown by these few.",

@@ -24,8 +24,21 @@ def changed(run: Path, to: Path, section: str = "", **values: object) -> Path:
 
 def rows(text: str) -> dict[str, list[float]]:
     """The table's rows of numbers, by name."""
-    words = [line.rsplit(maxsplit=len(COLUMNS)) for line in text.splitlines()[1:]]
-    return {name.strip(): [float(word) for word in numbers] for name, *numbers in words}
+    return {name: [float(cell) for cell in numbers] for name, (*numbers, _) in cells(text).items()}
+
+
+def left(text: str) -> dict[str, str]:
+    """What the table says of the plateau, by name."""
+    return {name: last for name, (*_, last) in cells(text).items()}
+
+
+def cells(text: str) -> dict[str, list[str]]:
+    """The table's cells, each of 14 characters, by the name of the row."""
+    width = 14 * (len(COLUMNS) + 1)
+    lines = text.splitlines()[1:]
+    return {
+        line[:-width].strip(): [line[start - width :][:14].strip() for start in range(0, width, 14)] for line in lines
+    }
 
 
 def test_seeds_of_one_experiment_have_a_mean(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
@@ -43,7 +56,19 @@ def test_seeds_of_one_experiment_have_a_mean(lsa1_run: Path, workshop: Workshop,
     np.testing.assert_allclose(found[str(other)], np.array(expected) + 0.25 * np.array(differs), atol=6e-5)
     np.testing.assert_allclose(found["mean"], np.array(expected) + 0.125 * np.array(differs), atol=6e-5)
     half_width = 12.706 * 0.125  # t of one degree of freedom; the standard error of two values is half their distance
+    told = left(done.stdout)
+    assert [told[name] for name in (str(lsa1_run), str(other), "mean")] == ["NO", "NO", "0 of 2"]
     np.testing.assert_allclose(found["± 95 %"], half_width * np.array(differs), atol=1e-3)
+
+
+def test_a_run_that_has_left_the_plateau_is_told_apart(lsa1_run: Path, tmp_path: Path) -> None:
+    """By the numbers of its summary, which an earlier version may have written without a word of it."""
+    other = changed(lsa1_run, tmp_path / "other", data_seed=5, init_seed=6)
+    summary = json.loads((other / layout.SUMMARY).read_text())
+    del summary["left_plateau"]
+    summary["alignment"]["align_cos"] = 0.6
+    (other / layout.SUMMARY).write_text(json.dumps(summary))
+    assert list(left(compare([lsa1_run, other])).values()) == ["NO", "yes", "1 of 2", ""]
 
 
 @pytest.mark.parametrize(("section", "values"), [("training", {"lr": 0.5}), ("", {"eval_tasks": 7})])

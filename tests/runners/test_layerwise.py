@@ -94,7 +94,10 @@ def test_a_finished_run_is_shown_again(lsa_run: Path, workshop: Workshop) -> Non
     done = workshop.run(RUNNER, *TINY, "--out", lsa_run)
     assert done.returncode == 0
     assert "rolled out with damping 0.75" in done.stdout
-    assert "ridge (Bayes)" in done.stdout
+    found = read(lsa_run / layout.LAYERWISE)["references"]
+    for label, name in {"  ridge (Bayes) ": "ridge", "  zero ": "zero"}.items():
+        (row,) = (line for line in done.stdout.splitlines() if line.startswith(label))
+        assert row.split()[-3:] == [f"{found[name][statistic][0]:.4g}" for statistic in ("mse", "sem", "median")]
 
 
 def test_the_analysis_writes_where_it_is_told(lsa_run: Path, ran: Ran, tmp_path: Path) -> None:
@@ -105,6 +108,15 @@ def test_the_analysis_writes_where_it_is_told(lsa_run: Path, ran: Ran, tmp_path:
     found = read(tmp_path / "other.json")
     assert (found["layers"], found["num_tasks"], found["damping"]) == (3, 30, 0.5)
     assert (run / layout.LAYERWISE).read_bytes() == (lsa_run / layout.LAYERWISE).read_bytes()
+
+
+@pytest.mark.parametrize("damping", ["1e30", "1e10", "1e39"])
+def test_a_damping_that_overflows_is_refused_and_the_file_stays(
+    lsa_run: Path, refused: Refused, tmp_path: Path, damping: str
+) -> None:
+    run = copied(lsa_run, tmp_path / "run")
+    said = refused("analysis.layerwise", "--run", run, "--num_tasks", 30, "--layers", 5, "--damping", damping)
+    assert f"damping is {float(damping):g}" in said or f"damping is {float(damping)}" in said
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,27 @@ def test_a_cell_with_an_infinite_loss_is_done_and_stops_nothing(workshop: Worksh
     assert all(value for name, value in found["0.5"].items() if "auroc" in name)
 
 
+def test_a_row_says_whether_its_run_left_the_plateau_and_what_is_not_defined(
+    swept: Place, tmp_path: Path, ran: Ran
+) -> None:
+    """By the numbers of the cell, whoever wrote them; 6 pairs in 4 dimensions without noise have no density."""
+    at = copied(swept, tmp_path)
+    rows = at.rows()
+    assert {row["left_plateau"] for row in rows} == {"false"}  # after 60 steps
+    for row in rows:
+        assert row["not_defined"].startswith("mask_bayes: num_pairs is 6 with dim 4") == (float(row["p"]) > 0)
+    run = at.runs / rows[0]["exp"]
+    summary = rundir.read_json(run / layout.SUMMARY)
+    del summary["left_plateau"]
+    summary["alignment"]["align_cos"] = 0.6
+    (run / layout.SUMMARY).write_text(json.dumps(summary))
+    assert ran("sweeps.collect", *at.flags()).status == 0
+    assert at.rows()[0]["left_plateau"] == "true"
+    rundir.update_meta(run, status="stopped")
+    assert ran("sweeps.collect", *at.flags()).status == 0
+    assert at.rows()[0]["left_plateau"] == ""
+
+
 @pytest.mark.parametrize(("status", "shown"), [("stopped", "failed"), ("running", "failed"), ("diverged", "diverged")])
 def test_a_cell_that_failed_this_time_has_failed_whatever_it_was(status: str, shown: str, tmp_path: Path) -> None:
     row = tiny_plan()[0]

@@ -4,6 +4,7 @@ Clean and label noise at evaluation, rates 0 and 1/2, trained clean, two seeds. 
 are one cell a seed; cells of one seed differ in evaluation alone and share its training.
 """
 
+import csv
 import fcntl
 import shutil
 from collections.abc import Sequence
@@ -48,8 +49,7 @@ class Place(NamedTuple):
 
     def rows(self) -> list[dict[str, str]]:
         """The CSV's rows, by column."""
-        header, *lines = self.out.read_text().splitlines()
-        return [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
+        return list(csv.DictReader(self.out.read_text().splitlines()))
 
     def written(self) -> dict[str, int]:
         """When each finished cell was written: its parameters, and the last word on it."""
