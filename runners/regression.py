@@ -70,6 +70,7 @@ def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Set
         yield
     if wanted.corruption:
         attention_stats.write(subject, context, wanted.figures)
+    if wanted.corruption or comparators.take_a_second(config):
         comparators.write(subject)
         yield
     weights.write(subject)
@@ -109,7 +110,7 @@ def _in_words(settings: ContextConfig, context: Context) -> dict[str, Any]:
     index, ordered, hit = (np.asarray(part) for part in (context.index, context.ordered, context.hit))
     return asdict(settings) | {
         "order_had_effect": bool((ordered != np.arange(ordered.shape[1])).any()),
-        "noise_had_effect": bool(hit.any()) and (settings.noise_mode != "label_noise" or settings.noise_sigma > 0),
+        "noise_had_effect": bool(hit.any()) and not settings.adds_nothing,
         "placement_had_effect": bool((index != ordered).any()),
     }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from analysis import plateau
 from cli import printable
 from src.config import RunConfig
 from store import layout, rundir
@@ -18,13 +20,25 @@ LABELS = {
     "laplace": "Laplace prior's mean (sampled)",
     "zero": "zero",
 }
+AVERAGED = "one step, w and query averaged in closed form"
+CORRUPTED = {  # what is called otherwise where the contexts are corrupted
+    "gd": "gradient descent, {steps} step{s} (clean step size)",
+    "ridge": "ridge that ignores the corruption",
+    "least squares": "least squares that ignores the corruption",
+}
+INFORMED = {  # the comparators that know of the corruption
+    "gd_tuned_step": "gradient descent, step size tuned on it",
+    "linear_mmse": "linear MMSE, knows p and sigma",
+    "mask_bayes": "Bayes over masks, knows p and sigma",
+}
 
 
 def summary_text(run: Path) -> str:
     """The table of a finished run: losses with standard errors, alignment, other input scales, time."""
     summary, config = read_json(run / layout.SUMMARY), rundir.read_config(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
-        lines = ["", _title(config), *RESULTS[config.family](_shown(summary), config)]
+        shown = _shown(summary | {"comparators": _comparators(run, config)})
+        lines = ["", _title(config), *RESULTS[config.family](shown, config), plateau.in_words(config.family, shown)]
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
         seconds, per_step = meta["run_seconds"], 1e3 * meta["run_seconds"] / config.training.steps
@@ -34,14 +48,8 @@ def summary_text(run: Path) -> str:
 
 def _results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     numbers, align = summary["headline"], summary["alignment"]
-    steps = align["gd_steps"]
-    lines = [_header(numbers)]
-    for name in (key.removesuffix("_loss") for key in numbers if key.endswith("_loss")):
-        label = LABELS.get(name, name).format(steps=steps, s="s" * (steps > 1))
-        lines.append(_row(label, *_pair(numbers, f"{name}_loss")))
-    if "gd_loss_averaged" in numbers:
-        lines.append(_row("  one step, w and query averaged in closed form", *_pair(numbers, "gd_loss_averaged")))
-    lines.append(_row("transformer / gradient descent, same tasks", *_pair(numbers, "loss_ratio")))
+    lines = [_header(numbers), *_losses(summary, config)]
+    lines.append(_row("transformer / gradient descent, same tasks", numbers, "loss_ratio"))
     lines += [
         f"alignment on {align['tasks']} tasks: cosine of sensitivities {align['model_cos']:.4f}, mean |prediction "
         f"difference| {align['preds_diff']:.4f}, mean ‖sensitivity difference‖ {align['model_diff']:.4f}",
@@ -52,6 +60,39 @@ def _results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     ]
     lines += [_copying_row(name, values) for name, values in summary.get("copying", {}).items() if name != "tasks"]
     return lines
+
+
+def _comparators(run: Path, config: RunConfig) -> dict[str, Any]:
+    """The comparators of a run on corrupted contexts, or the command that measures them; nothing for other runs."""
+    if config.family != "regression" or config.eval.hit_rate == 0:
+        return {}
+    path = run / layout.COMPARATORS
+    return read_json(path) if path.exists() else {"command": f"python -m analysis.comparators --run {run}"}
+
+
+def _losses(summary: dict[str, Any], config: RunConfig) -> Iterator[str]:
+    """A row for each loss; where contexts are corrupted, what knows of it stands before ridge, which does not."""
+    numbers, found = summary["headline"], summary["comparators"]
+    steps = summary["alignment"]["gd_steps"]
+    labels = LABELS | (CORRUPTED if found else {})
+    if found and config.data.noise_std == 0:
+        labels["ridge"] = CORRUPTED["least squares"]
+    for name in (key.removesuffix("_loss") for key in numbers if key.endswith("_loss")):
+        if name == "ridge" and found:
+            yield from _informed(found)
+        label = labels.get(name, name).format(steps=steps, s="s" * (steps > 1))
+        yield _row(label, numbers, f"{name}_loss")
+        if name == "gd" and "gd_loss_averaged" in numbers:
+            yield _row(AVERAGED, numbers, "gd_loss_averaged", deeper=1)
+
+
+def _informed(found: dict[str, Any]) -> Iterator[str]:
+    if "command" in found:
+        yield f"  {'what knows of the corruption':<48}{found['command']}"
+        return
+    for name, label in INFORMED.items():
+        part = found[name] | ({"loss_reason": found[name]["reason"]} if "reason" in found[name] else {})
+        yield _row(label, part, "loss")
 
 
 def _layerwise_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
@@ -65,8 +106,10 @@ def _layerwise_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
         numbers = (found[name][layer] for name in ("mse", "sem", "median"))
         gd, ratio = found["gd"]["median"][layer], found["ratio_to_gd"][layer]
         lines.append(f"  layer {layer + 1:<20}" + "".join(f"{number:10.4g}" for number in (*numbers, gd, ratio)))
-    ridge, zero = (found["references"][name] for name in ("ridge", "zero"))
-    return [*lines, f"ridge (Bayes) {ridge['mse'][0]:.4g}, median {ridge['median'][0]:.4g}; zero {zero['mse'][0]:.4g}"]
+    for name, label in {"ridge": "ridge (Bayes)", "zero": "zero"}.items():
+        numbers = (found["references"][name][statistic][0] for statistic in ("mse", "sem", "median"))
+        lines.append(f"  {label:<26}" + "".join(f"{number:10.4g}" for number in numbers))
+    return lines
 
 
 def _sine_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
@@ -74,7 +117,7 @@ def _sine_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     rows = {"after the context": "loss", "before the context": "initial_loss", "zero": "zero_loss"}
     return [
         _header(numbers),
-        *(_row(label, *_pair(numbers, name), digits=5) for label, name in rows.items()),
+        *(_row(label, numbers, name, digits=5) for label, name in rows.items()),
         f"one fixed sine, over the range: loss {on_grid['before_loss']:.5f} before its context, "
         f"{on_grid['after_loss']:.5f} after",
     ]
@@ -86,7 +129,7 @@ def _diversity_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     for prefix, words in (("id", f"tasks of its pool of {tasks or 'infinity'}"), ("ood", "fresh tasks")):
         rows = {f"{prefix}_{name}_loss": LABELS[name] for name in ("tf", "dmmse", "ridge", "laplace", "zero")}
         rows |= {f"{prefix}_delta_{name}": f"Delta to {name}" for name in ("dmmse", "ridge", "laplace")}
-        lines += [f"{words}:", *(_row(text, *_pair(numbers, key)) for key, text in rows.items() if key in numbers)]
+        lines += [f"  {words}:", *(_row(text, numbers, key, deeper=1) for key, text in rows.items() if key in numbers)]
     return [*lines, f"verdict: {numbers['verdict']}"]
 
 
@@ -120,12 +163,12 @@ def _shown(value: Any) -> Any:
     return float("nan") if value is None else value
 
 
-def _pair(numbers: dict[str, Any], key: str) -> tuple[float, float]:
-    return numbers[key], numbers[f"{key}_se"]
-
-
-def _row(label: str, value: float, error: float, digits: int = 4) -> str:
-    return f"  {label:<48}{value:8.{digits}f}   {error:.{digits}f}"
+def _row(label: str, numbers: Mapping[str, Any], key: str, digits: int = 4, deeper: int = 0) -> str:
+    """A number with its standard error, or why there is none, below the header that it belongs to."""
+    indented = f"{'  ' * (1 + deeper) + label:<50}"
+    if f"{key}_reason" in numbers:
+        return f"{indented}not defined: {numbers[f'{key}_reason']}"
+    return f"{indented}{numbers[key]:8.{digits}f}   {numbers[f'{key}_se']:.{digits}f}"
 
 
 def _copying_row(name: str, values: dict[str, float]) -> str:

@@ -123,7 +123,7 @@ POOLS_MEASURED = tuple(
     )
 )
 # columns whose values the cells decide; all others say what was asked for
-RESULTS = {*MEASURED, *MORE_MEASURED, *POOLS_MEASURED, "status", "verdict", "left_plateau"}
+RESULTS = {*MEASURED, *MORE_MEASURED, *POOLS_MEASURED, "status", "verdict", "left_plateau", "not_defined"}
 
 
 def _left_plateau(family: str, found: Found) -> str:

@@ -56,10 +56,17 @@ def draw_noise(table: pd.DataFrame) -> Drawn:
     for column, name in COMPARATORS.items():
         if used[column].notna().any():
             looks.explain(name, **COMPARED[column])
-    planned = int((~domain["done"]).sum()) + len(used)
-    text = panels.described(lines, series, used, planned, TASKS["test_loss"], "changes are paired by seed")
+    more = ["changes are paired by seed", *_without(used)]
+    text = panels.described(lines, series, used, table, TASKS["test_loss"], *more)
     style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
+
+
+def _without(used: pd.DataFrame) -> list[str]:
+    """What the caption says of comparators that a noise mode does not have, where no line is drawn."""
+    noisy = used[used["noisy"]]
+    found = {name: noisy.loc[noisy[column].isna(), "noise_mode"].unique() for column, name in COMPARATORS.items()}
+    return [f"no value of {name} for {', '.join(modes)}" for name, modes in found.items() if len(modes)]
 
 
 def _noise_panel(panel: Panel, looks: Looks, span: float) -> Iterator[Series]:
@@ -113,7 +120,7 @@ def draw_ood(table: pd.DataFrame) -> Drawn:
     """On inputs scaled by alpha, whose labels follow: MSE of the transformer, and over GD's under the same settings."""
     used = table[table["done"] & table[[f"ood_alpha{alpha}" for alpha in ALPHAS]].notna().any(axis=1)]
     if used.empty:
-        return panels.nothing("no cell is done", len(table))
+        return panels.nothing("no cell is done", table)
     lines = settings.lines(used)
     figure, drawn = panels.pairs(lines, [], HEIGHT)
     looks, series = Looks(lines), []
@@ -124,7 +131,7 @@ def draw_ood(table: pd.DataFrame) -> Drawn:
         panel.axes.set_xlabel("scale alpha of the inputs" if panel.lowest else "")
     looks.explain_conditions()
     looks.explain(DESCENT, **GREEN, linestyle="--")
-    text = panels.described(lines, series, used, len(table), TASKS["ood"], "ratios are paired by seed")
+    text = panels.described(lines, series, used, table, TASKS["ood"], "ratios are paired by seed")
     style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 

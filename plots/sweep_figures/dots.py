@@ -68,7 +68,7 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
         panel.set_xlabel("AUROC")
         panel.locator_params(axis="x", nbins=TICKS)
     what = "AUROC: clean above noisy pairs, within positions"
-    text = panels.described(lines, series, used, len(noisy), TASKS["auroc"], what)
+    text = panels.described(lines, series, used, table, TASKS["auroc"], what)
     style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 
@@ -78,7 +78,7 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
     """How near the model is to gradient descent, in its sensitivities and in its predictions."""
     used = table[table["done"] & table[list(METRICS)].notna().all(axis=1)]
     if used.empty:
-        return panels.nothing("no cell is done", len(table))
+        return panels.nothing("no cell is done", table)
     lines = settings.lines(used)
     models = list(dict.fromkeys(line.settings["model"] for line in lines))
     places, shown = _conditions(lines, len(METRICS), {"model"})
@@ -99,7 +99,7 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
         panel.locator_params(axis="x", nbins=TICKS)
     looks.explain(DESCENT, color=style.DESCENT, linestyle="--")
     _label(axes[:, 0], shown)
-    style.finish(figure, looks.handles, panels.described(lines, series, used, len(table), TASKS["alignment"]))
+    style.finish(figure, looks.handles, panels.described(lines, series, used, table, TASKS["alignment"]))
     return Drawn(figure, records(series))
 
 

@@ -30,7 +30,7 @@ def draw_order(table: pd.DataFrame) -> Drawn:
     ratio = (table["test_loss"] / table["gd_loss"]).where(table["gd_loss"] > 0)
     used = table[table["done"] & ratio.notna()]
     if used.empty:
-        return panels.nothing("no cell is done", len(table))
+        return panels.nothing("no cell is done", table)
     lines = settings.lines(used, along="ordering")
     present = set(used["ordering"])
     orderings = [name for name in ORDERED if name in present] + sorted(present - set(ORDERED))
@@ -48,7 +48,7 @@ def draw_order(table: pd.DataFrame) -> Drawn:
     looks.explain_conditions(linestyle="")
     looks.explain(f"{DESCENT} (clean step)", color=style.DESCENT, linestyle="--")
     more = [f"small dots are seeds; {MEASURE} is paired by seed", _outside(outside)]
-    text = panels.described(lines, series, used, len(table), TASKS["test_loss"], *more)
+    text = panels.described(lines, series, used, table, TASKS["test_loss"], *more)
     style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 

@@ -180,26 +180,25 @@ def ticks(values: Iterable[float], inches: float) -> list[float]:
 
 
 def described(
-    lines: Sequence[Line], series: Sequence[Series], used: pd.DataFrame, planned: int, tasks: str, *more: str
+    lines: Sequence[Line], series: Sequence[Series], used: pd.DataFrame, table: pd.DataFrame, tasks: str, *more: str
 ) -> str:
-    """A caption: how many seeds, tasks (of the kind that this column counts) and cells, more, and what all share."""
+    """A caption: how many seeds, tasks (of the kind that this column counts) and rows, more, and what all share."""
     shared = settings.split([line.settings for line in lines])[1]
-    return "; ".join(filter(None, (points.counted(used, planned, series, tasks), *more, shared)))
+    return "; ".join(filter(None, (points.counted(used, table, series, tasks), *more, shared)))
 
 
 @style.compact
-def nothing(why: str, planned: int) -> Drawn:
+def nothing(why: str, table: pd.DataFrame) -> Drawn:
     """A figure of nothing that says why."""
     figure, axes = style.column_figure([1.2])
     panel = axes[0, 0]
     panel.text(0.5, 0.5, f"nothing to show: {why}", ha="center", va="center", transform=panel.transAxes)
     panel.set(xticks=[], yticks=[])
     panel.spines[:].set_visible(False)
-    style.finish(figure, {}, f"0 of {planned} planned cells")
+    style.finish(figure, {}, points.rows_done(table, 0))
     return Drawn(figure, [])
 
 
 def nothing_noisy(table: pd.DataFrame) -> Drawn:
     """The same for what shows noisy cells alone."""
-    noisy = int(table["noisy"].sum())
-    return nothing("no noisy cell is done" if noisy else "no noisy cells", noisy or len(table))
+    return nothing("no noisy cell is done" if table["noisy"].any() else "no noisy cells", table)

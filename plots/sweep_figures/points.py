@@ -69,8 +69,8 @@ def records(series: Iterable[Series]) -> list[dict[str, Any]]:
     ]
 
 
-def counted(used: pd.DataFrame, planned: int, series: Iterable[Series], tasks: str) -> str:
-    """The seeds used, the tasks behind each value, how many of the planned cells, and what the bars are.
+def counted(used: pd.DataFrame, table: pd.DataFrame, series: Iterable[Series], tasks: str) -> str:
+    """The seeds used, the tasks behind each value, how far the sweep is, and what the bars are.
 
     `tasks` is the column of the table that counts them; without it they are as many as a run has by default.
     """
@@ -78,7 +78,13 @@ def counted(used: pd.DataFrame, planned: int, series: Iterable[Series], tasks: s
     lonely = any(len(point.seeds) == 1 for line in series for point in line.points)
     bars = "means with 95 % t intervals over seeds" + ", but for points of a single seed" * lonely
     bars = bars if len(seeds) > 1 else "one seed, so no intervals"
-    return f"{_seeds(seeds)}, {_tasks(used, tasks)}; {len(used)} of {planned} planned cells; {bars}"
+    return f"{_seeds(seeds)}, {_tasks(used, tasks)}; {rows_done(table, len(used))}; {bars}"
+
+
+def rows_done(table: pd.DataFrame, shown: int) -> str:
+    """How many of the planned rows are done, as the sweep counts them, and how many a figure shows if not all those."""
+    done = int(table["done"].sum())
+    return f"{done} of {len(table)} planned rows are done" + f", {shown} of them shown" * (shown != done)
 
 
 def _seeds(seeds: Sequence[int]) -> str:

@@ -249,9 +249,9 @@ def test_labels_say_what_differs_and_the_caption_the_rest(tmp_path: Path) -> Non
     assert figure.axes[0].get_title() == "lsa1"
     said = " ".join(figure.get_supxlabel().split())
     assert said == (
-        "n = 5 seeds (0-4), 10000 tasks each (the default); 20 of 20 planned cells; means with 95 % t intervals over "
-        "seeds; changes are paired by seed; label_noise, sigma=0.5, trained and tested in random order, trained with "
-        "the same noise, 5000 steps, results version 2"
+        "n = 5 seeds (0-4), 10000 tasks each (the default); 20 of 20 planned rows are done; means with 95 % t "
+        "intervals over seeds; changes are paired by seed; label_noise, sigma=0.5, trained and tested in random order, "
+        "trained with the same noise, 5000 steps, results version 2"
     )
 
 
@@ -306,8 +306,30 @@ def test_failed_cells_are_planned_and_not_used(tmp_path: Path) -> None:
     assert list(shown["n"]) == [4, 4]
     assert list(shown["seeds"]) == ["0 1 2 4", "0 1 2 3"]
     assert caption("order_sensitivity", rows, tmp_path).startswith(
-        "n = 5 seeds (0-4), 10000 tasks each (the default); 8 of 10 planned cells; means with"
+        "n = 5 seeds (0-4), 10000 tasks each (the default); 8 of 10 planned rows are done; means with"
     )
+
+
+def test_captions_count_what_the_sweep_counts_and_say_what_is_shown_of_it(tmp_path: Path) -> None:
+    """Also of rows that a figure has no use for: an order without noise, and a row that is not done."""
+    rows = sweep.grid(**{name: (value,) for name, value in NOISY.items()}) + sweep.grid(ordering=("easy2hard",))
+    rows += [sweep.row("lsa1", 9, "planned")]
+    for name in ("noise_robustness", "attention_separation"):
+        assert "; 10 of 11 planned rows are done, 5 of them shown; " in caption(name, rows, tmp_path)
+    for name in ("order_sensitivity", "alignment_metrics", "ood_curve"):
+        assert "; 10 of 11 planned rows are done; " in caption(name, rows, tmp_path)
+
+
+def test_a_comparator_that_a_mode_lacks_is_left_out_and_the_caption_says_so(tmp_path: Path) -> None:
+    lacking = {"linear_mmse_loss": np.nan, "mask_bayes_loss": np.nan}
+    rows = sweep.grid(noise_mode=("label_noise", "sign_flips"), p=(0.25, 0.5), sigma=(0.5,))
+    rows = [row | lacking if row["noise_mode"] == "sign_flips" else row for row in rows]
+    said = caption("noise_robustness", rows, tmp_path)
+    assert "no value of linear MMSE for sign_flips; no value of Bayes over masks for sign_flips" in said
+    shown = drawn("noise_robustness", rows, tmp_path)
+    of_modes = shown[shown["series"] == "linear MMSE"]
+    assert set(of_modes["noise_mode"]) == {"label_noise"}
+    assert "no value of" not in caption("noise_robustness", rows[:10], tmp_path)
 
 
 def test_one_seed_has_no_interval_and_the_caption_says_so(tmp_path: Path) -> None:
@@ -315,13 +337,13 @@ def test_one_seed_has_no_interval_and_the_caption_says_so(tmp_path: Path) -> Non
     shown = drawn("alignment_metrics", rows, tmp_path)
     assert shown[["low", "high"]].isna().all(axis=None)
     assert caption("alignment_metrics", rows, tmp_path).startswith(
-        "seed 3, 2048 tasks each (the default); 4 of 4 planned cells; one seed, so no intervals"
+        "seed 3, 2048 tasks each (the default); 4 of 4 planned rows are done; one seed, so no intervals"
     )
     rows += [sweep.row(seed=7, ordering="random")]
     said = caption("alignment_metrics", rows, tmp_path)
     assert said.startswith(
-        "n = 2 seeds (3, 7), 2048 tasks each (the default); 5 of 5 planned cells; means with 95 % t intervals over "
-        "seeds, but for points of a single seed"
+        "n = 2 seeds (3, 7), 2048 tasks each (the default); 5 of 5 planned rows are done; means with 95 % t "
+        "intervals over seeds, but for points of a single seed"
     )
 
 
@@ -330,7 +352,7 @@ def test_a_sweep_without_noise_has_nothing_to_show_of_it(name: str, tmp_path: Pa
     found = FIGURES[name](read_sweep(sweep.write(tmp_path / "results.csv", sweep.grid())))
     assert found.rows == []
     assert [text.get_text() for text in found.figure.axes[0].texts] == ["nothing to show: no noisy cells"]
-    assert found.figure.get_supxlabel() == "0 of 5 planned cells"
+    assert found.figure.get_supxlabel() == "5 of 5 planned rows are done, 0 of them shown"
 
 
 def test_a_sweep_of_which_nothing_is_done_is_drawn_too(tmp_path: Path) -> None:

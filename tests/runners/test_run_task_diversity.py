@@ -192,8 +192,8 @@ def test_the_headline_has_the_losses_that_theory_gives(run: Path) -> None:
 def test_the_command_prints_what_the_summary_holds(run: Path, workshop: Workshop) -> None:
     lines, headline = workshop.said(run.name).splitlines(), read(run / layout.SUMMARY)["headline"]
     assert f"tiny, seed 0: {STEPS} steps of 16 tasks" in lines
-    assert f"tasks of its pool of {TASKS}:" in lines
-    rows = [line.split()[-2:] for line in lines if line.startswith("  ")]
+    assert f"  tasks of its pool of {TASKS}:" in lines
+    rows = [line.split()[-2:] for line in lines if line.startswith("    ")]
     names = [*(f"{name}_loss" for name in ("tf", "dmmse", "ridge", "zero")), "delta_dmmse", "delta_ridge"]
     keys = [f"{prefix}_{name}" for prefix in ("id", "ood") for name in names]
     assert rows == [[f"{headline[key]:.4f}", f"{headline[f'{key}_se']:.4f}"] for key in keys]

@@ -1,0 +1,93 @@
+"""What a run prints at its end: who knows of the corruption, what belongs to what, and whether it trained."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from runners.summary import summary_text
+from store import layout
+from tests.runners.tiny import LSA1, Workshop, copied
+
+NOISE = "--eval_noise_mode label_noise --eval-noise-p 0.5 --eval_noise_sigma 1 --eval_noise_placement noisy_first"
+NUMBERS = re.compile(r"\s+(\S+)   (\S+)$")
+
+
+@pytest.fixture(scope="module")
+def noisy_run(workshop: Workshop) -> Path:
+    """Evaluated on label noise; 6 pairs in 4 dimensions without observation noise, so masks have no posterior."""
+    return workshop.finished("eval_noise", LSA1, "--eval_ordering", "easy2hard", *NOISE.split())
+
+
+def table(text: str) -> list[str]:
+    """The rows below the header of losses."""
+    lines = text.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(("loss (half MSE)", "MSE on"))) + 1
+    rest = lines[start:]
+    return rest[: next(number for number, line in enumerate(rest) if not line.startswith("  "))]
+
+
+def test_what_knows_the_corruption_stands_before_ridge_which_does_not(noisy_run: Path) -> None:
+    found = json.loads((noisy_run / layout.COMPARATORS).read_text())
+    rows = table(summary_text(noisy_run))
+    labels = [
+        "trained transformer",
+        "gradient descent, 1 step (clean step size)",
+        "gradient descent, step size tuned on it",
+        "linear MMSE, knows p and sigma",
+        "Bayes over masks, knows p and sigma",
+        "least squares that ignores the corruption",
+        "zero",
+        "transformer / gradient descent, same tasks",
+    ]
+    assert [row.strip().startswith(label) for row, label in zip(rows, labels, strict=True)] == [True] * len(labels)
+    for row, name in ((rows[2], "gd_tuned_step"), (rows[3], "linear_mmse")):
+        numbers = NUMBERS.search(row)
+        assert numbers
+        assert numbers.groups() == (f"{found[name]['loss']:.4f}", f"{found[name]['loss_se']:.4f}")
+    assert f"not defined: {found['mask_bayes']['reason']}" in rows[4]
+    assert "Bayes on clean data" not in "\n".join(rows)
+    headline = json.loads((noisy_run / layout.SUMMARY).read_text())["headline"]
+    assert found["linear_mmse"]["loss"] < min(headline["gd_loss"], headline["zero_loss"], headline["ridge_loss"])
+
+
+def test_without_the_file_the_summary_names_the_command_that_writes_it(
+    noisy_run: Path, workshop: Workshop, tmp_path: Path
+) -> None:
+    run = copied(noisy_run, tmp_path / "run")
+    (run / layout.COMPARATORS).unlink()
+    (row,) = (row for row in table(summary_text(run)) if "what knows of the corruption" in row)
+    done = workshop.run(*row.split("python -m ")[1].split())
+    assert done.returncode == 0, done.stderr
+    assert (run / layout.COMPARATORS).read_bytes() == (noisy_run / layout.COMPARATORS).read_bytes()
+    assert "not defined: num_pairs is 6" in done.stdout
+    assert summary_text(run).replace(str(run), "") == summary_text(noisy_run).replace(str(noisy_run), "")
+
+
+def test_the_averaged_loss_stands_directly_under_the_loss_that_it_averages(lsa1_run: Path, twolayer_run: Path) -> None:
+    for run in (lsa1_run, twolayer_run):
+        rows = table(summary_text(run))
+        parent = next(number for number, row in enumerate(rows) if row.startswith("  gradient descent, 1 step"))
+        assert rows[parent + 1].startswith("    one step, w and query averaged in closed form")
+        assert [row.startswith("    ") for row in rows].count(True) == 1
+        assert rows[parent + 2].startswith("  ridge (Bayes on clean data)")
+
+
+def test_a_closed_form_that_is_missing_is_said_to_be(lsa1_run: Path, tmp_path: Path) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    summary = json.loads((run / layout.SUMMARY).read_text())
+    summary["headline"] |= {"gd_loss_averaged": None, "gd_loss_averaged_se": None, "gd_loss_averaged_reason": "no v"}
+    (run / layout.SUMMARY).write_text(json.dumps(summary))
+    row = next(row for row in table(summary_text(run)) if "averaged" in row)
+    assert row.endswith(" not defined: no v")
+
+
+def test_a_run_of_an_earlier_version_is_told_whether_it_trained(lsa1_run: Path, tmp_path: Path) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    summary = json.loads((run / layout.SUMMARY).read_text())
+    del summary["left_plateau"]
+    (run / layout.SUMMARY).write_text(json.dumps(summary))
+    said = next(line for line in summary_text(run).splitlines() if "plateau" in line)
+    assert said in summary_text(lsa1_run)
+    assert said.startswith(f"NOT off the plateau: cosine of sensitivities {summary['alignment']['align_cos']:.4f}")
