@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from analysis import plateau
@@ -67,7 +68,7 @@ def _comparators(run: Path, config: RunConfig) -> dict[str, Any]:
     if config.family != "regression" or config.eval.hit_rate == 0:
         return {}
     path = run / layout.COMPARATORS
-    return read_json(path) if path.exists() else {"command": f"python -m analysis.comparators --run {run}"}
+    return read_json(path) if path.exists() else {"command": f"python -m analysis.comparators --run {quote(str(run))}"}
 
 
 def _losses(summary: dict[str, Any], config: RunConfig) -> Iterator[str]:

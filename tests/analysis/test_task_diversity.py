@@ -6,18 +6,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import src.config
 from analysis.task_diversity import (
     Decoder,
     Held,
     distance,
+    headline,
     measured,
     moments,
     references,
     verdict_of,
 )
+from baselines.idealised import idealised
 from configs.overrides import resolve, set_values
 from configs.presets import preset
 from curricula.sequences import latent_sequences, pool_sequences
+from src.checks import ConfigError
 from src.config import RunConfig
 from src.decoder import make_model
 from src.prng import key
@@ -63,6 +67,22 @@ def test_dmmse_knows_the_runs_own_pool() -> None:
     batch = pool_sequences(chosen)
     targets = np.einsum("bkd,bd->bk", batch.x, batch.w)
     np.testing.assert_allclose(references(chosen, batch)["dmmse"], targets, atol=1e-5)
+
+
+def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """dMMSE, which knows the pool alone, stays; the verdict compares with nothing."""
+    known = config(num_tasks=4, headline_tasks=16)
+    monkeypatch.setitem(src.config.TASK_LAWS, "gaussian", None)
+    model = make_model(known)
+    found = headline(Decoder(Path(), known, model, model.init(key(0))))
+    for name in ("id_ridge_loss", "ood_ridge_loss", "id_delta_ridge", "ood_delta_ridge"):
+        assert (found[name], found[f"{name}_se"]) == (None, None)
+        assert "'gaussian' has no variance in TASK_LAWS of src/config.py" in found[f"{name}_reason"]
+    assert found["id_dmmse_loss"] < found["id_zero_loss"]
+    assert "id_apart" not in found
+    assert found["verdict"] == "nothing to compare with"
+    with pytest.raises(ConfigError, match="no variance in TASK_LAWS"):
+        idealised(known.data, 4, 0, count=8)
 
 
 def test_the_prior_of_a_sphere_has_the_variance_of_its_coordinates() -> None:
