@@ -18,6 +18,13 @@ from store.manifest import adopt
 from store.readers import StoreError, check_arrays, expecting, is_count, read_json, read_npy
 from store.rundir import read_config
 
+# kind of attention -> what its maps hold
+SCORES = {
+    "linear": "raw scores e_j^T W_K^T W_Q e_i; their sign and scale are free, as P W_V makes up for them, "
+    "and weights.png divides them out",
+    "softmax": "softmax over the context of e_j^T W_K^T W_Q e_i / sqrt(key size)",
+}
+
 
 def draw_attention(run: Path, out: Path) -> list[Path]:
     """attention_layer{L}_head{H}.png for every head captured; `StoreError` if nothing was."""
@@ -28,7 +35,10 @@ def draw_attention(run: Path, out: Path) -> list[Path]:
     means = [_read_mean(run, config, *place) for place in heads]
     text = f"{config.name}, seed {config.data_seed}, mean over {tasks} tasks"
     kinds = [config.model.kind(layer) for layer, _ in heads]
-    return [_draw_head(mean, out, *place, kind, text) for mean, place, kind in zip(means, heads, kinds, strict=True)]
+    return [
+        _draw_head(mean, out, *place, kind, f"{text}; {SCORES[kind]}")
+        for mean, place, kind in zip(means, heads, kinds, strict=True)
+    ]
 
 
 def _captured(run: Path, config: RunConfig) -> tuple[list[tuple[int, int]], int]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from plots import style
 from store import layout
 from store.readers import expecting, read_json
@@ -29,7 +31,8 @@ def draw_attention_stats(run: Path) -> Path:
         if numbers is not None:
             low, auroc, high = numbers
             panel.plot([low, high], [place, place], color=colour)
-            panel.plot(auroc, place, "o", color=colour, markersize=4)
+            panel.plot(auroc, place, "o", color=colour, markersize=4, clip_on=False)
+    panel.set_xlim(np.clip(panel.get_xlim(), 0, 1))
     panel.axvline(0.5, color=style.GREY, linewidth=0.8)
     panel.set_yticks(range(len(rows)), [style.plain(name) for name, _, _ in rows])
     panel.set_ylim(len(rows) - 0.5, -0.5)

@@ -105,7 +105,7 @@ def figure_of(gd: Series, layers: Sequence[Series], references: Sequence[Series]
         panel.set_ylim(bottom=0)
     drawn = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
     order = [label for label, *_ in (gd, *layers, *references)]
-    panel.legend([drawn[style.plain(label)] for label in order], map(style.plain, order), loc="upper right")
+    style.legend_above(figure, {label: drawn[style.plain(label)] for label in order})
     style.caption(figure, text)
     return figure
 

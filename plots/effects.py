@@ -5,10 +5,13 @@ python -m plots.effects --from contrasts.csv --out DIR
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 import cli
 from plots import style
@@ -28,20 +31,23 @@ NUMBERS = ("n", "treated", "control", "difference", "low", "high", "change", "ch
 
 
 class Unit(NamedTuple):
-    """How the changes of a measure are told: columns, what they are multiplied by, and what is called no effect."""
+    """How the changes of a measure are told: columns, what they are multiplied by, what is called no effect, bounds."""
 
     columns: tuple[str, str, str]
     scale: float
     margin: float
     label: str
     tasks: int
+    within: tuple[float, float]  # what a change can be, in the axis' unit
 
 
 RELATIVE = ("change_low", "change", "change_high")
+ANY = (-math.inf, math.inf)
+LOST = (-100.0, math.inf)  # what is positive can lose no more than all of itself
 UNITS = {
-    "loss": Unit(RELATIVE, 100, 1.0, "change, %", RunConfig.headline_tasks),
-    "step": Unit(RELATIVE, 100, 1.0, "change of the step, %", RunConfig.eval_tasks),
-    "auroc": Unit(("low", "difference", "high"), 1, 0.01, "difference of AUROC", RunConfig.eval_tasks),
+    "loss": Unit(RELATIVE, 100, 1.0, "change, %", RunConfig.headline_tasks, LOST),
+    "step": Unit(RELATIVE, 100, 1.0, "change of the step, %", RunConfig.eval_tasks, ANY),
+    "auroc": Unit(("low", "difference", "high"), 1, 0.01, "difference of AUROC", RunConfig.eval_tasks, (-1, 1)),
 }
 FAR = ("linear_mmse", "mask_bayes")  # controls that know the noise: changes from them are of another magnitude
 DECADES = (1, 10, 100)  # margins at which a logarithmic axis has its ticks
@@ -98,6 +104,7 @@ def draw_question(question: str, rows: pd.DataFrame) -> Figure:
     text = _caption(question, rows)
     if any(panel.get_xscale() == "symlog" for panel in axes.flat):
         text += ", beyond which wide axes are logarithmic"
+    text += f"; {style.CUT}" * _any_cut(rows)
     style.finish(figure, _legend(looks), text)
     return figure
 
@@ -121,11 +128,22 @@ def _draw_panel(panel: Axes, rows: pd.DataFrame, names: list[str], looks: dict[s
         shift = 0.7 * ((list(looks).index(str(model)) + 0.5) / len(looks) - 0.5)
         places = [names.index(name) + shift for name in group["name"]]
         low, middle, high = (unit.scale * group[column].to_numpy() for column in unit.columns)
-        panel.hlines(places, low, high, color=colour, linewidth=1.2)
+        panel.hlines(places, *np.clip([low, high], *unit.within), color=colour, linewidth=1.2)
+        style.mark_cut(panel, places, np.array([low, high]), unit.within, colour, across=True)
         panel.plot(middle, places, marker, color=colour, markersize=3, linestyle="")
-    ends = unit.scale * rows[list(unit.columns)]
+    ends = (unit.scale * rows[list(unit.columns)]).clip(*unit.within)
     _scale(panel, unit.margin, float(ends.min(axis=None)), float(ends.max(axis=None)))
     panel.set_xlabel(unit.label)
+
+
+def _any_cut(rows: pd.DataFrame) -> bool:
+    """Whether an interval leaves what its measure can be."""
+    parts = [(UNITS[str(unit)], part) for unit, part in rows.groupby("unit")]
+    return any(
+        bool((unit.scale * part[unit.columns[0]] < unit.within[0]).any())
+        or bool((unit.scale * part[unit.columns[2]] > unit.within[1]).any())
+        for unit, part in parts
+    )
 
 
 def _scale(panel: Axes, margin: float, low: float, high: float) -> None:

@@ -32,7 +32,7 @@ def draw_functions(run: Path) -> Path:
         text = f"{config.name}, seed {config.data_seed}, {_in_words(about)}"
     for name in FUNCTIONS:
         axes[0, 0].plot(table["x"], table[name], LINES[name], color=colour, label=f"{name} the context")
-    figure.legend(loc="outside upper center", ncols=2)
+    style.legend_above(figure)
     style.caption(figure, text)
     return style.save(figure, layout.figure(run, "sine_functions"))
 

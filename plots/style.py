@@ -37,6 +37,7 @@ COLUMN = 3.3  # inches: the width of a journal's column, at which the figures of
 LIGHTEST = 0.9  # of viridis, whose end is too light on white
 INCHES_A_LETTER = 0.052  # of 7 points, on average
 AMPLE = 6.0  # inches that are enough for all that stands around axes
+CUT = "arrows: intervals that leave the possible values are cut there"  # what a caption says of `mark_cut`'s
 INCHES_A_HANDLE = 0.32  # before a legend's words, with what parts columns
 
 RC = {
@@ -49,6 +50,7 @@ RC = {
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "legend.frameon": False,
+    "legend.fontsize": 8,
     "lines.linewidth": 1.6,
     "pdf.fonttype": 42,  # TrueType, which journals ask for
 }
@@ -151,6 +153,19 @@ def heat_map(axes: Axes, matrix: np.ndarray, title: str, symmetric: bool = True)
     axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
 
 
+def mark_cut(
+    axes: Axes, places: Sequence[float], intervals: np.ndarray, within: tuple[float, float], colour: Any, across: bool
+) -> None:
+    """Arrows where intervals [2, P] are cut because they leave what is possible; `across` if they lie along x."""
+    for limit, outside, marker in (
+        (within[0], intervals[0] < within[0], "<" if across else "v"),
+        (within[1], intervals[1] > within[1], ">" if across else "^"),
+    ):
+        for place in np.asarray(places)[outside]:
+            at = (limit, place) if across else (place, limit)
+            axes.plot(*at, marker, color=colour, markersize=3.5, clip_on=False, zorder=4)
+
+
 def caption(figure: Figure, text: str) -> None:
     """What was measured, on how much, below the axes in as many lines as the figure's width asks for."""
     kept = re.sub(r" (?=[%=])|(?<==) |(?<=version) ", "\N{NO-BREAK SPACE}", plain(text))
@@ -166,13 +181,28 @@ def in_order(names: Iterable[str]) -> dict[str, Any]:
     return dict(zip(once, colormaps["viridis"](np.linspace(0, LIGHTEST, len(once))), strict=True))
 
 
-def finish(figure: Figure, handles: Mapping[str, Any], text: str) -> None:
-    """A legend above the panels, in as many columns as fit, and a caption below, for which the figure grows."""
+def legend_above(figure: Figure, handles: Mapping[str, Any] | None = None) -> None:
+    """A legend above the panels, where no curve is, in as many columns as fit: of all their lines if not told of what.
+
+    A label that several panels share stands in it once.
+    """
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
+
+    if handles is None:
+        labelled = [axes.get_legend_handles_labels() for axes in figure.axes]
+        handles = {label: handle for found in labelled for handle, label in zip(*found, strict=True)}
     names = [plain(name) for name in handles]
     if names:
-        columns = _columns(names, figure.get_figwidth())
+        points = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points()
         spacing = {"columnspacing": 1.2, "handletextpad": 0.5, "labelspacing": 0.3, "handlelength": 1.8}
+        columns = _columns(names, figure.get_figwidth(), points)
         figure.legend(list(handles.values()), names, loc="outside upper center", ncols=columns, **spacing)
+
+
+def finish(figure: Figure, handles: Mapping[str, Any], text: str) -> None:
+    """A legend above the panels, in as many columns as fit, and a caption below, for which the figure grows."""
+    legend_above(figure, handles)
     caption(figure, text)
     _grow(figure)
 
@@ -193,11 +223,11 @@ def _grow(figure: Figure) -> None:
         text.set_position(np.round(text.get_position(), 4))
 
 
-def _columns(names: Sequence[str], width: float) -> int:
-    """The most columns of a legend that fit; matplotlib fills one after the other."""
+def _columns(names: Sequence[str], width: float, points: float) -> int:
+    """The most columns of a legend that fit, in letters of so many points; matplotlib fills one after the other."""
     for columns in range(len(names), 1, -1):
         letters = sum(max(map(len, column)) for column in np.array_split(np.array(names, object), columns))
-        if columns * INCHES_A_HANDLE + letters * INCHES_A_LETTER * 6.5 / 7 < width:
+        if columns * INCHES_A_HANDLE + letters * INCHES_A_LETTER * points / 7 < width:
             return columns
     return 1
 

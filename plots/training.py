@@ -1,4 +1,4 @@
-"""What happened during training: the loss beside that of what it is held against, and the alignment with it."""
+"""What happened during training: the loss and that of what it is compared with, and the alignment with it."""
 
 from __future__ import annotations
 
@@ -8,47 +8,75 @@ from typing import Any, NamedTuple
 from plots import style
 from store import layout
 from store.readers import read_csv
-from store.rundir import read_config, read_metrics
+from store.rundir import METRICS_FIELDS, read_config, read_metrics
 
 ALIGNMENT_COLUMNS = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
 
 
-class Losses(NamedTuple):
-    """How a family's losses are drawn: the label of the test's; another field, its label and colour; the axis."""
+class Curve(NamedTuple):
+    """A field of the metrics and how it is drawn."""
 
-    test: str
-    other: str
-    other_label: str
-    colour: str
-    axis: dict[str, Any]
+    field: str
+    label: str
+    look: dict[str, Any]
 
 
-BESIDE_DESCENT = Losses("Trained Transformer", "gd_loss", "Gradient descent", style.DESCENT, {"ylim": (0, None)})
-LOSSES = {
-    "regression": BESIDE_DESCENT,
-    "layerwise": BESIDE_DESCENT,
-    "diversity": Losses(
-        "its pool's tasks (half MSE)", "ood_loss", "fresh tasks (MSE/D)", style.OTHER, {"ylim": (0, None)}
+class Panel(NamedTuple):
+    """Losses in one unit, which the axis names."""
+
+    unit: str
+    curves: tuple[Curve, ...]
+    yscale: str = "linear"
+
+
+TEST = {"color": style.TRANSFORMER}
+OTHER = {"color": style.OTHER, "linestyle": "--"}
+TRAIN = Curve("train_loss", "train batch", {"color": style.GREY, "linewidth": 1})
+HALF_MSE = "loss (half MSE)"
+WITH_DESCENT = (
+    Panel(
+        HALF_MSE,
+        (
+            TRAIN,
+            Curve("test_loss", "Trained Transformer", TEST),
+            Curve("gd_loss", "Gradient descent", {"color": style.DESCENT, "linestyle": "--"}),
+        ),
     ),
-    "sine": Losses("after the context", "initial_loss", "before the context", style.OTHER, {"yscale": "log"}),
+)
+POOL = "its pool's tasks"
+# family -> the panels of its loss
+LOSSES: dict[str, tuple[Panel, ...]] = {
+    "regression": WITH_DESCENT,
+    "layerwise": WITH_DESCENT,
+    "diversity": (
+        Panel("loss (half MSE, noise included)", (TRAIN, Curve("test_loss", POOL, TEST))),
+        Panel("squared error / D (no noise)", (Curve("id_loss", POOL, TEST), Curve("ood_loss", "fresh tasks", OTHER))),
+    ),
+    "sine": (
+        Panel(
+            HALF_MSE,
+            (TRAIN, Curve("test_loss", "after the context", TEST), Curve("initial_loss", "before the context", OTHER)),
+            "log",
+        ),
+    ),
 }
 
 
 @style.styled
 def draw_loss(run: Path) -> Path:
-    """loss.png: train and test loss over steps, and that of what the family holds it against on the same contexts."""
+    """loss.png: train and test loss over steps, and that of what the family compares with; a panel for each unit."""
     config = read_config(run)
-    drawn = LOSSES[config.family]
-    records = read_metrics(run, [drawn.other])
-    steps = [record["step"] for record in records]
-    figure, axes = style.new_figure()
-    panel = axes[0, 0]
-    panel.plot(steps, [r["train_loss"] for r in records], color=style.GREY, linewidth=1, label="train batch")
-    panel.plot(steps, [r["test_loss"] for r in records], color=style.TRANSFORMER, label=drawn.test)
-    panel.plot(steps, [r[drawn.other] for r in records], color=drawn.colour, linestyle="--", label=drawn.other_label)
-    panel.set(xlabel="training step", ylabel="loss (half MSE)", **drawn.axis)
-    panel.locator_params(axis="x", nbins=6)
-    panel.legend()
+    panels = LOSSES[config.family]
+    fields = {curve.field for panel in panels for curve in panel.curves}
+    records = read_metrics(run, sorted(fields - set(METRICS_FIELDS)))
+    figure, axes = style.new_figure(columns=len(panels), width=4.2 if len(panels) == 1 else 3.6)
+    for drawn, panel in zip(axes[0], panels, strict=True):
+        for field, label, look in panel.curves:
+            drawn.plot([r["step"] for r in records], [r[field] for r in records], label=label, **look)
+        drawn.set(xlabel="training step", ylabel=panel.unit, yscale=panel.yscale)
+        drawn.set_ylim(bottom=0 if panel.yscale == "linear" else None)
+        drawn.locator_params(axis="x", nbins=6)
+    style.legend_above(figure)
     style.caption(figure, _caption(run, config.eval_tasks))
     return style.save(figure, layout.figure(run, "loss"))
 
@@ -64,12 +92,12 @@ def draw_alignment(run: Path) -> Path:
     left.plot(curve["step"], curve["model_diff"], color=style.OTHER, label="sensitivities: mean ‖difference‖")
     left.set_ylabel("difference to gradient descent")
     left.set_ylim(bottom=0)
-    left.legend()
     right.plot(curve["step"], curve["model_cos"], color=style.DESCENT)
     right.set_ylabel("cosine of sensitivities")
     right.set_ylim(min(0.0, float(curve["model_cos"].min())), 1.02)
     for panel in (left, right):
         panel.set_xlabel("training step")
+    style.legend_above(figure)
     style.caption(figure, _caption(run, config.eval_tasks))
     return style.save(figure, layout.figure(run, "alignment"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN = ("rescaled_kq", "rescaled_pv", "construction_kq", "construction_pv")
+TRAINED = "kq"  # as trained, of which the maps of attention are
+MOST_SCALES = 6  # that a caption lists
 TITLES = (r"$W_K^\top W_Q$", r"$P\,W_V$")
 
 
@@ -34,9 +36,26 @@ def draw_weights(run: Path) -> Path:
     if arrays["construction_kq"].size:
         rows.append(("gradient descent", arrays["construction_kq"][0, 0], arrays["construction_pv"][0, 0]))
     channels = f"channels: {config.data.dim} inputs, the label" + ", the code" * (config.model.pos_enc_size > 0)
-    scale = "linear layers scaled so that the left's input diagonal has mean 1"
-    figure = _figure(rows, f"{config.name}, seed {config.data_seed}; {channels}; {scale}")
+    text = "; ".join([f"{config.name}, seed {config.data_seed}; {channels}", *_scales(config, arrays)])
+    figure = _figure(rows, text)
     return style.save(figure, layout.figure(run, "weights"))
+
+
+def _scales(config: RunConfig, arrays: Mapping[str, np.ndarray]) -> list[str]:
+    """What a caption says of beta, which the left products were divided and the right ones multiplied by."""
+    linear = [layer for layer in range(len(config.model.layer_names)) if config.model.kind(layer) == "linear"]
+    betas = [
+        float(np.sum(kq * scaled) / np.sum(scaled**2)) if scaled.any() else 1.0
+        for layer in linear
+        for kq, scaled in zip(arrays[TRAINED][layer], arrays["rescaled_kq"][layer], strict=True)
+    ]
+    if not betas:
+        return []
+    shown = ", ".join(f"{beta:.3g}" for beta in betas[:MOST_SCALES]) + ", ..." * (len(betas) > MOST_SCALES)
+    return [
+        "linear layers: left divided and right multiplied by beta, the mean of the left's input diagonal as trained "
+        f"(which attention maps are of): {shown}"
+    ]
 
 
 @style.styled
@@ -67,9 +86,9 @@ def _figure(rows: Sequence[tuple[Any, ...]], text: str) -> Figure:
 
 def _read_products(path: Path, config: RunConfig) -> dict[str, np.ndarray]:
     """The products that are shown; the construction's may be empty."""
-    arrays = read_npz(path, SHOWN)
+    arrays = read_npz(path, (TRAINED, *SHOWN))
     width = config.token_width
-    shapes = dict.fromkeys(SHOWN, (len(config.model.layer_names), config.model.num_heads, width, width))
+    shapes = dict.fromkeys((TRAINED, *SHOWN), (len(config.model.layer_names), config.model.num_heads, width, width))
     if arrays["construction_kq"].size == 0:
         shapes |= {"construction_kq": (0,), "construction_pv": (0,)}
     check_arrays(path, arrays, shapes, "float64")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from plots import style
 from plots.sweep_figures import panels, settings
@@ -28,6 +31,9 @@ METRICS = {
     "align_cos": ("cosine of sensitivities\nto GD's", 1.0),
     "align_l2": ("RMS difference of\npredictions to GD's", 0.0),
 }
+AUROC = "AUROC"  # the measure, which is also the axis' label
+# measure -> what it can be
+POSSIBLE = {AUROC: (0.0, 1.0), "align_cos": (-1.0, 1.0), "align_l2": (0.0, math.inf)}
 LETTERS = {1: 30, 2: 21}  # of a condition's name in one line, beside this many panels
 ROW, LINE = 0.18, 0.1  # inches that a condition needs, and a line of its name
 LEAST_AUROC = 0.03  # that its axis shows on either side of .5
@@ -57,18 +63,19 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
             found = points(line.rows, owner, line.rows[column])
             if found:
                 look = {"color": looks.of_model(model)["color"]} | how | {"linestyle": "", "markersize": 3}
-                panels.error_bars(panel, [place + 0.25 * (number - 1)], found, across=True, **look)
+                at = [place + 0.25 * (number - 1)]
+                panels.error_bars(panel, at, found, across=True, within=POSSIBLE[AUROC], **look)
                 looks.explain(owner, **{"color": INK} | how | {"linestyle": ""})
-                series.append(Series(owner, "AUROC", line.settings, found))
+                series.append(Series(owner, AUROC, line.settings, found))
     for panel in axes.flat:
         panel.axvline(0.5, color=style.GREY, linewidth=0.7, zorder=1)
-    axes[0, 0].set_xlim(panels.widen(axes[0, 0].get_xlim(), 0.5, LEAST_AUROC))
+    axes[0, 0].set_xlim(np.clip(panels.widen(axes[0, 0].get_xlim(), 0.5, LEAST_AUROC), *POSSIBLE[AUROC]))
     _label(axes[:, 0], shown)
     for panel in axes[-1]:
-        panel.set_xlabel("AUROC")
+        panel.set_xlabel(AUROC)
         panel.locator_params(axis="x", nbins=TICKS)
-    what = "AUROC: clean above noisy pairs, within positions"
-    text = panels.described(lines, series, used, table, TASKS["auroc"], what)
+    what = ("AUROC: clean above noisy pairs, within positions", panels.cut(series, POSSIBLE))
+    text = panels.described(lines, series, used, table, TASKS["auroc"], *what)
     style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 
@@ -89,7 +96,7 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
             model = line.settings["model"]
             found = points(line.rows, column, line.rows[column])
             place += 0.55 * ((models.index(model) + 0.5) / len(models) - 0.5)
-            panels.error_bars(panel, [place], found, across=True, **looks.of_model(model))
+            panels.error_bars(panel, [place], found, across=True, within=POSSIBLE[column], **looks.of_model(model))
             looks.explain(model, **looks.of_model(model))
             series.append(Series(MODEL, column, line.settings, found))
         panel.axvline(same, color=style.DESCENT, linestyle="--", zorder=1)
@@ -99,7 +106,8 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
         panel.locator_params(axis="x", nbins=TICKS)
     looks.explain(DESCENT, color=style.DESCENT, linestyle="--")
     _label(axes[:, 0], shown)
-    style.finish(figure, looks.handles, panels.described(lines, series, used, table, TASKS["alignment"]))
+    text = panels.described(lines, series, used, table, TASKS["alignment"], panels.cut(series, POSSIBLE))
+    style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 
 

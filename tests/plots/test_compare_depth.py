@@ -25,12 +25,13 @@ def written(folder: Path, name: str, values: Any) -> Path:
 
 def test_the_figure_reads_as_the_contract_says() -> None:
     gd, tf = (Series(label, np.ones(2), np.zeros(2)) for label in ("Gradient descent", "Trained Transformer"))
-    (panel,) = figure_of(gd, [tf], [], "", False).axes
+    figure = figure_of(gd, [tf], [], "", False)
+    (panel,) = figure.axes
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("GD Steps / Transformer Layers", "Loss")
     green, purple = (line for line in panel.get_lines() if len(line.get_xdata()) == 2)
     assert (green.get_color(), green.get_linestyle()) == (style.DESCENT, "-")
     assert (purple.get_color(), purple.get_linestyle(), purple.get_marker()) == (style.TRANSFORMER, "None", "+")
-    assert {text.get_text() for text in panel.get_legend().get_texts()} == {"Gradient descent", "Trained Transformer"}
+    assert {text.get_text() for text in figure.legends[0].get_texts()} == {"Gradient descent", "Trained Transformer"}
 
 
 def test_files_that_hold_no_more_than_they_must(ran: Ran, tmp_path: Path) -> None:

@@ -78,6 +78,16 @@ def test_auroc_is_told_in_differences_of_its_own(tmp_path: Path) -> None:
     assert "n = 5 seeds, paired; 2048 tasks each (the default); grey: within .01 of AUROC" in said
 
 
+def test_an_interval_of_auroc_is_cut_at_what_a_difference_can_be(tmp_path: Path) -> None:
+    wide = rows("attention", {"a": 0.1}, unit="auroc", n=2, low=-1.4, high=0.3)
+    drawn = figure(wide, tmp_path)
+    (axes,) = drawn.axes
+    ends = np.concatenate([bar[:, 0] for lines in axes.collections for bar in lines.get_segments()])
+    np.testing.assert_allclose(sorted(set(ends)), [-1, 0.3])
+    assert sum(line.get_marker() == "<" for line in axes.lines) == len(MODELS)
+    assert style.CUT in " ".join(drawn.get_supxlabel().split())
+
+
 def test_a_question_of_both_units_has_a_panel_for_each(tmp_path: Path) -> None:
     both = rows("attention", {"a": 0.001}, unit="auroc") + rows("attention", {"a": 0.001}, unit="loss")
     assert [axes.get_xlabel() for axes in figure(both, tmp_path).axes] == ["difference of AUROC", "change, %"]

@@ -146,6 +146,23 @@ def test_separation_stands_beside_gradient_descents_and_positions(tmp_path: Path
             check(line, rows, column, "noise_mode", model=model, noise_mode="label_noise")
 
 
+def test_intervals_of_two_seeds_are_cut_where_the_possible_ends(tmp_path: Path) -> None:
+    """0.5 ± 12.7 * 0.1: the t interval of .4 and .6 goes from -.77 to 1.77."""
+    rows = [sweep.row(seed=seed, **NOISY) | {"auroc": 0.4 + 0.2 * seed, "align_cos": 0.99} for seed in range(2)]
+    table = read_sweep(sweep.write(tmp_path / "results.csv", rows))
+    found = FIGURES["attention_separation"](table)
+    (panel,) = found.figure.axes
+    assert panel.get_xlim() == (0.0, 1.0)
+    (bar,) = panel.containers[0].lines[2][0].get_segments()
+    np.testing.assert_allclose(bar[:, 0], [0, 1])
+    arrows = {line.get_marker(): float(line.get_xdata()[0]) for line in panel.lines if line.get_marker() in "<>"}
+    assert arrows == {"<": 0.0, ">": 1.0}
+    assert style.CUT in " ".join(found.figure.get_supxlabel().split())
+    csv = next(row for row in found.rows if row["series"] == "transformer")
+    np.testing.assert_allclose([csv["low"], csv["high"]], [0.5 - 1.27062, 0.5 + 1.27062], rtol=1e-5)
+    assert style.CUT not in " ".join(FIGURES["order_sensitivity"](table).figure.get_supxlabel().split())
+
+
 def test_alignment_and_scales_are_of_every_condition(tmp_path: Path) -> None:
     rows = sweep.grid(ordering=ORDERINGS)
     shown = drawn("alignment_metrics", rows, tmp_path)

@@ -13,7 +13,7 @@ from plots import run_figures, style, training, weights
 from plots.attention_quick import draw_attention
 from store import StoreError, layout
 from store.atomic import write_csv, write_json, write_npy, write_npz
-from store.rundir import begin, read_config
+from store.rundir import begin, read_config, read_metrics
 from tests.runners.tiny import PAIRS, Workshop, copied
 
 FIGURES = {
@@ -119,6 +119,52 @@ def test_lines_are_the_recorded_numbers(lsa1_run: Path, monkeypatch: pytest.Monk
     assert len(cosines) == 1
     assert [axes.get_xlabel() for axes in drawn[0].axes] == ["training step"]
     assert "half" in drawn[0].axes[0].get_ylabel()
+
+
+def test_losses_of_different_units_have_axes_of_their_own(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = "--steps 40 --eval_every 20 --batch_size 16 --config.eval_tasks=32 --config.headline_tasks=50".split()
+    run = workshop.finished("diversity_drawn", "runners.run_task_diversity", "--num_tasks", 4, sizes=sizes)
+    drawn: list[Figure] = []
+    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure) or path)
+    training.draw_loss(run)
+    records = read_metrics(run)
+    fields = [{"train_loss", "test_loss"}, {"id_loss", "ood_loss"}]
+    for axes, names, unit in zip(drawn[0].axes, fields, ("half MSE", "squared error / D"), strict=True):
+        shown = {tuple(line.get_ydata()) for line in axes.get_lines()}
+        assert shown == {tuple(record[name] for record in records) for name in names}
+        assert unit in axes.get_ylabel()
+
+
+def test_legends_cover_no_axes(lsa1_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure) or path)
+    training.draw_loss(lsa1_run)
+    training.draw_alignment(lsa1_run)
+    for figure in drawn:
+        figure.draw_without_rendering()
+        (legend,) = figure.legends
+        box = legend.get_window_extent()
+        assert not any(axes.get_window_extent().overlaps(box) for axes in figure.axes)
+        assert all(axes.get_legend() is None for axes in figure.axes)
+        assert (box.x0 > 0, box.x1 < figure.bbox.x1) == (True, True)
+
+
+def test_captions_say_why_maps_and_weights_differ_in_sign_and_scale(
+    lsa1_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The map's diagonal is beta times the mean of |x|^2, as the label's channel hardly counts."""
+    drawn: list[Figure] = []
+    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure) or path)
+    weights.draw_weights(lsa1_run)
+    draw_attention(lsa1_run, tmp_path)
+    said = [" ".join(figure.get_supxlabel().split()) for figure in drawn]
+    beta = float(said[0].rpartition(": ")[2])
+    stored = np.load(lsa1_run / layout.WEIGHTS)
+    np.testing.assert_allclose(beta * stored["rescaled_kq"], stored["kq"], atol=2e-3 * abs(beta))
+    assert "raw scores" in said[1]
+    assert "weights.png divides them out" in said[1]
 
 
 def images(figure: Figure) -> list[np.ndarray]:
