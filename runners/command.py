@@ -21,6 +21,7 @@ from store import checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import num_threads, versions
 from store.readers import StoreError, expecting, is_count, is_number
+from store.sources import remark
 
 MOST_NAMED = 8  # files in a sentence
 MOST_THREADS = 4096  # more are no machine's, and starting them would end in an error
@@ -48,7 +49,9 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
             status = run_pack([job], logger, Wanted(request.attention_batch), signals=signals)
     if status == "stopped":
         return report_stop([directory], signals.heard[0])
-    return report(directory, request.config.name, status)
+    ended = report(directory, request.config.name, status)
+    say_changed([directory])
+    return ended
 
 
 @contextmanager
@@ -87,6 +90,12 @@ def report(directory: Path, name: str, status: str) -> int:
         print(summary_text(directory))
         return 0
     return report_divergence(directory, name)
+
+
+def say_changed(runs: Sequence[Path]) -> None:
+    """Says in a line if finished runs were made by other sources than these."""
+    if line := remark([rundir.read_meta(run) for run in runs]):
+        print(line)
 
 
 def report_stop(runs: Sequence[Path], number: int) -> int:

@@ -26,6 +26,7 @@ from src.train import NEVER
 from store import checkpoint, rundir, snapshots
 from store.provenance import now, num_threads, provenance
 from store.readers import StoreError
+from store.sources import changed
 from utils_log import NULL_LOGGER, Logger
 
 __all__ = ["Job", "Wanted", "run_one", "run_pack"]
@@ -120,6 +121,8 @@ def _begin(jobs: Sequence[Job], width: int) -> None:
             rundir.begin(job.run, job.config)
             facts = provenance(job.config, device_text())
             rundir.update_meta(job.run, **facts, pack_width=width, start=now(), run_seconds=0.0)
+        elif names := changed(rundir.read_meta(job.run)):
+            rundir.update_meta(job.run, sources_changed=names)
         rundir.mark_running(job.run)
 
 

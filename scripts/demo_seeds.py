@@ -17,7 +17,7 @@ from analysis.compare import table
 from configs.overrides import resolve
 from configs.presets import preset
 from runners import compile_cache
-from runners.command import held, report_divergence, report_stop
+from runners.command import held, report_divergence, report_stop, say_changed
 from runners.signals import hearing_signals
 from src.checks import ConfigError
 from src.config import RunConfig
@@ -70,7 +70,9 @@ def main(argv: list[str]) -> int:
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:
         report_divergence(run, run.name)
-    return 1 if diverged else _report(runs)
+    ended = 1 if diverged else _report(runs)
+    say_changed(runs)
+    return ended
 
 
 def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None) -> int:

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from src.config import RunConfig, to_dict
+from store.sources import ROOT, sources
 
 SCHEMA_VERSION = 1  # of the files in a run directory
 RESULTS_VERSION = 4  # of the numbers in them: raised when the same config gives other numbers
 
 VOLATILE = ("preset",)  # fields that name a config without changing what it computes
 PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "scipy", "safetensors")
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def config_id(config: RunConfig) -> str:
@@ -80,6 +80,7 @@ def provenance(config: RunConfig, device: str) -> dict[str, Any]:
         "prng": "threefry2x32_unrolled",
         "precision": "float32, matmul precision highest",
         "loss_convention": LOSS_CONVENTION,
+        "sources": sources(),
     }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cli
-from runners.command import same_command, say_what_stays
+from runners.command import same_command, say_changed, say_what_stays
 from runners.signals import Signals, hearing_signals
 from src.checks import ConfigError
 from store import checkpoint, layout, rundir
@@ -215,6 +215,7 @@ def _report(chosen: Sequence[Cell], failed: Mapping[str, str], how: Execution, s
         print(cli.printable(f"error: failed: {how.folder / name}: {reason}"), file=sys.stderr)
     for cell in (cell for cell in chosen if found[cell] == "diverged"):
         print(cli.printable(f"diverged: {how.folder / cell.name}"), file=sys.stderr)
+    say_changed([how.folder / cell.name for cell in chosen if found[cell] in rundir.FINISHED])
     if signals.heard:
         print(f"stopped; the same command without --overwrite resumes it: {same_command()}")
         return 128 + signals.heard[0]

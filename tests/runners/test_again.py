@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from store import layout, rundir
-from store.atomic import write_bytes
+from store.atomic import write_bytes, write_json
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied, results
 
 
@@ -22,6 +22,22 @@ def test_a_finished_run_is_shown_and_not_touched(lsa1_run: Path, workshop: Works
     assert again.returncode == 0, again.stderr
     assert again.stdout == workshop.said("lsa1").replace(str(lsa1_run), str(run))
     assert (results(run), times(run)) == before
+
+
+def test_a_finished_run_of_other_sources_says_so_below_its_summary(
+    lsa1_run: Path, workshop: Workshop, tmp_path: Path
+) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    meta = rundir.read_meta(run)
+    rundir.update_meta(run, sources=meta["sources"] | {"src/train.py": "0" * 16})
+    shown = workshop.run(LSA1, *SIZES, "--out", run)
+    assert shown.returncode == 0, shown.stderr
+    line = "src/train.py has changed since this run began; --overwrite trains it anew\n"
+    assert shown.stdout == workshop.said("lsa1").replace(str(lsa1_run), str(run)) + line
+    del meta["sources"]
+    write_json(run / layout.META, meta)
+    older = workshop.run(LSA1, *SIZES, "--out", run)
+    assert older.stdout.endswith("the sources that made this run are not recorded; --overwrite trains it anew\n")
 
 
 def test_attention_asked_for_later_is_what_it_would_have_been(

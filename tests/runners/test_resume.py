@@ -244,3 +244,15 @@ def test_checkpoints_that_cannot_be_read_are_said(story: Story, workshop: Worksh
     assert f"error: {layout.checkpoint(run, 90)} cannot be read" in done.stderr.splitlines()[-1]
     assert "--overwrite trains the run anew" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+def test_a_run_that_other_sources_go_on_with_says_so(story: Story, workshop: Workshop, tmp_path: Path) -> None:
+    run = copied(story.frozen, tmp_path / "run")
+    began = rundir.read_meta(run)["sources"] | {"src/attn.py": "0" * 16}
+    rundir.update_meta(run, sources=began)
+    done = workshop.run(LSA1, *SIZES, "--out", run)
+    assert done.returncode == 0, done.stderr
+    meta = rundir.read_meta(run)
+    assert (meta["sources"], meta["sources_changed"]) == (began, ["src/attn.py"])
+    assert done.stdout.splitlines()[-1].startswith("src/attn.py has changed since this run began")
+    assert "sources_changed" not in story.finished.meta

@@ -210,3 +210,17 @@ def test_a_worker_goes_on_with_the_shape_it_has_compiled() -> None:
     assert trained == [*sorted_first, ("a", "easy2hard"), ("b", "easy2hard")]
     assert waiting.take(last["a"]) is None
     assert waiting.take(None) is None
+
+
+def test_skipped_cells_of_other_sources_are_counted_in_one_line(
+    swept: Place, workshop: Workshop, tmp_path: Path
+) -> None:
+    at = copied(swept, tmp_path)
+    first, *others = sorted(path.parent for path in at.runs.glob("*/meta.json"))
+    rundir.update_meta(first, sources=rundir.read_meta(first)["sources"] | {"src/train.py": "0" * 16})
+    done = sweep(workshop, at, "--seeds", "0,1", "--executor", "serial")
+    assert done.returncode == 0, done.stderr
+    cells = len(others) + 1
+    line = f"src/train.py has changed since 1 of {cells} finished runs began; --overwrite trains them anew"
+    assert done.stdout.splitlines()[1:] == [line]
+    assert at.table() == swept.table()

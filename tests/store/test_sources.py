@@ -1,0 +1,87 @@
+"""Which sources made a run: a hash of every file that numbers come from, compared when the run is shown."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from src.config import RunConfig
+from store import sources
+from store.provenance import provenance
+from store.sources import changed, remark
+
+HERE = {"src/a.py": "1", "src/b.py": "2", "store/c.py": "3", "runners/d.py": "4"}
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sources of these tests, but where a root is given."""
+    real = sources.sources
+    monkeypatch.setattr(sources, "sources", lambda *root: real(*root) if root else dict(HERE))
+
+
+def test_hashes_are_those_of_sha256sum(root: Path) -> None:
+    found = sources.sources(root)
+    for name in ("src/train.py", "store/atomic.py", "runners/families.py", "curricula/context.py"):
+        said = subprocess.run(["sha256sum", root / name], capture_output=True, text=True, check=True).stdout
+        assert found[name] == said[:16]
+    assert {name.split("/")[0] for name in found} == set(sources.FOLDERS)
+    assert not any(name.startswith(("plots", "tests", "report")) for name in found)
+
+
+def test_files_in_folders_within_count_and_others_do_not(tmp_path: Path) -> None:
+    for name in ("src/deep/er.py", "src/notes.txt", "plots/curves.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    assert list(sources.sources(tmp_path)) == ["src/deep/er.py"]
+
+
+def test_a_run_records_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.provenance.sources", lambda: dict(HERE))
+    assert provenance(RunConfig(), "")["sources"] == HERE
+
+
+def test_what_differs_is_edited_or_gone_and_not_what_is_new() -> None:
+    assert changed({"sources": HERE}) == []
+    assert changed({"sources": HERE | {"src/a.py": "0", "src/gone.py": "5"}}) == ["src/a.py", "src/gone.py"]
+    assert changed({"sources": {"src/a.py": "1"}}) == []
+    assert changed({"sources": HERE, "sources_changed": ["src/b.py"]}) == ["src/b.py"]
+    assert changed({}) is None
+
+
+@pytest.mark.parametrize("foreign", [{"sources": 3}, {"sources": ["src/a.py"]}, {"sources": None}])
+def test_a_record_of_another_form_is_none(foreign: dict) -> None:
+    assert changed(foreign) is None
+
+
+EDITED = {"sources": HERE | {"src/a.py": "0"}}
+TWO = {"sources": HERE | {"src/a.py": "0", "src/b.py": "0"}}
+FOUR = {"sources": dict.fromkeys(HERE, "0")}
+
+
+@pytest.mark.parametrize(
+    ("metas", "line"),
+    [
+        ([], ""),
+        ([{"sources": HERE}], ""),
+        ([EDITED], "src/a.py has changed since this run began; --overwrite trains it anew"),
+        ([TWO], "src/a.py and src/b.py have changed since this run began; --overwrite trains it anew"),
+        ([FOUR], "runners/d.py, src/a.py and 2 more have changed since this run began; --overwrite trains it anew"),
+        ([{}], "the sources that made this run are not recorded; --overwrite trains it anew"),
+        (
+            [EDITED, {"sources": HERE}, TWO],
+            "src/a.py and src/b.py have changed since 2 of 3 finished runs began; --overwrite trains them anew",
+        ),
+        (
+            [EDITED, {}],
+            "src/a.py has changed since 1 of 2 finished runs began; the sources that made 1 of 2 finished runs are not "
+            "recorded; --overwrite trains them anew",
+        ),
+    ],
+)
+def test_the_line_names_two_files_and_says_how_to_go_on(metas: list[dict], line: str) -> None:
+    assert remark(metas) == line
+
+
+def test_names_from_a_file_cannot_move_the_cursor() -> None:
+    assert "\x1b" not in remark([{"sources": {"\x1b[2J.py": "0"}}])
