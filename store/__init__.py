@@ -1,6 +1,7 @@
-"""Run directories on disk: names, atomic files, locks, checkpoints, provenance, loading. Imports no JAX."""
+"""Run directories on disk: names, atomic files, locks, checkpoints, provenance, loading, lists. Imports no JAX."""
 
 from store.loading import Run, load
 from store.readers import StoreError
+from store.tables import table
 
-__all__ = ["Run", "StoreError", "load"]
+__all__ = ["Run", "StoreError", "load", "table"]

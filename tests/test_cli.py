@@ -440,6 +440,7 @@ HELPED = [
     "plots.effects",
     "report.order_noise",
     "report.reproduce",
+    "store.runs",
     "scripts.smoke_train",
     "plots.fig_templates",
     "benchmarks.bench",

@@ -8,6 +8,7 @@ import pytest
 
 LIGHT = {
     "store": ("store", "store.lock", "store.params", "store.checkpoint", "store.provenance", "store.rundir"),
+    "lists of runs": ("store.runs", "store.listing", "store.tables", "store.sources"),
     "command lines": ("cli", "configs.presets", "configs.overrides", "runners.command", "runners.flags"),
     "analyses": ("analysis.commands", "analysis.compare"),
     "figures": ("plots.attention_quick", "plots.run_figures", "plots.training", "plots.weights", "plots.style"),

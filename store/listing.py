@@ -1,0 +1,141 @@
+"""The runs below a folder: what became of each, its loss, its age and size, and whether its sources have changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from src.config import to_dict
+from store import layout
+from store.readers import StoreError, expecting, is_number, read_json
+from store.rundir import has_begun, read_config, read_meta, read_metrics, read_status
+from store.sources import changed
+
+BROKEN, NO_RUN = "broken", "no run"  # statuses of what cannot be read, and of other folders
+# family -> (what its loss is called, where it stands in a finished run's summary)
+LOSSES: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "regression": ("loss", lambda summary: summary["headline"]["tf_loss"]),
+    "sine": ("loss", lambda summary: summary["headline"]["loss"]),
+    "layerwise": ("mse", lambda summary: summary["layerwise"]["mse"][-1]),
+    "diversity": ("id_loss", lambda summary: summary["headline"]["id_tf_loss"]),
+}
+
+
+class Entry(NamedTuple):
+    """A folder that is a run or was taken for one.
+
+    reason: why it is broken, else "". config: its fields by dotted name. loss: that of its test set with its name, None
+    where there is none yet. time: when it ended, or else began. size in bytes. sources: same, changed or not recorded.
+    """
+
+    path: Path
+    status: str
+    reason: str = ""
+    config: Mapping[str, Any] = {}
+    loss: tuple[str, float] | None = None
+    time: datetime | None = None
+    size: int = 0
+    sources: str = ""
+
+
+def listing(folder: Path) -> list[Entry]:
+    """Every run below a folder, or that it is itself, newest first; `StoreError` if there is no such folder."""
+    if not folder.is_dir():
+        why = "is not a folder" if folder.exists() else "does not exist; the first run makes it"
+        raise StoreError(f"{folder} {why}")
+    found = [_entry(path) for path in _candidates(folder)]
+    oldest = datetime.min.replace(tzinfo=UTC)
+    return sorted(found, key=lambda entry: (entry.time or oldest, str(entry.path)), reverse=True)
+
+
+def _candidates(folder: Path) -> Iterator[Path]:
+    """The runs at or below a folder, and the folders in which there is neither a run nor another folder.
+
+    What a run holds is its own. A link may be a run, but none is looked for behind it.
+    """
+    try:
+        if _is_taken(folder):
+            yield folder
+            return
+        inside = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+        below = [path for path in inside if not path.is_symlink() or _is_taken(path)]
+    except OSError:
+        below = []  # its line says why it cannot be read
+    for path in below:
+        yield from _candidates(path)
+    if not below:
+        yield folder
+
+
+def _is_taken(folder: Path) -> bool:
+    """Whether a folder is some run's, whole or not."""
+    return has_begun(folder) or (folder / layout.META).exists()
+
+
+def _entry(run: Path) -> Entry:
+    try:
+        if not _is_taken(run):
+            return Entry(run, NO_RUN, f"it has no {layout.CONFIG}", time=_last_change(run), size=_size(run))
+        config, status, meta = read_config(run), read_status(run), read_meta(run)
+        loss = _loss(run, config.family, status)
+    except (StoreError, OSError) as error:
+        return Entry(run, BROKEN, str(error), time=_last_change(run), size=_size(run))
+    fields, time = flat(to_dict(config)), _time(meta) or _last_change(run)
+    return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta))
+
+
+def _sources(meta: Mapping[str, Any]) -> str:
+    names = changed(meta)
+    return "not recorded" if names is None else "changed" if names else "same"
+
+
+def _loss(run: Path, family: str, status: str) -> tuple[str, float] | None:
+    """Of a finished run, that of its further tasks; before, that of its last record."""
+    if status == "done":
+        name, find = LOSSES[family]
+        summary = read_json(run / layout.SUMMARY)
+        with expecting(run / layout.SUMMARY, "a run's summary"):
+            value = find(summary)
+    elif (run / layout.METRICS).exists():
+        name, value = "test_loss", read_metrics(run)[-1]["test_loss"]
+    else:
+        return None
+    return (name, float(value)) if is_number(value) else (name, float("nan"))
+
+
+def _time(meta: Mapping[str, Any]) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(str(meta.get("end") or meta.get("start")))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _last_change(run: Path) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(run.stat().st_mtime, UTC)
+    except OSError:
+        return None
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the files below a folder."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except OSError:
+                continue  # it has gone in the meantime
+    return total
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, with dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return found

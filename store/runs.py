@@ -1,0 +1,104 @@
+"""The runs below a folder, a line each, newest first.
+
+python -m store.runs [DIR]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import cli
+from store.listing import Entry, listing
+from store.readers import StoreError
+from store.rundir import RUNS
+
+COLUMNS = ("run", "status", "age", "size", "test set", "sources", "differs in")
+AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))  # seconds of a unit, from the longest
+UNASKED = ("preset", "base.")  # what says the same as other fields do
+BOTH_SEEDS = ("data_seed", "init_seed")
+
+
+def text_of(entries: Sequence[Entry], now: datetime) -> str:
+    """An aligned line a run; of a folder that is none, or is broken, the reason."""
+    told = differences(entries)
+    rows = [COLUMNS, *(_cells(entry, told[entry.path], now) for entry in entries)]
+    widths = [max(len(row[column]) for row in rows if len(row) > column) for column in range(len(COLUMNS) - 1)]
+    return "\n".join("  ".join(map(str.ljust, row, [*widths, 0])).rstrip() for row in rows)
+
+
+def _cells(entry: Entry, told: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
+    shown = [cli.printable(entry.path), entry.status, _age(entry.time, now), _size(entry.size)]
+    if entry.reason:
+        return (*shown, "", "", cli.printable(" ".join(entry.reason.split())))
+    loss = "" if entry.loss is None else f"{entry.loss[0]} {entry.loss[1]:.4g}"
+    fields = " ".join(f"{name}={_value(value)}" for name, value in told.items())
+    return (*shown, loss, entry.sources, cli.printable(f"{entry.config['name']} {fields}"))
+
+
+def _age(time: datetime | None, now: datetime) -> str:
+    seconds = 0.0 if time is None else max((now - time).total_seconds(), 0.0)
+    size, unit = next((each for each in AGES if seconds >= each[0]), AGES[-1])
+    return "" if time is None else f"{int(seconds // size)} {unit}"
+
+
+def _size(count: int) -> str:
+    kilobytes = count / 1000
+    return f"{kilobytes:.0f} kB" if kilobytes < 1000 else f"{kilobytes / 1000:.1f} MB"
+
+
+def _value(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def differences(entries: Sequence[Entry]) -> dict[Path, dict[str, Any]]:
+    """Of each run the fields in which the listed runs of its name differ, under names as short as they can be.
+
+    A model's name stands for all its preset sets, so only runs of one name are compared.
+    """
+    by_name: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_name.setdefault(str(entry.config.get("name")), []).append(entry)
+    return {path: fields for those in by_name.values() for path, fields in _differences(those).items()}
+
+
+def _differences(entries: Sequence[Entry]) -> dict[Path, dict[str, Any]]:
+    told = [_merged(entry.config) for entry in entries]
+    names = list(dict.fromkeys(name for config in told for name in config))
+    last = Counter(name.rpartition(".")[2] for name in names)
+    short = {name: name if last[name.rpartition(".")[2]] > 1 else name.rpartition(".")[2] for name in names}
+    differing = [name for name in names if len({str(config.get(name)) for config in told}) > 1]
+    return {
+        entry.path: {short[name]: config[name] for name in differing if name in config}
+        for entry, config in zip(entries, told, strict=True)
+    }
+
+
+def _merged(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's fields, those of both contexts, or of both seeds, as one where they agree."""
+    found = {name: value for name, value in config.items() if not name.startswith(UNASKED)}
+    pairs = [(name, f"eval.{name[6:]}", name[6:]) for name in config if name.startswith("train.")]
+    for one, other, merged in [(*BOTH_SEEDS, "seed"), *pairs]:
+        if one in found and found[one] == found.get(other):
+            found[merged] = found.pop(one)
+            del found[other]
+    return found
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("store.runs", "Lists the runs below a folder, those of sweeps too, newest first.")
+    built.add_argument("folder", metavar="DIR", type=Path, nargs="?", default=RUNS, help="where to look")
+    return built
+
+
+def main(argv: list[str]) -> None:
+    """The command line."""
+    print(text_of(listing(parser().parse(argv).folder), datetime.now(UTC)))
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError)

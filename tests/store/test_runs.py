@@ -1,0 +1,219 @@
+"""Lists of runs, as lines and as a table: what is there, what differs, and what is broken."""
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import store
+from src.config import RunConfig, from_dict, to_dict
+from store import StoreError, layout, rundir, sources
+from store.atomic import write_csv, write_json
+from store.listing import LOSSES, listing
+from store.runs import COLUMNS, text_of
+
+NOW = datetime(2030, 1, 10, tzinfo=UTC)
+SUMMARIES = {
+    "regression": {"headline": {"tf_loss": 0.25}},
+    "sine": {"headline": {"loss": 0.25}},
+    "layerwise": {"layerwise": {"mse": [0.5, 0.25]}},
+    "diversity": {"headline": {"id_tf_loss": 0.25}},
+}
+
+
+def made(run: Path, hours: float = 1.0, status: str = "done", config: Mapping[str, Any] = {}, **meta: Any) -> Path:
+    """A run directory with a config, a record, and a summary if it is done; it ended some hours before `NOW`."""
+    values = to_dict(RunConfig())
+    for name, value in config.items():
+        section, _, field = name.rpartition(".")
+        (values[section] if section else values)[field] = value
+    rundir.begin(run, from_dict(values))
+    end = (NOW - timedelta(hours=hours)).isoformat(timespec="seconds")
+    rundir.update_meta(run, status=status, end=end, sources=sources.sources(), **meta)
+    rundir.append_metrics(run, {"step": 40, "train_loss": 0.4, "test_loss": 0.375})
+    if status == "done":
+        write_json(run / layout.SUMMARY, SUMMARIES[values["family"]] | {"num_steps": 40, "test_loss": 0.3125})
+    return run
+
+
+def lines(folder: Path) -> list[str]:
+    return text_of(listing(folder), NOW).splitlines()
+
+
+def line_of(run: Path, folder: Path) -> str:
+    (line,) = [line for line in lines(folder) if line.startswith(f"{run} ")]
+    return line
+
+
+def test_a_line_says_status_age_size_loss_and_sources(tmp_path: Path) -> None:
+    run = made(tmp_path / "runs" / "lsa1", hours=3.4)
+    (run / "large").write_bytes(bytes(2_500_000))
+    assert line_of(run, tmp_path).split() == [str(run), "done", "3", "h", "2.5", "MB", "loss", "0.25", "same", "lsa1"]
+    going = made(tmp_path / "runs" / "going", hours=0.01, status="running")
+    assert line_of(going, tmp_path).split()[1:4] == ["running", "36", "s"]
+    assert "test_loss 0.375" in line_of(going, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("hours", "age"), [(0, "0 s"), (0.5, "30 min"), (2.9, "2 h"), (49, "2 d"), (24 * 400, "400 d"), (-1, "0 s")]
+)
+def test_ages_are_whole_units(hours: float, age: str, tmp_path: Path) -> None:
+    assert f"  {age}  " in line_of(made(tmp_path / "run", hours), tmp_path)
+
+
+@pytest.mark.parametrize("family", LOSSES)
+def test_every_familys_loss_is_found(family: str, tmp_path: Path) -> None:
+    run = made(tmp_path / "run", config={"family": family})
+    assert f"{LOSSES[family][0]} 0.25 " in line_of(run, tmp_path)
+
+
+def test_runs_are_found_in_folders_of_sweeps_and_come_newest_first(tmp_path: Path) -> None:
+    old = made(tmp_path / "runs" / "eval_order" / "deep" / "cell", hours=5)
+    new, middle = made(tmp_path / "runs" / "a", hours=1), made(tmp_path / "runs" / "eval_order" / "b", hours=2)
+    (new / layout.ANALYSIS / "nested").mkdir(parents=True)  # what a run holds is its own
+    assert [line.split()[0] for line in lines(tmp_path / "runs")[1:]] == [str(run) for run in (new, middle, old)]
+    assert [entry.path for entry in listing(new)] == [new]
+
+
+def test_only_what_differs_among_runs_of_a_name_is_said_and_shortly(tmp_path: Path) -> None:
+    one = made(tmp_path / "one", config={"model.num_layers": 2, "data_seed": 3, "init_seed": 3})
+    noisy = {"train.ordering": "easy2hard", "eval.ordering": "easy2hard", "eval.noise_p": 0.5}
+    two = made(tmp_path / "two", config=noisy)
+    alone = made(tmp_path / "alone", config={"name": "twolayer", "model.num_layers": 2})
+    assert line_of(one, tmp_path).endswith("lsa1 num_layers=2 seed=3 ordering=random noise_p=0.0")
+    ending = "lsa1 num_layers=1 train.noise_p=0.0 eval.noise_p=0.5 seed=0 ordering=easy2hard"
+    assert line_of(two, tmp_path).endswith(ending)
+    assert line_of(alone, tmp_path).endswith("twolayer")
+
+
+def test_changed_and_unrecorded_sources_are_said(tmp_path: Path) -> None:
+    run, older = made(tmp_path / "run"), made(tmp_path / "older")
+    rundir.update_meta(run, sources=sources.sources() | {"src/train.py": "0"})
+    meta = rundir.read_meta(older)
+    del meta["sources"]
+    write_json(older / layout.META, meta)
+    assert " changed " in line_of(run, tmp_path)
+    assert " not recorded " in line_of(older, tmp_path)
+
+
+def broken(run: Path, what: str) -> None:
+    """Makes a run one that cannot be read."""
+    damage = {
+        "config": lambda: (run / layout.CONFIG).write_text("{"),
+        "no config": (run / layout.CONFIG).unlink,
+        "unknown field": lambda: write_json(run / layout.CONFIG, {"colour": "red\x1b[2J"}),
+        "meta": lambda: (run / layout.META).write_text("[]"),
+        "status": lambda: write_json(run / layout.META, {"status": "dreaming"}),
+        "summary": lambda: write_json(run / layout.SUMMARY, {"headline": 3}),
+        "no summary": (run / layout.SUMMARY).unlink,
+    }
+    damage[what]()
+
+
+@pytest.mark.parametrize("what", ["config", "no config", "unknown field", "meta", "status", "summary", "no summary"])
+def test_what_is_broken_is_one_line_with_the_reason(what: str, tmp_path: Path) -> None:
+    whole, run = made(tmp_path / "whole"), made(tmp_path / "run")
+    broken(run, what)
+    assert line_of(run, tmp_path).split()[1] == "broken"
+    assert ".json" in line_of(run, tmp_path).rpartition("  ")[2]
+    assert len(lines(tmp_path)) == 3
+    assert "\x1b" not in "".join(lines(tmp_path))
+    found = store.table(tmp_path).set_index("path")
+    assert found.loc[str(run), "status"] == "broken"
+    assert str(found.loc[str(run), "error"])
+    assert found.loc[str(whole), "status"] == "done"
+
+
+def test_folders_that_are_no_runs_and_links_are_told_apart(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    run = made(tmp_path / "elsewhere" / "run")
+    (runs / "notes").mkdir(parents=True)
+    (runs / "loop").symlink_to(runs)
+    (runs / "link").symlink_to(run)
+    (runs / ".hidden").mkdir()
+    told = {line.split()[0]: line for line in lines(runs)[1:]}
+    assert told.keys() == {str(runs / "notes"), str(runs / "link")}
+    assert told[str(runs / "notes")].endswith("it has no config.json")
+    assert store.table(runs)["path"].tolist() == [str(runs / "link")]
+
+
+def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="nowhere does not exist"):
+        listing(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="file is not a folder"):
+        listing(tmp_path / "file")
+
+
+def test_the_command_needs_neither_jax_nor_pandas_nor_matplotlib(root: Path, tmp_path: Path) -> None:
+    run = made(tmp_path / "run")
+    code = (
+        f"import runpy, sys; sys.argv = ['runs', {str(tmp_path)!r}]\n"
+        "try:\n    runpy.run_module('store.runs', run_name='__main__')\n"
+        "finally:\n    print({'jax', 'haiku', 'pandas', 'matplotlib', 'scipy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    header, line, heavy = done.stdout.splitlines()
+    assert tuple(header.split()) == tuple(" ".join(COLUMNS).split())
+    assert (line.split()[0], heavy) == (str(run), "set()")
+
+
+# As a table
+
+
+def test_a_row_has_config_and_summary_under_dotted_names(tmp_path: Path) -> None:
+    run = made(tmp_path / "run", config={"data.dim": 7, "model.attention": ["softmax", "linear"]})
+    ood = [{"alpha": 1.0, "test_mse": 0.5}, {"alpha": 3.0, "test_mse": None}]
+    more = {"headline": {"tf_loss": 0.25, "verdict": "ridge"}, "ood": ood, "curve": [1, 2], "contexts": {"p": 1}}
+    write_json(run / layout.SUMMARY, more)
+    (row,) = store.table(tmp_path).to_dict("records")
+    assert (row["path"], row["status"], row["data.dim"], row["model.attention"]) == (
+        str(run),
+        "done",
+        7,
+        "softmax,linear",
+    )
+    assert (row["headline.tf_loss"], row["ood.0.test_mse"], math.isnan(row["ood.1.test_mse"])) == (0.25, 0.5, True)
+    assert not {"curve", "headline.verdict", "contexts.p"} & set(row)
+
+
+def test_a_run_under_way_has_the_numbers_of_its_last_record(tmp_path: Path) -> None:
+    made(tmp_path / "run", status="stopped")
+    (row,) = store.table(tmp_path).to_dict("records")
+    assert (row["status"], row["step"], row["test_loss"]) == ("stopped", 40, 0.375)
+
+
+def test_a_sweeps_csv_is_a_table_too(tmp_path: Path) -> None:
+    rows = [
+        {"exp": f"cell_{seed}", "model": "lsa1", "seed": seed, "status": "done", "test_mse": 0.5} for seed in (0, 1)
+    ]
+    write_csv(tmp_path / "results.csv", rows)
+    found = store.table(tmp_path / "results.csv")
+    assert list(found.columns[:2]) == ["path", "status"]
+    pd.testing.assert_series_equal(found["path"], found["exp"], check_names=False)
+    assert found["test_mse"].tolist() == [0.5, 0.5]
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(StoreError, match="no column exp"):
+        store.table(tmp_path / "other.csv")
+
+
+def test_many_runs_take_four_reads_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Config, meta twice (once for the status) and summary: a list of a thousand runs takes a second."""
+    first = made(tmp_path / "run_0")
+    for number in range(1, 20):
+        shutil.copytree(first, tmp_path / f"run_{number}")
+    read: list[Path] = []
+    original = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path, *a, **k: read.append(path) or original(path, *a, **k))
+    assert len(lines(tmp_path)) == 21
+    assert len(read) == 4 * 20
+    assert json.loads((first / layout.META).read_text())["status"] == "done"
