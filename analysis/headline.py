@@ -39,6 +39,26 @@ BASELINES: dict[str, Callable[[Subject], Predictor]] = {
 }
 
 
+MOST_RATES, LARGEST_DIM = 3, 20  # steps with rates of their own, and dimensions, up to which GD++ is fitted in seconds
+
+
+def fitted_gd_plus_plus_of(subject: Subject) -> Partial | None:
+    """GD++ with learned rates and a step for each linear layer, for several of them on concatenated tokens.
+
+    None where fitting the rates takes more than a few seconds: five layers with rates of their own take twelve, twelve
+    a minute. `analysis.over_training` compares with it at any depth.
+    """
+    model, data, steps = subject.config.model, subject.config.data, subject.gd.steps
+    linear = all(model.kind(layer) == "linear" for layer in range(model.num_layers))
+    if steps < 2 or not linear or model.tokens != "concatenated" or min(data.dim, data.num_pairs) > LARGEST_DIM:
+        return None
+    if steps > MOST_RATES and not model.recurrent:
+        return None
+    from baselines.gd_plus_plus_fit import fitted_gd_plus_plus  # brings SciPy, which most runs do without
+
+    return fitted_gd_plus_plus(data, steps, model.recurrent, subject.config.data_seed)
+
+
 def half_squared_errors(predictors: Mapping[str, Predictor], batch: Batch) -> dict[str, np.ndarray]:
     """Half the squared error [B] of each task, for each predictor.
 
@@ -82,13 +102,18 @@ _context_losses = jax.jit(context_losses, static_argnums=1)
 
 
 def headline(subject: Subject) -> dict[str, Any]:
-    """Losses on the headline tasks, with standard errors; ratios to gradient descent are paired."""
+    """Losses on the headline tasks, with standard errors; ratios to gradient descent, and to GD++, are paired."""
     config = subject.config
     batch = headline_batch(config)
     predictors = {"tf": subject.predict} | {name: make(subject) for name, make in BASELINES.items()}
     errors_of = half_squared_errors(predictors, batch)
     ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
     result: dict[str, Any] = {"tasks": config.headline_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
+    if plus_plus := fitted_gd_plus_plus_of(subject):  # in a program of its own, so that the others' bits stay
+        found = half_squared_errors({"gd_plus_plus": plus_plus}, batch)
+        errors_of = {name: errors_of[name] for name in ("tf", "gd")} | found | errors_of
+        ratios = ratio_and_error(errors_of["tf"], errors_of["gd_plus_plus"])
+        result |= dict(zip(("gd_plus_plus_ratio", "gd_plus_plus_ratio_se"), ratios, strict=True))
     for name, errors in errors_of.items():
         result[f"{name}_loss"], result[f"{name}_loss_se"] = mean_and_error(errors)
     if subject.gd.steps == 1 and config.eval.noise_mode == "clean" and config.data.num_distractors == 0:

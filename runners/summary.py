@@ -16,6 +16,7 @@ from store.readers import expecting, read_json
 LABELS = {
     "tf": "trained transformer",
     "gd": "gradient descent, {steps} step{s}",
+    "gd_plus_plus": "GD++, {steps} step{s}, fitted rates",
     "ridge": "ridge (Bayes on clean data)",
     "dmmse": "dMMSE (Bayes for its pool)",
     "laplace": "Laplace prior's mean (sampled)",
@@ -51,6 +52,8 @@ def _results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     numbers, align = summary["headline"], summary["alignment"]
     lines = [_header(numbers), *_losses(summary, config)]
     lines.append(_row("transformer / gradient descent, same tasks", numbers, "loss_ratio"))
+    if "gd_plus_plus_ratio" in numbers:
+        lines.append(_row("transformer / GD++, same tasks", numbers, "gd_plus_plus_ratio"))
     lines += [
         f"alignment on {align['tasks']} tasks: cosine of sensitivities {align['model_cos']:.4f}, mean |prediction "
         f"difference| {align['preds_diff']:.4f}, mean ‖sensitivity difference‖ {align['model_diff']:.4f}",

@@ -18,10 +18,12 @@ from jax import Array
 
 from src.attn import Attention, Hook, no_hook
 from src.batch import Batch
+from src.checks import require
 from src.config import DataConfig, RunConfig, TrainConfig
 from src.data import sample_batch, tokenise
 from src.prng import key as make_key
 
+FAMILY = "regression"  # whose runs this model is of
 Params = Mapping[str, Mapping[str, Array]]
 
 
@@ -54,8 +56,13 @@ class Model(NamedTuple):
 def make_model(config: RunConfig) -> Model:
     """The model of a run config: the same one for configs that differ in nothing it depends on.
 
-    Programs are kept by the model they are of, so equal models share them.
+    Programs are kept by the model they are of, so equal models share them. `ConfigError` for a run of another family.
     """
+    require(
+        config.family == FAMILY,
+        f"the run {config.name} is of the family {config.family}, whose model is not this transformer; "
+        f"runners.families.FAMILIES[{config.family!r}].make_model(config) gives it",
+    )
     return _make_model(model_part(config))
 
 

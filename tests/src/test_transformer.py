@@ -12,6 +12,7 @@ import pytest
 
 from src import attn, prng, transformer
 from src.batch import Batch
+from src.checks import ConfigError
 from src.config import DataConfig, ModelConfig, RunConfig, TrainConfig
 from src.data import sample_batch, tokenise
 from src.transformer import make_model
@@ -250,3 +251,10 @@ def test_configs_that_differ_in_no_model_share_one():
     assert make_model(replace(base, model=ModelConfig(num_heads=2))) is not make_model(base)
     wide = DataConfig(dim=10_000, num_pairs=3000)  # with as many tasks as by default, too many numbers
     assert make_model(replace(base, data=wide)).init is not make_model(base).init
+
+
+@pytest.mark.parametrize("family", ["sine", "layerwise", "diversity"])
+def test_a_run_of_another_family_is_told_how_to_get_its_model(family: str) -> None:
+    said = rf"family {family}, .* runners\.families\.FAMILIES\['{family}'\]\.make_model\(config\) gives it"
+    with pytest.raises(ConfigError, match=said):
+        make_model(RunConfig(family=family))

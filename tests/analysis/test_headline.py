@@ -1,0 +1,60 @@
+"""The headline of several linear layers has GD++ with learned rates beside it, where fitting takes seconds."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.headline import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, headline
+from analysis.subject import GradientDescent, Subject
+from baselines.construction import gd_params
+from baselines.gd_plus_plus_fit import fit_gd_plus_plus
+from curricula.context import headline_batch
+from src.config import DataConfig, ModelConfig, RunConfig
+from src.transformer import make_model
+
+DATA = DataConfig(dim=3, num_pairs=5)
+
+
+def subject(model: ModelConfig, data: DataConfig = DATA, plus_plus: bool = False) -> Subject:
+    """Layers that are steps of gradient descent, or of GD++ with the rates that are fitted."""
+    config = RunConfig(data=data, model=model, headline_tasks=500, step_size_tasks=200)
+    rates = np.array([[0.2], [0.0]])
+    if plus_plus:
+        rates = np.array(fit_gd_plus_plus(data, model.num_layers, model.recurrent, config.data_seed), float)
+    shared = model.recurrent or not plus_plus
+    params = gd_params(config, *(part[0] if shared else part.tolist() for part in rates))
+    gd = GradientDescent(model.num_layers, 0.2, "given")
+    return Subject(Path("nowhere"), config, make_model(config), params, headline_batch(config), gd)
+
+
+@pytest.mark.parametrize("recurrent", [True, False])
+def test_layers_that_are_gd_plus_plus_have_its_loss(recurrent: bool) -> None:
+    found = headline(subject(ModelConfig(num_layers=2, recurrent=recurrent), plus_plus=True))
+    assert found["gd_plus_plus_loss"] == pytest.approx(found["tf_loss"], rel=1e-4)
+    assert found["gd_plus_plus_ratio"] == pytest.approx(1, abs=1e-4)
+    assert found["gd_plus_plus_loss"] < found["gd_loss"]
+    losses = [name for name in found if name.endswith("_loss")]
+    assert losses == ["tf_loss", "gd_loss", "gd_plus_plus_loss", "ridge_loss", "zero_loss"]
+
+
+def test_gd_plus_plus_moves_no_other_number() -> None:
+    two = headline(subject(ModelConfig(num_layers=2), plus_plus=True))
+    one = headline(subject(ModelConfig(num_layers=1)))
+    assert set(two) - set(one) == {
+        *("gd_plus_plus_loss", "gd_plus_plus_loss_se"),
+        *("gd_plus_plus_ratio", "gd_plus_plus_ratio_se"),
+    }
+    assert two["zero_loss"] == one["zero_loss"]
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (ModelConfig(), DATA),
+        (ModelConfig(num_layers=MOST_RATES + 1), DATA),
+        (ModelConfig(num_layers=2), DataConfig(dim=LARGEST_DIM + 1, num_pairs=LARGEST_DIM + 1)),
+    ],
+)
+def test_it_is_not_fitted_where_that_takes_longer_or_there_is_one_layer(model: ModelConfig, data: DataConfig) -> None:
+    assert fitted_gd_plus_plus_of(subject(model, data)) is None
