@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,9 @@ from plots import compare_depth
 from runners import flags, run_layerwise
 from store import layout
 from store.rundir import read_meta
+from tests.doors import Ran, ran
+
+__all__ = ["ran"]
 
 SMALL = "--batch_size 64 --config.eval_tasks=64 --config.headline_tasks=200 --config.step_size_tasks=256".split()
 CODE_BLOCK = re.compile(r"```(\S+)([^\n]*)\n(.*?)```", re.S)
@@ -286,13 +290,91 @@ def test_the_readme_counts_the_claims_as_the_page_it_links_does(root: Path) -> N
     verdicts = [row[7].strip("*") for row in cells]
     assert [verdicts.count(kind) for kind in kinds] == counts
     assert len(verdicts) == total
+# The README, top to bottom
+
+RUN = " ".join(("--steps 20", *SMALL))
+DECODER = "--steps 20 --batch_size 16 --config.eval_tasks=32 --config.headline_tasks=50"
+SWEEP = " ".join(("--models lsa1 --seeds 0,1 --executor serial --steps 20 --config.batch_size=64", *SMALL[2:]))
+# how each line of the README that trains is shortened, by how it begins; the others run as they stand
+SHORTER = {
+    "make demo_concat": f"ARGS='{RUN}'",
+    "make eval_noise": f"ARGS='{SWEEP}'",
+    "python -m runners.run_concat_inputs_targets": RUN,
+    "python -m runners.run_softmax_copy": RUN,
+    "python -m runners.run_layerwise": f"--steps 3 {' '.join(SMALL[:-1])} --config.headline_tasks=50",
+    "python -m runners.run_sine": "--steps 20 --batch_size 16 --config.eval_tasks=64 --config.headline_tasks=100",
+    "python -m runners.run_task_diversity": DECODER,
+    "python -m baselines.gd_step": "--num_tasks 100",
+}
+NOT_RUN = {"make test": "make -n test"}  # it would run this test
+
+
+def readme_lines(root: Path) -> list[str]:
+    """The command lines of the README, in order, without their comments."""
+    text = "\n".join(text for language, _, text in blocks(root / "README.md") if language == "sh")
+    return [shlex.join(shlex.split(line, comments=True)) for line in text.splitlines() if line]
+
+
+def shortened(line: str) -> str:
+    """The line with what makes it short behind it; make hands its ARGS on."""
+    return NOT_RUN.get(line) or " ".join([line, *(more for start, more in SHORTER.items() if line.startswith(start))])
+
+
+def test_the_environment_comes_before_the_first_python_line(root: Path) -> None:
+    lines = readme_lines(root)
+    first = next(number for number, line in enumerate(lines) if line.startswith("python"))
+    assert "source .venv/bin/activate" in lines[:first]
+    assert (lines[0], lines[1]) == ("make demo_concat", "make test")
+    page = (root / "README.md").read_text()
+    assert page.index("source .venv/bin/activate") < page.index("python -m ")
+
+
+def test_every_line_of_the_readme_is_one_its_parser_takes(root: Path, tmp_path: Path, ran: Ran) -> None:
+    """Each complains of a flag that no command has, or of a seed that no run has, and so of nothing before it."""
+    for line in readme_lines(root):
+        program, *words = shlex.split(line)
+        if program == "make":
+            done = run(["make", "-n", "-o", ".venv/.made", *words], root)
+            assert done.returncode == 0, done.stderr
+        elif program == "python":
+            module, wrong, said = words[1], ["--no_such_flag"], "unknown argument --no_such_flag"
+            if module.startswith("runners."):
+                wrong, said = ["--seed", "-1"], "data_seed is -1"
+            done = ran(module, *words[2:], *wrong)
+            assert (done.status, said in done.err) == (2, True), (line, done.err)
+        else:
+            assert line == "source .venv/bin/activate"
+
+
+@pytest.mark.slow
+def test_the_readme_runs_top_to_bottom_and_leaves_nothing_untracked(root: Path, tmp_path: Path) -> None:
+    """In a fresh repository of these files, each line shortened; git sees nothing of it but what it ignores."""
+    copy = copy_of(root, tmp_path / "copy")
+    (copy / ".venv").symlink_to(sys.prefix)
+    committed = "git init -q && git add -A && git -c user.name=a -c user.email=a@b commit -qm all"
+    assert subprocess.run(committed, shell=True, cwd=copy).returncode == 0
+    made = 'make() { command make -o .venv/.made "$@"; }\n'  # the environment is there, whatever the files' dates say
+    for line in readme_lines(root):
+        script = f"set -e\n{made}source .venv/bin/activate\n{shortened(line)}"
+        done = run(["bash", "-c", script], copy, tmp_path / "compiled")
+        assert done.returncode == 0, (line, done.stderr)
+        seen = subprocess.run(["git", "status", "--porcelain"], cwd=copy, capture_output=True, text=True, check=True)
+        assert seen.stdout == "", line
+        if "recurrent=true" in line:
+            assert re.search(r"GD\+\+, 2 steps, fitted rates +0\.\d+", done.stdout)
+    assert (copy / "figs/noise/noise_robustness.png").exists()
+    assert (copy / "figs/compare_gd_vs_transformer.png").exists()
 
 
 def test_the_python_example_of_the_readme_works(root: Path, tmp_path: Path) -> None:
+    """Ten lines, which train nothing: the losses are those of the run that is committed."""
     copy = copy_of(root, tmp_path / "copy")
     code = next(text for language, _, text in blocks(root / "README.md") if language == "python")
+    assert len([line for line in code.splitlines() if line]) == 10
     (copy / "example.py").write_text(code)
     done = run([sys.executable, "example.py"], copy)
     assert done.returncode == 0, done.stderr
-    transformer, ridge = map(float, re.findall(r"[\d.]+", done.stdout.splitlines()[-1]))
-    assert ridge < transformer < 0.5
+    losses, cosine = (re.findall(r"\d*\.\d+", line) for line in done.stdout.splitlines())
+    stored = json.loads((root / "examples/lsa1" / layout.ALIGNMENT).read_text())
+    expected = [stored["tf_loss"], stored["gd_loss"], stored["model_cos"]]
+    np.testing.assert_allclose([float(value) for value in (*losses, *cosine)], expected, rtol=1e-5)
