@@ -7,7 +7,9 @@ sentence on standard error and exit status 2. Nothing heavy is imported here.
 from __future__ import annotations
 
 import argparse
+import codecs
 import difflib
+import io
 import os
 import re
 import signal
@@ -16,6 +18,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from absl.flags import argparse_flags
+
+import environment
 
 CONFIG_PREFIX = "--config."
 OUT_OF_MEMORY = "there is not enough memory for arrays of these sizes; fewer tasks or a smaller model need less"
@@ -106,10 +110,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception]) -> NoReturn:
     """Runs a command on this process's arguments and exits: 0, or 2 with one sentence for what the user can mend."""
+    _spell_out()
     try:
+        environment.num_threads()
+        environment.settle_figures()
         status = main(sys.argv[1:]) or 0
         _flush()
-    except (UsageError, *user_errors) as error:
+    except (UsageError, environment.Unusable, *user_errors) as error:
         status = _complain(str(error))
     except BrokenPipeError:  # whoever read the output, as `head` does, has had enough
         _silence()
@@ -125,6 +132,24 @@ def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception
     except KeyboardInterrupt:
         status = 130
     sys.exit(status)
+
+
+SPELLED = {"±": "+-", "‖": "||", "Δ": "Delta ", "∞": "inf", "µ": "u", "√": "sqrt ", "λ": "lambda "}
+
+
+def _spell_out() -> None:
+    """Makes the terminal show, in the characters it has, what it has none for: a result is printed, not an error."""
+    codecs.register_error("spelled", _spelled)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="spelled")
+
+
+def _spelled(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    characters = error.object[error.start : error.end]
+    return "".join(SPELLED.get(c) or c.encode("ascii", "backslashreplace").decode() for c in characters), error.end
 
 
 def _flush() -> None:

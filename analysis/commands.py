@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import cli
+from environment import check_devices
 from src.checks import ConfigError, require
 from src.config import LARGEST
 from store import layout
@@ -137,6 +138,7 @@ def run(name: str) -> NoReturn:
         directory, arguments = read(name, argv)
         family, expected = read_config(directory).family, COMMANDS[name].family
         require(family == expected, f"{directory} is a run of the family {family}; {name} is of the family {expected}")
+        check_devices()
         with locked(directory):
             found = import_module(f"analysis.{name}").command(directory, **arguments)
         _show(found)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import cli
+from environment import check_devices
 from store.lock import locked
 from store.readers import StoreError
 from store.rundir import read_config
@@ -24,6 +25,7 @@ def main(argv: list[str]) -> None:
     flags = parser().parse(argv)
     for run in (flags.run, flags.control):
         read_config(run)
+    check_devices()
     with locked(flags.run):
         from analysis.compare_sine import command
 

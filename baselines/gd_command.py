@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import cli
+from environment import check_devices
 from src.checks import ConfigError, finite, require
 from src.config import LARGEST, DataConfig
 from store import outputs
@@ -81,6 +82,7 @@ def main(argv: list[str]) -> None:
     outputs.check([flags.out], WRITER)
     data = data_of(flags)
     seed = flags.seed if flags.like is None else read_config(flags.like).data_seed
+    check_devices()
     from baselines.gd_curve import gd_curve
 
     found = gd_curve(data, seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge)

@@ -12,6 +12,7 @@ from typing import Any
 
 import cli
 from benchmarks.cases import FULL, NAMES, QUICK, Settings
+from environment import check_devices
 from store import outputs
 from store.atomic import json_bytes
 from store.provenance import now
@@ -54,6 +55,7 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
 
     What else the file holds stays, unless `fresh`.
     """
+    check_devices()
     import jax
 
     from benchmarks import machine, table

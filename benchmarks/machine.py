@@ -9,10 +9,11 @@ from typing import Any
 
 import jax
 
+from environment import num_threads
 from runners.common import device_text
 from runners.compile_cache import CPUINFO
 from src.config import RunConfig
-from store.provenance import now, num_threads, provenance
+from store.provenance import now, provenance
 
 BUSY = 0.5  # a load average above this disturbs the measurements
 FACTS = ("command", "git_hash", "git_dirty", "versions", "device", "platform", "threads")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import cli
+from environment import check_devices
 from report.ledger import PROFILES, of_profile
 from src.checks import ConfigError
 from store.readers import StoreError
@@ -46,6 +47,7 @@ def run(study: str, runs_dir: str) -> None:
 def main(study: str, runs_dir: str, argv: list[str]) -> int:
     """Trains what is left to train, measures, writes the ledger, and draws the study's figures; the exit status."""
     flags = parser(study, runs_dir).parse(argv)
+    check_devices()
     from report import measuring  # imports JAX
     from report.claims import RUNS
     from report.studies import STUDIES

@@ -17,4 +17,4 @@ def rendered(template: Path, **values: Any) -> str:
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    return environment.from_string(template.read_text()).render(**values)
+    return environment.from_string(template.read_text(encoding="utf-8")).render(**values)

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import cli
 from cli import printable
+from environment import MOST_THREADS, check_devices, num_threads, threads_are_set
 from runners import compile_cache, flags
 from runners.signals import hearing_signals
 from runners.summary import summary_text
@@ -19,12 +20,11 @@ from src.checks import ConfigError
 from src.config import RunConfig
 from store import checkpoint, layout, rundir
 from store.lock import locked
-from store.provenance import num_threads, versions
+from store.provenance import versions
 from store.readers import StoreError, expecting, is_count, is_number
 from store.sources import remark
 
 MOST_NAMED = 8  # files in a sentence
-MOST_THREADS = 4096  # more are no machine's, and starting them would end in an error
 
 
 def run(models: str | Sequence[str], prog: str, description: str) -> NoReturn:
@@ -61,8 +61,10 @@ def held(
     """Holds the directories of runs that can be trained, cleared if they are to be trained anew.
 
     Whatever may refuse comes before the first is cleared: locks, what the directories hold now that nobody else can
-    change it, the conditions of a resume, the folder of compiled programs. To be entered before JAX is imported.
+    change it, the conditions of a resume, the folder of compiled programs; devices even before a folder is made for a
+    lock. To be entered before JAX is imported.
     """
+    check_devices()
     with ExitStack() as locks:
         for run, _ in runs:
             locks.enter_context(locked(run))
@@ -151,6 +153,6 @@ def restore_conditions(directory: Path, width: int = 1) -> None:
             found = now_in_force.get(name)
             raise StoreError(f"{directory} was begun with {name} {was}, not {found}; --overwrite trains it anew")
     if threads != num_threads():
-        if "NPROC" in os.environ or "jax" in sys.modules:
+        if threads_are_set() or "jax" in sys.modules:
             raise StoreError(f"{directory} was begun with {threads} threads; set NPROC={threads} to resume")
         os.environ["NPROC"] = str(threads)

@@ -15,6 +15,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from environment import num_threads
 from runners.command import held
 from runners.finish import NOTHING_MORE, Wanted, import_what_ends_a_run
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
@@ -24,7 +25,7 @@ from runners.signals import Signals, Stopped, hearing_signals
 from src.config import RunConfig
 from src.train import NEVER
 from store import checkpoint, rundir, snapshots
-from store.provenance import now, num_threads, provenance
+from store.provenance import now, provenance
 from store.readers import StoreError
 from store.sources import changed
 from utils_log import NULL_LOGGER, Logger

@@ -14,7 +14,7 @@ import stat
 from importlib.metadata import version
 from pathlib import Path
 
-from store.provenance import num_threads
+from environment import num_threads
 from store.readers import StoreError
 
 CPUINFO = Path("/proc/cpuinfo")

@@ -1,5 +1,6 @@
 """Run directories on disk: names, atomic files, locks, checkpoints, provenance, loading, lists. Imports no JAX."""
 
+import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
 from store.loading import Run, load
 from store.readers import StoreError
 from store.tables import table

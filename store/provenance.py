@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import shlex
 import subprocess
@@ -14,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from environment import num_threads
 from src.config import RunConfig, to_dict
 from store.sources import ROOT, sources
 
@@ -42,13 +42,6 @@ def _differences(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, 
         for name, value in values.items()
         if value != defaults[name]
     }
-
-
-def num_threads() -> int:
-    """Threads that the CPU backend uses: `NPROC` if set, else the processors this process may run on."""
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    wanted = os.environ.get("NPROC", "")
-    return int(wanted) if wanted.isdigit() else affinity
 
 
 def versions() -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cli
+from environment import check_devices
 from runners.command import same_command, say_changed, say_what_stays
 from runners.signals import Signals, hearing_signals
 from src.checks import ConfigError
@@ -125,6 +126,7 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.out.exists():
         now = rows_now(rows, how.folder, how.out)
         table.check(how.out, now, settings_of(now), how.terms)
+    check_devices()
     if how.dry_run:
         print(preview(rows, chosen, how))
         return 0

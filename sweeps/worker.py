@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+import cli
 from runners.signals import hearing_signals
 from src.config import from_dict, to_dict
 from sweeps.plan import Pack, cell_of
@@ -119,5 +120,12 @@ def main(core: int) -> None:
             say(reasons=outcome.reasons, stopped=outcome.stopped)
 
 
+def parser() -> cli.Parser:
+    """The arguments."""
+    built = cli.Parser("sweeps.worker", "Trains packs of a sweep, which come on standard input, a JSON object a line.")
+    built.add_argument("core", type=int, help="the core to run on")
+    return built
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    cli.launch(lambda argv: main(parser().parse(argv).core))

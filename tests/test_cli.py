@@ -427,6 +427,23 @@ def test_streams_that_were_closed_before_the_start_take_nothing(
     assert (done.returncode, done.stdout, done.stderr) == said
 
 
+@pytest.mark.parametrize(
+    "terminal",
+    [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+)
+def test_what_a_terminal_has_no_characters_for_is_spelled_out(terminal: dict[str, str], root: Path) -> None:
+    script = (
+        "import sys, cli\n"
+        "def main(argv):\n"
+        "    print('.2096 \\xb1 .0033, mean \\u2016difference\\u2016, \\xfc')\n"
+        "    raise cli.UsageError('no \\xb1 here')\n"
+        "cli.launch(main)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, env=os.environ | terminal, capture_output=True)
+    assert (done.returncode, done.stderr) == (2, b"error: no +- here\n")
+    assert done.stdout == b".2096 +- .0033, mean ||difference||, \\xfc\n"
+
+
 HELPED = [
     *COMMANDS,
     *SWEEPS,
@@ -445,6 +462,7 @@ HELPED = [
     "plots.fig_templates",
     "benchmarks.bench",
     "benchmarks.report",
+    "sweeps.worker",
 ]
 
 

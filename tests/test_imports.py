@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FLOORS = (
+    ("environment",),
     ("utils_log", "utils_attention", "cli"),
     ("src", "store", "configs"),
     ("plots", "baselines", "curricula"),
@@ -15,7 +16,7 @@ FLOORS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 SAME_FLOOR = {("configs", "src"), ("store", "src"), ("curricula", "baselines")}
-WITHOUT_JAX = ("store", "plots", "configs", "cli", "utils_log", "utils_attention")
+WITHOUT_JAX = ("store", "plots", "configs", "environment", "cli", "utils_log", "utils_attention")
 HEAVY = ("jax", "jaxlib", "haiku", "optax")
 
 

@@ -104,3 +104,12 @@ def test_a_run_that_diverges_says_so(workshop: Workshop, tmp_path: Path) -> None
     assert not (tmp_path / "run" / layout.PARAMS).exists()
     again = workshop.run(*words)
     assert (again.returncode, again.stderr) == (1, sentence + "\n")
+
+
+def test_on_a_terminal_of_ascii_a_run_ends_as_on_any_other(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    terminal = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = workshop.run(LSA1, *SIZES, "--out", tmp_path / "run", "--save_attention", **terminal)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert "mean ||sensitivity difference||" in done.stdout
+    assert results(tmp_path / "run") == results(lsa1_run)

@@ -1,0 +1,193 @@
+"""What a process needs around it: where that is missing or unusable it is one sentence, and no file is touched."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import environment
+from runners.command import held
+from src.config import RunConfig
+from store import layout, rundir
+from store.readers import StoreError
+from tests.doors import ROOT, snapshot
+
+Done = subprocess.CompletedProcess[str]
+RUNNER = "runners.run_concat_inputs_targets"
+
+
+def python(*words: object, **variables: str) -> Done:
+    """Python in a process of its own, with these environment variables."""
+    line = [sys.executable, *map(str, words)]
+    return subprocess.run(line, cwd=ROOT, env=os.environ | variables, capture_output=True, text=True)
+
+
+def is_refused(done: Done) -> str:
+    """The one sentence of a command that has exited with 2."""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr)
+    return done.stderr
+
+
+# Python and packages
+
+
+def commands() -> list[str]:
+    """Every module of the repository that runs as `python -m`."""
+    code = [path for path in ROOT.rglob("*.py") if not {".venv", "tests", "runs"} & set(path.relative_to(ROOT).parts)]
+    runs = [path for path in code if '__name__ == "__main__"' in path.read_text() or path.parent.name == "demos_ref"]
+    named = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in runs]
+    return sorted(name for name in named if not name.endswith("__init__"))
+
+
+def test_the_commands_are_found() -> None:
+    assert {RUNNER, "eval_order", "configs.linreg", "sweeps.worker", "demos_ref.sine_waves"} <= set(commands())
+
+
+@pytest.mark.parametrize("command", commands())
+def test_without_packages_every_command_is_one_sentence(command: str) -> None:
+    said = is_refused(python("-S", "-m", command))  # -S: nothing of site-packages
+    assert "lacks the package absl-py; `make env` makes .venv" in said
+
+
+def test_the_packages_are_those_of_the_requirements(root: Path) -> None:
+    first = (root / "requirements.txt").read_text().split("\n\n")[0]
+    assert sorted(environment.PACKAGES.values()) == sorted(re.findall(r"^([\w-]+)==", first, re.M))
+
+
+@pytest.mark.parametrize("module", environment.PACKAGES)
+def test_the_package_that_is_missing_is_named(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "modules", {name: value for name, value in sys.modules.items() if name != module})
+    found = environment.find_spec
+    monkeypatch.setattr(environment, "find_spec", lambda name: None if name == module else found(name))
+    assert f"lacks the package {environment.PACKAGES[module]};" in str(environment.what_is_missing())
+
+
+@pytest.mark.parametrize(("version", "missing"), [((3, 10, 14), True), ((3, 11, 0), False), ((3, 14, 0), False)])
+def test_an_old_python_is_named(version: tuple[int, ...], missing: bool) -> None:
+    said = environment.what_is_missing(version)
+    assert (said is not None) == missing
+    assert not missing or "this is Python 3.10.14, and 3.11 or newer is needed" in str(said)
+
+
+# NPROC
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "abc", "1025", "1000000", "1e3", " 2", "²", "٣", "9" * 5000])
+def test_a_number_of_threads_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NPROC", text)
+    with pytest.raises(environment.Unusable, match=r"it must be a whole number of threads from 1 to 1024$"):
+        environment.num_threads()
+
+
+@pytest.mark.parametrize(("text", "threads"), [("1", 1), ("7", 7), ("1024", 1024)])
+def test_a_number_of_threads_is_taken_as_it_is(text: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NPROC", text)
+    assert environment.num_threads() == threads
+    assert environment.threads_are_set()
+
+
+def test_an_empty_number_of_threads_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NPROC", raising=False)
+    of_the_machine = environment.num_threads()
+    monkeypatch.setenv("NPROC", "")
+    assert environment.num_threads() == of_the_machine
+    assert not environment.threads_are_set()
+
+
+@pytest.mark.parametrize("command", [RUNNER, "sweeps.worker", "plots.run_figures", "eval_noise"])
+def test_every_door_refuses_a_number_of_threads(command: str) -> None:
+    assert "NPROC is '1000000'" in is_refused(python("-m", command, "--help", NPROC="1000000"))
+
+
+# JAX_PLATFORMS and MPLBACKEND
+
+
+def a_run(folder: Path) -> Path:
+    """A run that could be trained anew."""
+    rundir.begin(folder, RunConfig())
+    rundir.update_meta(folder, status="done")
+    (folder / layout.SUMMARY).write_text("{}")
+    return folder
+
+
+@pytest.mark.parametrize("platforms", ["cuda", "nowhere"])
+def test_devices_that_are_not_here_are_refused_before_anything_is_cleared(platforms: str, tmp_path: Path) -> None:
+    a_run(tmp_path / "run")
+    before = snapshot(tmp_path)
+    for words in (["--out", tmp_path / "run", "--overwrite"], ["--out", tmp_path / "fresh"]):
+        said = is_refused(python("-m", RUNNER, *words, JAX_PLATFORMS=platforms))
+        assert f"JAX_PLATFORMS is '{platforms}', and JAX cannot start that here" in said
+    grid = ["--runs_dir", tmp_path / "runs", "--out", tmp_path / "results.csv"]
+    assert "JAX_PLATFORMS is" in is_refused(python("-m", "eval_order", *grid, JAX_PLATFORMS=platforms))
+    assert snapshot(tmp_path) == before
+
+
+def test_the_devices_that_are_here_are_not_refused() -> None:
+    for platforms in ("", "cpu", "cpu,cpu"):
+        done = python("-c", "import environment; environment.check_devices()", JAX_PLATFORMS=platforms)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_run_from_python_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAX_PLATFORMS", "nowhere")
+    monkeypatch.setattr(sys, "modules", {name: value for name, value in sys.modules.items() if name != "jax"})
+    with pytest.raises(environment.Unusable, match="nowhere"), held([(tmp_path / "run", RunConfig())]):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backend_that_matplotlib_does_not_know_is_refused_before_training(tmp_path: Path) -> None:
+    said = is_refused(python("-m", RUNNER, "--out", tmp_path / "run", MPLBACKEND="foo"))
+    assert "MPLBACKEND is 'foo', which Matplotlib does not know; unset it, or set MPLBACKEND=agg" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("backend", ["agg", "Agg", "svg", "module://matplotlib_inline.backend_inline", ""])
+def test_a_backend_that_matplotlib_knows_draws(backend: str, tmp_path: Path) -> None:
+    script = (
+        "import sys; import cli\n"
+        "def main(argv):\n"
+        "    from matplotlib.figure import Figure\n"
+        "    Figure().savefig(argv[0])\n"
+        "cli.launch(main)"
+    )
+    done = python("-c", script, tmp_path / "figure.png", MPLBACKEND=backend)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "figure.png").exists()
+
+
+def test_matplotlib_is_not_imported_without_need() -> None:
+    script = "import sys; import cli; cli.launch(lambda argv: int('matplotlib' in sys.modules))"
+    assert python("-c", script, MPLBACKEND="").returncode == 0
+    assert python("-c", script, MPLBACKEND="module://a.notebook").returncode == 0
+
+
+def test_threads_of_a_run_follow_the_same_rule(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "run")
+    begun = {"versions": {}, "pack_width": 1, "run_seconds": 0.0, "status": "stopped"}
+    rundir.update_meta(run, **begun, threads=environment.MOST_THREADS + 1)
+    with pytest.raises(StoreError, match=r"a run's meta.json"), held([(run, RunConfig())]):
+        pass
+
+
+# Installing
+
+
+@pytest.mark.parametrize("words", ["wheel .", "install --dry-run .", "install --dry-run -e ."])
+def test_installing_is_one_sentence_and_leaves_nothing(words: str, root: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "scripts").mkdir(parents=True)
+    for name in ("pyproject.toml", "scripts/no_distribution.py"):
+        shutil.copy(root / name, tree / name)
+    before = snapshot(tree)
+    line = [sys.executable, "-m", "pip", "--disable-pip-version-check", *words.split(), "--no-index", "--no-deps"]
+    done = subprocess.run(line, cwd=tree, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "The laboratory is not installed but run from its root: `make env`" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert snapshot(tree) == before
