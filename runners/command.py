@@ -14,7 +14,7 @@ import cli
 from cli import printable
 from environment import MOST_THREADS, check_devices, num_threads, threads_are_set
 from runners import compile_cache, flags
-from runners.signals import hearing_signals
+from runners.signals import RESUMES, hearing_signals
 from runners.summary import summary_text
 from src.checks import ConfigError
 from src.config import RunConfig
@@ -44,7 +44,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
 
         if programs:
             compile_cache.enable(programs)
-        with ConsoleLogger() as logger, hearing_signals() as signals:
+        with ConsoleLogger() as logger, hearing_signals(RESUMES) as signals:
             job = Job(directory, request.config)
             status = run_pack([job], logger, Wanted(request.attention_batch), signals=signals)
     if status == "stopped":

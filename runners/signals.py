@@ -1,11 +1,20 @@
-"""SIGINT and SIGTERM: noted when they come, acted upon between two parts of the work."""
+"""SIGINT and SIGTERM: noted when they come, acted upon between two parts of the work; a second one ends the process."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Iterator
+
+HEARD = (signal.SIGINT, signal.SIGTERM)
+PATIENCE = 2.0  # seconds from a signal that nothing follows to the word on what it waits for
+ECHO = 0.3  # seconds in which a signal is the one before again: `timeout` sends it to the process and to its group
+WAITING = "stopping at the end of what is being computed; Ctrl-C once more stops at once and loses nothing on disk"
+RESUMES = "the same command without --overwrite resumes it"
 
 
 class Stopped(Exception):
@@ -33,13 +42,67 @@ class Signals:
 
 
 @contextlib.contextmanager
-def hearing_signals() -> Iterator[Signals]:
-    """Handles SIGINT and SIGTERM instead of dying of them, in the main thread, which alone can."""
+def hearing_signals(afterwards: str | None = None) -> Iterator[Signals]:
+    """Handles SIGINT and SIGTERM instead of dying of them, in the main thread, which alone can.
+
+    A command says what can be done `afterwards`: there a second signal ends the process at once, wherever it is. From
+    Python, where there may be more to lose than what is not on disk yet, signals are noted and no more.
+    """
     signals = Signals()
-    heard = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    handlers = {number: signal.signal(number, signals.hear) for number in heard}
-    try:
+    if threading.current_thread() is not threading.main_thread():
         yield signals
+        return
+    handlers = {number: signal.signal(number, signals.hear) for number in HEARD}
+    try:
+        with _second_one_ends(afterwards) if afterwards else contextlib.nullcontext():
+            yield signals
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _second_one_ends(afterwards: str) -> Iterator[None]:
+    """Watches signals from another thread: while XLA compiles, the main one does not come to its handlers."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    watch = threading.Thread(target=_watch, args=(reader, afterwards), daemon=True)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    watch.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(writer)  # the end of what is read
+        watch.join()
+        os.close(reader)
+
+
+def _watch(reader: int, afterwards: str) -> None:
+    """Ends the process at a second signal; says after a while what the first one waits for."""
+    if _next(reader) is None:
+        return
+    first = time.monotonic()
+    word = threading.Timer(PATIENCE, _say, [WAITING])
+    word.start()
+    while (number := _next(reader)) is not None:
+        if time.monotonic() - first > ECHO:
+            _say(f"stopped at once; what is on disk is kept, and {afterwards}")
+            os._exit(128 + number)
+    word.cancel()
+
+
+def _next(reader: int) -> int | None:
+    """The next of the signals that are heard; None when no more will come."""
+    while number := os.read(reader, 1):
+        if number[0] in HEARD:
+            return number[0]
+    return None
+
+
+def _say(sentence: str) -> None:
+    """Says it on standard error past Python's buffer, whose lock the main thread may hold."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            line = "\n" * sys.stderr.isatty() + sentence + "\n"  # a progress bar may stand where it begins
+            os.write(sys.stderr.fileno(), line.encode())

@@ -18,7 +18,7 @@ from configs.overrides import resolve
 from configs.presets import preset
 from runners import compile_cache
 from runners.command import held, report_divergence, report_stop, say_changed
-from runners.signals import hearing_signals
+from runners.signals import RESUMES, hearing_signals
 from src.checks import ConfigError
 from src.config import RunConfig
 from src.statistics import mean_and_interval
@@ -84,7 +84,7 @@ def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None) -> int:
         compile_cache.enable(programs)
     jobs = [Job(run, config) for run, config in pairs]
     packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
-    with ConsoleLogger() as logger, hearing_signals() as signals:
+    with ConsoleLogger() as logger, hearing_signals(RESUMES) as signals:
         stopped = any(run_pack(pack, logger, width=WIDTH, signals=signals) == "stopped" for pack in packs)
     return signals.heard[0] if stopped else 0
 

@@ -128,7 +128,11 @@ def _train(out: Path) -> int:
     configs: list[tuple[Path, RunConfig]] = [(out / name, request.config) for name, request in requests.items()]
     for run, config in configs:
         rundir.choose(config, str(run), overwrite=True)
-    with held(configs, overwrite=True), ConsoleLogger() as logger, hearing_signals() as signals:
+    with (
+        held(configs, overwrite=True),
+        ConsoleLogger() as logger,
+        hearing_signals("the same command trains the runs anew") as signals,
+    ):
         for run, config in configs:
             logger.line(f"{run.name}:")
             if run_pack([Job(run, config)], logger, Wanted(attention_batch=64), signals=signals) == "stopped":

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import cli
 from environment import check_devices
 from runners.command import same_command, say_changed, say_what_stays
-from runners.signals import Signals, hearing_signals
+from runners.signals import RESUMES, Signals, hearing_signals
 from src.checks import ConfigError
 from store import checkpoint, layout, rundir
 from store.lock import locked, locked_file
@@ -130,7 +130,7 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.dry_run:
         print(preview(rows, chosen, how))
         return 0
-    with ExitStack() as locks, hearing_signals() as signals:
+    with ExitStack() as locks, hearing_signals(RESUMES) as signals:
         _hold(locks, how)
         _start(rows, chosen, how)
         failed = _train(rows, chosen, how, signals)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from runners.signals import WAITING
 from store import rundir
 from tests.runners.tiny import INTERRUPTED, ROOT, Workshop
 from tests.sweeps.tiny_sweep import GRID, Place, place, sweep
@@ -86,11 +87,14 @@ def is_alive(process: int) -> bool:
         return False
 
 
-def started(workshop: Workshop, at: Place, errors: Path) -> subprocess.Popen[str]:
-    """The driver with a process on each core, in the background."""
+def started(
+    workshop: Workshop, at: Place, errors: Path, executor: str = "process", **environment: str
+) -> subprocess.Popen[str]:
+    """The driver, with a process on each core unless another executor is named, in the background."""
     cache = {"JAX_COMPILATION_CACHE_DIR": str(workshop.folder / "compiled"), "PYTHONWARNINGS": "error"}
     cache |= {f"JAX_PERSISTENT_CACHE_MIN_{name}": "0" for name in ("COMPILE_TIME_SECS", "ENTRY_SIZE_BYTES")}
-    line = [sys.executable, "-m", "eval_noise", *GRID, *SEEDS, *map(str, at.flags()), "--executor", "process"]
+    line = [sys.executable, "-m", "eval_noise", *GRID, *SEEDS, *map(str, at.flags()), "--executor", executor]
+    cache |= environment
     with errors.open("w") as file:
         return subprocess.Popen(line, cwd=ROOT, env=os.environ | cache, stdout=subprocess.PIPE, stderr=file, text=True)
 
@@ -190,3 +194,31 @@ def test_a_signal_reaches_the_processes(
     again = sweep(workshop, at, *SEEDS, "--executor", "process")
     assert again.returncode == 0, again.stderr
     assert at.table() == swept.table()
+
+
+@pytest.mark.parametrize("executor", ["process", pytest.param("packed", marks=pytest.mark.slow)])
+def test_a_second_signal_ends_a_sweep_and_its_processes_while_they_compute(
+    executor: str, swept: Place, workshop: Workshop, tmp_path: Path
+) -> None:
+    """Whoever trains stays where it has begun its first cell, as while XLA compiles."""
+    at, log, errors = place(tmp_path), tmp_path / "log", tmp_path / "errors"
+    environment = {"INTERRUPT": "after:meta.json:HOLD:2", "PYTHONPATH": INTERRUPTED, "INTERRUPT_LOG": str(log)}
+    driver = started(workshop, at, errors, executor, **environment)
+    try:
+        until(within(120, log.exists), "the beginning of a cell")
+        driver.send_signal(signal.SIGINT)
+        until(within(60, lambda: WAITING in errors.read_text()), "the word on the first signal")
+        workers = children(driver.pid)
+        driver.send_signal(signal.SIGINT)
+        driver.communicate(timeout=60)
+    finally:
+        driver.kill()
+    until(within(10, lambda: not any(map(is_alive, workers))), "the end of the workers")
+    assert driver.returncode == 130
+    assert errors.read_text().splitlines()[-1].startswith("stopped at once; what is on disk is kept")
+    assert errors.read_text().count(WAITING) == 1
+    again = sweep(workshop, at, *SEEDS, "--executor", "serial")
+    assert again.returncode == 0, again.stderr
+    if executor == "process":
+        assert workers
+        assert at.table() == swept.table()

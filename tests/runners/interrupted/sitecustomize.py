@@ -7,9 +7,11 @@ INTERRUPT is `WHEN:NAME:SIGNAL` or `WHEN:NAME:SIGNAL:COUNT`. NAME is a file, as 
     after    it has its final name
 
 The signal comes the first time, or the COUNT-th. So where a run is interrupted depends on neither clock nor load.
+SIGNAL may be HOLD: then the process stays where it is, in C and without Python's lock, as while XLA compiles.
 INTERRUPT_LOG is a file that gets a line when the signal is sent.
 """
 
+import ctypes
 import fnmatch
 import os
 import signal
@@ -34,7 +36,16 @@ def interrupt() -> None:
     if log := os.environ.get("INTERRUPT_LOG"):
         with open(log, "a", encoding="utf-8") as file:
             file.write(os.environ["INTERRUPT"] + "\n")
+    if number == "HOLD":
+        hold()
     os.kill(os.getpid(), signal.Signals[number])
+
+
+def hold() -> None:
+    """Waits for a lock that this thread has, which no signal ends."""
+    lock = ctypes.create_string_buffer(64)  # zeros are an open mutex
+    for _ in range(2):
+        ctypes.CDLL(None).pthread_mutex_lock(lock)
 
 
 def interrupting_replace(source: Any, target: Any) -> None:
