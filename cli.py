@@ -86,6 +86,11 @@ def add_list(
     parser.add_argument(*names, action=_Extend, item=item, default=list(default), help=text)
 
 
+def add_quiet(parser: Parser) -> None:
+    """Adds the flag that leaves out what is said while a command works."""
+    parser.add_argument("--quiet", action="store_true", help="no progress and no device; the result and errors stay")
+
+
 def split_config_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Takes `--config.key=value` and `--config.key value` out of a command line: (the rest, values by key)."""
     rest: list[str] = []

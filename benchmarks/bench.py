@@ -17,6 +17,7 @@ from store import outputs
 from store.atomic import json_bytes
 from store.provenance import now
 from store.readers import StoreError, read_json
+from utils_log import ConsoleLogger, Logger
 
 WRITER = "benchmarks.bench"
 RESULTS = Path("benchmarks/results")
@@ -29,6 +30,7 @@ def parser() -> cli.Parser:
     built.add_argument("--repeats", type=int, help=f"turns; {FULL.repeats} if not given")
     built.add_argument("--quick", action="store_true", help="a few steps of each, to see that it works")
     built.add_argument("--out", type=Path, help=f"file of the results; {RESULTS}/<machine>.json if not given")
+    cli.add_quiet(built)
     return built
 
 
@@ -47,10 +49,10 @@ def main(argv: list[str]) -> int:
         raise cli.UsageError("quick measurements are none to keep: give --out FILE")
     if flags.out is not None and flags.out.is_dir():
         raise cli.UsageError(f"{flags.out} is a folder; --out names a file")
-    return measure(flags.only or NAMES, settings, flags.out, fresh=not flags.only)
+    return measure(flags.only or NAMES, settings, flags.out, not flags.only, ConsoleLogger(flags.quiet))
 
 
-def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: bool) -> int:
+def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: bool, logger: Logger) -> int:
     """Measures and writes after each; 0 if both loops reached the same loss.
 
     What else the file holds stays, unless `fresh`.
@@ -63,7 +65,7 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
 
     jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
     facts = machine.describe()
-    print(f"{facts['machine']}, load average {facts['load_average']:.2f}", flush=True)
+    logger.line(f"{facts['machine']}, load average {facts['load_average']:.2f}")
     if facts["load_average"] > machine.BUSY:
         print("warning: the machine is busy, so these measurements are not to be relied on", flush=True)
     path = out or RESULTS / f"{machine.slug()}.json"
@@ -76,7 +78,7 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
         results[name] = found | {"date": now(), "git_hash": facts["git_hash"], "load_average": load}
         results = {known: results[known] for known in NAMES if known in results}
         outputs.write({path: json_bytes(facts | {"results": results})}, WRITER)
-        print(f"measured {name}", flush=True)
+        logger.line(f"measured {name}")
         jax.clear_caches()
     print(f"\n{table.text(results)}\n\n{path}")
     return 0 if results.get("same_loss", {"same": True})["same"] else 1

@@ -44,7 +44,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
 
         if programs:
             compile_cache.enable(programs)
-        with ConsoleLogger() as logger, hearing_signals(RESUMES) as signals:
+        with ConsoleLogger(request.quiet) as logger, hearing_signals(RESUMES) as signals:
             job = Job(directory, request.config)
             status = run_pack([job], logger, Wanted(request.attention_batch), signals=signals)
     if status == "stopped":

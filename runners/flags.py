@@ -74,6 +74,7 @@ class Request(NamedTuple):
     overwrite: bool
     attention_batch: int | None  # how many tasks to capture attention of; None for no capture
     compile_cache: bool
+    quiet: bool = False
 
 
 def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Parser:
@@ -91,6 +92,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     built.add_argument("--out", help="run directory; runs/<name>[_k] if not given")
     built.add_argument("--overwrite", action="store_true", help="redo what is there")
     built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
+    cli.add_quiet(built)
     for flag, (key, kind, text) in CONFIG_FLAGS.items():
         section, _, field = key.rpartition(".")
         value = getattr(getattr(defaults, section) if section else defaults, field)
@@ -130,7 +132,7 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     tasks = flags.attention_batch if given.get("save_attention") else None
     if given.get("attention_batch", 1) < 1:
         raise cli.UsageError(f"attention_batch is {flags.attention_batch}; it must be at least 1")
-    return Request(config, flags.out, flags.overwrite, tasks, flags.compile_cache)
+    return Request(config, flags.out, flags.overwrite, tasks, flags.compile_cache, flags.quiet)
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:

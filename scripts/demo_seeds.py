@@ -50,6 +50,7 @@ def parser() -> cli.Parser:
     built.add_argument("--out", type=Path, default=Path("runs/demo_seeds"), help="folder of the run directories")
     built.add_argument("--overwrite", action="store_true", help="redo what is there")
     built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
+    cli.add_quiet(built)
     return built
 
 
@@ -65,7 +66,7 @@ def main(argv: list[str]) -> int:
     programs = compile_cache.default_folder() if flags.compile_cache else None
     pairs = list(zip(runs, configs, strict=True))
     with held(pairs, flags.overwrite, WIDTH, programs):
-        if stopped_by := _train(pairs, programs):
+        if stopped_by := _train(pairs, programs, flags.quiet):
             return report_stop(runs, stopped_by)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:
@@ -75,7 +76,7 @@ def main(argv: list[str]) -> int:
     return ended
 
 
-def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None) -> int:
+def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None, quiet: bool) -> int:
     """Trains what is left; the number of the signal that stopped it, 0 if it came to its end."""
     from runners.common import Job, run_pack  # imports JAX
     from utils_log import ConsoleLogger
@@ -84,7 +85,7 @@ def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None) -> int:
         compile_cache.enable(programs)
     jobs = [Job(run, config) for run, config in pairs]
     packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
-    with ConsoleLogger() as logger, hearing_signals(RESUMES) as signals:
+    with ConsoleLogger(quiet) as logger, hearing_signals(RESUMES) as signals:
         stopped = any(run_pack(pack, logger, width=WIDTH, signals=signals) == "stopped" for pack in packs)
     return signals.heard[0] if stopped else 0
 

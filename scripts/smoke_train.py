@@ -98,13 +98,14 @@ def parser() -> cli.Parser:
     built = cli.Parser("scripts.smoke_train", "Trains four short runs and checks what must hold of them.")
     built.add_argument("--out", type=Path, default=Path("runs/smoke"), help="folder of the run directories")
     built.add_argument("--check_only", action="store_true", help="check the runs that are there")
+    cli.add_quiet(built)
     return built
 
 
 def main(argv: list[str]) -> int:
     """The command line."""
     flags = parser().parse(argv)
-    if not flags.check_only and (number := _train(flags.out)):
+    if not flags.check_only and (number := _train(flags.out, flags.quiet)):
         print(f"stopped; the same command trains the runs anew: {same_command()}")
         return 128 + number
     wrong = []
@@ -117,7 +118,7 @@ def main(argv: list[str]) -> int:
     return 1 if wrong else 0
 
 
-def _train(out: Path) -> int:
+def _train(out: Path, quiet: bool) -> int:
     """Trains the runs; the number of the signal that stopped it, or 0."""
     from runners import flags as runner_flags
     from runners.command import held
@@ -130,7 +131,7 @@ def _train(out: Path) -> int:
         rundir.choose(config, str(run), overwrite=True)
     with (
         held(configs, overwrite=True),
-        ConsoleLogger() as logger,
+        ConsoleLogger(quiet) as logger,
         hearing_signals("the same command trains the runs anew") as signals,
     ):
         for run, config in configs:

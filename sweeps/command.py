@@ -33,7 +33,7 @@ from sweeps.collect import (
 from sweeps.executors import EXECUTORS
 from sweeps.flags import OF_CONTEXTS, Asked
 from sweeps.plan import Cell, Pack, Row, cells, check_plan, packs, plan, shard, write_plan
-from sweeps.progress import Bar
+from sweeps.progress import Progress
 from sweeps.status import counted, statuses
 from sweeps.worker import available_cores
 
@@ -51,6 +51,7 @@ class Execution(NamedTuple):
     shard: tuple[int, int]
     dry_run: bool
     overwrite: bool
+    quiet: bool = False
     append: bool = False
     replace_table: bool = False
 
@@ -70,6 +71,7 @@ def add_execution_flags(built: cli.Parser, out: str, runs_dir: str) -> None:
     built.add_argument("--dry_run", action="store_true", help="say what would be done")
     built.add_argument("--overwrite", action="store_true", help="train all cells of the plan anew")
     add_table_flags(built)
+    cli.add_quiet(built)
 
 
 def default_executor() -> str:
@@ -89,9 +91,9 @@ def execution(flags: argparse.Namespace) -> Execution:
     width = EXECUTORS[flags.executor].width if flags.width is None else flags.width
     if not 1 <= width <= WIDEST:
         raise cli.UsageError(f"width is {width}; a pack holds from 1 to {WIDEST} trainings")
-    terms = (flags.append, flags.replace_table)
-    done = (flags.dry_run, flags.overwrite)
-    return Execution(flags.runs_dir, flags.out, flags.executor, width, flags.shard, *done, *terms)
+    named = ("out", "executor", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
+    asked = {name: getattr(flags, name) for name in named}
+    return Execution(folder=flags.runs_dir, width=width, **asked)
 
 
 def run(
@@ -182,19 +184,19 @@ def work(chosen: Sequence[Cell], how: Execution) -> tuple[dict[Cell, str], list[
 
 
 def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals: Signals) -> dict[str, str]:
-    """Trains the cells that are left, under a progress bar; the CSV follows as packs end. Gives why cells failed."""
+    """Trains the cells that are left, and shows the progress; the CSV follows as packs end. Gives why cells failed."""
     found, parts = work(chosen, how)
     _tidy([how.folder / cell.name for cell in chosen if found[cell] == "done"])
     failed: dict[str, str] = {}
     if not parts:
         return failed
     written, steps = time.monotonic(), 0
-    with Bar(sum(pack.steps for pack in parts)) as bar:
-        ended = EXECUTORS[how.executor].run(how.folder, parts, how.width, bar.report, signals)
-        for number, outcome in enumerate(ended, 1):
+    with Progress(sum(pack.steps for pack in parts), len(parts), how.quiet) as progress:
+        ended = EXECUTORS[how.executor].run(how.folder, parts, how.width, progress.report, signals)
+        for outcome in ended:
             failed |= outcome.reasons
             steps += outcome.pack.steps
-            bar.ended(steps, number, len(parts))
+            progress.ended(steps)
             if time.monotonic() - written > SECONDS_BETWEEN_TABLES:
                 with suppress(StoreError, OSError):  # the next table says the same and more; training goes on
                     _write(rows, how, failed, patience=0)

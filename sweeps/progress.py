@@ -1,41 +1,33 @@
-"""The progress bar of a sweep: training steps of all its packs, and how many packs have ended."""
+"""The progress of a sweep: training steps of all its packs, and how many packs have ended."""
 
 from __future__ import annotations
 
-import sys
-from types import TracebackType
-
-from tqdm import tqdm
+from utils_log import meter
 
 
-class Bar:
-    """A bar on standard error, as a context; none where that was closed before the start."""
+class Progress:
+    """Shows it on standard error, as a context; a bar or lines, as of one run."""
 
-    def __init__(self, steps: int):
-        self.steps = steps
-        self.bar = sys.stderr and tqdm(
-            total=steps,
-            unit="step",
-            file=sys.stderr,
-            bar_format="{percentage:3.0f}% |{bar:24}| {n_fmt}/{total_fmt}  {rate_fmt}  {remaining} left{postfix}",
-        )
+    def __init__(self, steps: int, packs: int, quiet: bool = False):
+        self.steps, self.packs = steps, packs
+        self.made, self.done = 0, 0
+        self.meter = meter(steps, quiet=quiet)
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.bar is not None:
-            self.bar.close()
+    def __exit__(self, *_: object) -> None:
+        self.meter.close()
 
     def report(self, steps: int) -> None:
         """So many training steps were made; those made a second time after an error do not count."""
-        if self.bar is not None:
-            self.bar.update(min(steps, self.steps - self.bar.n))
+        self._reach(min(self.made + steps, self.steps))
 
-    def ended(self, least: int, packs: int, of: int) -> None:
-        """So many packs have ended; the steps of those that ended early count as made."""
-        if self.bar is not None:
-            self.bar.set_postfix_str(f"{packs} of {of} packs", refresh=False)
-            self.bar.update(max(0, least - self.bar.n))
+    def ended(self, least: int) -> None:
+        """Another pack has ended; the steps of those that ended early count as made."""
+        self.done += 1
+        self._reach(max(self.made, least))
+
+    def _reach(self, made: int) -> None:
+        self.made = made
+        self.meter.reach(made, f"{self.done} of {self.packs} packs")

@@ -1,6 +1,7 @@
 """A command given twice, on directories that hold something already, and runs that diverge."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -113,3 +114,15 @@ def test_on_a_terminal_of_ascii_a_run_ends_as_on_any_other(lsa1_run: Path, works
     assert done.stdout.isascii()
     assert "mean ||sensitivity difference||" in done.stdout
     assert results(tmp_path / "run") == results(lsa1_run)
+
+
+def test_a_quiet_run_says_its_result_alone(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    words = [LSA1, *SIZES, "--save_attention", "--out"]
+    quiet = workshop.run(*words, tmp_path / "run", "--quiet")
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+    device, _, summary = workshop.said("lsa1").partition("\n")
+    assert device.startswith("device: ")
+    clock = re.compile(r"run_seconds .*")
+    assert clock.sub("", quiet.stdout) == clock.sub("", summary)
+    assert results(tmp_path / "run") == results(lsa1_run)
+    assert workshop.run(*words, tmp_path / "run", "--quiet").stdout == quiet.stdout

@@ -1,11 +1,13 @@
 """An error, a divergence or a death is that cell's alone: the others are done, and a failed cell is tried again."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from store import rundir
 from sweeps.plan import cells
+from sweeps.progress import Progress
 from tests.runners.tiny import INTERRUPTED, Workshop
 from tests.sweeps.tiny_sweep import SIZES, Place, place, sweep, tiny_plan
 from tests.trust.test_disks import mounted, remount
@@ -108,20 +110,36 @@ def test_a_cell_that_diverges_is_not_tried_again_and_the_others_are_done(worksho
 
 
 def test_there_is_a_sweep_without_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sweeps.progress import Bar
-
     monkeypatch.setattr("sys.stderr", None)
-    with Bar(10) as bar:
-        bar.report(3)
-        bar.ended(10, 1, 1)
+    with Progress(10, 1) as progress:
+        progress.report(3)
+        progress.ended(10)
 
 
-def test_the_bar_never_passes_its_end(capsys: pytest.CaptureFixture[str]) -> None:
-    from sweeps.progress import Bar
-
-    with Bar(10) as bar:
+def test_progress_never_passes_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(10, 2) as progress:
         for _ in range(3):
-            bar.report(6)
-        bar.ended(10, 2, 2)
-    assert "10/10" in capsys.readouterr().err
-    assert bar.bar.n == 10
+            progress.report(6)
+        progress.ended(10)
+    assert [line.split("  ")[1] for line in capsys.readouterr().err.splitlines()] == ["6/10 steps", "10/10 steps"]
+    assert progress.made == 10
+
+
+def test_packs_that_end_early_count_as_made(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(100, 4) as progress:
+        progress.report(10)
+        progress.ended(25)
+        progress.ended(50)
+    shown = [re.sub(r"  [^ ]+ step/s  .* left", "", line) for line in capsys.readouterr().err.splitlines()]
+    assert shown == [
+        "10 %  10/100 steps  0 of 4 packs",
+        "25 %  25/100 steps  1 of 4 packs",
+        "50 %  50/100 steps  2 of 4 packs",
+    ]
+
+
+def test_a_quiet_sweep_shows_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(10, 1, quiet=True) as progress:
+        progress.report(10)
+        progress.ended(10)
+    assert capsys.readouterr() == ("", "")
