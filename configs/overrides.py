@@ -12,6 +12,8 @@ from configs.meaning import refuse_without_meaning
 from src.config import ContextConfig, RunConfig, from_dict, to_dict
 
 AUTO = "auto"
+DEFAULTS = to_dict(RunConfig())  # their types are the fields'
+DEFAULTS["model"]["attention"] = RunConfig().model.attention
 NOISY_DIM, PAIRS_A_DIM = 32, 2  # of a sequence: its noise variance is D over the first, its length D times the second
 
 
@@ -50,16 +52,13 @@ def parse(text: str, default: Any, name: str) -> Any:
 
 def set_values(config: ConfigDict, values: Mapping[str, Any]) -> None:
     """Sets fields by key. Text is parsed to the field's type; None and "auto" leave a field as it is."""
-    types = to_dict(RunConfig())
-    types["model"]["attention"] = tuple(types["model"]["attention"])
-    for name, value in values.items():
-        if value is None or value == AUTO:
-            continue
-        section, _, field = find_key(config, name).rpartition(".")
-        default = types[section][field] if section else types[field]
-        owner = config[section] if section else config
-        with owner.ignore_type():
-            owner[field] = parse(value, default, name) if isinstance(value, str) else value
+    with config.ignore_type():
+        for name, value in values.items():
+            if value is None or value == AUTO:
+                continue
+            section, _, field = find_key(config, name).rpartition(".")
+            owner, default = (config[section], DEFAULTS[section]) if section else (config, DEFAULTS)
+            owner[field] = parse(value, default[field], name) if isinstance(value, str) else value
 
 
 def resolve(config: ConfigDict) -> RunConfig:

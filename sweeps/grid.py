@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
-
-from ml_collections import ConfigDict
 
 from configs.overrides import AUTO, resolve, set_values
 from configs.presets import ARCHITECTURE
@@ -31,6 +31,7 @@ DIVERSITY_AXES = {
 AXES = CONTEXT_AXES | DIVERSITY_AXES
 
 
+MOST_POINTS = 100_000  # of a plan; more are a slip of the finger, and no folder holds so many runs
 # settings that would reach nothing, or make rows that cannot be told apart -> what to use instead
 RESERVED = {"preset": "; every model has its default one", "data_seed": ": --seeds", "name": ": --models"}
 
@@ -57,19 +58,44 @@ class Grid:
         for name, instead in RESERVED.items():
             require(name not in self.settings, f"{name} is no field to set in a sweep{instead}")
 
+    @property
+    def size(self) -> int:
+        """How many points it has, counted and not made."""
+        return len(self.models) * len(self.seeds) * math.prod(len(values) for values in self.axes.values())
+
     def points(self) -> Iterator[RunConfig]:
         """The configs as asked for, the seed running fastest."""
-        for model, *values, seed in product(self.models, *self.axes.values(), self.seeds):
+        for model, *values in product(self.models, *self.axes.values()):
+            point = dict(zip(self.axes, values, strict=True))
             config = preset_of_depth(model, "default", self.settings)
-            set_values(config, {"data_seed": seed + self.data_offset, "init_seed": seed})
-            yield _resolved(config, model, dict(zip(self.axes, values, strict=True)), self.settings)
+            set_values(config, self._seeds(self.seeds[0]))
+            set_values(config, {AXES[axis]: value for axis, value in point.items() if value != AUTO})
+            set_values(config, self.settings)
+            with _named(model, point):
+                resolved = resolve(config)
+            for seed in self.seeds:  # a thousandfold faster than to resolve each
+                with _named(model, point):
+                    seeded = replace(resolved, **self._seeds(seed))
+                yield seeded
+
+    def _seeds(self, seed: int) -> dict[str, int]:
+        """The fields of a seed, less those that are the same everywhere."""
+        fields = {"data_seed": seed + self.data_offset, "init_seed": seed}
+        return {name: value for name, value in fields.items() if name not in self.settings}
 
 
-def _resolved(config: ConfigDict, model: str, point: Mapping[str, Any], settings: Mapping[str, Any]) -> RunConfig:
-    set_values(config, {AXES[axis]: value for axis, value in point.items() if value != AUTO})
-    set_values(config, settings)
+def check_number(grids: Sequence[Grid]) -> int:
+    """How many points grids have together; `ConfigError` if these are more than can be planned."""
+    number = sum(grid.size for grid in grids)
+    require(number <= MOST_POINTS, f"the grid has {number} rows, and a plan at most {MOST_POINTS}; plan it in parts")
+    return number
+
+
+@contextmanager
+def _named(model: str, point: Mapping[str, Any]) -> Iterator[None]:
+    """An error says of which point it is."""
     try:
-        return resolve(config)
+        yield
     except ConfigError as error:
         raise ConfigError(f"{model} with {_in_words(point)}: {error}" if point else str(error)) from None
 

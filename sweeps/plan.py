@@ -18,7 +18,7 @@ from store import outputs
 from store.atomic import json_bytes
 from store.provenance import RESULTS_VERSION, config_id
 from store.readers import StoreError, expecting, read_json
-from sweeps.grid import Grid, canonical
+from sweeps.grid import Grid, canonical, check_number
 
 WRITER = "sweeps"
 EARLIER_PLAN = "plan.json"  # of versions with one plan to a folder
@@ -60,7 +60,12 @@ class Pack(NamedTuple):
 
 
 def plan(grids: Iterable[Grid]) -> list[Row]:
-    """The rows of the grids, in their order; a point that several grids hold is planned once."""
+    """The rows of the grids, in their order; a point that several grids hold is planned once.
+
+    `ConfigError` if there are too many points to plan.
+    """
+    grids = list(grids)
+    check_number(grids)
     asked = dict.fromkeys(point for grid in grids for point in grid.points())
     return [Row(config, cell_of(canonical(config))) for config in asked]
 

@@ -14,8 +14,8 @@ from configs.presets import preset
 from src.checks import ConfigError
 from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, ContextConfig, RunConfig
 from store.provenance import config_id
-from sweeps.grid import Grid, canonical, canonical_context
-from sweeps.plan import cell_of
+from sweeps.grid import Grid, canonical, canonical_context, check_number
+from sweeps.plan import cell_of, plan
 
 CONTEXTS = st.builds(
     ContextConfig,
@@ -147,3 +147,31 @@ def test_an_offset_moves_the_data_and_not_the_initialisation() -> None:
     grid = Grid(("tiny",), {"num_tasks": [4, 0]}, (0, 1), {"steps": 10}, data_offset=100)
     found = [(c.data.num_tasks, c.data_seed, c.init_seed) for c in grid.points()]
     assert found == [(4, 100, 0), (4, 101, 1), (0, 100, 0), (0, 101, 1)]
+
+
+def test_a_grid_knows_its_size_without_its_points() -> None:
+    grid = Grid(("lsa1", "twolayer"), {"noise_p": [0.0, 0.5, 1.0], "ordering": ["random"]}, range(4))
+    assert grid.size == len(list(grid.points())) == 24
+    assert Grid(axes={f"noise_{name}": range(10**6) for name in ("p", "sigma")}, seeds=range(10**9)).size == 10**21
+
+
+def test_too_many_rows_are_refused_before_one_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Grid, "points", lambda _: pytest.fail("it is planned"))
+    few, many = Grid(seeds=range(60_000)), Grid(("lsa1", "twolayer"), seeds=range(20_001))
+    assert check_number([few]) == 60_000
+    with pytest.raises(ConfigError, match=r"^the grid has 100002 rows, and a plan at most 100000;"):
+        plan([few, many])
+
+
+def test_seeds_differ_in_nothing_else_and_may_share_an_initialisation() -> None:
+    points = list(Grid(("tiny",), {"dim": [4, 8]}, (3, 1), {"init_seed": "7"}, data_offset=10).points())
+    assert [(point.data.dim, point.data_seed, point.init_seed) for point in points] == [
+        *[(4, 13, 7), (4, 11, 7)],
+        *[(8, 13, 7), (8, 11, 7)],
+    ]
+    assert replace(points[0], data_seed=11) == points[1]
+
+
+def test_a_wrong_seed_is_named_wherever_it_stands() -> None:
+    with pytest.raises(ConfigError, match="lsa1 with ordering easy2hard: data_seed is -1"):
+        list(Grid(axes={"ordering": ["easy2hard"]}, seeds=(0, -1)).points())
