@@ -22,7 +22,7 @@ from jax import Array
 from analysis.subject import Subject, load_subject
 from baselines.gd_step import Predictor, gd
 from src.batch import Batch
-from src.checks import finite
+from src.checks import finite_results
 from src.train import half_mse
 from src.transformer import Model, Params
 from store import layout
@@ -112,5 +112,5 @@ def command(run: Path, eta: float | None, allow_pickle: bool = False) -> dict[st
     subject = load_subject(run, eta, allow_pickle)
     values = alignment(subject)
     if eta is not None:
-        finite("eta", eta, [values])
+        finite_results("eta", eta, [values])
     return _write(subject, values)

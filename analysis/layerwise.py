@@ -36,7 +36,7 @@ from baselines.gd_step import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration
 from baselines.step_sizes import DAMPING
 from src.batch import Batch
-from src.checks import finite, require
+from src.checks import finite_results, require
 from src.config import RunConfig
 from src.layerwise import make_model, roll_out
 from src.prng import key as make_key
@@ -181,7 +181,7 @@ def command(
     found = layerwise(*load(run, allow_pickle), num_tasks, layers, damping)
     if damping is not None:
         medians = zip(found["median"], found["gd"]["median"], strict=True)
-        finite("damping", damping, [{"tf": own, "gd": descent} for own, descent in medians])
+        finite_results("damping", damping, [{"tf": own, "gd": descent} for own, descent in medians])
     outputs.write({place: json_bytes(found)}, WRITER)
     shown = [layer for layer in range(1, found["layers"] + 1) if layer in (1, 2, 4, 8, 12, 24, 50, found["layers"])]
     return [rows(found, layer) for layer in shown]

@@ -21,7 +21,7 @@ from analysis.headline import half_squared_errors, mean_and_error
 from analysis.subject import Subject, load_subject
 from curricula.context import headline_batch, headline_batches
 from src.batch import Batch
-from src.checks import finite
+from src.checks import finite_results
 from src.config import RunConfig
 from src.data import scale_inputs
 from store import layout
@@ -65,6 +65,6 @@ def command(run: Path, alphas: list[float], keep_labels: bool, allow_pickle: boo
     subject = load_subject(run, allow_pickle=allow_pickle)
     rows = ood_curve(subject, alphas, keep_labels)
     for alpha, row in zip(alphas, rows, strict=True):
-        finite("alphas", alpha, [row])
+        finite_results("alphas", alpha, [row])
     write_csv(subject.run / layout.OOD, rows)
     return rows

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import cli
 from environment import check_devices
-from src.checks import ConfigError, finite, require
+from src.checks import ConfigError, finite_results, require
 from src.config import LARGEST, DataConfig
 from store import outputs
 from store.atomic import json_bytes
@@ -72,7 +72,7 @@ def check_found(flags: argparse.Namespace, data: DataConfig, found: Mapping[str,
     name, value = ("steps", flags.steps) if flags.damping is None else ("damping", flags.damping)
     for cause, given, losses in (*causes, (name, value, found)):
         if given is not None:
-            finite(cause, given, [{"median": loss} for loss in losses["median"]])
+            finite_results(cause, given, [{"median": loss} for loss in losses["median"]])
 
 
 def main(argv: list[str]) -> None:

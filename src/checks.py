@@ -31,19 +31,22 @@ def named(names: Iterable[str], module: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def in_range(name: str, value: float, low: float = -math.inf, high: float = math.inf, open_low: bool = False) -> None:
+def finite(name: str, value: float) -> None:
+    """Raises unless the value is a finite number."""
+    require(math.isfinite(value), f"{name} is {value}; it must be finite")
+
+
+def in_range(name: str, value: float, low: float, high: float = math.inf, open_low: bool = False) -> None:
     """Raises unless the value is finite and between the bounds, `low` itself excluded where `open_low`."""
-    finite = math.isfinite(value)
+    finite(name, value)
     inside = (value > low if open_low else value >= low) and value <= high
-    bounds = {
-        (False, False): "a finite number",
-        (True, False): f"{'above' if open_low else 'at least'} {low:g}",
-        (True, True): f"between {low:g} and {high:g}",
-    }[(math.isfinite(low), math.isfinite(high))]
-    require(finite and inside, f"{name} is {value}; it must be {bounds}")
+    bounds = (
+        f"between {low:g} and {high:g}" if math.isfinite(high) else f"{'above' if open_low else 'at least'} {low:g}"
+    )
+    require(inside, f"{name} is {value}; it must be {bounds}")
 
 
-def finite(name: str, value: float, rows: Iterable[Mapping[str, Any]]) -> None:
+def finite_results(name: str, value: float, rows: Iterable[Mapping[str, Any]]) -> None:
     """Raises if a number that was computed from a value is not finite: the value was too large or too small."""
     numbers = (item for row in rows for item in row.values() if isinstance(item, float))
     require(

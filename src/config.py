@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from src.checks import ConfigError, in_range, one_of, require, sizes
+from src.checks import ConfigError, finite, in_range, one_of, require, sizes
 
 
 class InputMoments(NamedTuple):
@@ -233,6 +233,7 @@ class TrainConfig:
         in_range("grad_clip", self.grad_clip, 0)
         for name in ("b1", "b2"):
             value = getattr(self, name)
+            finite(name, value)
             require(0 <= value < 1, f"{name} is {value}; it must be at least 0 and below 1")
 
 

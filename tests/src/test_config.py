@@ -89,10 +89,10 @@ BAD_VALUES = (
     (DataConfig, "num_distractors", 11, "only 10 pairs"),
     (DataConfig, "input_law", "cauchy", "uniform, gaussian"),
     (DataConfig, "input_range", 0.0, "above 0"),
-    (DataConfig, "input_range", float("inf"), "above 0"),
+    (DataConfig, "input_range", float("inf"), "it must be finite"),
     (DataConfig, "weight_scale", -1.0, "above 0"),
     (DataConfig, "noise_std", -0.1, "at least 0"),
-    (DataConfig, "noise_std", float("nan"), "at least 0"),
+    (DataConfig, "noise_std", float("nan"), "it must be finite"),
     (DataConfig, "amplitude_low", -0.1, "at least 0"),
     (DataConfig, "amplitude_high", 0.1, "above 0.1"),
     (ModelConfig, "tokens", "words", "concatenated, interleaved"),
@@ -117,7 +117,7 @@ BAD_VALUES = (
     (TrainConfig, "b1", 1.0, "below 1"),
     (TrainConfig, "b2", -0.1, "below 1"),
     (TrainConfig, "weight_decay", -1.0, "at least 0"),
-    (TrainConfig, "grad_clip", float("nan"), "at least 0"),
+    (TrainConfig, "grad_clip", float("nan"), "it must be finite"),
     (TrainConfig, "warmup_steps", -1, "at least 0"),
     (ContextConfig, "ordering", "largest", "smallnorm2largenorm"),
     (ContextConfig, "difficulty", "ridge", "residual, gd_error"),
@@ -270,3 +270,18 @@ def test_the_largest_sizes_are_allowed():
 def test_names_stay_below_the_runs_folder(name):
     with pytest.raises(ConfigError, match="it must be a plain file name"):
         RunConfig(name=name)
+
+
+NUMBERS = [
+    (kind, field.name)
+    for kind in (DataConfig, ModelConfig, TrainConfig, ContextConfig)
+    for field in dataclasses.fields(kind)
+    if isinstance(field.default, float)
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), NUMBERS)
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+def test_a_number_that_is_not_finite_is_called_so(kind, name, value):
+    with pytest.raises(ConfigError, match=f"^{name} is {value}; it must be finite$"):
+        kind(**{name: value})
