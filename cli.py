@@ -22,7 +22,11 @@ from absl.flags import argparse_flags
 import environment
 
 CONFIG_PREFIX = "--config."
+CONFIG_HELP = "--config.help"
 OUT_OF_MEMORY = "there is not enough memory for arrays of these sizes; fewer tasks or a smaller model need less"
+
+
+KINDS = {"int": "a whole number", "float": "a number"}  # Python's types in words
 
 
 class UsageError(Exception):
@@ -38,7 +42,7 @@ class Parser(argparse_flags.ArgumentParser):
             description=description,
             allow_abbrev=False,
             inherited_absl_flags=None,
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+            formatter_class=_Help,
         )
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
@@ -58,6 +62,18 @@ class Parser(argparse_flags.ArgumentParser):
         raise UsageError(message)
 
 
+class _Help(argparse.HelpFormatter):
+    """Says a flag's default where there is one to say, as it would be typed."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        text, default = action.help or "", action.default
+        if action.nargs == 0 or default is None or default == []:
+            return text
+        between = {list: ",", tuple: "/"}.get(type(default))
+        shown = between.join(map(str, default)) if between else str(default)
+        return f"{text} (default: {shown.replace('%', '%%')})"
+
+
 class _Extend(argparse.Action):
     """Collects a list given with commas, spaces or both."""
 
@@ -69,13 +85,16 @@ class _Extend(argparse.Action):
         words = [word for value in values for word in re.split(r"[,\s]+", value) if word]
         if not words:
             raise UsageError(f"{option_string} needs at least one value")
+        setattr(namespace, self.dest, [self._read(word, option_string) for word in words])
+
+    def _read(self, word: str, flag: str | None) -> Any:
         try:
-            setattr(namespace, self.dest, [self.item(word) for word in words])
+            return self.item(word)
         except ValueError:
-            kind = getattr(self.item, "__name__", "value")
-            raise UsageError(f"{option_string}: {' '.join(words)!r} is not a list of {kind} values") from None
+            name = getattr(self.item, "__name__", "value")
+            raise UsageError(f"{flag}: {word!r} is not {KINDS.get(name, f'a valid {name}')}") from None
         except argparse.ArgumentTypeError as error:
-            raise UsageError(f"argument {option_string}: {error}") from None
+            raise UsageError(f"argument {flag}: {error}") from None
 
 
 def add_list(
@@ -84,6 +103,11 @@ def add_list(
     """Adds a flag whose value is a list, under one name or several."""
     names = [flag] if isinstance(flag, str) else flag
     parser.add_argument(*names, action=_Extend, item=item, default=list(default), help=text)
+
+
+def add_config_help(parser: Parser) -> None:
+    """Adds the flag that lists the fields of the config."""
+    parser.add_argument(CONFIG_HELP, dest="config_help", action="store_true", help="list the config's fields and exit")
 
 
 def add_quiet(parser: Parser) -> None:
@@ -97,7 +121,7 @@ def split_config_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     values: dict[str, str] = {}
     words = iter(argv)
     for word in words:
-        if not word.startswith(CONFIG_PREFIX):
+        if not word.startswith(CONFIG_PREFIX) or word == CONFIG_HELP:
             rest.append(word)
             continue
         key, equals, value = word.removeprefix(CONFIG_PREFIX).partition("=")

@@ -42,12 +42,20 @@ OF_LAYERS = (
 )
 
 
+def without_meaning(config: RunConfig) -> tuple[str, ...]:
+    """The fields, and sections of them, that nothing of the config's family reads."""
+    return (*WITHOUT_MEANING.get(config.family, ()), *OF_LAYERS * _is_control(config))
+
+
+def _is_control(config: RunConfig) -> bool:
+    return config.family == "sine" and config.model.step_size > 0
+
+
 def refuse_without_meaning(config: RunConfig) -> None:
     """`UsageError` where a field that has no meaning for the config's family differs from its default."""
     values, defaults = to_dict(config), to_dict(RunConfig())
-    control = config.family == "sine" and config.model.step_size > 0
-    kind = "a control" if control else f"the family {config.family}"
-    for name in (*WITHOUT_MEANING.get(config.family, ()), *OF_LAYERS * control):
+    kind = "a control" if _is_control(config) else f"the family {config.family}"
+    for name in without_meaning(config):
         found, default = _at(values, name), _at(defaults, name)
         differing = [field for field in found if found[field] != default[field]]
         if differing:

@@ -12,9 +12,8 @@ import cli
 from src.checks import ConfigError
 from src.config import ORDERINGS, PLACEMENTS
 from store.readers import StoreError
-from sweeps.command import add_execution_flags, carry_out, execution
+from sweeps.command import add_execution_flags, carry_out, execution, fields_of, planned
 from sweeps.grid import Grid
-from sweeps.plan import plan
 
 MODELS = ("lsa1", "lsa1_pe", "twolayer")
 SEEDS = (5, 6, 7, 8, 9)  # the questions were put into words on others, 0 to 4
@@ -76,9 +75,14 @@ def main(argv: list[str]) -> int:
     built = cli.Parser("report.study", "Trains what the order and noise study needs, as far as it is not done.")
     cli.add_list(built, "--models", str, MODELS, "models")
     cli.add_list(built, "--seeds", int, SEEDS, "seeds of data and initialisation")
+    cli.add_config_help(built)
     add_execution_flags(built, "runs/study.csv", "runs/study")
     flags = built.parse(rest)
-    return carry_out(plan(grids(flags.models, flags.seeds, **overrides)), execution(flags))
+    asked = grids(flags.models, flags.seeds, **overrides)
+    if flags.config_help:
+        print(fields_of(flags.models, overrides))
+        return 0
+    return carry_out(planned(asked, flags.quiet), execution(flags))
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
 import cli
+from configs.fields import listing
 from configs.overrides import AUTO, resolve, set_values
 from configs.presets import CONTROLS, PRESETS, preset
 from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, TASK_LAWS, RunConfig
@@ -93,6 +95,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     built.add_argument("--overwrite", action="store_true", help="redo what is there")
     built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
     cli.add_quiet(built)
+    cli.add_config_help(built)
     for flag, (key, kind, text) in CONFIG_FLAGS.items():
         section, _, field = key.rpartition(".")
         value = getattr(getattr(defaults, section) if section else defaults, field)
@@ -128,7 +131,12 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
         raise cli.UsageError("preset is not a field to set but a table to start from: --preset")
     flags = parser(models, prog, description).parse(rest)
     given = vars(flags)  # a family may lack some flags
-    config = config_from_flags(CONTROLS[flags.model] if given.get("control") else flags.model, flags, overrides)
+    model = CONTROLS[flags.model] if given.get("control") else flags.model
+    if flags.config_help:
+        settings = {"num_layers": flags.num_layers} | overrides
+        print(listing(preset_of_depth(model, flags.preset, settings)))
+        sys.exit(0)
+    config = config_from_flags(model, flags, overrides)
     tasks = flags.attention_batch if given.get("save_attention") else None
     if given.get("attention_batch", 1) < 1:
         raise cli.UsageError(f"attention_batch is {flags.attention_batch}; it must be at least 1")
@@ -167,4 +175,7 @@ def _depth(value: Any) -> int | None:
 
 def number_or_auto(text: str) -> float | str:
     """A number, or the word that leaves it to the base."""
-    return AUTO if text == AUTO else float(text)
+    try:
+        return AUTO if text == AUTO else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor {AUTO}") from None

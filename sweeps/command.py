@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cli
+from configs.fields import listing
 from environment import check_devices
 from runners.command import same_command, say_changed, say_what_stays
+from runners.flags import preset_of_depth
 from runners.signals import RESUMES, Signals, hearing_signals
 from src.checks import ConfigError
 from store import checkpoint, layout, rundir
@@ -32,12 +34,14 @@ from sweeps.collect import (
 )
 from sweeps.executors import EXECUTORS
 from sweeps.flags import OF_CONTEXTS, Asked
+from sweeps.grid import RESERVED, Grid, check_number
 from sweeps.plan import Cell, Pack, Row, cells, check_plan, packs, plan, shard, write_plan
 from sweeps.progress import Progress
 from sweeps.status import counted, statuses
 from sweeps.worker import available_cores
 
 SECONDS_BETWEEN_TABLES = 10.0
+AT_ONCE = 1000  # rows are planned in a moment
 WIDEST = 4096  # trainings in a pack; more are a slip of the finger
 
 
@@ -110,11 +114,29 @@ def run(
         rest, overrides = cli.split_config_flags(argv)
         built = cli.Parser(prog, description)
         asked.add_flags(built, defaults)
+        cli.add_config_help(built)
         add_execution_flags(built, out, runs_dir)
         flags = built.parse(rest)
-        return carry_out(plan([asked.grid(flags, overrides)]), execution(flags))
+        grid = asked.grid(flags, overrides)
+        if flags.config_help:
+            print(fields_of(grid.models, overrides))
+            return 0
+        return carry_out(planned([grid], flags.quiet), execution(flags))
 
     cli.launch(main, StoreError, ConfigError)
+
+
+def fields_of(models: Sequence[str], settings: Mapping[str, Any]) -> str:
+    """The fields that may be set of all runs of these models."""
+    return "\n\n".join(listing(preset_of_depth(model, "default", settings), tuple(RESERVED)) for model in models)
+
+
+def planned(grids: Sequence[Grid], quiet: bool) -> list[Row]:
+    """The rows of grids; where that takes a while, how many there are is said first."""
+    number = check_number(grids)
+    if number > AT_ONCE and not quiet and sys.stderr is not None:
+        print(f"planning {number} rows", file=sys.stderr, flush=True)
+    return plan(grids)
 
 
 def carry_out(rows: Sequence[Row], how: Execution) -> int:
@@ -186,6 +208,9 @@ def work(chosen: Sequence[Cell], how: Execution) -> tuple[dict[Cell, str], list[
 def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals: Signals) -> dict[str, str]:
     """Trains the cells that are left, and shows the progress; the CSV follows as packs end. Gives why cells failed."""
     found, parts = work(chosen, how)
+    if not how.quiet:
+        shown = sum(row.cell in found for row in rows)
+        print(f"{shown} rows of {len(found)} cells: {counted(found.values())}", flush=True)
     _tidy([how.folder / cell.name for cell in chosen if found[cell] == "done"])
     failed: dict[str, str] = {}
     if not parts:

@@ -96,7 +96,7 @@ def test_config_flags_keep_equals_signs_and_take_dashes_in_names() -> None:
         (["--batch_size=--"], "argument --batch_size: expected one argument"),
         (["--alphas"], "argument --alphas: expected at least one argument"),
         (["--alphas", ","], "--alphas needs at least one value"),
-        (["--alphas", "1,two"], "--alphas: '1 two' is not a list of float values"),
+        (["--alphas", "1,two"], "--alphas: 'two' is not a number"),
     ],
 )
 def test_the_parser_refuses_in_a_sentence(words: list[str], sentence: str) -> None:
@@ -220,11 +220,11 @@ def test_sweeps_and_the_smoke_runs_name_the_nearest_flag(command: str, refused: 
         ("--config.lr=fast", "lr is 'fast'; it must be a number"),
         ("--noise_p 1.5", "noise_p is 1.5; it must be between 0 and 1"),
         ("--noise_p=-0.1", "noise_p is -0.1; it must be between 0 and 1"),
-        ("--train_noise_p nan", "noise_p is nan; it must be between 0 and 1"),
-        ("--noise_p half", "argument --noise_p: invalid"),
+        ("--train_noise_p nan", "noise_p is nan; it must be finite"),
+        ("--noise_p half", "argument --noise_p: 'half' is neither a number nor auto"),
         ("--noise_sigma=-1", "noise_sigma is -1.0; it must be at least 0"),
-        ("--eval_noise_sigma nan", "noise_sigma is nan; it must be at least 0"),
-        ("--eval_noise_sigma inf", "noise_sigma is inf; it must be at least 0"),
+        ("--eval_noise_sigma nan", "noise_sigma is nan; it must be finite"),
+        ("--eval_noise_sigma inf", "noise_sigma is inf; it must be finite"),
         ("--noise_mode loud", "invalid choice: 'loud'"),
         ("--ordering sorted", "invalid choice: 'sorted'"),
         ("--noise_placement last", "invalid choice: 'last'"),
@@ -242,8 +242,9 @@ def test_sweeps_and_the_smoke_runs_name_the_nearest_flag(command: str, refused: 
         ("--pos_enc_size=-2", "pos_enc_size is -2; it must be a whole number of at least 0"),
         ("--attention_batch 0 --save_attention", "attention_batch is 0; it must be at least 1"),
         ("--lr 0", "lr is 0.0; it must be above 0"),
-        ("--lr nan", "lr is nan; it must be above 0"),
-        ("--lr inf", "lr is inf; it must be above 0"),
+        ("--lr nan", "lr is nan; it must be finite"),
+        ("--lr=-inf", "lr is -inf; it must be finite"),
+        ("--lr inf", "lr is inf; it must be finite"),
         ("--seed=-1", "seed is -1; it must be a whole number from 0 to 2^32 - 1"),
         ("--config.dim=0", "dim is 0; it must be a whole number of at least 1"),
         ("--config.num_pairs=0", "num_pairs is 0; it must be a whole number of at least 1"),
@@ -251,7 +252,7 @@ def test_sweeps_and_the_smoke_runs_name_the_nearest_flag(command: str, refused: 
         ("--config.headline_tasks=0", "headline_tasks is 0; it must be a whole number of at least 2"),
         ("--config.num_distractors=11", "num_distractors is 11; a context has only 10 pairs"),
         ("--config.b2=1", "b2 is 1.0; it must be at least 0 and below 1"),
-        ("--config.b1=nan", "b1 is nan; it must be at least 0 and below 1"),
+        ("--config.b1=nan", "b1 is nan; it must be finite"),
         ("--config.attention=cosine", "attention is 'cosine'; it must be one of linear, softmax"),
         ("--config.attention=", "attention is empty; it must name the kind of at least one layer"),
         ("--config.recurrent=perhaps", "recurrent is 'perhaps'; it must be true or false"),
@@ -344,8 +345,8 @@ def test_unfinished_runs_are_not_analysed(refused: Refused, tmp_path: Path) -> N
         ("--seeds 1 2 1", "seeds must be at least two different ones"),
         ("--seeds 3", "seeds must be at least two different ones"),
         ("--seeds 0,-1", "data_seed is -1"),
-        ("--seeds a,b", "--seeds: 'a b' is not a list of int values"),
-        ("--seeds 0.5 1", "is not a list of int values"),
+        ("--seeds a,b", "--seeds: 'a' is not a whole number"),
+        ("--seeds 0.5 1", "--seeds: '0.5' is not a whole number"),
         ("--steps 0", "steps is 0; it must be a whole number of at least 1"),
         ("--out file", "file"),
     ],
@@ -475,6 +476,26 @@ def test_help_needs_nothing_heavy(command: str, root: Path) -> None:
     assert f"usage: python -m {command}" in done.stdout
     assert "argparse" in imported
     assert not imported & {"jax", "jaxlib", "haiku", "optax", "pandas", "matplotlib", "scipy"}
+
+
+@pytest.mark.parametrize("command", HELPED)
+def test_help_says_no_default_that_is_none(command: str, root: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", command, "--help"], cwd=root, capture_output=True, text=True)
+    assert not re.search(r"default:\s+(None|False|\[|\(|==)", done.stdout)
+
+
+def test_defaults_are_shown_as_they_would_be_typed() -> None:
+    built = parser()
+    built.add_argument("--shard", default=(1, 2), help="which part")
+    built.add_argument("--out", type=Path, default=Path("runs/100%"), help="where")
+    built.add_argument("--width", type=int, help="trainings")
+    cli.add_list(built, "--seeds", int, (0, 1, 2), "seeds")
+    cli.add_list(built, "--only", str, (), "names")
+    text = " ".join(built.format_help().split())
+    for line in ("which part (default: 1/2)", "where (default: runs/100%)", "seeds (default: 0,1,2)"):
+        assert line in text
+    assert text.endswith("names")
+    assert "trainings --seeds" in text
 
 
 def test_help_shows_the_presets_values() -> None:

@@ -52,7 +52,7 @@ def test_the_contract_lists_exactly_the_runners_flags(root: Path) -> None:
     options = {option for action in parser._actions for option in action.option_strings}
     known = {option for option in options if not option.startswith(("-h", "--help"))}
     rows = section(root / "docs/contract.md", "Runners").split("|---|---|---|")[1].split("\n\n")[0].strip().split("\n")
-    listed = {flag for row in rows for flag in re.findall(r"`(--[a-z_]+)`", row.split("|")[1])}
+    listed = {flag for row in rows for flag in re.findall(r"`(--[a-z_.]+)`", row.split("|")[1])}
     assert listed == known
 
 

@@ -71,7 +71,9 @@ WORDS = st.one_of(
 
 def command_lines(parser: argparse.ArgumentParser, with_config: bool) -> st.SearchStrategy[list[str]]:
     """Flags of the parser's own, and of the config's, with values of all kinds, in either spelling."""
-    known = [name for action in parser._actions for name in action.option_strings if "-h" not in name]
+    known = [
+        name for action in parser._actions for name in action.option_strings if "help" not in name and name != "-h"
+    ]
     flag = st.sampled_from([*known, "--unknown", *(CONFIG if with_config else [])])
     value = (NUMBERS | WORDS).filter(lambda text: not text.startswith("-h"))
     joined = st.builds(lambda name, text: [f"{name}={text}"], flag, value)
