@@ -290,6 +290,8 @@ def test_the_readme_counts_the_claims_as_the_page_it_links_does(root: Path) -> N
     verdicts = [row[7].strip("*") for row in cells]
     assert [verdicts.count(kind) for kind in kinds] == counts
     assert len(verdicts) == total
+
+
 # The README, top to bottom
 
 RUN = " ".join(("--steps 20", *SMALL))

@@ -17,6 +17,9 @@ DRAWN = ("series", "measure", "x", "mean", "low", "high", "n", "seeds", "values"
 DIGITS = 7  # of the values of seeds
 
 
+PLANNED = "planned and done"  # of a table: how many rows the sweep's has
+
+
 class Point(NamedTuple):
     """A mean over seeds; `low` and `high` are nan for a single one."""
 
@@ -82,9 +85,12 @@ def counted(used: pd.DataFrame, table: pd.DataFrame, series: Iterable[Series], t
 
 
 def rows_done(table: pd.DataFrame, shown: int) -> str:
-    """How many of the planned rows are done, as the sweep counts them, and how many a figure shows if not all those."""
-    done = int(table["done"].sum())
-    return f"{done} of {len(table)} planned rows are done" + f", {shown} of them shown" * (shown != done)
+    """How many of the planned rows are done, as the sweep counts them, and how many a figure shows if not all those.
+
+    A table of which a figure was given a part still knows the sweep's numbers.
+    """
+    planned, done = table.attrs.get(PLANNED, (len(table), int(table["done"].sum())))
+    return f"{done} of {planned} planned rows are done" + f", {shown} of them shown" * (shown != done)
 
 
 def _seeds(seeds: Sequence[int]) -> str:

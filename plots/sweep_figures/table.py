@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plots.sweep_figures import settings
+from plots.sweep_figures.points import PLANNED
 from store.readers import StoreError, read_csv
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def read_sweep(path: Path) -> pd.DataFrame:
         if table[name].dtype.kind not in "iuf":
             raise StoreError(f"{path} has words in {name}, which counts tasks")
     _check_repeats(path, table)
+    table.attrs[PLANNED] = (len(table), int(table["done"].sum()))
     return table
 
 
