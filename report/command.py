@@ -15,6 +15,7 @@ from environment import check_devices
 from report.ledger import PROFILES, of_profile
 from src.checks import ConfigError
 from store.readers import StoreError
+from sweeps.collect import check_out
 from sweeps.command import add_execution_flags, carry_out, execution
 from sweeps.plan import plan
 
@@ -59,7 +60,8 @@ def main(study: str, runs_dir: str, argv: list[str]) -> int:
     names += [name for figure in drawn for name in figure.runs]
     rows = plan([RUNS[name].grid for name in dict.fromkeys(names)])
     how = execution(flags)._replace(append=True)  # the table holds the cells of all claims, whichever are chosen
-    measuring.check(study, flags.ledger)  # before minutes of measuring, not after
+    check_out(how.out, how.folder)  # this and the next before minutes of measuring, not after
+    measuring.check(study, flags.ledger)
     at_once = not (how.dry_run or how.overwrite)
     left = measuring.measure_all(chosen, how.folder, flags.ledger) if at_once else chosen
     status = carry_out(rows, how)

@@ -13,6 +13,7 @@ import environment
 from runners.command import held
 from src.config import RunConfig
 from store import layout, rundir
+from store.atomic import write_json
 from store.readers import StoreError
 from tests.doors import ROOT, snapshot
 
@@ -111,7 +112,7 @@ def a_run(folder: Path) -> Path:
     """A run that could be trained anew."""
     rundir.begin(folder, RunConfig())
     rundir.update_meta(folder, status="done")
-    (folder / layout.SUMMARY).write_text("{}")
+    write_json(folder / layout.SUMMARY, {})
     return folder
 
 

@@ -15,6 +15,7 @@ from baselines.gd_curve import gd_curve
 from baselines.gd_step import one_step_loss, one_step_size
 from src.config import DataConfig
 from src.queries import CHUNK, task_chunks
+from store import outputs
 from tests import reference
 from tests.doors import Ran, Refused, ran, refused
 
@@ -189,7 +190,7 @@ def test_what_cannot_be_asked_is_one_sentence(refused: Refused, words: str, sent
 def test_what_overflows_is_refused_and_the_file_stays(
     refused: Refused, tmp_path: Path, words: str, sentence: str
 ) -> None:
-    (tmp_path / "gd_metrics.json").write_text("{}")
+    outputs.write({tmp_path / "gd_metrics.json": b"{}"}, "baselines.gd_step")
     small = "--dim 3 --num_pairs 6 --num_queries 2 --steps 4 --num_tasks 40".split()
     assert sentence in refused("baselines.gd_step", *small, *words.split())
 

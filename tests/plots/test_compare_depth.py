@@ -9,6 +9,7 @@ import pytest
 
 from plots import compare_depth, style
 from plots.compare_depth import NAME, Series, figure_of
+from store.outputs import RECORD
 from tests.doors import Ran, Refused, ran, refused
 
 __all__ = ["ran", "refused"]
@@ -38,7 +39,8 @@ def test_files_that_hold_no_more_than_they_must(ran: Ran, tmp_path: Path) -> Non
     gd, tf = written(tmp_path, "gd.json", GD), written(tmp_path, "tf.json", TF)
     done = ran("plots.compare_depth", "--gd", gd, "--layerwise", tf, "--out", tmp_path / "figs")
     assert (done.status, done.err) == (0, "")
-    assert sorted(path.name for path in (tmp_path / "figs").iterdir()) == [f"{NAME}.{s}" for s in ("csv", "pdf", "png")]
+    files = {path.name for path in (tmp_path / "figs").iterdir()}
+    assert files == {RECORD, *(f"{NAME}.{s}" for s in ("csv", "pdf", "png"))}
     rows = (tmp_path / "figs" / f"{NAME}.csv").read_text().splitlines()
     assert rows[0] == "series,x,loss,low,high"
     assert rows[1] == f"Gradient descent,1,3.0,{3 - 1.96 * 0.3},{3 + 1.96 * 0.3}"

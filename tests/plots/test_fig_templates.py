@@ -18,6 +18,7 @@ from plots.fig_templates import FIGURES, draw_sweep
 from plots.sweep_figures import panels, settings
 from plots.sweep_figures.table import read_sweep
 from store import StoreError
+from store.outputs import RECORD
 from tests.plots import sweep
 from tests.plots.readable import check_readable
 
@@ -494,7 +495,7 @@ def test_the_command_draws_five_figures_in_three_forms(tmp_path: Path) -> None:
     source, out = sweep.write(tmp_path / "results.csv", rows), tmp_path / "figs"
     done = command("--from", source, "--out", out)
     assert (done.returncode, done.stderr) == (0, "")
-    assert {path.name for path in out.iterdir()} == FILES
+    assert {path.name for path in out.iterdir()} == FILES | {RECORD}
     assert {Path(line).name for line in done.stdout.splitlines()} == FILES
     for name in FIGURES:
         image = np.asarray(Image.open(out / f"{name}.png").convert("RGB"))

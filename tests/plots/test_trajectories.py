@@ -59,7 +59,7 @@ def test_nine_series_can_be_read_in_a_column(tmp_path: Path) -> None:
     write_csv(tmp_path / "plane.csv", table())
     drawn = []
     with pytest.MonkeyPatch.context() as patch:  # in the style in which it is drawn
-        patch.setattr("plots.style.save", lambda figure, path: drawn.append((figure, check_readable(figure))))
+        patch.setattr("plots.style.save_both", lambda figure, path: drawn.append((figure, check_readable(figure))))
         draw_trajectories(tmp_path / "plane.csv", LABELS)
     found = drawn[0][0]
     assert [axes.get_title() for axes in found.axes] == ["a", "b"]

@@ -53,7 +53,8 @@ def test_a_run_leaves_what_the_contract_says(lsa_run: Path, stack_run: Path) -> 
     for run in (lsa_run, stack_run):
         files = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()} - {layout.LOCK}
         assert files == {
-            *(layout.CONFIG, layout.META, layout.METRICS, layout.SUMMARY, layout.PARAMS, layout.PARAMS_PICKLE),
+            *(layout.MANIFEST, layout.CONFIG, layout.META, layout.METRICS, layout.SUMMARY),
+            *(layout.PARAMS, layout.PARAMS_PICKLE),
             *(layout.ANALYSIS_BATCH, layout.LAYERWISE, "figs/loss.png", "figs/layerwise.png"),
         }
         assert read(run / layout.META)["status"] == "done"

@@ -49,7 +49,15 @@ def metrics(run: Path) -> list[dict[str, Any]]:
 def test_every_file_of_the_contract_is_there_and_no_other(run: Path) -> None:
     layers = {"lsa1": 1, "twolayer": 2}[run.name]
     expected = {
-        *("config.json", "meta.json", "metrics.jsonl", "metrics_summary.json", "params.safetensors", "params.pkl"),
+        *(
+            "manifest.jsonl",
+            "config.json",
+            "meta.json",
+            "metrics.jsonl",
+            "metrics_summary.json",
+            "params.safetensors",
+            "params.pkl",
+        ),
         *("ordering_idx.npy", "noise_mask.npy", "attn/summary.json", ".lock"),
         *(f"attn/layer{layer}.npz" for layer in range(layers)),
         *(f"attn/layer{layer}_head0.npy" for layer in range(layers)),

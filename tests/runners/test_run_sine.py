@@ -34,6 +34,7 @@ __all__ = ["ran", "refused"]
 
 FILES = {
     *("config.json", "meta.json", "metrics.jsonl", "metrics_summary.json", "params.safetensors", "params.pkl", ".lock"),
+    "manifest.jsonl",
     *("analysis/analysis_batch.npz", "analysis/predictions.npz"),
     *("analysis/sine_functions.csv", "analysis/sine_functions.json"),
     *("figs/loss.png", "figs/sine_functions.png"),

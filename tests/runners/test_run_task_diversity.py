@@ -45,6 +45,7 @@ SIZES = [
 QUICK = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
 FILES = {
     *("config.json", "meta.json", "metrics.jsonl", "metrics_summary.json", "params.safetensors", "params.pkl", ".lock"),
+    "manifest.jsonl",
     *("snapshots.safetensors", "analysis/analysis_batch.npz", "analysis/latent_batch.npz", "analysis/predictions.npz"),
     "figs/loss.png",
 }

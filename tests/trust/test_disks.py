@@ -92,7 +92,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_line_keeps_the_lines_before(tmp
         assert sorted(path.name for path in run.iterdir()) == [layout.META, layout.METRICS]
 
 
-@pytest.mark.parametrize("room", [20_000, pytest.param(120_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("room", [32_000, pytest.param(120_000, marks=pytest.mark.slow)])
 def test_a_run_on_a_disk_that_fills_up_is_resumed_when_there_is_room(
     room: int, workshop: Workshop, lsa1_run: Path, tmp_path: Path
 ) -> None:
