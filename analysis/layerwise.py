@@ -177,12 +177,12 @@ def command(
     that was given.
     """
     place = run / layout.LAYERWISE if out is None else out
-    outputs.check([place], WRITER)
+    outputs.check([place], WRITER, run)
     found = layerwise(*load(run, allow_pickle), num_tasks, layers, damping)
     if damping is not None:
         medians = zip(found["median"], found["gd"]["median"], strict=True)
         finite_results("damping", damping, [{"tf": own, "gd": descent} for own, descent in medians])
-    outputs.write({place: json_bytes(found)}, WRITER)
+    outputs.write({place: json_bytes(found)}, WRITER, run)
     shown = [layer for layer in range(1, found["layers"] + 1) if layer in (1, 2, 4, 8, 12, 24, 50, found["layers"])]
     return [rows(found, layer) for layer in shown]
 

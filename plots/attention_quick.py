@@ -36,7 +36,7 @@ def draw_attention(run: Path, out: Path) -> list[Path]:
     text = f"{config.name}, seed {config.data_seed}, mean over {tasks} tasks"
     kinds = [config.model.kind(layer) for layer, _ in heads]
     return [
-        _draw_head(mean, out, *place, kind, f"{text}; {SCORES[kind]}")
+        _draw_head(run, mean, out / layout.head_figure(*place), *place, kind, f"{text}; {SCORES[kind]}")
         for mean, place, kind in zip(means, heads, kinds, strict=True)
     ]
 
@@ -65,14 +65,14 @@ def _read_mean(run: Path, config: RunConfig, layer: int, head: int) -> np.ndarra
 
 
 @style.styled
-def _draw_head(mean: np.ndarray, out: Path, layer: int, head: int, kind: str, text: str) -> Path:
+def _draw_head(run: Path, mean: np.ndarray, path: Path, layer: int, head: int, kind: str, text: str) -> Path:
     figure, axes = style.new_figure(width=3.8, height=3.4)
     panel = axes[0, 0]
     style.heat_map(panel, mean, f"{kind} attention, layer {layer}, head {head}", kind == "linear")
     panel.set_xlabel("context token")
     panel.set_ylabel("token that looks")
     style.caption(figure, text)
-    return style.save(figure, out / f"attention_layer{layer}_head{head}.png")
+    return style.save(figure, path, run)
 
 
 def parser() -> cli.Parser:

@@ -38,7 +38,7 @@ def draw_attention_stats(run: Path) -> Path:
     panel.set_ylim(len(rows) - 0.5, -0.5)
     panel.set_xlabel("AUROC (clean > noisy)")
     style.caption(figure, text)
-    return style.save(figure, run / layout.ATTENTION_STATS_FIGURE)
+    return style.save(figure, run / layout.ATTENTION_STATS_FIGURE, run)
 
 
 def _rows(stats: Mapping[str, Any]) -> list[Row]:

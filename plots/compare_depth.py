@@ -157,7 +157,7 @@ def draw_layerwise(run: Path) -> Path:
         gd = series("Gradient descent", values["gd"], "trimmed_mean")
         ridge = series(REFERENCES["ridge"], values["references"]["ridge"], "trimmed_mean")
     figure = figure_of(gd, [layers], [ridge], _caption(values, "trimmed_mean"), False)
-    return style.save(figure, layout.figure(run, "layerwise"))
+    return style.save(figure, layout.figure(run, "layerwise"), run)
 
 
 def _law(values: dict[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def draw_functions(run: Path) -> Path:
         axes[0, 0].plot(table["x"], table[name], LINES[name], color=colour, label=f"{name} the context")
     style.legend_above(figure)
     style.caption(figure, text)
-    return style.save(figure, layout.figure(run, "sine_functions"))
+    return style.save(figure, layout.figure(run, "sine_functions"), run)
 
 
 @style.styled
@@ -57,7 +57,7 @@ def draw_comparison(run: Path, control: str) -> Path:
     axes[0, 1].set_ylabel("")
     figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     style.caption(figure, text)
-    return style.save(figure, layout.figure(run, "sine_comparison"))
+    return style.save(figure, layout.figure(run, "sine_comparison"), run)
 
 
 def _sine(panel: Axes, table: pd.DataFrame, about: Mapping[str, Any], pairs: bool = True) -> None:

@@ -130,9 +130,9 @@ def rendered(figure: Figure, suffix: str) -> bytes:
     return buffer.getvalue()
 
 
-def save(figure: Figure, path: Path) -> Path:
-    """Saves a figure in the format its name says."""
-    outputs.write({path: rendered(figure, path.suffix[1:])}, WRITER)
+def save(figure: Figure, path: Path, run: Path | None = None) -> Path:
+    """Saves a figure, of a run if it is one, in the format its name says."""
+    outputs.write({path: rendered(figure, path.suffix[1:])}, WRITER, run)
     return path
 
 

@@ -78,7 +78,7 @@ def draw_loss(run: Path) -> Path:
         drawn.locator_params(axis="x", nbins=6)
     style.legend_above(figure)
     style.caption(figure, _caption(run, config.eval_tasks))
-    return style.save(figure, layout.figure(run, "loss"))
+    return style.save(figure, layout.figure(run, "loss"), run)
 
 
 @style.styled
@@ -99,7 +99,7 @@ def draw_alignment(run: Path) -> Path:
         panel.set_xlabel("training step")
     style.legend_above(figure)
     style.caption(figure, _caption(run, config.eval_tasks))
-    return style.save(figure, layout.figure(run, "alignment"))
+    return style.save(figure, layout.figure(run, "alignment"), run)
 
 
 def _caption(run: Path, tasks: int) -> str:

@@ -38,7 +38,7 @@ def draw_weights(run: Path) -> Path:
     channels = f"channels: {config.data.dim} inputs, the label" + ", the code" * (config.model.pos_enc_size > 0)
     text = "; ".join([f"{config.name}, seed {config.data_seed}; {channels}", *_scales(config, arrays)])
     figure = _figure(rows, text)
-    return style.save(figure, layout.figure(run, "weights"))
+    return style.save(figure, layout.figure(run, "weights"), run)
 
 
 def _scales(config: RunConfig, arrays: Mapping[str, np.ndarray]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from store import layout
+from store import layout, manifest
 from store.atomic import write_safetensors
 from store.readers import StoreError, read_safetensors
 
@@ -77,10 +77,13 @@ def _kinds(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, ...],
 
 
 def remove(run: Path) -> None:
-    """Removes all checkpoints and what grew beside them: the run is done. What else lies there stays."""
+    """Removes all checkpoints and what grew beside them: the run is done, and what lies there later is not its own."""
+    if manifest.exists(run) and layout.STATES not in manifest.names(run):
+        return
     folder = run / layout.CHECKPOINTS
     with suppress(OSError):
         for name in [f"{layout.CHECKPOINTS}/{path.name}" for path in folder.iterdir()]:
             if REMOVED & {layout.claimed_as(name), layout.written_as(name)}:
                 (run / name).unlink(missing_ok=True)
         folder.rmdir()
+    manifest.give_up(run, layout.STATES)

@@ -22,6 +22,7 @@ def add(path: Path, values: Iterable[Mapping[str, Any]], begin: bool = False) ->
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
             lines = b"\n" + lines  # ends the line that was cut off
         if os.write(descriptor, lines) < len(lines):
+            os.ftruncate(descriptor, size)  # half of the lines would say something else
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(descriptor)
     except OSError as error:

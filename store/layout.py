@@ -99,6 +99,11 @@ def figure(run: Path, name: str) -> Path:
     return run / FIGURES / f"{name}.png"
 
 
+def head_figure(layer: int, head: int) -> str:
+    """The name of the figure of a head's maps."""
+    return f"attention_layer{layer}_head{head}.png"
+
+
 def checkpoint(run: Path, step: int) -> Path:
     """The training state after a step."""
     return run / CHECKPOINTS / f"step_{step:08d}.safetensors"

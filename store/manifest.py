@@ -1,9 +1,9 @@
 """Which files of a run directory are the laboratory's: its manifest names every file that a command wrote there.
 
 manifest.jsonl has a first line that says what it is, then {"file": NAME} for each file, added before that file is first
-written, so a killed process leaves none without its line. A file that is there and not named is somebody else's: it is
-neither written to nor removed. Runs that were made before there were manifests are known by their meta.json, and get
-one of the layout's names when something is next written there.
+written, so a killed process leaves none without its line; and with "gone" where a name is given up. A file that is
+there and not named is somebody else's: it is neither written to nor removed. Runs that were made before there were
+manifests are known by their meta.json, and get one of the layout's names when something is next written there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,11 @@ def begin(run: Path, own: Iterable[str] = ()) -> None:
 
 def names(run: Path) -> list[str]:
     """The names in a manifest, those of checkpoints as a pattern."""
-    return [name for entry in journal.entries(run / layout.MANIFEST) if _is_inside(name := entry.get("file"))]
+    found: dict[str, None] = {}
+    for entry in journal.entries(run / layout.MANIFEST):
+        if _is_inside(name := entry.get("file")):
+            found.pop(name, None) if entry.get("gone") else found.setdefault(name)
+    return list(found)
 
 
 def _is_inside(name: object) -> TypeGuard[str]:
@@ -66,14 +70,23 @@ def claim(path: Path) -> None:
     `StoreError` if it is there already and not the run's.
     """
     run = owner(path)
-    if run is None:
-        return
-    name = layout.claimed_as(path.relative_to(run).as_posix())
-    if name in names(run):
-        return
+    if run is not None and not owns(run, path):
+        journal.add(run / layout.MANIFEST, [{"file": layout.claimed_as(path.relative_to(run).as_posix())}])
+
+
+def owns(run: Path, path: Path) -> bool:
+    """Whether a file is the run's already; `StoreError` if it is there and is not."""
+    if layout.claimed_as(path.relative_to(run).as_posix()) in names(run):
+        return True
     if os.path.lexists(path):
         raise StoreError(f"{path} was not written by the laboratory, which would write there; move it away")
-    journal.add(run / layout.MANIFEST, [{"file": name}])
+    return False
+
+
+def give_up(run: Path, name: str) -> None:
+    """Says that a name is the run's no more: what lies there from now on is somebody else's."""
+    if exists(run) and name in names(run):
+        journal.add(run / layout.MANIFEST, [{"file": name, "gone": True}])
 
 
 def files(run: Path) -> list[str]:

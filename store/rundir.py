@@ -45,7 +45,7 @@ def read_status(run: Path) -> str:
     """
     status = read_meta(run).get("status", "new")
     if status not in (*STATUSES, "new"):
-        raise StoreError(f"{run / layout.META} has the status {status!r}, which is none")
+        raise StoreError(f"{run / layout.META} has the unknown status {status!r}")
     if status == "new" and (run / layout.SUMMARY).exists():
         raise StoreError(f"{run / layout.META} has no status, but the run has results; --overwrite trains it anew")
     return str(status)

@@ -15,7 +15,7 @@ import cli
 from analysis import plateau
 from src.checks import ConfigError
 from src.config import ContextConfig, RunConfig
-from store import layout, rundir
+from store import layout, outputs, rundir
 from store.atomic import naming
 from store.lock import locked_file
 from store.provenance import RESULTS_VERSION
@@ -259,7 +259,7 @@ def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str]
     """Writes a plan's rows into the table, beside those of others, and gives them. The caller holds the table."""
     values = rows_now(rows, folder, out, failed)
     if values:
-        table.write(out, values)
+        table.write(out, values, settings_of(values))
     return values
 
 
@@ -270,7 +270,7 @@ def start(
     values = rows_now(rows, folder, out, anew=anew)
     if values:
         table.check(out, values, settings_of(values), terms)
-        table.write(out, values, alone=terms.replace)
+        table.write(out, values, settings_of(values), alone=terms.replace)
     return values
 
 
@@ -288,6 +288,7 @@ def check_out(out: Path, folder: Path) -> None:
         raise StoreError(f"{out} is where the sweep's own files go; choose another --out")
     if out.is_dir():
         raise StoreError(f"{out} is a folder, not a file")
+    outputs.check_free(out, "sweeps")
     table.read(out)
     check_writable(out, out.parent)
 
@@ -323,7 +324,7 @@ def main(argv: list[str]) -> None:
     rows = read_plan(plan)
     check_out(flags.out, flags.runs_dir)
     with locked_file(flags.out, PATIENCE):
-        values = start(rows, flags.runs_dir, flags.out, Terms(flags.append, flags.replace_table))
+        values = start(rows, flags.runs_dir, flags.out, Terms(flags.append, flags.replace_table, trains=False))
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(flags.out)}: {done} of {len(values)} planned rows are done")
 

@@ -145,7 +145,7 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.folder.exists() and not how.folder.is_dir():
         raise StoreError(f"{how.folder} is a file, not a folder")
     check_out(how.out, how.folder)
-    check_plan(how.folder, how.out)
+    check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
     if how.out.exists():
         now = rows_now(rows, how.folder, how.out)
@@ -184,8 +184,9 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> None:
         for run in begun:
             locks.enter_context(locked(run))
         locks.enter_context(locked_file(how.out, PATIENCE))
+        together = check_plan(how.folder, how.out, rows, how.append)
         start(rows, how.folder, how.out, how.terms, [run.name for run in begun])
-        write_plan(how.folder, how.out, rows, how.append)
+        write_plan(how.folder, how.out, together)
         for run in begun:
             say_what_stays(run, rundir.clear(run))
 

@@ -14,13 +14,11 @@ from typing import NamedTuple
 
 from runners.shapes import static_shape, training_part
 from src.config import ContextConfig, RunConfig, from_dict, to_dict
-from store import outputs
-from store.atomic import json_bytes
+from store.atomic import json_bytes, replace
 from store.provenance import RESULTS_VERSION, config_id
 from store.readers import StoreError, expecting, read_json
 from sweeps.grid import Grid, canonical, check_number
 
-WRITER = "sweeps"
 EARLIER_PLAN = "plan.json"  # of versions with one plan to a folder
 
 
@@ -126,19 +124,23 @@ def plan_file(folder: Path, out: Path) -> Path:
     return path
 
 
-def write_plan(folder: Path, out: Path, rows: Sequence[Row], append: bool = False) -> None:
-    """Writes the plan of a table into its sweep's folder, with `append` in addition to what is planned there."""
-    path = plan_file(folder, out)
-    earlier = read_plan(path) if append and path.exists() else []
-    together = dict.fromkeys([*earlier, *rows])
-    configs = [{"asked": to_dict(row.asked), "cell": to_dict(row.cell.config)} for row in together]
+def write_plan(folder: Path, out: Path, rows: Sequence[Row]) -> None:
+    """Writes the plan of a table into its sweep's folder."""
+    configs = [{"asked": to_dict(row.asked), "cell": to_dict(row.cell.config)} for row in rows]
     found = {"results_version": RESULTS_VERSION, "table": _relative(out, folder), "rows": configs}
-    outputs.write({path: json_bytes(found)}, WRITER)
+    replace(plan_file(folder, out), json_bytes(found))
 
 
-def check_plan(folder: Path, out: Path) -> None:
-    """`StoreError` if the plan of a table would replace a file that is none of ours."""
-    outputs.check([plan_file(folder, out)], WRITER)
+def check_plan(folder: Path, out: Path, rows: Sequence[Row], append: bool) -> list[Row]:
+    """The rows that a table's plan will have, with `append` in addition to those it has.
+
+    `StoreError` if a file that is no plan of a sweep has its name.
+    """
+    path = plan_file(folder, out)
+    if path.is_symlink() or (path.exists() and not _is_plan(path)):
+        raise StoreError(f"{path} is not the plan of a sweep; move it away or choose another --out")
+    earlier = read_plan(path) if append and path.exists() else []
+    return list(dict.fromkeys([*earlier, *rows]))
 
 
 def plan_files(folder: Path) -> list[Path]:
@@ -171,6 +173,17 @@ def read_plan(path: Path) -> list[Row]:
         raise StoreError(f"{path} is of another results version; run its sweep again")
     with expecting(path, "the plan of a sweep"):
         return [Row(from_dict(row["asked"]), cell_of(from_dict(row["cell"]))) for row in found["rows"]]
+
+
+def _is_plan(path: Path) -> bool:
+    """Whether a file is a plan, of this results version or another."""
+    try:
+        plan = read_json(path)
+    except StoreError:
+        return False
+    rows = plan.get("rows")
+    shaped = isinstance(rows, list) and all(isinstance(row, dict) and {*row} == {"asked", "cell"} for row in rows)
+    return shaped and isinstance(plan.get("results_version"), int)
 
 
 def _planned_table(path: Path) -> str | None:

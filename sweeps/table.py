@@ -11,11 +11,11 @@ import csv
 import io
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from store.atomic import csv_bytes, write_bytes
+from store.atomic import csv_bytes, replace
 from store.readers import StoreError, read_csv, reading
 
 FOLDER = "runs_dir"
@@ -28,13 +28,16 @@ Line = dict[str, str]
 
 
 class Terms(NamedTuple):
-    """What may become of a table that is there: `append` keeps all rows that are not planned, `replace` drops them;
-    with `redo` the planned cells are trained anew, so their numbers may go.
+    """What may become of a table that is there.
+
+    append: rows that are not planned stay. replace: they go. redo: the planned cells are trained anew, so their numbers
+    may go. trains: cells that are missing are trained again, so that of some of them may.
     """
 
     append: bool = False
     replace: bool = False
     redo: bool = False
+    trains: bool = True
 
 
 def folder_of(folder: Path, out: Path) -> str:
@@ -60,49 +63,60 @@ def check(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str],
     there, planned = read(out), _as_text(rows)
     if not (there and planned) or terms.replace:
         return
-    unknown = [str(name) for name in there[0] if name not in planned[0]]
-    if unknown:
-        raise StoreError(f"{out} has columns that this sweep's table has not, such as {unknown[0]}; {LET_GO}")
-    known = _identity(settings, there[0])
-    statuses = {known(line, planned[0][FOLDER]): line["status"] for line in planned}
-    lost = [line for line in there if known(line, planned[0][FOLDER]) not in statuses]
+    _check_columns(out, there, planned)
+    known = _Identity(settings, there, planned)
+    statuses = {known(line): line["status"] for line in planned}
+    lost = [line for line in there if known(line) not in statuses]
     if lost and not terms.append:
         raise StoreError(f"{out} has {_counted(lost)} that this sweep does not plan{_such_as(lost)}; {KEEP}, {LET_GO}")
-    finished = [line for line in there if line["status"] == "done"]
-    gone = [line for line in finished if statuses.get(known(line, planned[0][FOLDER]), "done") != "done"]
-    if gone and len(gone) == len(finished) and not terms.redo:
+    finished = [line for line in there if line["status"] == "done" and known(line) in statuses]
+    missing = [line for line in finished if statuses[known(line)] == "planned"]
+    if missing and not terms.redo and (len(missing) == len(finished) or not terms.trains):
         raise StoreError(
-            f"{out} has the numbers of {_counted(gone)} and none of their cells is finished any more in "
-            f"{planned[0][FOLDER]}{_such_as(gone)}; {LET_GO}"
+            f"{out} has the numbers of {_counted(missing)} whose cells are not in {planned[0][FOLDER]} any more"
+            f"{_such_as(missing)}; {LET_GO}"
         )
 
 
-def write(out: Path, rows: Sequence[Mapping[str, Any]], alone: bool = False) -> None:
-    """Writes these rows in the place of those of their cells; all others stay as they are, unless `alone`."""
+def write(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str], alone: bool = False) -> None:
+    """Writes these rows, each in the place of the one it replaces; all others stay as they are, unless `alone`."""
     planned = _as_text(rows)
-    waiting: dict[tuple[str, str], deque[Line]] = {}
+    there = [] if alone else read(out)
+    _check_columns(out, there, planned)
+    known = _Identity(settings, there, planned)
+    own: dict[tuple[str, ...], deque[Line]] = {}
     for line in planned:
-        waiting.setdefault((line[FOLDER], line["exp"]), deque()).append(line)
-    together, others = [], False
-    for line in [] if alone else read(out):
-        own = waiting.get((line.get(FOLDER, planned[0][FOLDER]), line["exp"]))
-        if own is None:
-            together.append(line)
-            others = True
-        elif own:
-            together.append(own.popleft())
-    together += [line for own in waiting.values() for line in own]
-    write_bytes(out, _text(list(planned[0]), together) if others else csv_bytes(rows))
+        own.setdefault(known(line), deque()).append(line)
+    if all(known(line) in own for line in there):
+        replace(out, csv_bytes(rows))
+        return
+    together = []
+    for line in there:
+        same = own.get(known(line), deque([line]))  # one that is not planned stays
+        together += [same.popleft()] if same else []
+    rest = [line for lines in own.values() for line in lines]
+    replace(out, _text(list(planned[0]), [*together, *rest]))
 
 
-def _identity(settings: Sequence[str], of: Line) -> Callable[[Line, str], tuple[str, ...]]:
-    """What a row is known by in a table with these columns; a table of an earlier version lacks some."""
-    columns = [name for name in settings if name in of]
+def _check_columns(out: Path, there: Sequence[Line], planned: Sequence[Line]) -> None:
+    """Somebody's own column would be lost."""
+    unknown = [str(name) for name in (there[0] if there else {}) if name not in planned[0]]
+    if unknown:
+        raise StoreError(f"{out} has columns that this sweep's table has not, such as {unknown[0]}; {LET_GO}")
 
-    def known(line: Line, folder: str) -> tuple[str, ...]:
-        return (line.get(FOLDER, folder), *(line[name] for name in columns))
 
-    return known
+class _Identity:
+    """What a row is known by: its folder, and what was asked for, as far as both tables have columns of it.
+
+    A row without a folder, of an earlier version's table, is in that of the rows that are planned.
+    """
+
+    def __init__(self, settings: Sequence[str], there: Sequence[Line], planned: Sequence[Line]):
+        self.folder = planned[0][FOLDER]
+        self.columns = [name for name in settings if name != FOLDER and (not there or name in there[0])]
+
+    def __call__(self, line: Line) -> tuple[str, ...]:
+        return (line.get(FOLDER) or self.folder, *(line[name] for name in self.columns))
 
 
 def _as_text(rows: Sequence[Mapping[str, Any]]) -> list[Line]:

@@ -1,6 +1,7 @@
 """Which directory a run gets, what clearing one removes, and what its metrics keep."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from src.config import RunConfig, to_dict
-from store import StoreError, checkpoint, layout, manifest, rundir
+from store import StoreError, atomic, checkpoint, layout, manifest, rundir
 from store.atomic import write_bytes
 from store.lock import locked
 from store.provenance import config_id
@@ -448,3 +449,34 @@ def test_metrics_that_lack_records_behind_a_checkpoint_are_refused(tmp_path: Pat
     assert (tmp_path / layout.METRICS).exists() == (content is not None)
     if content is not None:
         assert (tmp_path / layout.METRICS).read_bytes() == content
+
+
+def test_a_checkpoint_that_is_put_into_a_finished_run_stays(tmp_path: Path) -> None:
+    """Those of the training are removed when it is done; what comes later by that name is somebody's."""
+    written(tmp_path)
+    for name in (layout.GROWING_SNAPSHOTS, layout.SNAPSHOTS_INDEX):
+        assert (tmp_path / name).exists()
+    checkpoint.remove(tmp_path)
+    assert not (tmp_path / layout.CHECKPOINTS).exists()
+    kept = layout.checkpoint(tmp_path, 10)
+    kept.parent.mkdir()
+    kept.write_bytes(b"mine")
+    checkpoint.remove(tmp_path)
+    assert kept.read_bytes() == b"mine"
+    with pytest.raises(StoreError, match=r"step_00000010\.safetensors was not written by the laboratory"):
+        rundir.choose(CONFIG, str(tmp_path), True)
+
+
+def test_a_draft_of_somebody_elses_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / ".gd.json.tmp").write_bytes(b"mine")
+    atomic.replace(tmp_path / "gd.json", b"{}")
+    assert tree(tmp_path) == {".gd.json.tmp": b"mine", "gd.json": b"{}"}
+
+
+def test_half_of_a_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rundir.begin(tmp_path, CONFIG)
+    before, write = (tmp_path / layout.MANIFEST).read_bytes(), os.write
+    monkeypatch.setattr("os.write", lambda descriptor, content: write(descriptor, content[:5]))
+    with pytest.raises(OSError, match="No space left"):
+        manifest.claim(tmp_path / layout.METRICS)
+    assert (tmp_path / layout.MANIFEST).read_bytes() == before

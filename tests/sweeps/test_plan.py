@@ -17,7 +17,19 @@ from store.provenance import config_id
 from store.readers import StoreError, read_json
 from sweeps import cost
 from sweeps.grid import Grid, canonical
-from sweeps.plan import Cell, cells, find_plan, packs, plan, plan_file, read_plan, read_plans, shard, write_plan
+from sweeps.plan import (
+    Cell,
+    cells,
+    check_plan,
+    find_plan,
+    packs,
+    plan,
+    plan_file,
+    read_plan,
+    read_plans,
+    shard,
+    write_plan,
+)
 from tests.sweeps.tiny_sweep import tiny_plan
 
 OUT = Path("results.csv")
@@ -139,7 +151,8 @@ def test_every_table_has_a_plan_of_its_own(tmp_path: Path) -> None:
     for out, own in zip(tables, seeds, strict=True):
         assert read_plan(find_plan(tmp_path / "runs", out)) == tiny_plan(own)
     assert set(read_plans(tmp_path / "runs")) == set(tiny_plan((0, 1, 2)))
-    write_plan(tmp_path / "runs", tables[0], tiny_plan((3,)), append=True)
+    together = check_plan(tmp_path / "runs", tables[0], tiny_plan((3,)), append=True)
+    write_plan(tmp_path / "runs", tables[0], together)
     assert set(read_plan(find_plan(tmp_path / "runs", tables[0]))) == set(tiny_plan((0, 3)))
     write_plan(tmp_path / "runs", tables[0], tiny_plan((3,)))
     assert read_plan(find_plan(tmp_path / "runs", tables[0])) == tiny_plan((3,))
@@ -147,18 +160,21 @@ def test_every_table_has_a_plan_of_its_own(tmp_path: Path) -> None:
         find_plan(tmp_path / "runs", tmp_path / "c.csv")
 
 
-def test_a_file_that_is_no_plan_of_ours_is_not_replaced(tmp_path: Path) -> None:
+def test_a_file_that_is_no_plan_is_not_replaced_and_one_that_is_needs_no_record(tmp_path: Path) -> None:
     path = tmp_path / "plan_results.json"
-    for content in ('{"steps": ["write", "defend"]}', '{"rows": []}', ""):
+    for content in ('{"steps": ["write", "defend"]}', '{"rows": []}', "", '{"rows": [1], "results_version": 4}'):
         path.write_text(content)
-        with pytest.raises(StoreError, match=r"plan_results\.json was not written by sweeps"):
-            write_plan(tmp_path, OUT, tiny_plan())
-        assert path.read_text() == content
+        with pytest.raises(StoreError, match=r"plan_results\.json is not the plan of a sweep; move it away"):
+            check_plan(tmp_path, OUT, tiny_plan(), append=False)
     path.unlink()
-    write_plan(tmp_path, OUT, tiny_plan())
-    path.write_text(path.read_text().replace('"seed"', '"Seed"') + " ")  # somebody has edited it
-    with pytest.raises(StoreError, match="or has been changed since"):
-        write_plan(tmp_path, OUT, tiny_plan())
+    path.symlink_to("elsewhere.json")
+    with pytest.raises(StoreError, match="is not the plan of a sweep"):
+        check_plan(tmp_path, OUT, tiny_plan(), append=False)
+    path.unlink()
+    write_plan(tmp_path, OUT, tiny_plan())  # as copied from another machine
+    assert [entry.name for entry in tmp_path.iterdir()] == ["plan_results.json"]
+    assert check_plan(tmp_path, OUT, tiny_plan((2,)), append=False) == tiny_plan((2,))
+    assert set(check_plan(tmp_path, OUT, tiny_plan((2,)), append=True)) == set(tiny_plan((0, 1, 2)))
 
 
 def test_the_tiny_sweep_is_eight_points_four_cells_two_trainings() -> None:

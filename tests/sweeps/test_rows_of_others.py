@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from store import outputs, rundir
 from store.readers import StoreError
 from sweeps import table
 from sweeps.table import Terms
@@ -22,13 +23,13 @@ SETTINGS = ("exp", "model", "p", "seed", "results_version", table.FOLDER)
 
 
 def rows(names: str, folder: str = "runs", status: str = "done") -> list[dict[str, Any]]:
-    """A row for each letter, with a number of its own where it is done."""
+    """A row for each letter, with a number where it is done; capitals are synonyms: other settings, the same cell."""
     return [
         {
-            "exp": f"cell-{name}",
+            "exp": f"cell-{name.lower()}",
             "model": "lsa1",
-            "p": 0.25,
-            "seed": ord(name),
+            "p": 0.5 if name.isupper() else 0.25,
+            "seed": ord(name.lower()),
             "status": status,
             "test_mse": ord(name) / 7 if status == "done" else None,
             "note": 'a "quoted", cell',
@@ -46,7 +47,7 @@ def lines(out: Path) -> list[str]:
 def put(out: Path, own: Sequence[dict[str, Any]], terms: Terms = PLAIN) -> None:
     """What a sweep does first."""
     table.check(out, own, SETTINGS, terms)
-    table.write(out, own, alone=terms.replace)
+    table.write(out, own, SETTINGS, alone=terms.replace)
 
 
 def test_a_plan_that_holds_the_old_one_extends_it(tmp_path: Path) -> None:
@@ -73,39 +74,49 @@ def test_rows_that_are_not_planned_are_refused_kept_or_let_go_of(other: list[dic
     assert len(lines(out)) == len(other)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["runs", "other"]), st.text("abcdef", min_size=1, max_size=4)), max_size=6))
+@given(st.lists(st.tuples(st.sampled_from(["runs", "other"]), st.text("abcdABCD", min_size=1, max_size=4)), max_size=6))
 def test_appended_rows_leave_all_others_untouched(tmp_path_factory: pytest.TempPathFactory, sweeps: list[Any]) -> None:
     """To the letter and in their order, whichever sweeps append to one table in whatever order."""
     out = tmp_path_factory.mktemp("table") / "t.csv"
     put(out, rows("xy", folder="first"))
+    held: dict[tuple[str, str], str] = {}
     for folder, names in sweeps:
         own = rows(sorted(set(names)), folder)
         before = lines(out)
-        mine = {(row["exp"], folder) for row in own}
-        others = [line for line in before if (line.split(",")[0], line.rsplit(",", 1)[1]) not in mine]
         put(out, own, Terms(append=True))
+        held |= {(folder, name): f"cell-{name.lower()},lsa1,{0.5 if name.isupper() else 0.25}," for name in names}
         after = lines(out)
-        assert [line for line in after if line in others] == others
-        assert len(after) == len(others) + len(own)
+        assert after[: len(before)] == before  # nothing has moved, and nothing has changed
+        assert len(after) == 2 + len(held)
+        for (place, _), start in held.items():
+            assert sum(line.startswith(start) and line.endswith(f",{place}") for line in after) == 1
 
 
 def test_numbers_whose_cells_are_gone_are_not_dropped_silently(tmp_path: Path) -> None:
     out = tmp_path / "t.csv"
     put(out, rows("ab"))
     for terms in (Terms(), Terms(append=True)):
-        with pytest.raises(StoreError, match="has the numbers of 2 rows and none of their cells is finished"):
+        with pytest.raises(StoreError, match="has the numbers of 2 rows whose cells are not in runs any more"):
             put(out, rows("abc", status="planned"), terms)
-    put(out, [*rows("a", status="failed"), *rows("b")])  # one cell is damaged: the table says so
+    one = [*rows("a", status="planned"), *rows("b")]
+    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are not in runs any more"):
+        put(out, one, Terms(trains=False))
+    put(out, one)  # a sweep trains it again
+    put(out, [*rows("a"), *rows("b", status="failed")], Terms(trains=False))  # a cell is damaged: the table says so
     put(out, rows("ab", status="planned"), Terms(redo=True))  # they are trained anew
 
 
 def test_a_table_of_an_earlier_version_has_no_folders_and_is_taken_for_this_ones(tmp_path: Path) -> None:
     out = tmp_path / "t.csv"
     earlier = [{name: value for name, value in row.items() if name != table.FOLDER} for row in rows("ab")]
-    table.write(out, rows("z"))
     out.write_bytes(table.csv_bytes(earlier))
     put(out, rows("ab"))
     assert [line.rsplit(",", 1)[1] for line in lines(out)] == ["runs", "runs"]
+    out.write_bytes(table.csv_bytes(earlier))
+    put(out, rows("c"), Terms(append=True))
+    put(out, rows("ab"), Terms(append=True))  # the rows that had no folder are these
+    assert [line.split(",")[0] for line in lines(out)] == ["cell-a", "cell-b", "cell-c"]
+    assert {line.rsplit(",", 1)[1] for line in lines(out)} == {"runs"}
 
 
 def test_a_column_of_somebodys_own_is_not_dropped(tmp_path: Path) -> None:
@@ -113,6 +124,8 @@ def test_a_column_of_somebodys_own_is_not_dropped(tmp_path: Path) -> None:
     out.write_bytes(table.csv_bytes([row | {"remark": "look again"} for row in rows("ab")]))
     with pytest.raises(StoreError, match="has columns that this sweep's table has not, such as remark"):
         put(out, rows("ab"), Terms(append=True))
+    with pytest.raises(StoreError, match="has columns that this sweep's table has not, such as remark"):
+        table.write(out, rows("ab"), SETTINGS)  # it was added while the sweep ran
 
 
 # The commands
@@ -169,3 +182,25 @@ def test_tables_share_a_folder_each_with_its_own_plan(swept: Place, tmp_path: Pa
         done = ran("sweeps.collect", "--runs_dir", at.runs, "--out", out)
         assert done.out.endswith(f"{count} of {count} planned rows are done\n")
     assert ran("sweeps.status", "--runs_dir", at.runs).out == "4 cells: 4 done\n"
+
+
+def test_a_table_is_no_link_no_runs_file_and_no_other_commands(swept: Place, tmp_path: Path, refused: Refused) -> None:
+    at = copied(swept, tmp_path)
+    run = next(path for path in at.runs.iterdir() if path.is_dir())
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "link.csv").symlink_to(at.out)
+    outputs.write({tmp_path / "cells.csv": at.table()}, "report")
+    for out, sentence in {
+        "link.csv": "link.csv is a symbolic link, and nothing is written through links",
+        "run/analysis/ood.csv": "run/analysis/ood.csv is a file of the run run; choose another --out",
+        "cells.csv": "cells.csv was written by report; choose another --out",
+    }.items():
+        assert sentence in refused("sweeps.collect", "--runs_dir", at.runs, "--out", out, "--append")
+
+
+def test_a_table_in_a_run_directory_is_not_the_runs(swept: Place, tmp_path: Path, ran: Ran) -> None:
+    at = copied(swept, tmp_path)
+    run = next(path for path in at.runs.iterdir() if path.is_dir())
+    shutil.copytree(run, tmp_path / "run")
+    assert ran("sweeps.collect", "--runs_dir", at.runs, "--out", "run/results.csv").status == 0
+    assert "results.csv" in rundir.clear(tmp_path / "run")

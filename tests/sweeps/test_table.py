@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from store import layout, rundir
+from store.atomic import write_bytes
 from store.lock import locked, locked_file
 from store.readers import StoreError
 from sweeps import collect, command
@@ -144,7 +145,7 @@ def test_checkpoints_that_a_kill_left_with_a_done_cell_are_removed(
     for cell in cells(rows):
         rundir.begin(at.runs / cell.name, cell.config)
         rundir.update_meta(at.runs / cell.name, status="done")
-        (at.runs / cell.name / layout.CHECKPOINTS).mkdir()
+        write_bytes(layout.checkpoint(at.runs / cell.name, 60), b"")
     busy = cells(rows)[-1]
     monkeypatch.setattr(command, "start", lambda *_: [])
     monkeypatch.setattr(command, "collect", lambda *_: [])

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store import layout, manifest, outputs
+from store import layout, manifest, outputs, rundir
 from tests.doors import ROOT
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
 from tests.sweeps.tiny_sweep import GRID, Place
@@ -31,7 +31,7 @@ SCATTERED = (
         "t.csv",
         "gd.json",
     ),
-    *("s.csv", "l.json", "claims.csv", "order_noise.md", "page.md"),
+    *("s.csv", "l.json", "claims.csv", "order_noise.md"),
 )
 OF_RUNS = (
     *layout.FIXED,
@@ -81,7 +81,6 @@ COMMANDS: dict[str, Command] = {
         "--out",
         at / "s.csv",
     ],
-    "page": lambda at, swept: ["benchmarks.report", "--page", at / "page.md"],
 }
 TRAINING = ("run", "run over")
 
@@ -162,7 +161,7 @@ def test_many_commands_touch_no_file_of_somebody_elses(
 
 def test_without_foreign_files_every_command_does_its_work(lsa1_run: Path, swept: Place) -> None:
     """And again: what a command wrote it replaces. Without this, refusing everything would pass the tests above."""
-    names = [name for name in COMMANDS if name not in ("depth", "page", "append", "run")]
+    names = [name for name in COMMANDS if name not in ("depth", "append", "run")]
     refusals = spare_foreign_files({}, [*names, *names], lsa1_run, swept)
     assert refusals == [""] * 2 * len(names)
 
@@ -206,7 +205,7 @@ def test_a_kill_between_a_record_and_its_file_costs_nothing(tmp_path: Path, monk
     path = tmp_path / "gd.json"
     outputs.write({path: b"first"}, "gd")
     with monkeypatch.context() as patch:
-        patch.setattr(outputs, "write_bytes", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(outputs, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             outputs.write({path: b"second"}, "gd")
     with open(tmp_path / outputs.RECORD, "ab") as file:
@@ -228,3 +227,29 @@ def test_the_committed_results_are_recorded_as_their_commands_left_them() -> Non
     }
     left = [path for path in (ROOT / "report").rglob("*") if path.suffix in (".png", ".csv", ".pdf", ".json", ".md")]
     assert [path for path in left if path not in recorded] == []
+
+
+@pytest.mark.parametrize("name", ["config.json", "params.safetensors", "metrics_summary.json", "figs/loss.png"])
+def test_the_files_of_a_run_are_no_place_for_another_commands(name: str, lsa1_run: Path, tmp_path: Path) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    before = (run / name).read_bytes()
+    with pytest.raises(outputs.StoreError, match=r"is a file of the run .*; choose another --out"):
+        outputs.write({run / name: b"{}"}, "baselines.gd_step")
+    with pytest.raises(outputs.StoreError, match=r"is a file of the run"):
+        outputs.write({run / name: b"{}"}, "plots", of=tmp_path / "another")
+    assert (run / name).read_bytes() == before
+    outputs.write({run / name: b"{}"}, "plots", of=run)
+    assert (run / name).read_bytes() == b"{}"
+
+
+def test_what_is_put_into_a_run_directory_by_another_command_is_not_the_runs(lsa1_run: Path, tmp_path: Path) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    outputs.write({run / "gd.json": b"{}"}, "baselines.gd_step")
+    assert rundir.clear(run) == [outputs.RECORD, "gd.json"]
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to(tmp_path / "target.json")
+    with pytest.raises(outputs.StoreError, match=r"link\.json is a symbolic link"):
+        outputs.write({tmp_path / "link.json": b"{}"}, "baselines.gd_step")
+    assert not (tmp_path / "target.json").exists()
