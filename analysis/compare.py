@@ -29,6 +29,7 @@ COLUMNS = {
     "preds diff": ("alignment", "preds_diff"),
     "model diff": ("alignment", "model_diff"),
 }
+WORDS = {True: "yes", False: "NO", None: "not defined"}  # whether a run has left the plateau
 
 
 def table(header: Sequence[str], rows: dict[str, Sequence[Any]]) -> str:
@@ -46,13 +47,14 @@ def compare(runs: Sequence[Path]) -> str:
     summaries = [_summary(run) for run in runs]
     values = np.array([_numbers(run, summary) for run, summary in zip(runs, summaries, strict=True)])
     left = [_left_plateau(run, summary) for run, summary in zip(runs, summaries, strict=True)]
+    known = [met for met in left if met is not None]
     rows: dict[str, Sequence[Any]] = {
-        cli.printable(run): [*map(float, row), "yes" if met else "NO"]
-        for run, row, met in zip(runs, values, left, strict=True)
+        cli.printable(run): [*map(float, row), WORDS[met]] for run, row, met in zip(runs, values, left, strict=True)
     }
     if len(runs) > 1 and len({_without_seeds(read_config(run)) for run in runs}) == 1:
         mean, half_width = mean_and_interval(values)
-        rows |= {"mean": [*map(float, mean), f"{sum(left)} of {len(left)}"], "± 95 %": [*map(float, half_width), ""]}
+        count = f"{sum(known)} of {len(known)}" if known else WORDS[None]
+        rows |= {"mean": [*map(float, mean), count], "± 95 %": [*map(float, half_width), ""]}
     return table([*COLUMNS, "left plateau"], rows)
 
 
@@ -68,9 +70,10 @@ def _numbers(run: Path, summary: Mapping[str, Any]) -> list[float]:
         return [float(summary[part][name]) for part, name in COLUMNS.values()]
 
 
-def _left_plateau(run: Path, summary: Mapping[str, Any]) -> bool:
+def _left_plateau(run: Path, summary: Mapping[str, Any]) -> bool | None:
     with expecting(run / layout.SUMMARY, "a run's summary"):
-        return bool(left_plateau("regression", summary)["met"])
+        met: bool | None = left_plateau(read_config(run), summary)["met"]
+        return met
 
 
 def _without_seeds(config: RunConfig) -> RunConfig:

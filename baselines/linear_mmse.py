@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import jax.numpy as jnp
 from jax import Array
@@ -13,6 +14,10 @@ from jax import Array
 from src.batch import Batch
 from src.checks import require
 from src.config import ContextConfig, DataConfig
+from src.data import query_labels, sample_batch
+from src.prng import key
+
+TASKS = 64  # fixed ones, to see what a predictor recovers
 
 
 def ridge(batch: Batch, penalty: float) -> Array:
@@ -106,3 +111,16 @@ def linear_mmse(batch: Batch, data: DataConfig, context: ContextConfig) -> Array
         f"the noise mode {context.noise_mode!r} has no predictor in LINEAR_MMSE of baselines/linear_mmse.py",
     )
     return LINEAR_MMSE[context.noise_mode](batch, data, context)
+
+
+@lru_cache(maxsize=256)
+def recovered(data: DataConfig, context: ContextConfig) -> float:
+    """E[y^ y] / E[y^2]: the share of a target y = w.x that `linear_mmse` recovers where no pair happens to be hit.
+
+    Of noise with mean 0 it is the share of zero's loss that the predictor removes. It is 0 where the labels do not
+    agree with w on average, as where all pairs are random: there no linear predictor does better than zero. Errors are
+    those of `linear_mmse`.
+    """
+    batch = sample_batch(key(0), data, TASKS)
+    targets = query_labels(batch.x_query, batch.w)
+    return float(jnp.sum(linear_mmse(batch, data, context) * targets) / jnp.sum(targets**2))

@@ -37,8 +37,8 @@ def end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: bool
         snapshots.export(run)
         yield
     facts = {"name": config.name, "num_steps": config.training.steps}
-    reached = {"left_plateau": left_plateau(config.family, measured)}
-    summary = rundir.read_metrics(run)[-1] | facts | measured | reached | {"loss_convention": LOSS_CONVENTION}
+    numbers = rundir.read_metrics(run)[-1] | facts | measured
+    summary = numbers | {"left_plateau": left_plateau(config, numbers), "loss_convention": LOSS_CONVENTION}
     write_json(run / layout.SUMMARY, summary)
     yield
     if figures:

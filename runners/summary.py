@@ -40,7 +40,7 @@ def summary_text(run: Path) -> str:
     summary, config = read_json(run / layout.SUMMARY), rundir.read_config(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
         shown = _shown(summary | {"comparators": _comparators(run, config)})
-        lines = ["", _title(config), *RESULTS[config.family](shown, config), plateau.in_words(config.family, shown)]
+        lines = ["", _title(config), *RESULTS[config.family](shown, config), plateau.in_words(config, shown)]
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
         seconds, per_step = meta["run_seconds"], 1e3 * meta["run_seconds"] / config.training.steps

@@ -39,7 +39,7 @@ MEASURED: dict[str, Callable[[Found], Any]] = {
     "ood_alpha3": lambda found: _scaled(found, 3.0)["test_mse"],
 }
 MORE_MEASURED: dict[str, Callable[[Found], Any]] = {
-    "left_plateau": lambda found: _left_plateau("regression", found),
+    "left_plateau": lambda found: _left_plateau(found["config"], found),
     "not_defined": lambda found: _not_defined(found["comparators"]),
     "test_loss": lambda found: found["headline"]["tf_loss"],
     "test_loss_se": lambda found: found["headline"]["tf_loss_se"],
@@ -81,7 +81,7 @@ MORE_MEASURED: dict[str, Callable[[Found], Any]] = {
 # family -> the columns it measures, where these are not regression's; the others stay empty
 OF_FAMILY: dict[str, dict[str, Callable[[Found], Any]]] = {
     "layerwise": {  # after the last layer, of a roll-out too
-        "left_plateau": lambda found: _left_plateau("layerwise", found),
+        "left_plateau": lambda found: _left_plateau(found["config"], found),
         "test_mse": lambda found: found["layerwise"]["mse"][-1],
         "test_loss": lambda found: _halved(found["layerwise"]["mse"][-1]),
         "test_loss_se": lambda found: _halved(found["layerwise"]["sem"][-1]),
@@ -90,7 +90,7 @@ OF_FAMILY: dict[str, dict[str, Callable[[Found], Any]]] = {
         "ridge_loss": lambda found: _halved(found["layerwise"]["references"]["ridge"]["mse"][-1]),
     },
     "sine": {
-        "left_plateau": lambda found: _left_plateau("sine", found),
+        "left_plateau": lambda found: _left_plateau(found["config"], found),
         "test_mse": lambda found: _doubled(found["headline"]["loss"]),
         "test_loss": lambda found: found["headline"]["loss"],
         "test_loss_se": lambda found: found["headline"]["loss_se"],
@@ -126,8 +126,9 @@ POOLS_MEASURED = tuple(
 RESULTS = {*MEASURED, *MORE_MEASURED, *POOLS_MEASURED, "status", "verdict", "left_plateau", "not_defined"}
 
 
-def _left_plateau(family: str, found: Found) -> str:
-    return str(plateau.left_plateau(family, found)["met"]).lower()
+def _left_plateau(config: RunConfig, found: Found) -> str | None:
+    met = plateau.left_plateau(config, found)["met"]
+    return None if met is None else str(met).lower()
 
 
 def _not_defined(comparators: Mapping[str, Any]) -> str | None:
@@ -180,7 +181,7 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
     if asked.family == "diversity":
         return _pool_values(row, folder, status)
     measured = OF_FAMILY.get(asked.family, MEASURED | MORE_MEASURED) if status == "done" else {}
-    found = _found(folder / row.cell.name, asked.family) if measured else {}
+    found = {**_found(folder / row.cell.name, asked.family), "config": asked} if measured else {}
     numbers = {name: value(found) for name, value in measured.items()}
     trained, evaluated = _settings(asked.train), _settings(asked.eval)
     return {
@@ -211,7 +212,7 @@ def _pool_values(row: Row, folder: Path, status: str) -> dict[str, Any]:
         "seed": row.asked.data_seed,
         "status": status,
         "verdict": found.get("verdict"),
-        "left_plateau": _left_plateau(row.asked.family, summary) if summary else None,
+        "left_plateau": _left_plateau(row.asked, summary) if summary else None,
         "not_defined": f"ridge: {found['id_ridge_loss_reason']}" if "id_ridge_loss_reason" in found else None,
         **{name: found.get(name) for name in POOLS_MEASURED},
         "results_version": RESULTS_VERSION,
