@@ -46,7 +46,8 @@ def fitted_gd_plus_plus_of(subject: Subject) -> Partial | None:
     """GD++ with learned rates and a step for each linear layer, for several of them on concatenated tokens.
 
     None where fitting the rates takes more than a few seconds: five layers with rates of their own take twelve, twelve
-    a minute. `analysis.over_training` compares with it at any depth.
+    a minute. `analysis.over_training` compares with it at any depth. `ConfigError` where the inputs' variance is not
+    known.
     """
     model, data, steps = subject.config.model, subject.config.data, subject.gd.steps
     linear = all(model.kind(layer) == "linear" for layer in range(model.num_layers))
@@ -109,16 +110,38 @@ def headline(subject: Subject) -> dict[str, Any]:
     errors_of = half_squared_errors(predictors, batch)
     ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
     result: dict[str, Any] = {"tasks": config.headline_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
-    if plus_plus := fitted_gd_plus_plus_of(subject):  # in a program of its own, so that the others' bits stay
-        found = half_squared_errors({"gd_plus_plus": plus_plus}, batch)
-        errors_of = {name: errors_of[name] for name in ("tf", "gd")} | found | errors_of
-        ratios = ratio_and_error(errors_of["tf"], errors_of["gd_plus_plus"])
-        result |= dict(zip(("gd_plus_plus_ratio", "gd_plus_plus_ratio_se"), ratios, strict=True))
-    for name, errors in errors_of.items():
-        result[f"{name}_loss"], result[f"{name}_loss_se"] = mean_and_error(errors)
+    losses = {name: _named(f"{name}_loss", mean_and_error(errors)) for name, errors in errors_of.items()}
+    ratios, plus_plus = _against_gd_plus_plus(subject, batch, errors_of["tf"])
+    result |= ratios | losses["tf"] | losses["gd"] | plus_plus
+    for numbers in losses.values():
+        result |= numbers
     if subject.gd.steps == 1 and config.eval.noise_mode == "clean" and config.data.num_distractors == 0:
         result |= averaged_loss(batch, config.data, subject.gd.step_size)
     return result
+
+
+def _against_gd_plus_plus(subject: Subject, batch: Batch, tf: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The ratio to GD++ and its loss, in a program of its own, so that the others' bits stay; null, and why, without.
+
+    Nothing where it is not fitted.
+    """
+    ratio, loss = "gd_plus_plus_ratio", "gd_plus_plus_loss"
+    try:
+        plus_plus = fitted_gd_plus_plus_of(subject)
+    except ConfigError as reason:
+        return _not_defined(ratio, reason), _not_defined(loss, reason)
+    if plus_plus is None:
+        return {}, {}
+    errors = half_squared_errors({"gd_plus_plus": plus_plus}, batch)["gd_plus_plus"]
+    return _named(ratio, ratio_and_error(tf, errors)), _named(loss, mean_and_error(errors))
+
+
+def _named(name: str, value_and_error: tuple[float, float]) -> dict[str, Any]:
+    return dict(zip((name, f"{name}_se"), value_and_error, strict=True))
+
+
+def _not_defined(name: str, reason: Exception) -> dict[str, Any]:
+    return {name: None, f"{name}_se": None, f"{name}_reason": str(reason)}
 
 
 def averaged_loss(batch: Batch, data: DataConfig, step_size: float | Array) -> dict[str, Any]:
@@ -127,5 +150,5 @@ def averaged_loss(batch: Batch, data: DataConfig, step_size: float | Array) -> d
     try:
         losses = np.asarray(_context_losses(batch, data, step_size), np.float64)
     except ConfigError as reason:
-        return {name: None, f"{name}_se": None, f"{name}_reason": str(reason)}
-    return dict(zip((name, f"{name}_se"), mean_and_error(losses), strict=True))
+        return _not_defined(name, reason)
+    return _named(name, mean_and_error(losses))

@@ -5,12 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import src.config
 from analysis.headline import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, headline
 from analysis.subject import GradientDescent, Subject
 from baselines.construction import gd_params
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
 from curricula.context import headline_batch
-from src.config import DataConfig, ModelConfig, RunConfig
+from runners.summary import _row
+from src.config import DataConfig, InputMoments, ModelConfig, RunConfig
 from src.transformer import make_model
 
 DATA = DataConfig(dim=3, num_pairs=5)
@@ -58,3 +60,19 @@ def test_gd_plus_plus_moves_no_other_number() -> None:
 )
 def test_it_is_not_fitted_where_that_takes_longer_or_there_is_one_layer(model: ModelConfig, data: DataConfig) -> None:
     assert fitted_gd_plus_plus_of(subject(model, data)) is None
+
+
+def test_without_the_inputs_variance_it_is_null_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the run can end: only the rates of GD++ are made from that variance."""
+    two = subject(ModelConfig(num_layers=2, recurrent=True))
+    whole = headline(two)
+    fit_gd_plus_plus.cache_clear()
+    monkeypatch.setitem(src.config.INPUT_LAWS, "uniform", InputMoments())
+    found = headline(two)
+    for name in ("gd_plus_plus_loss", "gd_plus_plus_ratio"):
+        assert (found[name], found[f"{name}_se"]) == (None, None)
+        assert "'uniform' has no variance in INPUT_LAWS of src/config.py" in found[f"{name}_reason"]
+        assert "not defined: the input distribution 'uniform'" in _row("GD++", found, name)
+    others = {name for name in whole if not name.startswith("gd_plus_plus")}
+    assert {name: found[name] for name in others} == {name: whole[name] for name in others}
+    assert [name for name in found if name.endswith("_loss")] == [name for name in whole if name.endswith("_loss")]
