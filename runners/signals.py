@@ -12,7 +12,9 @@ from collections.abc import Iterator
 
 HEARD = (signal.SIGINT, signal.SIGTERM)
 PATIENCE = 2.0  # seconds from a signal that nothing follows to the word on what it waits for
-ECHO = 0.3  # seconds in which a signal is the one before again: `timeout` sends it to the process and to its group
+# seconds in which a signal is the one before again: `timeout` sends it to the process and then to its group, SIGTERM if
+# not told otherwise. Nobody presses Ctrl-C twice in a twentieth of a second
+ECHO = {signal.SIGTERM: 0.3, signal.SIGINT: 0.05}
 WAITING = "stopping at the end of what is being computed; Ctrl-C once more stops at once and loses nothing on disk"
 RESUMES = "the same command without --overwrite resumes it"
 
@@ -52,13 +54,13 @@ def hearing_signals(afterwards: str | None = None) -> Iterator[Signals]:
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    handlers = {number: signal.signal(number, signals.hear) for number in HEARD}
-    try:
-        with _second_one_ends(afterwards) if afterwards else contextlib.nullcontext():
+    with _second_one_ends(afterwards) if afterwards else contextlib.nullcontext():  # first: what is noted is counted
+        handlers = {number: signal.signal(number, signals.hear) for number in HEARD}
+        try:
             yield signals
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -80,13 +82,13 @@ def _second_one_ends(afterwards: str) -> Iterator[None]:
 
 def _watch(reader: int, afterwards: str) -> None:
     """Ends the process at a second signal; says after a while what the first one waits for."""
-    if _next(reader) is None:
+    first, start = _next(reader), time.monotonic()
+    if first is None:
         return
-    first = time.monotonic()
     word = threading.Timer(PATIENCE, _say, [WAITING])
     word.start()
     while (number := _next(reader)) is not None:
-        if time.monotonic() - first > ECHO:
+        if number != first or time.monotonic() - start > ECHO[signal.Signals(number)]:
             _say(f"stopped at once; what is on disk is kept, and {afterwards}")
             os._exit(128 + number)
     word.cancel()

@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,11 +74,62 @@ def test_in_another_thread_nothing_is_heard_and_nothing_changes() -> None:
 
 def test_an_echo_is_no_second_signal(monkeypatch: pytest.MonkeyPatch) -> None:
     """As from `timeout`, which signals the process and then its group. Else this would end the tests."""
-    monkeypatch.setattr(signals, "ECHO", float("inf"))
+    monkeypatch.setitem(signals.ECHO, signal.SIGTERM, float("inf"))
     with hearing_signals("it goes on") as heard:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
     assert heard.heard == [signal.SIGTERM] * 2
+
+
+class Ended(Exception):
+    """In place of the end of the process."""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "seconds", "ends"),
+    [
+        (signal.SIGINT, signal.SIGINT, 0.2, True),  # an impatient double Ctrl-C
+        (signal.SIGINT, signal.SIGINT, 0.01, False),  # `timeout -s INT`
+        (signal.SIGTERM, signal.SIGTERM, 0.2, False),  # `timeout` on a machine that does much else
+        (signal.SIGTERM, signal.SIGTERM, 0.4, True),
+        (signal.SIGINT, signal.SIGTERM, 0.01, True),  # no echo is another signal
+    ],
+)
+def test_how_soon_a_second_signal_counts(
+    first: int, second: int, seconds: float, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coming, clock, statuses = iter([first, second, None]), iter([5.0, 5.0 + seconds]), []
+
+    def end(status: int) -> None:
+        statuses.append(status)
+        raise Ended
+
+    monkeypatch.setattr(signals, "_next", lambda reader: next(coming))
+    monkeypatch.setattr(signals.time, "monotonic", lambda: next(clock, 5.0 + seconds))
+    monkeypatch.setattr(signals.threading, "Timer", lambda *_: SimpleNamespace(start=int, cancel=int))
+    monkeypatch.setattr(signals.os, "_exit", end)
+    with suppress(Ended):
+        signals._watch(0, "it goes on")
+    assert statuses == [128 + second] * ends
+
+
+def test_a_signal_is_counted_from_when_it_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes with the handler itself is the first, and the next one ends the process."""
+    ended, install = threading.Event(), signal.signal
+
+    def installed(number: int, handler: object) -> object:
+        before = install(number, handler)
+        if number == signal.SIGTERM and getattr(handler, "__self__", None) is not None:
+            os.kill(os.getpid(), number)
+        return before
+
+    monkeypatch.setattr(signals.signal, "signal", installed)
+    monkeypatch.setattr(signals.os, "_exit", lambda status: ended.set())
+    monkeypatch.setitem(signals.ECHO, signal.SIGTERM, -1.0)
+    with hearing_signals("it goes on") as heard:
+        assert heard.heard == [signal.SIGTERM]
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert ended.wait(30)
 
 
 def test_from_python_a_second_signal_is_noted_and_no_more() -> None:
