@@ -12,14 +12,16 @@ from cli import printable
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "configs", "curricula", "baselines", "analysis", "runners", "store")  # store: it writes the bytes
+FILES = ("utils_attention.py",)  # outside of them: it makes what lies in attn/
 DIGITS = 16  # of a SHA-256, in hexadecimal
 NAMED = 2  # files that a sentence names
 
 
 @cache
 def sources(root: Path = ROOT) -> dict[str, str]:
-    """{path from the root: hash} of every .py file in the folders that produce results, read once a process."""
+    """{path from the root: hash} of every .py file that produces results, read once a process."""
     files = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.py"))
+    files += [root / name for name in FILES if (root / name).exists()]
     return {path.relative_to(root).as_posix(): _hash(path) for path in files}
 
 

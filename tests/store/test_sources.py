@@ -1,5 +1,6 @@
 """Which sources made a run: a hash of every file that numbers come from, compared when the run is shown."""
 
+import ast
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from src.config import RunConfig
 from store import sources
 from store.provenance import provenance
 from store.sources import changed, remark
+from tests.test_imports import FLOOR, imported
 
 HERE = {"src/a.py": "1", "src/b.py": "2", "store/c.py": "3", "runners/d.py": "4"}
 
@@ -22,11 +24,46 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_hashes_are_those_of_sha256sum(root: Path) -> None:
     found = sources.sources(root)
-    for name in ("src/train.py", "store/atomic.py", "runners/families.py", "curricula/context.py"):
+    for name in (
+        "src/train.py",
+        "store/atomic.py",
+        "runners/families.py",
+        "curricula/context.py",
+        "utils_attention.py",
+    ):
         said = subprocess.run(["sha256sum", root / name], capture_output=True, text=True, check=True).stdout
         assert found[name] == said[:16]
-    assert {name.split("/")[0] for name in found} == set(sources.FOLDERS)
+    assert {name.split("/")[0] for name in found} == {*sources.FOLDERS, *sources.FILES}
     assert not any(name.startswith(("plots", "tests", "report")) for name in found)
+
+
+# What the folders import and no number comes from: figures; flags, which end in the config; threads and devices, which
+# meta.json has beside the sources; progress.
+NO_RESULTS = {"plots", "cli", "environment", "utils_log"}
+
+
+def test_whatever_the_folders_import_is_hashed_or_makes_no_results(root: Path) -> None:
+    """Imports are followed file by file, to whatever room of the repository they lead."""
+    queue = [path for folder in sources.FOLDERS for path in sorted((root / folder).rglob("*.py"))]
+    rooms, seen = set(), set(queue)
+    while queue:
+        path = queue.pop()
+        name = path.relative_to(root).with_suffix("").parts
+        package = path.name == "__init__.py"
+        for _, target in imported(ast.parse(path.read_text()), name[:-1] if package else name, package):
+            room, *rest = target.split(".")
+            if room not in FLOOR or room in NO_RESULTS:
+                continue
+            rooms.add(room)
+            file = next(
+                (f for f in (root / room / f"{'/'.join(rest[:1])}.py", root / f"{room}.py") if f.is_file()), None
+            )
+            if file and file not in seen:
+                seen.add(file)
+                queue.append(file)
+    hashed = {*sources.FOLDERS, *(Path(name).stem for name in sources.FILES)}
+    assert rooms <= hashed
+    assert "utils_attention" in rooms
 
 
 def test_files_in_folders_within_count_and_others_do_not(tmp_path: Path) -> None:
