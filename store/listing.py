@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from src.config import to_dict
 from store import layout
-from store.readers import StoreError, expecting, is_number, read_json
+from store.readers import StoreError, expecting, is_number, read_json, read_json_lines
 from store.rundir import has_begun, read_config, read_meta, read_metrics, read_status
 from store.sources import changed
 
@@ -29,6 +29,7 @@ class Entry(NamedTuple):
 
     reason: why it is broken, else "". config: its fields by dotted name. loss: that of its test set with its name, None
     where there is none yet. time: when it ended, or else began. size in bytes. sources: same, changed or not recorded.
+    shown: False of a folder in which nothing looks like a run; these are counted.
     """
 
     path: Path
@@ -39,6 +40,7 @@ class Entry(NamedTuple):
     time: datetime | None = None
     size: int = 0
     sources: str = ""
+    shown: bool = True
 
 
 def listing(folder: Path) -> list[Entry]:
@@ -46,7 +48,7 @@ def listing(folder: Path) -> list[Entry]:
     if not folder.is_dir():
         why = "is not a folder" if folder.exists() else "does not exist; the first run makes it"
         raise StoreError(f"{folder} {why}")
-    found = [_entry(path) for path in _candidates(folder)]
+    found = [_entry(path, is_near=folder in (path, path.parent)) for path in _candidates(folder)]
     oldest = datetime.min.replace(tzinfo=UTC)
     return sorted(found, key=lambda entry: (entry.time or oldest, str(entry.path)), reverse=True)
 
@@ -75,10 +77,12 @@ def _is_taken(folder: Path) -> bool:
     return has_begun(folder) or (folder / layout.META).exists()
 
 
-def _entry(run: Path) -> Entry:
+def _entry(run: Path, is_near: bool) -> Entry:
     try:
         if not _is_taken(run):
-            return Entry(run, NO_RUN, f"it has no {layout.CONFIG}", time=_last_change(run), size=_size(run))
+            shown = is_near or (run / layout.MANIFEST).exists()
+            reason = f"it has no {layout.CONFIG}"
+            return Entry(run, NO_RUN, reason, time=_last_change(run), size=_size(run) if shown else 0, shown=shown)
         config, status, meta = read_config(run), read_status(run), read_meta(run)
         loss = _loss(run, config.family, status)
     except (StoreError, OSError) as error:
@@ -99,11 +103,17 @@ def _loss(run: Path, family: str, status: str) -> tuple[str, float] | None:
         summary = read_json(run / layout.SUMMARY)
         with expecting(run / layout.SUMMARY, "a run's summary"):
             value = find(summary)
-    elif (run / layout.METRICS).exists():
-        name, value = "test_loss", read_metrics(run)[-1]["test_loss"]
+    elif record := last_record(run):
+        name, value = "test_loss", record["test_loss"]
     else:
         return None
     return (name, float(value)) if is_number(value) else (name, float("nan"))
+
+
+def last_record(run: Path) -> dict[str, Any]:
+    """The last record of a run's metrics; nothing where there is none yet, as while it compiles."""
+    path = run / layout.METRICS
+    return read_metrics(run)[-1] if path.exists() and read_json_lines(path) else {}
 
 
 def _time(meta: Mapping[str, Any]) -> datetime | None:

@@ -23,11 +23,14 @@ BOTH_SEEDS = ("data_seed", "init_seed")
 
 
 def text_of(entries: Sequence[Entry], now: datetime) -> str:
-    """An aligned line a run; of a folder that is none, or is broken, the reason."""
-    told = differences(entries)
-    rows = [COLUMNS, *(_cells(entry, told[entry.path], now) for entry in entries)]
+    """An aligned line a run; of a folder that is none, or is broken, the reason; a line that counts other folders."""
+    fields, shown = differences(entries), [entry for entry in entries if entry.shown]
+    rows = [COLUMNS, *(_cells(entry, fields[entry.path], now) for entry in shown)]
     widths = [max(len(row[column]) for row in rows if len(row) > column) for column in range(len(COLUMNS) - 1)]
-    return "\n".join("  ".join(map(str.ljust, row, [*widths, 0])).rstrip() for row in rows)
+    lines = ["  ".join(map(str.ljust, row, [*widths, 0])).rstrip() for row in rows]
+    others = len(entries) - len(shown)
+    count = f"{others} other folder{'s' * (others > 1)} without a run"
+    return "\n".join([*lines, *[count] * (others > 0)])
 
 
 def _cells(entry: Entry, told: Mapping[str, Any], now: datetime) -> tuple[str, ...]:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from store import layout
-from store.listing import BROKEN, NO_RUN, Entry, flat, listing
+from store.listing import BROKEN, NO_RUN, Entry, flat, last_record, listing
 from store.readers import StoreError, is_number, read_csv, read_json
-from store.rundir import read_metrics
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +51,7 @@ def _cell(value: Any) -> Any:
 def _numbers(entry: Entry) -> dict[str, Any]:
     if entry.status == "done":
         return _of(read_json(entry.path / layout.SUMMARY))
-    return _of(read_metrics(entry.path)[-1]) if (entry.path / layout.METRICS).exists() else {}
+    return _of(last_record(entry.path))
 
 
 def _of(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -145,6 +145,33 @@ def test_folders_that_are_no_runs_and_links_are_told_apart(tmp_path: Path) -> No
     assert store.table(runs)["path"].tolist() == [str(runs / "link")]
 
 
+@pytest.mark.parametrize("written", ["", '{"step": 0, "train_l'])
+def test_a_run_that_compiles_or_was_killed_before_its_first_record_is_not_broken(written: str, tmp_path: Path) -> None:
+    run = made(tmp_path / "run", status="running")
+    (run / layout.METRICS).write_text(written)
+    assert line_of(run, tmp_path).split()[1] == "running"
+    (row,) = store.table(tmp_path).to_dict("records")
+    assert row["status"] == "running"
+    assert not {"error", "test_loss"} & set(row)
+    (run / layout.METRICS).write_text("{}\n")  # a whole record, of something else
+    assert line_of(run, tmp_path).split()[1] == "broken"
+
+
+def test_folders_that_do_not_look_like_runs_are_counted(tmp_path: Path) -> None:
+    run = made(tmp_path / "runs" / "run")
+    for name in ("src/__pycache__", "src/deep/er", "docs/figures", "empty", "runs/begun"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "runs" / "begun" / layout.MANIFEST).write_text("")
+    _, *entries, last = lines(tmp_path)
+    assert {line.split()[0] for line in entries} == {
+        str(run),
+        str(tmp_path / "empty"),
+        str(tmp_path / "runs" / "begun"),
+    }
+    assert last == "3 other folders without a run"
+    assert lines(tmp_path / "src" / "deep" / "er")[1].split()[1:3] == ["no", "run"]
+
+
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="nowhere does not exist"):
         listing(tmp_path / "nowhere")
