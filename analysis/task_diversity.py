@@ -21,13 +21,14 @@ import jax
 import numpy as np
 from jax import Array
 
+import src.config
 import store
 from analysis.headline import mean_and_error
 from analysis.transience import verdict
 from baselines import bayes
 from curricula.sequences import headline_sequences, latent_sequences, pool_of, pool_sequences
 from src.batch import Batch
-from src.checks import ConfigError
+from src.checks import ConfigError, named
 from src.config import DataConfig, RunConfig
 from src.data import labels
 from src.decoder import make_model
@@ -62,13 +63,14 @@ class Setting(NamedTuple):
     outside: Held
 
 
-def _laplace_mean(config: RunConfig, batch: Batch) -> Array:
+def laplace(config: RunConfig, batch: Batch) -> Array:
+    """Predictions [B, K]: the posterior mean of a Laplace prior, by importance sampling."""
     key = purpose_key(make_key(config.data_seed), Purpose.LATENT)
     return _laplace(batch, config.data.weight_scale, config.data.noise_std**2, key, LAPLACE_SAMPLES)
 
 
 # task distribution -> its posterior mean, where that is not ridge and can be computed
-POSTERIOR_MEANS: dict[str, Callable[[RunConfig, Batch], Array]] = {"laplace": _laplace_mean}
+POSTERIOR_MEANS: dict[str, Callable[[RunConfig, Batch], Array]] = named(src.config.POSTERIOR_MEANS, globals())
 
 
 def why_no_ridge(data: DataConfig) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis import plateau
 from cli import printable
-from src.config import RunConfig
+from src.config import BAYES_IS_RIDGE, POSTERIOR_MEANS, RunConfig
 from store import layout, rundir
 from store.readers import expecting, read_json
 
@@ -22,6 +22,7 @@ LABELS = {
     "laplace": "Laplace prior's mean (sampled)",
     "zero": "zero",
 }
+DISTRACTED = "ridge that ignores the distractors"  # in place of ridge where the contexts hold distractor labels
 AVERAGED = "one step, w and query averaged in closed form"
 CORRUPTED = {  # what is called otherwise where the contexts are corrupted
     "gd": "gradient descent, {steps} step{s} (clean step size)",
@@ -78,7 +79,7 @@ def _losses(summary: dict[str, Any], config: RunConfig) -> Iterator[str]:
     """A row for each loss; where contexts are corrupted, what knows of it stands before ridge, which does not."""
     numbers, found = summary["headline"], summary["comparators"]
     steps = summary["alignment"]["gd_steps"]
-    labels = LABELS | (CORRUPTED if found else {})
+    labels = LABELS | ({"ridge": DISTRACTED} if config.data.num_distractors else {}) | (CORRUPTED if found else {})
     if found and config.data.noise_std == 0:
         labels["ridge"] = CORRUPTED["least squares"]
     for name in (key.removesuffix("_loss") for key in numbers if key.endswith("_loss")):
@@ -128,11 +129,13 @@ def _sine_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
 
 
 def _diversity_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
-    numbers, tasks = summary["headline"], config.data.num_tasks
+    numbers, tasks, exact = summary["headline"], config.data.num_tasks, ("dmmse", "ridge", *POSTERIOR_MEANS)
+    ridge = "ridge (Bayes for fresh tasks)" if config.data.task_law in BAYES_IS_RIDGE else "ridge (best linear)"
+    labels = {name: f"{name} prior's mean" for name in POSTERIOR_MEANS} | LABELS | {"ridge": ridge}
     lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' further sequences':<50}    loss   ± s.e."]
     for prefix, words in (("id", f"tasks of its pool of {tasks or 'infinity'}"), ("ood", "fresh tasks")):
-        rows = {f"{prefix}_{name}_loss": LABELS[name] for name in ("tf", "dmmse", "ridge", "laplace", "zero")}
-        rows |= {f"{prefix}_delta_{name}": f"Delta to {name}" for name in ("dmmse", "ridge", "laplace")}
+        rows = {f"{prefix}_{name}_loss": labels[name] for name in ("tf", *exact, "zero")}
+        rows |= {f"{prefix}_delta_{name}": f"Delta to {name}" for name in exact}
         lines += [f"  {words}:", *(_row(text, numbers, key, deeper=1) for key, text in rows.items() if key in numbers)]
     return [*lines, f"verdict: {numbers['verdict']}"]
 

@@ -47,6 +47,8 @@ TASK_LAWS: Mapping[str, Callable[[float, int], float] | None] = {
     "laplace": lambda scale, dim: scale**2,
     "sphere": lambda scale, dim: scale**2 / dim,
 }
+BAYES_IS_RIDGE = ("gaussian",)  # the task distributions whose posterior mean is ridge regression
+POSTERIOR_MEANS = ("laplace",)  # those of another one, which `analysis.task_diversity` computes
 BLOCKS = ("gpt2", "regression")
 FAMILIES = ("regression", "layerwise", "sine", "diversity")
 EMBEDDED = ("pairs", "inputs")

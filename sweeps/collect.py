@@ -14,7 +14,7 @@ from typing import Any
 import cli
 from analysis import plateau
 from src.checks import ConfigError
-from src.config import ContextConfig, RunConfig
+from src.config import POSTERIOR_MEANS, ContextConfig, RunConfig
 from store import layout, outputs, rundir
 from store.atomic import naming
 from store.lock import locked_file
@@ -117,8 +117,8 @@ POOLS_MEASURED = tuple(
     f"{prefix}_{name}"
     for prefix in ("id", "ood")
     for name in (
-        *(f"{who}_loss{se}" for who in ("tf", "ridge", "dmmse", "laplace") for se in ("", "_se")),
-        *(f"delta_{who}{se}" for who in ("ridge", "dmmse", "laplace") for se in ("", "_se")),
+        *(f"{who}_loss{se}" for who in ("tf", "ridge", "dmmse", *POSTERIOR_MEANS) for se in ("", "_se")),
+        *(f"delta_{who}{se}" for who in ("ridge", "dmmse", *POSTERIOR_MEANS) for se in ("", "_se")),
         "apart",
     )
 )

@@ -1,5 +1,7 @@
 """What a decoder is held against, by hand: losses, distances, verdicts, and snapshots that are another model's."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -119,3 +121,22 @@ def test_a_snapshot_of_another_model_is_refused(tmp_path: Path) -> None:
                 list(moments(subject))
         else:
             assert [step for step, _ in moments(subject)] == [7]
+
+
+def test_a_further_posterior_mean_is_measured_and_has_columns(root: Path) -> None:
+    """Named in src/config.py and made here. Today's columns stay as they are, in their order."""
+    code = (
+        "import src.config; from sweeps.collect import POOLS_MEASURED as now; import sys, sweeps\n"
+        "print(*now)\n"
+        "src.config.POSTERIOR_MEANS += ('mystery',); del sys.modules['sweeps.collect']\n"
+        "from sweeps.collect import POOLS_MEASURED as then; print(*[name for name in then if name not in now])\n"
+        "print('jax' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    now, further, heavy = done.stdout.splitlines()
+    half = "tf_loss tf_loss_se ridge_loss ridge_loss_se dmmse_loss dmmse_loss_se laplace_loss laplace_loss_se "
+    half += "delta_ridge delta_ridge_se delta_dmmse delta_dmmse_se delta_laplace delta_laplace_se apart"
+    assert now.split() == [f"{prefix}_{name}" for prefix in ("id", "ood") for name in half.split()]
+    names = [*(f"mystery_loss{se}" for se in ("", "_se")), *(f"delta_mystery{se}" for se in ("", "_se"))]
+    assert further.split() == [f"{prefix}_{name}" for prefix in ("id", "ood") for name in names]
+    assert heavy == "False"

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from runners import summary as summaries
 from runners.summary import summary_text
+from src.config import DataConfig, RunConfig
 from store import layout
 from tests.runners.tiny import LSA1, Workshop, copied
 
@@ -91,3 +93,43 @@ def test_a_run_of_an_earlier_version_is_told_whether_it_trained(lsa1_run: Path, 
     said = next(line for line in summary_text(run).splitlines() if "plateau" in line)
     assert said in summary_text(lsa1_run)
     assert said.startswith(f"NOT off the plateau: cosine of sensitivities {summary['alignment']['align_cos']:.4f}")
+
+
+def rows_of_pools(task_law: str, *names: str) -> list[str]:
+    """The rows of a run of task diversity with these predictors' losses and distances."""
+    keys = [f"{prefix}_{name}_loss" for prefix in ("id", "ood") for name in ("tf", *names, "zero")]
+    keys += [f"{prefix}_delta_{name}" for prefix in ("id", "ood") for name in names]
+    numbers = {"tasks": 8, "verdict": "between"} | dict.fromkeys(keys, 0.5) | {f"{key}_se": 0.1 for key in keys}
+    config = RunConfig(family="diversity", data=DataConfig(num_tasks=4, task_law=task_law))
+    return [row.strip() for row in summaries.RESULTS["diversity"]({"headline": numbers}, config)]
+
+
+@pytest.mark.parametrize(
+    ("task_law", "label"),
+    [
+        ("gaussian", "ridge (Bayes for fresh tasks) "),
+        ("laplace", "ridge (best linear) "),
+        ("sphere", "ridge (best linear) "),
+    ],
+)
+def test_ridge_is_called_bayes_only_where_it_is(task_law: str, label: str) -> None:
+    rows = rows_of_pools(task_law, "dmmse", "ridge")
+    assert [row for row in rows if row.startswith("ridge")] == [row for row in rows if row.startswith(label)]
+    assert sum(row.startswith(label) for row in rows) == 2
+
+
+def test_a_further_posterior_mean_has_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summaries, "POSTERIOR_MEANS", ("laplace", "mystery"))
+    rows = rows_of_pools("gaussian", "dmmse", "ridge", "mystery")
+    for start in ("mystery prior's mean ", "Delta to mystery "):
+        assert sum(row.startswith(start) for row in rows) == 2
+    assert not any("aplace" in row for row in rows)
+
+
+def test_ridge_on_contexts_with_distractors_is_not_called_bayes(lsa1_run: Path, tmp_path: Path) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    config = json.loads((run / layout.CONFIG).read_text())
+    config["data"]["num_distractors"] = 1
+    (run / layout.CONFIG).write_text(json.dumps(config))
+    (row,) = (row for row in table(summary_text(run)) if "ridge" in row)
+    assert row.startswith("  ridge that ignores the distractors")
