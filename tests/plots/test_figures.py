@@ -101,7 +101,7 @@ def test_the_loss_curve_follows_the_metrics(lsa1_run: Path, tmp_path: Path) -> N
 def test_lines_are_the_recorded_numbers(lsa1_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each line's data, by its label, read from the figure before it is saved."""
     drawn: list[Figure] = []
-    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure) or path)
+    monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append(figure) or path)
     training.draw_loss(lsa1_run)
     training.draw_alignment(lsa1_run)
     rows = np.genfromtxt(lsa1_run / layout.ALIGNMENT_CURVE, delimiter=",", names=True)
@@ -127,7 +127,7 @@ def test_losses_of_different_units_have_axes_of_their_own(
     sizes = "--steps 40 --eval_every 20 --batch_size 16 --config.eval_tasks=32 --config.headline_tasks=50".split()
     run = workshop.finished("diversity_drawn", "runners.run_task_diversity", "--num_tasks", 4, sizes=sizes)
     drawn: list[Figure] = []
-    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure) or path)
+    monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append(figure) or path)
     training.draw_loss(run)
     records = read_metrics(run)
     fields = [{"train_loss", "test_loss"}, {"id_loss", "ood_loss"}]
@@ -139,7 +139,7 @@ def test_losses_of_different_units_have_axes_of_their_own(
 
 def test_legends_cover_no_axes(lsa1_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Figure] = []
-    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure) or path)
+    monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append(figure) or path)
     training.draw_loss(lsa1_run)
     training.draw_alignment(lsa1_run)
     for figure in drawn:
@@ -156,7 +156,7 @@ def test_captions_say_why_maps_and_weights_differ_in_sign_and_scale(
 ) -> None:
     """The map's diagonal is beta times the mean of |x|^2, as the label's channel hardly counts."""
     drawn: list[Figure] = []
-    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure) or path)
+    monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append(figure) or path)
     weights.draw_weights(lsa1_run)
     draw_attention(lsa1_run, tmp_path)
     said = [" ".join(figure.get_supxlabel().split()) for figure in drawn]
@@ -176,7 +176,7 @@ def test_the_weights_figure_shows_the_trained_products_and_the_construction(
     lsa1_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[Figure] = []
-    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure) or path)
+    monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append(figure) or path)
     weights.draw_weights(lsa1_run)
     stored = np.load(lsa1_run / layout.WEIGHTS)
     names = ("rescaled_kq", "rescaled_pv", "construction_kq", "construction_pv")
@@ -188,7 +188,7 @@ def test_the_attention_figure_shows_the_batch_mean(
     twolayer_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[tuple[Figure, Path]] = []
-    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append((figure, path)) or path)
+    monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append((figure, path)) or path)
     draw_attention(twolayer_run, tmp_path)
     assert [path.name for _, path in drawn] == ["attention_layer0_head0.png", "attention_layer1_head0.png"]
     for layer, (figure, _) in enumerate(drawn):
