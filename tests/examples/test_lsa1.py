@@ -21,7 +21,8 @@ from tests.runners.tiny import copied, in_float64, tokens
 
 # Pinned, for the run stands for all that were made in its form. One of a later form is another folder beside it.
 FILES = {
-    *("config.json", "meta.json", "metrics.jsonl", "metrics_summary.json", "params.safetensors", "params.pkl"),
+    *("manifest.jsonl", "config.json", "meta.json", "metrics.jsonl", "metrics_summary.json", "params.safetensors"),
+    *("params.pkl",),
     *("ordering_idx.npy", "noise_mask.npy", "attn/layer0.npz", "attn/layer0_head0.npy", "attn/summary.json"),
     *(f"figs/{name}.png" for name in ("loss", "alignment", "weights", "attention_layer0_head0")),
     *(f"analysis/{name}.npz" for name in ("analysis_batch", "predictions", "weights")),
