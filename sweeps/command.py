@@ -156,7 +156,7 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
         return 0
     with ExitStack() as locks, hearing_signals(RESUMES) as signals:
         _hold(locks, how)
-        _start(rows, chosen, how)
+        rows = _start(rows, chosen, how)
         failed = _train(rows, chosen, how, signals)
         values = _write(rows, how, failed)
     done = sum(row["status"] == "done" for row in values)
@@ -172,8 +172,10 @@ def _hold(locks: ExitStack, how: Execution) -> None:
         locks.enter_context(locked(how.folder, f".lock_{index}_of_{count}"))
 
 
-def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> None:
-    """Writes the table and the plan, and clears the cells that are trained anew.
+def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[Row]:
+    """Writes the table and the plan, and clears the cells that are trained anew; gives the rows that the sweep writes.
+
+    These are its own and, of other plans of the table, those of the cells that it clears.
 
     All that may refuse comes before the first of these: nothing is lost if one of the cells is in use. The table knows
     of the clearing before it begins, so a kill between them leaves no numbers in it that no cell has.
@@ -185,10 +187,13 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> None:
             locks.enter_context(locked(run))
         locks.enter_context(locked_file(how.out, PATIENCE))
         together = check_plan(how.folder, how.out, rows, how.append)
+        cleared = {cell.name for cell in chosen if how.overwrite}
+        rows = [*rows, *(row for row in together if row.cell.name in cleared and row not in rows)]
         start(rows, how.folder, how.out, how.terms, [run.name for run in begun])
         write_plan(how.folder, how.out, together)
         for run in begun:
             say_what_stays(run, rundir.clear(run))
+    return rows
 
 
 def _write(

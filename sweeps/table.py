@@ -71,7 +71,8 @@ def check(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str],
         raise StoreError(f"{out} has {_counted(lost)} that this sweep does not plan{_such_as(lost)}; {KEEP}, {LET_GO}")
     finished = [line for line in there if line["status"] == "done" and known(line) in statuses]
     missing = [line for line in finished if statuses[known(line)] == "planned"]
-    if missing and not terms.redo and (len(missing) == len(finished) or not terms.trains):
+    elsewhere = [line for line in missing if not line.get(FOLDER)]  # of an earlier version, maybe of another folder
+    if missing and not terms.redo and (elsewhere or len(missing) == len(finished) or not terms.trains):
         raise StoreError(
             f"{out} has the numbers of {_counted(missing)} whose cells are not in {planned[0][FOLDER]} any more"
             f"{_such_as(missing)}; {LET_GO}"
@@ -116,7 +117,15 @@ class _Identity:
         self.columns = [name for name in settings if name != FOLDER and (not there or name in there[0])]
 
     def __call__(self, line: Line) -> tuple[str, ...]:
-        return (line.get(FOLDER) or self.folder, *(line[name] for name in self.columns))
+        return (line.get(FOLDER) or self.folder, *(_value(line[name]) for name in self.columns))
+
+
+def _value(text: str) -> str:
+    """A cell's text, a number as the number it is: a column of whole numbers reads 4.0 once another row has inf."""
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text
 
 
 def _as_text(rows: Sequence[Mapping[str, Any]]) -> list[Line]:

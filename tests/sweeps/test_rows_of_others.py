@@ -119,6 +119,27 @@ def test_a_table_of_an_earlier_version_has_no_folders_and_is_taken_for_this_ones
     assert {line.rsplit(",", 1)[1] for line in lines(out)} == {"runs"}
 
 
+def test_a_number_is_itself_however_its_column_is_written(tmp_path: Path) -> None:
+    """4 becomes 4.0 in a table that also has inf: the row is the same, and is not there twice."""
+    out = tmp_path / "t.csv"
+    pools = [row | {"p": p} for row, p in zip(rows("ab"), (4, float("inf")), strict=True)]
+    put(out, pools[:1])
+    assert ",4," in lines(out)[0]
+    put(out, pools)
+    assert [line.split(",")[2] for line in lines(out)] == ["4.0", "inf"]
+    put(out, pools[:1], Terms(append=True))
+    assert [line.split(",")[0] for line in lines(out)] == ["cell-a", "cell-b"]
+
+
+def test_numbers_of_an_earlier_versions_table_are_not_taken_for_cells_that_are_not_there(tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    earlier = [{name: value for name, value in row.items() if name != table.FOLDER} for row in rows("ab")]
+    out.write_bytes(table.csv_bytes(earlier))
+    put(out, rows("c"), Terms(append=True))
+    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are not in runs any more"):
+        put(out, [*rows("a", status="planned"), *rows("bc")])
+
+
 def test_a_column_of_somebodys_own_is_not_dropped(tmp_path: Path) -> None:
     out = tmp_path / "t.csv"
     out.write_bytes(table.csv_bytes([row | {"remark": "look again"} for row in rows("ab")]))
@@ -144,6 +165,24 @@ def test_a_sweep_of_another_grid_is_refused_and_appended(
     assert len(at.rows()) == 4
     assert ran("eval_noise", *GRID, "--seeds", "0,1", *at.flags()).status == 0  # nothing was trained again
     assert at.table() == whole
+
+
+def test_cells_that_are_trained_anew_take_all_their_rows_along(swept: Place, tmp_path: Path, ran: Ran) -> None:
+    """Rows of other plans that share a cell with a planned one: their numbers would be no cell's."""
+    at = copied(swept, tmp_path)
+    clean = [word if word != "clean,label_noise" else "clean" for word in GRID]
+    before = [row["test_mse"] for row in at.rows()]
+    done = ran("eval_noise", *clean, "--seeds", 0, *at.flags(), "--executor", "serial", "--append", "--overwrite")
+    assert done.status == 0
+    assert [row["test_mse"] for row in at.rows()] == before  # trained again, to the same bits
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sweeps.command._train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert ran("eval_noise", *clean, "--seeds", 0, *at.flags(), "--append", "--overwrite").status == 130
+    statuses = {row["exp"]: {row["status"]} for row in at.rows()}
+    for row in at.rows():
+        statuses[row["exp"]].add(row["status"])
+    assert all(len(found) == 1 for found in statuses.values())  # no row of a cleared cell says that it is done
+    assert {"planned", "done"} == {status for found in statuses.values() for status in found}
 
 
 def test_collecting_leaves_the_rows_of_another_folder_alone(swept: Place, tmp_path: Path, ran: Ran) -> None:
