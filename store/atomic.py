@@ -8,22 +8,19 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import save as safetensors_bytes
 
 from store import layout
-from store.manifest import claim, owner
+from store.manifest import claim
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes a file of a run, whose manifest names it first, or one that is nobody's yet; see `replace`."""
     claim(path)
-    if owner(path) is not None:
-        layout.draft(path).unlink(missing_ok=True)  # a killed process's
     replace(path, content)
 
 
@@ -34,10 +31,11 @@ def replace(path: Path, content: bytes) -> None:
     in full. Syncing the folder too takes 2 ms a file, and a run, which goes on from an older checkpoint, gains nothing.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    draft = layout.draft(path)
     with naming(path):
-        draft, file = _new_draft(path)
+        draft.unlink(missing_ok=True)  # a killed process's: nobody else gives a file such a name
         try:
-            with file:
+            with open(draft, "xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -45,17 +43,6 @@ def replace(path: Path, content: bytes) -> None:
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
-
-
-def _new_draft(path: Path) -> tuple[Path, IO[bytes]]:
-    """A file beside this one that was not there before: one of the draft's name may be somebody's."""
-    draft = layout.draft(path)
-    for number in count(1):
-        try:
-            return draft, open(draft, "xb")
-        except FileExistsError:
-            draft = layout.draft(path.with_name(f"{path.name}.{number}"))
-    raise AssertionError
 
 
 @contextmanager

@@ -41,6 +41,7 @@ COMPARATORS = "analysis/comparators.json"
 ATTENTION_STATS = "analysis/attention_stats.json"
 ATTENTION_STATS_FIGURE = "analysis/attention_stats.png"
 LOCK = ".lock"
+DRAFT = ".icl-lab.tmp"
 
 FIXED = {value for name, value in vars().items() if name.isupper() and isinstance(value, str)}
 
@@ -63,7 +64,7 @@ FAMILIES_OF_NAMES = tuple(
 
 def is_of_a_run(name: str) -> bool:
     """Whether a run may have a file of this name, relative to its directory."""
-    not_files = {MANIFEST, LOCK, *OWN_FOLDERS}
+    not_files = {MANIFEST, LOCK, DRAFT, *OWN_FOLDERS}
     return name in FIXED - not_files or any(pattern.fullmatch(name) for pattern in FAMILIES_OF_NAMES)
 
 
@@ -73,14 +74,14 @@ def claimed_as(name: str) -> str:
 
 
 def draft(path: Path) -> Path:
-    """Where a file is written before it is renamed into its place."""
-    return path.with_name(f".{path.name}.tmp")
+    """Where a file is written before it is renamed into its place; a name that no one else gives a file."""
+    return path.with_name(f".{path.name}{DRAFT}")
 
 
 def written_as(name: str) -> str:
     """The name in the manifest of the file that a name is the draft of; "" if it is none."""
     folder, _, last = name.rpartition("/")
-    match = re.fullmatch(r"\.(.+)\.tmp", last)
+    match = re.fullmatch(rf"\.(.+){re.escape(DRAFT)}", last)
     return claimed_as(f"{folder}/{match[1]}" if folder else match[1]) if match else ""
 
 

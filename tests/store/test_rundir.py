@@ -167,7 +167,7 @@ def test_out_may_be_new_or_empty(tmp_path: Path) -> None:
 
 def test_out_may_hold_what_a_killed_process_left_of_its_first_file(tmp_path: Path) -> None:
     """And when the directory is then begun, or cleared once it has been, that is gone."""
-    half = tmp_path / ".config.json.tmp"
+    half = layout.draft(tmp_path / layout.CONFIG)
     for end in (lambda run: rundir.begin(run, CONFIG), rundir.clear):
         (tmp_path / layout.LOCK).touch()
         half.write_text('{"na')
@@ -219,7 +219,7 @@ def test_what_lies_where_a_run_would_write_is_refused_before_anything_is_cleared
 
 # Files of a run
 
-FILES = sorted(layout.FIXED - {layout.MANIFEST, layout.LOCK, *layout.OWN_FOLDERS})
+FILES = sorted(layout.FIXED - {layout.MANIFEST, layout.LOCK, layout.DRAFT, *layout.OWN_FOLDERS})
 NAMES = [
     *FILES,
     "attn/layer0.npz",
@@ -245,7 +245,7 @@ def test_clearing_removes_what_the_manifest_names_and_says_what_else_lies_there(
     for name, content in kept.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    (tmp_path / layout.ANALYSIS / ".ood.csv.tmp").write_bytes(b"half of the run's")
+    layout.draft(tmp_path / layout.OOD).write_bytes(b"half of the run's")
     assert rundir.clear(tmp_path) == sorted(kept)
     assert tree(tmp_path) == kept | NEW
     assert rundir.clear(tmp_path) == sorted(kept)
@@ -470,7 +470,9 @@ def test_a_checkpoint_that_is_put_into_a_finished_run_stays(tmp_path: Path) -> N
 def test_a_draft_of_somebody_elses_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / ".gd.json.tmp").write_bytes(b"mine")
     atomic.replace(tmp_path / "gd.json", b"{}")
-    assert tree(tmp_path) == {".gd.json.tmp": b"mine", "gd.json": b"{}"}
+    layout.draft(tmp_path / "gd.json").write_bytes(b"what a kill left")
+    atomic.replace(tmp_path / "gd.json", b"[]")
+    assert tree(tmp_path) == {".gd.json.tmp": b"mine", "gd.json": b"[]"}
 
 
 def test_half_of_a_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def interrupting_fsync(descriptor: int) -> None:
     """`os.fsync` of a file of which half is lost: of its last line if lines are added to it."""
     path = os.readlink(f"/proc/self/fd/{descriptor}")
     folder, base = os.path.split(path)
-    if when == "during" and is_the_one(os.path.join(folder, base.removeprefix(".").removesuffix(".tmp"))):
+    if when == "during" and is_the_one(os.path.join(folder, base.removeprefix(".").removesuffix(".icl-lab.tmp"))):
         with open(path, "rb") as file:
             content = file.read()
         kept = content[:-1].rfind(b"\n") + 1 if base.endswith(".jsonl") else 0

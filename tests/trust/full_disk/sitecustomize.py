@@ -16,7 +16,7 @@ def failing(descriptor: int) -> None:
     """`os.fsync` on a disk that gets full."""
     global left
     target = os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
-    left -= target in (name, f".{name}.tmp")
+    left -= target in (name, f".{name}.icl-lab.tmp")
     if left <= 0:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     fsync(descriptor)
