@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from src.checks import ConfigError
-from src.config import RunConfig
+from src.config import Architecture, ModelConfig
 
 
 def gd_params(
-    config: RunConfig, step_sizes: float | Sequence[float], gammas: float | Sequence[float] = 0.0
+    architecture: Architecture[ModelConfig], step_sizes: float | Sequence[float], gammas: float | Sequence[float] = 0.0
 ) -> dict[str, dict[str, np.ndarray]]:
     """Parameters with which K layers are K steps of gradient descent from zero (or GD++ if gamma is not 0).
 
@@ -24,9 +24,9 @@ def gd_params(
     each. A damped stack takes damped steps. Needs concatenated tokens and one head of full size without biases,
     layer norm or MLP; `ConfigError` otherwise. Positional codes get no weight.
     """
-    _check(config)
-    width, dim = config.token_width, config.data.dim
-    names = config.model.layer_names
+    _check(architecture)
+    width, dim = architecture.token_width, architecture.dim
+    names = architecture.model.layer_names
     on_inputs = np.diag(np.arange(width) < dim).astype(float)
     on_label = np.diag(np.arange(width) == dim).astype(float)
     params = {}
@@ -41,14 +41,14 @@ def gd_params(
     return params
 
 
-def _check(config: RunConfig) -> None:
-    model = config.model
+def _check(architecture: Architecture[ModelConfig]) -> None:
+    model, width = architecture.model, architecture.token_width
     obstacles = {
         "interleaved tokens": model.tokens != "concatenated",
         "softmax attention": any(model.kind(layer) != "linear" for layer in range(model.num_layers)),
         "several heads": model.num_heads != 1,
-        "a key size below the token width": 0 < model.key_size < config.token_width,
-        "a key size above the token width": model.key_size > config.token_width,
+        "a key size below the token width": 0 < model.key_size < width,
+        "a key size above the token width": model.key_size > width,
         "biases": model.bias,
         "layer norm": model.layer_norm,
         "an MLP": model.mlp_width > 0,

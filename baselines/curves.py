@@ -17,7 +17,7 @@ from jax import Array
 from baselines.iterations import conjugate_gradients, newton_schulz, normal_equations
 from baselines.linear_mmse import bayes_penalty, ridge_weights
 from src.batch import Batch
-from src.config import DataConfig
+from src.config import QueriesData
 from src.prng import Purpose
 from src.queries import task_chunks
 
@@ -40,7 +40,7 @@ def prediction_losses(predictions: Array, batch: Batch) -> Array:
     return jnp.mean((predictions - jnp.broadcast_to(batch.y_query, predictions.shape)) ** 2, axis=2)
 
 
-def reference_losses(batch: Batch, data: DataConfig, steps: int) -> dict[str, Array]:
+def reference_losses(batch: Batch, data: QueriesData, steps: int) -> dict[str, Array]:
     """Losses of zero and of Bayes' ridge [1, B], and of conjugate gradients and Newton-Schulz after every step."""
     normal, zero = normal_equations(batch), jnp.zeros_like(batch.w)
     paths = {
@@ -54,7 +54,7 @@ def reference_losses(batch: Batch, data: DataConfig, steps: int) -> dict[str, Ar
 
 def over_tasks(
     losses_of: Callable[[Batch], Losses],
-    data: DataConfig,
+    data: QueriesData,
     seed: int,
     num_tasks: int,
     purpose: Purpose = Purpose.HEADLINE,
@@ -92,7 +92,7 @@ def unstable_share(losses: np.ndarray, zero: np.ndarray) -> list[float]:
     return bad
 
 
-def facts(data: DataConfig, seed: int, num_tasks: int) -> dict[str, Any]:
+def facts(data: QueriesData, seed: int, num_tasks: int) -> dict[str, Any]:
     """What a file of losses says of the tasks it is about."""
     law = {"dim": data.dim, "num_pairs": data.num_pairs, "num_queries": data.num_queries, "noise_std": data.noise_std}
     return {"num_tasks": num_tasks, "seed": seed, "data": law, "loss_convention": LOSS_CONVENTION}

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import cli
 from environment import check_devices
 from src.checks import ConfigError, finite_results, require
-from src.config import LARGEST, DataConfig
+from src.config import LARGEST, QueriesData
 from store import outputs
 from store.atomic import json_bytes
 from store.readers import StoreError
@@ -42,12 +42,12 @@ def parser() -> cli.Parser:
     return built
 
 
-def data_of(flags: argparse.Namespace) -> DataConfig:
+def data_of(flags: argparse.Namespace) -> QueriesData:
     """The law of the tasks: that of a run, or Gaussian inputs and noise."""
     if flags.like is not None:
         return read_config(flags.like).data
     given = {name: getattr(flags, name) for name in ("dim", "num_pairs", "num_queries", "noise_std")}
-    return DataConfig(input_law="gaussian", **given)
+    return QueriesData(input_law="gaussian", **given)
 
 
 def check(flags: argparse.Namespace) -> None:
@@ -66,7 +66,7 @@ def check(flags: argparse.Namespace) -> None:
         require(0 <= flags.ridge <= LARGEST, f"ridge is {flags.ridge}; it must be a finite number of at least 0")
 
 
-def check_found(flags: argparse.Namespace, data: DataConfig, found: Mapping[str, Any]) -> None:
+def check_found(flags: argparse.Namespace, data: QueriesData, found: Mapping[str, Any]) -> None:
     """`ConfigError` that names the value at which losses overflow; the median's, as a few tasks may diverge."""
     causes = [("noise_std", data.noise_std, found["references"]["ridge"]), ("ridge", flags.ridge, found["start"])]
     name, value = ("steps", flags.steps) if flags.damping is None else ("damping", flags.damping)

@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 from baselines.gd_step import gd_plus_plus
 from baselines.spectrum import eigenvalues
 from src.batch import Batch
-from src.config import DataConfig
+from src.config import LinearData
 from src.data import sample_batch
 
 STARTS = 12  # random rates that learning starts from, beside the shared ones
@@ -39,7 +39,7 @@ class Rates(NamedTuple):
     gammas: Array
 
 
-def expected_losses(rates: Rates, spectra: Array, data: DataConfig) -> Array:
+def expected_losses(rates: Rates, spectra: Array, data: LinearData) -> Array:
     """Half the squared error [B] of GD++, averaged over teachers, label noise and queries, from spectra [B, D].
 
     In the direction of an eigenvalue l of X'X what is left of the teacher is r <- (1 - c_k l) r, and the inputs' step
@@ -57,7 +57,7 @@ def expected_losses(rates: Rates, spectra: Array, data: DataConfig) -> Array:
 
 
 @lru_cache(maxsize=32)
-def fit_gd_plus_plus(data: DataConfig, steps: int, shared: bool, seed: int, starts: int = STARTS) -> Rates:
+def fit_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int, starts: int = STARTS) -> Rates:
     """Rates of `steps` steps of GD++ with the least expected loss, by L-BFGS from several starts.
 
     Distractor labels are not among what is averaged over. The last gamma moves nothing that is read, and is 0 where
@@ -83,7 +83,7 @@ def fit_gd_plus_plus(data: DataConfig, steps: int, shared: bool, seed: int, star
 Objective = Callable[[Any, Array], tuple[Array, Array]]
 
 
-def _objective(data: DataConfig, steps: int) -> Objective:
+def _objective(data: LinearData, steps: int) -> Objective:
     """The logarithm of the mean loss of rates [2 T] on spectra, and its gradient; T is 1 if shared, or the steps.
 
     Rates that fit the contexts at hand may explode on one in a million. So a small share of the loss is taken on an
@@ -112,7 +112,7 @@ def _learned(objective: Objective, spectra: Array, start: np.ndarray) -> np.ndar
     return np.asarray(result.x)
 
 
-def _starts(data: DataConfig, spectra: Array, tied: int, seed: int, count: int) -> list[np.ndarray]:
+def _starts(data: LinearData, spectra: Array, tied: int, seed: int, count: int) -> list[np.ndarray]:
     """Random rates: step sizes of .5 to 4 and gammas of up to .65 over the mean largest eigenvalue."""
     rng, largest = np.random.default_rng(seed), float(jnp.mean(jnp.max(spectra, axis=1)))
     draw: Callable[..., np.ndarray] = rng.uniform
@@ -123,7 +123,7 @@ def _both(rates: Rates) -> np.ndarray:
     return np.array([rates.step_sizes[0], rates.gammas[0]], np.float64)
 
 
-def _spectra(key: Array, data: DataConfig, count: int) -> np.ndarray:
+def _spectra(key: Array, data: LinearData, count: int) -> np.ndarray:
     """The eigenvalues [count, D] of sampled contexts, of which a part is in memory at a time."""
     sizes = [min(CHUNK, count - start) for start in range(0, count, CHUNK)]
     keys = jax.random.split(key, len(sizes))
@@ -131,7 +131,7 @@ def _spectra(key: Array, data: DataConfig, count: int) -> np.ndarray:
     return np.concatenate([eigenvalues(np.asarray(x, np.float64)) for x in parts])
 
 
-def fitted_gd_plus_plus(data: DataConfig, steps: int, shared: bool, seed: int) -> Partial:
+def fitted_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int) -> Partial:
     """GD++ with learned rates as a predictor: batch in, predictions [B] out."""
     return Partial(_predictions, fit_gd_plus_plus(data, steps, shared, seed))
 
@@ -140,7 +140,7 @@ def _predictions(rates: Rates, batch: Batch) -> Array:
     return gd_plus_plus(batch, rates.step_sizes, rates.gammas, len(rates.gammas))
 
 
-def gd_plus_plus_losses(rates: Rates, data: DataConfig, seed: int, tasks: int) -> np.ndarray:
+def gd_plus_plus_losses(rates: Rates, data: LinearData, seed: int, tasks: int) -> np.ndarray:
     """The expected losses [tasks] of GD++ with these rates on fresh contexts."""
     with jax.enable_x64(True):
         spectra = jnp.asarray(_spectra(jax.random.key(seed), data, tasks))

@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array
 
 from src.batch import Batch
-from src.config import DataConfig
+from src.config import LinearData
 
 Predictor = Callable[[Batch], Array]
 
@@ -75,7 +75,7 @@ def gd_plus_plus(
     return prediction
 
 
-def scatter_moments(data: DataConfig) -> tuple[float, float]:
+def scatter_moments(data: LinearData) -> tuple[float, float]:
     """E tr S and E tr S^2 of a context's scatter matrix S = sum_i x_i x_i^T.
 
     E tr S = N D v and E tr S^2 = N (N - 1) D v^2 + N (D m + D (D - 1) v^2), with v the variance and m the fourth
@@ -85,7 +85,7 @@ def scatter_moments(data: DataConfig) -> tuple[float, float]:
     return n * d * v, n * (n - 1) * d * v**2 + n * (d * m + d * (d - 1) * v**2)
 
 
-def one_step_size(data: DataConfig) -> float:
+def one_step_size(data: LinearData) -> float:
     """The step size c = eta/N with the least expected loss after one step from zero, in closed form.
 
     c* = s^2 E tr S / (s^2 E tr S^2 + noise_std^2 E tr S), s = weight_scale: without noise E tr S / E tr S^2, which is
@@ -96,7 +96,7 @@ def one_step_size(data: DataConfig) -> float:
     return signal * trace / (signal * trace_of_square + data.noise_std**2 * trace)
 
 
-def one_step_loss(data: DataConfig, step_size: float) -> float:
+def one_step_loss(data: LinearData, step_size: float) -> float:
     """The expected half squared error of one step from zero, in closed form over tasks, contexts and queries.
 
     v/2 [s^2 (D - 2 c E tr S + c^2 E tr S^2) + c^2 noise_std^2 E tr S] + noise_std^2/2.
@@ -107,7 +107,7 @@ def one_step_loss(data: DataConfig, step_size: float) -> float:
     return 0.5 * data.input_variance * (error + step_size**2 * noise * trace) + 0.5 * noise
 
 
-def context_losses(batch: Batch, data: DataConfig, step_size: float) -> Array:
+def context_losses(batch: Batch, data: LinearData, step_size: float) -> Array:
     """One step's half squared error [B] for each context, averaged over teachers and queries in closed form.
 
     v s^2/2 ||c S - I||_F^2 plus, with observation noise, v/2 c^2 noise_std^2 tr S + noise_std^2/2. Its mean over

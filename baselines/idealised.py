@@ -15,7 +15,7 @@ from jax import Array
 
 from baselines import bayes
 from src.batch import Batch
-from src.config import DataConfig
+from src.config import PoolData
 from src.data import labels
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
@@ -25,7 +25,7 @@ SEQUENCES = 4096
 
 
 @partial(jax.jit, static_argnames=("data", "count"))
-def _sample(seed: Array, data: DataConfig, count: int, num_tasks: Array, which: Array) -> tuple[Batch, Array]:
+def _sample(seed: Array, data: PoolData, count: int, num_tasks: Array, which: Array) -> tuple[Batch, Array]:
     key = make_key(seed)
     sequence_key = jax.random.fold_in(purpose_key(key, Purpose.IDEALISED), which)
     batch, _ = sample_sequences(sequence_key, purpose_key(key, Purpose.POOL), data, count, num_tasks)
@@ -38,7 +38,7 @@ _dmmse = jax.jit(bayes.dmmse, static_argnums=2)
 _smoothed = jax.jit(bayes.smoothed_dmmse, static_argnums=2)
 
 
-def idealised(data: DataConfig, num_tasks: int, seed: int, count: int = SEQUENCES) -> dict[str, float]:
+def idealised(data: PoolData, num_tasks: int, seed: int, count: int = SEQUENCES) -> dict[str, float]:
     """id_ and ood_ losses of ridge and dmmse, and `apart`, their Delta, for the first M tasks of a seed's pool."""
     tasks = _pool(purpose_key(make_key(seed), Purpose.POOL), data=data, num_tasks=num_tasks)
     found = {}
@@ -53,7 +53,7 @@ def idealised(data: DataConfig, num_tasks: int, seed: int, count: int = SEQUENCE
     return found
 
 
-def smoothed(data: DataConfig, num_tasks: int, seed: int, count: int = SEQUENCES) -> dict[str, float]:
+def smoothed(data: PoolData, num_tasks: int, seed: int, count: int = SEQUENCES) -> dict[str, float]:
     """The smoothing that is best on fresh tasks, and its loss on others of them, which had no part in the choice."""
     tasks = _pool(purpose_key(make_key(seed), Purpose.POOL), data=data, num_tasks=num_tasks)
     variance = data.noise_std**2
@@ -64,5 +64,5 @@ def smoothed(data: DataConfig, num_tasks: int, seed: int, count: int = SEQUENCES
     return {"best": best, "loss": _loss(_smoothed(test, tasks, variance, best), test_targets, data)}
 
 
-def _loss(one: Array, other: Array, data: DataConfig) -> float:
+def _loss(one: Array, other: Array, data: PoolData) -> float:
     return float(np.mean((np.asarray(one, np.float64) - np.asarray(other, np.float64)) ** 2) / data.dim)

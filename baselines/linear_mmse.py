@@ -13,7 +13,7 @@ from jax import Array
 
 from src.batch import Batch
 from src.checks import require
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig, DataConfig, LinearData
 from src.data import query_labels, sample_batch
 from src.prng import key
 
@@ -48,7 +48,7 @@ def _dual(batch: Batch, penalty: float) -> Array:
     return dual
 
 
-def bayes_penalty(data: DataConfig) -> float:
+def bayes_penalty(data: LinearData) -> float:
     """The penalty noise_std^2 / weight_scale^2 at which ridge is the posterior mean, for Gaussian w and noise."""
     return data.noise_std**2 / data.weight_scale**2
 

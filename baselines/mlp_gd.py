@@ -12,30 +12,23 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from src import sine
 from src.attn import Hook, no_hook
-from src.config import DataConfig, RunConfig
+from src.config import Architecture, SineData, SineModel
 from src.products import pair_scores
-from src.transformer import Model, run_stack
 
 
-def one_step(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
+def one_step(tokens: Array, architecture: Architecture[SineModel], hook: Hook = no_hook) -> Array:
     """Predictions [B] after one step, from embedded tokens [B, N + 1, W]: f_0(x) + c sum_i t_i m(x_i).m(x).
 
     The last channel of a context's row is t_i, that of the query's row -f_0(x); the others are m. c is `step_size`.
     """
     features, left = tokens[..., :-1], tokens[..., -1]
     similar = pair_scores(features[:, -1:], features[:, :-1])[:, 0]
-    change = config.model.step_size * jnp.sum(left[:, :-1] * similar, axis=1)
+    change = architecture.model.step_size * jnp.sum(left[:, :-1] * similar, axis=1)
     return hook("prediction", 0, change - left[:, -1])
 
 
-def make_model(config: RunConfig) -> Model:
-    """The model of a config of the family sine: the transformer or, with a step size, the control."""
-    return sine.make_model(config, one_step if config.model.step_size > 0 else run_stack)
-
-
-def least_step_loss(data: DataConfig, points: int = 400) -> float:
+def least_step_loss(data: SineData, points: int = 400) -> float:
     """The least loss of f_0(x) + sum_i (y_i - f_0(x_i)) k(x_i, x), whatever k, with f_0 the mean of all sines.
 
     One step on features of the input alone has this form, k(x, x') = c m(x).m(x'). For each x, k(., x) solves

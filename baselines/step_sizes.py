@@ -18,7 +18,7 @@ from baselines.curves import over_tasks, path_losses
 from baselines.gd_step import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration, steepest_descent
 from src.batch import Batch
-from src.config import DataConfig
+from src.config import QueriesData
 from src.queries import task_chunks
 
 DAMPING = 0.75  # of the closed-form step: undamped it diverges on 8 % of the tasks of 20 pairs in 20 dimensions
@@ -28,7 +28,7 @@ GRID = np.linspace(0.1, 1.3, 49)  # of the lower envelope, in units of the close
 class Problem(NamedTuple):
     """What a rule may know: the law of the tasks, which are evaluated, how many steps, the damping, start(batch)."""
 
-    data: DataConfig
+    data: QueriesData
     seed: int
     num_tasks: int
     steps: int

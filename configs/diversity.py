@@ -1,4 +1,4 @@
-"""The presets of task diversity: decoders, and how they are trained.
+"""Task diversity: decoders trained on sequences of a pool of M tasks, beside ridge and dMMSE.
 
 `paper` is Raventos et al. 2023 for tiny to large (batch 256, Adam to 1e-3 along a triangle; the learning rate of a size
 is the published example's), Hoogland et al. 2024 for hoogland. Carroll et al. 2025 give neither heads nor training of
@@ -7,10 +7,37 @@ theirs in the main text: 4 heads and Hoogland's training are our choice.
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-FAMILY: dict[str, Any] = {
-    "family": "diversity",
+from configs import columns
+from configs.family import Columns, Criterion, Curve, Family, Flag, Found, Meaning, NamedLoss, Panel, Preset, Summary
+from configs.run import RunConfig
+from src.config import BLOCKS, POSTERIOR_MEANS, SCHEDULES, TASK_LAWS, DecoderConfig, PoolData, check_arrays
+
+NOISY_DIM, PAIRS_A_DIM = 32, 2  # of a sequence: its noise variance is D over the first, its length D times the second
+IN_CONTEXT = 0.5  # of what exact inference gains from the context: see `gain`
+
+
+@dataclass(frozen=True)
+class DiversityConfig(RunConfig):
+    """A run of the family: sequences of a pool's tasks, and a decoder."""
+
+    family: ClassVar[str] = "diversity"
+
+    name: str = "tiny"
+    data: PoolData = PoolData()
+    model: DecoderConfig = DecoderConfig()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_arrays(2 * self.data.num_pairs, self.model.embed_size, self.model, self.tasks_at_once)
+
+
+COMMON: dict[str, Any] = {
     "input_law": "gaussian",
     "layer_norm": True,
     "num_tasks": 16,
@@ -25,7 +52,7 @@ REGRESSION = {"block": "regression", "num_heads": 4, "num_layers": 2}
 
 def _gpt2(layers: int, width: int, heads: int, dim: int) -> dict[str, Any]:
     sizes = {"num_layers": layers, "embed_size": width, "num_heads": heads, "mlp_width": 4 * width}
-    return FAMILY | sizes | {"dim": dim}
+    return COMMON | sizes | {"dim": dim}
 
 
 ARCHITECTURE: dict[str, dict[str, Any]] = {
@@ -33,11 +60,11 @@ ARCHITECTURE: dict[str, dict[str, Any]] = {
     "small": _gpt2(4, 64, 2, 8),
     "base": _gpt2(8, 128, 2, 8),
     "large": _gpt2(12, 256, 4, 8) | {"snapshots": False},  # 38 MB each
-    "hoogland": FAMILY | REGRESSION | {"dim": 4, "embed_size": 64, "mlp_width": 64},
-    "carroll": FAMILY | REGRESSION | {"dim": 8, "embed_size": 512, "mlp_width": 512, "attention_output": False},
+    "hoogland": COMMON | REGRESSION | {"dim": 4, "embed_size": 64, "mlp_width": 64},
+    "carroll": COMMON | REGRESSION | {"dim": 8, "embed_size": 512, "mlp_width": 512, "attention_output": False},
 }
 
-ADAM = {"b1": 0.9, "b2": 0.999, "grad_clip": 0.0, "triangle": True}
+ADAM = {"b1": 0.9, "b2": 0.999, "grad_clip": 0.0, "schedule": "triangle"}
 PAPER = ADAM | {"lr": 1e-3, "batch_size": 256, "steps": 500_000}
 HOOGLAND = ADAM | {"lr": 3e-3, "batch_size": 256, "steps": 500_000}
 
@@ -50,3 +77,197 @@ TRAINING: dict[str, dict[str, dict[str, Any]]] = {
     "hoogland": {"default": HOOGLAND | {"batch_size": 64, "steps": 50_000}, "paper": HOOGLAND},
     "carroll": {"default": HOOGLAND | {"lr": 1e-3, "steps": 50_000}, "paper": HOOGLAND | {"lr": 1e-3}},
 }
+MODELS = {
+    model: {name: Preset(ARCHITECTURE[model] | values) for name, values in presets.items()}
+    for model, presets in TRAINING.items()
+}
+
+
+def complete(values: dict[str, Any]) -> dict[str, Any]:
+    """Unset noise has variance D/32, one signal-to-noise ratio for all dimensions, an unset length is 2 D pairs.
+
+    Raventos et al. 2023, Fig. 6.
+    """
+    data = dict(values["data"])
+    if data["noise_std"] is None:
+        data["noise_std"] = (data["dim"] / NOISY_DIM) ** 0.5
+    if data["num_pairs"] is None:
+        data["num_pairs"] = PAIRS_A_DIM * data["dim"]
+    return values | {"data": data}
+
+
+# --- flags and axes ---
+
+
+def tasks_or_infinity(text: str) -> int:
+    """A number of tasks from its text; 0, as in a config, for inf."""
+    if text in ("inf", "infinity"):
+        return 0
+    if not text.removeprefix("-").isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a pool has at least 1 task, or inf of them, not {text}")
+    return int(text)
+
+
+def schedule(text: str) -> str:
+    """A schedule's name."""
+    if text not in SCHEDULES:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SCHEDULES)}")
+    return text
+
+
+FLAGS = (
+    Flag(
+        "num_tasks",
+        "data.num_tasks",
+        tasks_or_infinity,
+        "tasks in the pool, M; inf draws a fresh one for each sequence",
+    ),
+    Flag("task_law", "data.task_law", str, "distribution of the tasks", TASK_LAWS),
+    Flag("dim", "data.dim", int, "dimension; noise variance D/32 and 2 D pairs follow it"),
+    Flag("num_pairs", "data.num_pairs", int, "pairs of a sequence, K"),
+    Flag("noise_std", "data.noise_std", float, "standard deviation of the labels' noise"),
+    Flag("weight_decay", "training.weight_decay", float, "weight decay of the blocks' kernels"),
+    Flag("schedule", "training.schedule", schedule, f"of the learning rate: {', '.join(SCHEDULES)}"),
+)
+CAPACITY = tuple(
+    Flag(key.rpartition(".")[2], key, str, f"{key} of the config")
+    for key in (
+        *("training.batch_size", "training.steps", "training.lr", "model.num_layers", "model.num_heads"),
+        *("model.embed_size", "model.mlp_width"),
+    )
+)
+
+
+def cell_words(config: DiversityConfig) -> list[str]:
+    """The pool and the recipe in words."""
+    tasks, training = config.data.num_tasks or "inf", config.training
+    return [f"D{config.data.dim}", f"M{tasks}", training.schedule, f"steps{training.steps}"]
+
+
+# --- columns of a table ---
+
+ASKED: dict[str, Callable[[DiversityConfig], Any]] = {
+    "num_tasks": lambda config: config.data.num_tasks or float("inf"),
+    "task_law": lambda config: config.data.task_law,
+    "dim": lambda config: config.data.dim,
+    "num_pairs": lambda config: config.data.num_pairs,
+    "noise_std": lambda config: config.data.noise_std,
+    "num_layers": lambda config: config.model.num_layers,
+    "num_heads": lambda config: config.model.num_heads,
+    "embed_size": lambda config: config.model.embed_size,
+    "mlp_width": lambda config: config.model.mlp_width,
+    "batch_size": lambda config: config.training.batch_size,
+    "steps": lambda config: config.training.steps,
+    "lr": lambda config: config.training.lr,
+    "weight_decay": lambda config: config.training.weight_decay,
+    "schedule": lambda config: config.training.schedule,
+}
+HEADLINE = tuple(
+    f"{prefix}_{name}"
+    for prefix in ("id", "ood")
+    for name in (
+        *(f"{who}_loss{se}" for who in ("tf", "ridge", "dmmse", *POSTERIOR_MEANS) for se in ("", "_se")),
+        *(f"delta_{who}{se}" for who in ("ridge", "dmmse", *POSTERIOR_MEANS) for se in ("", "_se")),
+        "apart",
+    )
+)
+
+
+def _not_defined(found: Found) -> str | None:
+    headline = found["headline"]
+    return f"ridge: {headline['id_ridge_loss_reason']}" if "id_ridge_loss_reason" in headline else None
+
+
+def _in_headline(name: str) -> Callable[[Found], Any]:
+    return lambda found: found["headline"].get(name)
+
+
+MEASURED: dict[str, Callable[[Found], Any]] = {
+    "verdict": _in_headline("verdict"),
+    "left_plateau": columns.left_plateau,
+    "not_defined": _not_defined,
+    **{name: _in_headline(name) for name in HEADLINE},
+}
+
+
+# --- the plateau ---
+
+
+def gain(config: DiversityConfig, summary: Summary) -> float | None:
+    """What a model gains from the context over what the exact predictor gains that gains less.
+
+        (l_1 - l) / min_r (l_r1 - l_r)
+
+    l is the id loss over all positions, l_1 that of the first prediction, which has seen no pair, but at most zero's.
+    dMMSE and the model begin at that of the pool's mean task, ridge at zero's. So a predictor that ignores the context
+    has 0 whatever it knows of the pool: on 1024 sequences of the presets -.1 to .1 for the mean of pools of 2 to 1024
+    tasks, whose loss is .42 to 1 of zero's. dMMSE and ridge have 1 or more, their losses being .07 and .40 of zero's
+    for M = 2, .35 and .38 for M = 1024, and one best step of gradient descent .5 to .8. In a pool of one task there is
+    nothing to infer, dMMSE is the mean task, and the gain is counted from zero's loss.
+    """
+    gained, possible = gains(config, summary)
+    return gained / possible if possible and not math.isnan(gained) else None
+
+
+def gains(config: DiversityConfig, summary: Summary) -> tuple[float, float | None]:
+    """A model's gain, and that of the exact predictor that gains less; None where there is no such predictor."""
+    headline, errors = summary["headline"], [_number(error) for error in summary.get("id_errors", [math.nan])]
+    zero, loss = _number(headline["id_zero_loss"]), sum(errors) / len(errors)
+    start = zero if config.data.num_tasks == 1 else min(errors[0], zero)
+    names = {name for name in headline if name.startswith("id_") and name.endswith("_loss")}
+    exact = {name: _number(headline[name]) for name in names - {"id_tf_loss", "id_zero_loss"}}
+    found = [(start if name == "id_dmmse_loss" else zero) - value for name, value in exact.items()]
+    return start - loss, min((value for value in found if math.isfinite(value)), default=None)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+# --- the family ---
+
+
+def batch_shapes(config: DiversityConfig) -> Mapping[str, tuple[int, ...]]:
+    """The shapes of the evaluation batch, by field; every pair is a query."""
+    tasks, pairs, dim = config.eval_tasks, config.data.num_pairs, config.data.dim
+    shapes: dict[str, tuple[int, ...]] = {"x": (tasks, pairs, dim), "y": (tasks, pairs), "w": (tasks, dim)}
+    return shapes | {"x_query": (tasks, pairs, dim), "y_query": (tasks, pairs)}
+
+
+POOL = "its pool's tasks"
+
+FAMILY = Family(
+    name="diversity",
+    config=DiversityConfig,
+    models=MODELS,
+    loss_convention=columns.HALF_MSE,
+    test_loss=NamedLoss("id_loss", columns.at("headline", "id_tf_loss")),
+    columns=Columns(ASKED, MEASURED),
+    panels=(
+        Panel(
+            "loss (half MSE, noise included)",
+            (Curve("train_loss", "train batch", "train"), Curve("test_loss", POOL, "model")),
+        ),
+        Panel(
+            "squared error / D (no noise)", (Curve("id_loss", POOL, "model"), Curve("ood_loss", "fresh tasks", "other"))
+        ),
+    ),
+    batch_shapes=batch_shapes,
+    flags=FLAGS,
+    axes=(*FLAGS, *CAPACITY),
+    meanings={
+        "data.num_tasks": Meaning("tasks in the pool, M; 0 draws a fresh one for each sequence"),
+        "data.task_law": Meaning("distribution of the tasks", TASK_LAWS),
+        "model.block": Meaning("kind of a decoder's block", BLOCKS),
+        "model.embed_size": Meaning("channels of a row"),
+        "model.attention_output": Meaning("a matrix after the heads"),
+        "model.doubled_residual": Meaning("a block's input is added to its output once more"),
+    },
+    follows={"data.noise_std": "", "data.num_pairs": ""},
+    complete=complete,
+    lane={"data.num_tasks": 0},
+    cell_words=cell_words,
+    criterion=Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),
+    analyses=("task_diversity",),
+    modules=("families.diversity", "runners.diversity"),
+)

@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ml_collections import ConfigDict
 
-from cli import UsageError, did_you_mean
-from configs.meaning import refuse_without_meaning
-from src.config import ContextConfig, RunConfig, from_dict, to_dict
-
-AUTO = "auto"
-DEFAULTS = to_dict(RunConfig())  # their types are the fields'
-DEFAULTS["model"]["attention"] = RunConfig().model.attention
-NOISY_DIM, PAIRS_A_DIM = 32, 2  # of a sequence: its noise variance is D over the first, its length D times the second
-
-
-def leaves(config: ConfigDict) -> dict[str, str]:
-    """Every way to name a field -> its dotted key: `model.num_layers`, and `num_layers` where only one field has it."""
-    dotted = [
-        f"{section}.{field}" if isinstance(values, ConfigDict) else section
-        for section, values in config.items()
-        for field in (values if isinstance(values, ConfigDict) else [section])
-    ]
-    short = [key.rpartition(".")[2] for key in dotted]
-    unique = {name: key for name, key in zip(short, dotted, strict=True) if short.count(name) == 1}
-    return unique | {key: key for key in dotted}
-
-
-def find_key(config: ConfigDict, name: str) -> str:
-    """The dotted key of a field named in full or, where that is unique, by its last part."""
-    known = leaves(config)
-    if name not in known:
-        raise UsageError(f"unknown config key {name!r}{did_you_mean(name, known)}")
-    return known[name]
+from cli import UsageError
+from configs.family import AUTO, Family
+from configs.identity import array_hash, config_id
+from configs.keys import TRUTH, find_key, renamed
+from configs.registry import named
+from configs.run import RunConfig, made_of
 
 
 def parse(text: str, default: Any, name: str) -> Any:
     """A value from text, of the type of the field's default."""
     try:
         if isinstance(default, bool):
-            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+            return TRUTH[text.lower()]
         if isinstance(default, tuple):
             return tuple(word for word in text.strip("()").replace(" ", "").split(",") if word)
         return type(default)(text)
@@ -50,36 +29,39 @@ def parse(text: str, default: Any, name: str) -> Any:
         raise UsageError(f"{name} is {text!r}; it must be {kind}") from None
 
 
+def default_of(family: Family, key: str) -> Any:
+    """The default of a field, whose type is the field's."""
+    value: Any = family.config()
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
+
+
 def set_values(config: ConfigDict, values: Mapping[str, Any]) -> None:
     """Sets fields by key. Text is parsed to the field's type; None and "auto" leave a field as it is."""
+    family = named(config.family)
     with config.ignore_type():
         for name, value in values.items():
             if value is None or value == AUTO:
                 continue
-            section, _, field = find_key(config, name).rpartition(".")
-            owner, default = (config[section], DEFAULTS[section]) if section else (config, DEFAULTS)
-            owner[field] = parse(value, default[field], name) if isinstance(value, str) else value
+            earlier = renamed(name)
+            key = find_key(config, earlier.key if earlier else name)
+            section, _, field = key.rpartition(".")
+            owner = config[section] if section else config
+            value = earlier.value(value, owner[field]) if earlier else value
+            owner[field] = parse(value, default_of(family, key), name) if isinstance(value, str) else value
 
 
 def resolve(config: ConfigDict) -> RunConfig:
-    """The frozen run config: unset context fields come from `base`, unset difficulties from the noise mode.
-
-    The difficulty of a context with corrupted labels is `residual`, else `gd_error`; by configuration, so it is the
-    same for every batch. A sequence whose noise and length are unset has variance D/32, one signal-to-noise ratio for
-    all dimensions, and 2 D pairs (Raventos et al. 2023, Fig. 6).
-    """
+    """The frozen run config: what follows other fields has its value, what the run builds on its id or hash."""
     values: dict[str, Any] = config.to_dict()
-    base = values["base"]
-    for name in ("train", "eval", "base"):
-        context = {field: base[field] if value is None else value for field, value in values[name].items()}
-        if context["difficulty"] is None:
-            context["difficulty"] = "gd_error" if context["noise_mode"] == ContextConfig().noise_mode else "residual"
-        values[name] = context
-    data = values["data"]
-    if data["noise_std"] is None:
-        data["noise_std"] = (data["dim"] / NOISY_DIM) ** 0.5
-    if data["num_pairs"] is None:
-        data["num_pairs"] = PAIRS_A_DIM * data["dim"]
-    resolved: RunConfig = from_dict(values)
-    refuse_without_meaning(resolved)
-    return resolved
+    family = named(values.pop("family"))
+    resolved: RunConfig = made_of(family.complete(values), family.config)
+    return with_origins(family, resolved)
+
+
+def with_origins(family: Family, config: RunConfig) -> RunConfig:
+    """The config with the hashes of the arrays it shares with others and the ids of the runs that it requires."""
+    shared = tuple(f"{name}:{array_hash(array)}" for name, array in sorted(family.shared(config).items()))
+    requires = tuple(config_id(required) for required in family.required(config))
+    return replace(config, shared=shared, requires=requires) if shared or requires else config

@@ -16,26 +16,26 @@ from jax import Array
 from src import config
 from src.batch import Batch
 from src.checks import named
-from src.config import DataConfig
+from src.config import LinearData
 from src.data import labels
 from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 
-Corruption = Callable[[Array, Batch, Array, "float | Array", DataConfig], tuple[Batch, Array]]
+Corruption = Callable[[Array, Batch, Array, "float | Array", LinearData], tuple[Batch, Array]]
 
 
-def clean(key: Array, batch: Batch, hit: Array, sigma: float | Array, data: DataConfig) -> tuple[Batch, Array]:
+def clean(key: Array, batch: Batch, hit: Array, sigma: float | Array, data: LinearData) -> tuple[Batch, Array]:
     """Nothing happens."""
     return batch, jnp.zeros_like(batch.y)
 
 
-def label_noise(key: Array, batch: Batch, hit: Array, sigma: float | Array, data: DataConfig) -> tuple[Batch, Array]:
+def label_noise(key: Array, batch: Batch, hit: Array, sigma: float | Array, data: LinearData) -> tuple[Batch, Array]:
     """A hit label gains sigma * N(0, 1)."""
     noise = jnp.where(hit, sigma * jax.random.normal(key, batch.y.shape, batch.y.dtype), 0)
     return batch._replace(y=batch.y + noise), jnp.abs(noise)
 
 
-def random_pairs(key: Array, batch: Batch, hit: Array, sigma: float | Array, data: DataConfig) -> tuple[Batch, Array]:
+def random_pairs(key: Array, batch: Batch, hit: Array, sigma: float | Array, data: LinearData) -> tuple[Batch, Array]:
     """A hit pair becomes one of another task: (x', w'.x'), with x' from the input distribution and a fresh w'.
 
     Alone it is distributed as a clean pair (observation noise included); only agreement between pairs tells them
@@ -56,7 +56,7 @@ NOISE_MODES: dict[str, Corruption] = named(config.NOISE_MODES, globals())
 
 
 def corrupt(
-    key: Array, batch: Batch, mode: str, p: float | Array, sigma: float | Array, data: DataConfig
+    key: Array, batch: Batch, mode: str, p: float | Array, sigma: float | Array, data: LinearData
 ) -> tuple[Batch, Array, Array]:
     """Each pair is hit with probability p. Gives the batch, the pairs hit [B, N] and the label error [B, N]."""
     uniform = jax.random.uniform(purpose_key(key, Purpose.NOISE_MASK), batch.y.shape)

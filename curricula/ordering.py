@@ -17,7 +17,7 @@ from curricula.sorting import stable_order
 from src import config
 from src.batch import Batch
 from src.checks import named
-from src.config import DataConfig
+from src.config import LinearData
 
 Difficulty = tuple[Array, ...]  # sort keys [B, N], the first counts most
 
@@ -45,7 +45,7 @@ def hard2easy(batch: Batch, difficulty: Difficulty) -> Array:
 ORDERINGS: dict[str, Callable[[Batch, Difficulty], Array]] = named(config.ORDERINGS, globals())
 
 
-def leave_one_out_gd_error(batch: Batch, data: DataConfig) -> Array:
+def leave_one_out_gd_error(batch: Batch, data: LinearData) -> Array:
     """|y_i - c_(N-1) sum_(j != i) y_j x_j.x_i| [B, N]: how wrong one GD step from the other pairs is about a pair.
 
     c_(N-1) is the closed-form step for N - 1 pairs. (Leave-one-out ridge is ill-posed on noiseless data at N <= D.)
@@ -56,7 +56,7 @@ def leave_one_out_gd_error(batch: Batch, data: DataConfig) -> Array:
     return jnp.abs(batch.y - step_size * (jnp.einsum("bid,bd->bi", batch.x, gradient) - own))
 
 
-def difficulty_keys(kind: str, batch: Batch, label_error: Array, data: DataConfig) -> Difficulty:
+def difficulty_keys(kind: str, batch: Batch, label_error: Array, data: LinearData) -> Difficulty:
     """The sort keys of a difficulty: `gd_error`, or `residual`, the label error injected, with ties by `gd_error`."""
     gd_error = leave_one_out_gd_error(batch, data)
     return {"gd_error": (gd_error,), "residual": (label_error, gd_error)}[kind]

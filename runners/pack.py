@@ -6,7 +6,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from runners.families import FAMILIES
+from configs.run import RunConfig
+from families.experiment import experiment_of
+from runners.origins import with_frozen
 from runners.shapes import static_shape, training_part
-from src.config import RunConfig
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
-from src.train import Member, TrainState, lane, make_trainer
+from src.train import Member, Shared, TrainState, lane, make_trainer
 from store import checkpoint
 
 CHUNK_SECONDS = 1.0  # aimed at; a chunk must stay below 2 s for signals to be heard in time
@@ -63,38 +64,39 @@ class Lane(NamedTuple):
 def make_members(configs: Sequence[RunConfig], width: int) -> Member:
     """What of the configs may differ within a pack, as arrays [width]; the places beyond them repeat the last."""
     places = [*configs, *[configs[-1]] * (width - len(configs))]
-    seeds = [np.array([getattr(config, name) for config in places], np.uint32) for name in ("init_seed", "data_seed")]
-    numbers = [(c.training.lr, c.train.noise_p, c.train.noise_sigma) for c in places]
-    tasks = np.array([c.data.num_tasks for c in places], np.uint32)
-    return _members(*seeds, *np.array(numbers, np.float32).T, tasks)
+    seeds = (np.array([getattr(config, name) for config in places], np.uint32) for name in ("init_seed", "data_seed"))
+    init_keys, data_keys = _keys(*seeds)
+    lanes = [experiment_of(config).lane(config) for config in places]
+    lr = jnp.array([config.training.lr for config in places], jnp.float32)
+    return Member(init_keys, data_keys, lr, jax.tree.map(_stacked, *lanes))
+
+
+def _stacked(*values: Any) -> Array:
+    """The values of a lane array [width]; keys stay keys."""
+    return jnp.stack(values) if isinstance(values[0], jax.Array) else jnp.asarray(np.stack(values))
 
 
 @jax.jit
 @jax.vmap
-def _members(
-    init_seed: Array, data_seed: Array, lr: Array, noise_p: Array, noise_sigma: Array, num_tasks: Array
-) -> Member:
+def _keys(init_seed: Array, data_seed: Array) -> tuple[Array, Array]:
     init_key = purpose_key(make_key(init_seed), Purpose.INIT)
-    data_key = purpose_key(make_key(data_seed), Purpose.TRAIN)
-    pool = purpose_key(make_key(data_seed), Purpose.POOL)
-    knobs = {"noise_p": noise_p, "noise_sigma": noise_sigma, "num_tasks": num_tasks, "pool": pool}
-    return Member(init_key, data_key, lr, knobs)
+    return init_key, purpose_key(make_key(data_seed), Purpose.TRAIN)
 
 
 class Programs:
     """The programs that train packs of one static shape, compiled when the first of them needs it."""
 
     def __init__(self, shape: RunConfig):
-        family = FAMILIES[shape.family]
-        self.model = family.make_model(shape)
-        self.trainer = make_trainer(self.model, shape.training, family.training_batches(shape))
+        experiment = experiment_of(shape)
+        model_of = partial(experiment.make_model, shape)
+        self.trainer = make_trainer(model_of, shape.training, experiment.batches(shape))
         self._chunk: Any = None
 
-    def compile(self, state: TrainState, members: Member) -> tuple[Any, float]:
+    def compile(self, state: TrainState, members: Member, shared: Shared) -> tuple[Any, float]:
         """The compiled chunk, and the seconds that compiling it took."""
         began = time.perf_counter()
         if self._chunk is None:
-            self._chunk = self.trainer.chunk.lower(state, members, jnp.int32(0), jnp.int32(0)).compile()
+            self._chunk = self.trainer.chunk.lower(state, members, shared, jnp.int32(0), jnp.int32(0)).compile()
         return self._chunk, time.perf_counter() - began
 
 
@@ -113,18 +115,20 @@ class Pack:
     def __init__(self, jobs: Sequence[Job], width: int):
         """Compiles the training program and takes up the last checkpoint that all runs have and can read."""
         config = jobs[0].config
-        self.family = FAMILIES[config.family]
+        self.experiment = experiment_of(config)
         self.width, self.num_steps, self.record_steps = width, config.training.steps, config.record_steps
         trainings = list(dict.fromkeys(training_part(job.config) for job in jobs))
         places = [trainings.index(training_part(job.config)) for job in jobs]
         self.alive = [True] * len(jobs)
         ours = programs(static_shape(config), width)
-        self.model, self.trainer, self.members = ours.model, ours.trainer, make_members(trainings, width)
+        self.shared = with_frozen(config, [job.run for job in jobs])
+        self.model = self.experiment.make_model(config, self.shared)
+        self.trainer, self.members = ours.trainer, make_members(trainings, width)
         self.step, self.state = self._restore([job.run for job in jobs], places)
         self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
         with ThreadPoolExecutor(1) as meanwhile:
-            compiling = meanwhile.submit(ours.compile, self.state, self.members)
-            settings = [self.family.prepare(job.config) for job in jobs]
+            compiling = meanwhile.submit(ours.compile, self.state, self.members, self.shared)
+            settings = [self.experiment.prepare(job.config) for job in jobs]
         self.lanes = [Lane(*lane) for lane in zip(jobs, places, settings, strict=True)]
         self._program, self.compile_seconds = compiling.result()
 
@@ -134,7 +138,7 @@ class Pack:
         Gives each run's last training loss and the step at which it diverged (`src.train.NEVER` if it did not).
         """
         began, start, stop = time.perf_counter(), self.step, self._next_stop()
-        self.state, info = self._program(self.state, self.members, jnp.int32(start), jnp.int32(stop))
+        self.state, info = self._program(self.state, self.members, self.shared, jnp.int32(start), jnp.int32(stop))
         losses, diverged_at = np.asarray(info.loss), np.asarray(info.diverged_at)
         seconds = time.perf_counter() - began
         self.run_seconds += seconds
@@ -147,12 +151,12 @@ class Pack:
     def first_losses(self) -> np.ndarray:
         """Each run's loss on its first training batch: that of a step which is not kept."""
         copy = jax.tree.map(np.asarray, self.state)
-        _, info = self._program(copy, self.members, jnp.int32(0), jnp.int32(1))
+        _, info = self._program(copy, self.members, self.shared, jnp.int32(0), jnp.int32(1))
         return np.asarray(info.loss)[[lane.place for lane in self.lanes]]
 
     def record(self, index: int, train_loss: float) -> dict[str, Any]:
         """A run's line of the metrics."""
-        values = self.family.look(self.model, self.params(index), self.lanes[index].setting)
+        values = self.experiment.look(self.model, self.params(index), self.lanes[index].setting)
         return {"step": self.step, "train_loss": train_loss, **values}
 
     def params(self, index: int) -> Any:
@@ -168,7 +172,7 @@ class Pack:
 
     def _restore(self, runs: list[Path], places: list[int]) -> tuple[int, TrainState]:
         """The state after the last step that all runs hold; of those that share a training, the first one's."""
-        state = self.trainer.init(self.members)
+        state = self.trainer.init(self.members, self.shared)
         names, treedef = _names(state)
         step, saved = checkpoint.restore_last(runs, dict(zip(names, jax.tree.leaves(lane(state, 0)), strict=True)))
         if not saved:

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from src.config import ContextConfig, RunConfig
+from configs.family import Values
+from configs.registry import family_of
+from configs.run import RunConfig
+
+IGNORED = {"preset": "", "eval_tasks": 2, "headline_tasks": 2, "snapshots": False}  # by the training of any family
+LANE = {"data_seed": 0, "init_seed": 0, "training.lr": 1.0}  # what may differ within a pack of any family
 
 
 def training_part(config: RunConfig) -> RunConfig:
     """The config with all that training does not depend on set to one value: runs of equal ones train once."""
-    same = ContextConfig()
-    same_tasks = {"eval_tasks": 2, "headline_tasks": 2, "step_size_tasks": 2}
-    return replace(config, preset="", base=same, eval=same, snapshots=False, **same_tasks)
+    return with_values(config, {**IGNORED, **family_of(config).training_ignores})
 
 
 def static_shape(config: RunConfig) -> RunConfig:
     """The training part with all that may differ within a pack set to one value."""
-    part = training_part(config)
-    train = replace(part.train, noise_p=0.0, noise_sigma=0.0)
-    training = replace(part.training, lr=1.0)
-    data = replace(part.data, num_tasks=0)
-    return replace(part, data_seed=0, init_seed=0, data=data, training=training, train=train)
+    return with_values(training_part(config), {**LANE, **family_of(config).lane})
+
+
+def with_values(config: RunConfig, values: Values) -> RunConfig:
+    """The config with other values of fields, by dotted name."""
+    changes: dict[str, Any] = {}
+    for key, value in values.items():
+        section, _, field = key.rpartition(".")
+        if section:
+            changes[section] = replace(changes.get(section, getattr(config, section)), **{field: value})
+        else:
+            changes[field] = value
+    return replace(config, **changes)

@@ -1,4 +1,6 @@
-"""Frozen configs. A run is one `RunConfig`; every value in it is checked here, before JAX is imported.
+"""Frozen configs of data, models, training and contexts: what core functions take. Every value is checked here.
+
+A run's config (`configs.run`) is composed of them. No JAX is imported.
 
 Sizes, used as shape letters everywhere:
     B tasks in a batch, N context pairs, D input dimension, R token rows, W token width, H heads, L layers.
@@ -7,11 +9,9 @@ Sizes, used as shape letters everywhere:
 from __future__ import annotations
 
 import dataclasses
-import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from src.checks import ConfigError, finite, in_range, one_of, require, sizes
 
@@ -50,24 +50,26 @@ TASK_LAWS: Mapping[str, Callable[[float, int], float] | None] = {
 BAYES_IS_RIDGE = ("gaussian",)  # the task distributions whose posterior mean is ridge regression
 POSTERIOR_MEANS = ("laplace",)  # those of another one, which `analysis.task_diversity` computes
 BLOCKS = ("gpt2", "regression")
-FAMILIES = ("regression", "layerwise", "sine", "diversity")
 EMBEDDED = ("pairs", "inputs")
+SCHEDULES = ("constant", "cosine", "triangle")
+OPTIMIZERS = ("adamw", "sgd")
 
 LARGEST = 3.4028234663852886e38  # of the numbers of float32, in which everything is computed
 TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
 
 
+def scale(name: str, value: float, open_low: bool = True) -> None:
+    """Raises unless a scale of data is finite, above 0 (at least 0 if not `open_low`) and a number of float32."""
+    in_range(name, value, 0, open_low=open_low)
+    require(value <= LARGEST, f"{name} is {value}; it must be at most {LARGEST:g}, float32's largest number")
+
+
 @dataclass(frozen=True)
-class DataConfig:
-    """Linear regression: y = w.x + noise_std * n, w ~ N(0, weight_scale^2 I), one query for each context.
+class LinearData:
+    """Linear regression: y = w.x + noise_std * n, w ~ N(0, weight_scale^2 I).
 
     Input distribution (`input_law`): uniform is U(-input_range/2, input_range/2) in each coordinate (range 1 is what
     the published curves use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2).
-    `num_distractors` context labels are replaced by N(0, 1). The family layerwise asks `num_queries` queries of each
-    context.
-
-    The family sine has dim 1 and labels y = a sin(x + phi), a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi). The
-    published code has amplitudes up to .5, the paper's text up to 5.
     """
 
     dim: int = 10
@@ -76,31 +78,13 @@ class DataConfig:
     input_range: float = 1.0
     weight_scale: float = 1.0
     noise_std: float = 0.0
-    num_distractors: int = 0
-    num_queries: int = 1
-    amplitude_low: float = 0.1
-    amplitude_high: float = 0.5
-    num_tasks: int = 0
-    task_law: str = "gaussian"
 
     def __post_init__(self) -> None:
-        sizes(self, "dim", "num_pairs", "num_queries")
-        sizes(self, "num_distractors", "num_tasks", least=0)
-        require(self.num_tasks < TOO_MANY, f"num_tasks is {self.num_tasks}; it must be below 2^31")
-        one_of("task_law", self.task_law, TASK_LAWS)
+        sizes(self, "dim", "num_pairs")
         one_of("input_law", self.input_law, INPUT_LAWS)
-        in_range("input_range", self.input_range, 0, open_low=True)
-        in_range("weight_scale", self.weight_scale, 0, open_low=True)
-        in_range("noise_std", self.noise_std, 0)
-        for name in ("input_range", "weight_scale", "noise_std"):
-            value = getattr(self, name)
-            require(value <= LARGEST, f"{name} is {value}; it must be at most {LARGEST:g}, float32's largest number")
-        require(
-            self.num_distractors <= self.num_pairs,
-            f"num_distractors is {self.num_distractors}; a context has only {self.num_pairs} pairs",
-        )
-        in_range("amplitude_low", self.amplitude_low, 0)
-        in_range("amplitude_high", self.amplitude_high, self.amplitude_low, open_low=True)
+        scale("input_range", self.input_range)
+        scale("weight_scale", self.weight_scale)
+        scale("noise_std", self.noise_std, open_low=False)
 
     @property
     def input_variance(self) -> float:
@@ -117,6 +101,63 @@ class DataConfig:
             raise ConfigError(f"the input distribution {self.input_law!r} has no {name} in INPUT_LAWS of src/config.py")
         return of_range(self.input_range)
 
+    def check_moments(self, user: str) -> None:
+        """`ConfigError` if the inputs lack a moment of the closed-form step of gradient descent, which `user` needs."""
+        require(
+            None not in INPUT_LAWS[self.input_law],
+            f"input_law is {self.input_law!r}, whose variance or fourth moment is not in INPUT_LAWS of "
+            f"src/config.py; {user} needs both, for the closed-form step of gradient descent",
+        )
+
+    @property
+    def task_variance(self) -> float:
+        """Variance of one coordinate of a task; `ConfigError` if none is registered."""
+        return self.weight_scale**2
+
+
+@dataclass(frozen=True)
+class DataConfig(LinearData):
+    """Contexts with one query; `num_distractors` context labels are replaced by N(0, 1)."""
+
+    num_distractors: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes(self, "num_distractors", least=0)
+        require(
+            self.num_distractors <= self.num_pairs,
+            f"num_distractors is {self.num_distractors}; a context has only {self.num_pairs} pairs",
+        )
+
+
+@dataclass(frozen=True)
+class QueriesData(LinearData):
+    """Contexts of each of which `num_queries` queries are asked."""
+
+    num_queries: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes(self, "num_queries")
+
+
+@dataclass(frozen=True)
+class PoolData(LinearData):
+    """Sequences of pairs whose task is one of a pool of `num_tasks`, or fresh (0), from a distribution (`task_law`)."""
+
+    num_tasks: int = 0
+    task_law: str = "gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes(self, "num_tasks", least=0)
+        require(self.num_tasks < TOO_MANY, f"num_tasks is {self.num_tasks}; it must be below 2^31")
+        require(
+            self.num_pairs > 1,
+            f"num_pairs is {self.num_pairs}; a sequence is at least 2 pairs long, for the first has no context",
+        )
+        one_of("task_law", self.task_law, TASK_LAWS)
+
     @property
     def task_variance(self) -> float:
         """Variance of one coordinate of a task of the task distribution; `ConfigError` if none is registered."""
@@ -127,25 +168,36 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
-class ModelConfig:
-    """The stack of attention layers and what each token holds.
+class SineData:
+    """y = a sin(x + phi), a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi), x ~ U(-input_range/2, input_range/2).
+
+    The published code has amplitudes up to .5, the paper's text up to 5.
+    """
+
+    num_pairs: int = 10
+    input_range: float = 1.0
+    amplitude_low: float = 0.1
+    amplitude_high: float = 0.5
+    dim: ClassVar[int] = 1
+    input_law: ClassVar[str] = "uniform"
+
+    def __post_init__(self) -> None:
+        sizes(self, "num_pairs")
+        scale("input_range", self.input_range)
+        in_range("amplitude_low", self.amplitude_low, 0)
+        in_range("amplitude_high", self.amplitude_high, self.amplitude_low, open_low=True)
+
+
+@dataclass(frozen=True)
+class StackConfig:
+    """A stack of attention layers.
 
     `attention` names the kind of each layer; the last name repeats, so ("softmax", "linear") is a softmax layer below
     linear ones. `key_size` is the total over heads; 0 gives every head the token width. `damping` scales every
     residual update. `activation_clip` bounds the tokens after each layer (0 is off). `init_scale` is the variance
     scale of the truncated-normal fan-in initialiser, divided by the number of layers.
-
-    In the family layerwise tokens are embedded in `embed_size` channels, and all layers share one learned read-out (0:
-    neither). In the family sine an embedding in `embed_size` channels and an MLP of `mlp_width` stand before the
-    layers. `embedded` says what they take: pairs, as in the published code, or inputs, as in Prop. 2. `step_size`
-    above 0 makes the model the control: the layers are one step of gradient descent of that size (eta/N).
-
-    The family diversity has a causal decoder of `embed_size` channels, made of blocks: gpt2, or that of the smaller
-    regression transformer, which may lack the matrix after its heads (`attention_output`) and may add a block's input
-    once more to its output (`doubled_residual`).
     """
 
-    tokens: str = "concatenated"
     attention: tuple[str, ...] = ("linear",)
     num_layers: int = 1
     num_heads: int = 1
@@ -153,28 +205,17 @@ class ModelConfig:
     recurrent: bool = False
     damping: float = 1.0
     activation_clip: float = 0.0
-    pos_enc_size: int = 0
     bias: bool = False
     layer_norm: bool = False
     mlp_width: int = 0
     init_scale: float = 0.002
-    embed_size: int = 0
-    embedded: str = "pairs"
-    step_size: float = 0.0
-    block: str = "gpt2"
-    attention_output: bool = True
-    doubled_residual: bool = False
 
     def __post_init__(self) -> None:
-        one_of("tokens", self.tokens, TOKENS)
         require(len(self.attention) > 0, "attention is empty; it must name the kind of at least one layer")
         for kind in self.attention:
             one_of("attention", kind, ATTENTION_KINDS)
         sizes(self, "num_layers", "num_heads")
-        sizes(self, "key_size", "mlp_width", "pos_enc_size", "embed_size", least=0)
-        one_of("embedded", self.embedded, EMBEDDED)
-        one_of("block", self.block, BLOCKS)
-        in_range("step_size", self.step_size, 0)
+        sizes(self, "key_size", "mlp_width", least=0)
         in_range("damping", self.damping, 0, open_low=True)
         in_range("activation_clip", self.activation_clip, 0)
         in_range("init_scale", self.init_scale, 0, open_low=True)
@@ -182,7 +223,6 @@ class ModelConfig:
             self.key_size % self.num_heads == 0,
             f"key_size is {self.key_size}; it does not divide among {self.num_heads} heads",
         )
-        require(self.pos_enc_size % 2 == 0, f"pos_enc_size is {self.pos_enc_size}; sines come with cosines, so even")
         require(
             not self.recurrent or len(set(self.attention[: self.num_layers])) == 1,
             "recurrent layers share their weights, so attention must be of one kind",
@@ -199,13 +239,145 @@ class ModelConfig:
 
 
 @dataclass(frozen=True)
-class TrainConfig:
-    """AdamW on half the mean squared error, after clipping the global gradient norm (`grad_clip`, 0 is off).
+class ModelConfig(StackConfig):
+    """A stack on the tokens of a context with one query, and what each token holds."""
 
-    The learning rate rises linearly over `warmup_steps`, then stays or, with `cosine`, falls to 0 at the last step;
-    with `triangle` it rises linearly to the middle of the training and falls linearly to 0 at its end.
-    With `deep_supervision`, of the family layerwise, the loss is the mean over all layers' predictions. With
-    `full_batch` all there is to train on is a pool of `batch_size` tasks, which every step sees whole.
+    tokens: str = "concatenated"
+    pos_enc_size: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("tokens", self.tokens, TOKENS)
+        sizes(self, "pos_enc_size", least=0)
+        require(self.pos_enc_size % 2 == 0, f"pos_enc_size is {self.pos_enc_size}; sines come with cosines, so even")
+
+
+@dataclass(frozen=True)
+class EmbeddedModel(StackConfig):
+    """A stack on tokens embedded in `embed_size` channels; all layers share one learned read-out (0: neither)."""
+
+    embed_size: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes(self, "embed_size", least=0)
+
+
+@dataclass(frozen=True)
+class SineModel(StackConfig):
+    """An embedding in `embed_size` channels and an MLP of `mlp_width` below the layers.
+
+    `embedded` says what they take: pairs, as in the published code, or inputs, as in Prop. 2. `step_size` above 0 makes
+    the model the control: the layers are one step of gradient descent of that size (eta/N), and have no settings.
+    """
+
+    embed_size: int = 40
+    embedded: str = "pairs"
+    step_size: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.embed_size > 1,
+            f"embed_size is {self.embed_size}; it must be at least 2, for features and for the label",
+        )
+        one_of("embedded", self.embedded, EMBEDDED)
+        in_range("step_size", self.step_size, 0)
+        for field in dataclasses.fields(StackConfig) if self.step_size > 0 else ():
+            value = getattr(self, field.name)
+            require(
+                value == field.default or field.name == "mlp_width",
+                f"{field.name} is {value}, but has no meaning for a control, whose layers are a step of descent",
+            )
+
+
+@dataclass(frozen=True)
+class DecoderConfig:
+    """A causal decoder of `embed_size` channels, made of blocks.
+
+    A block is gpt2's, or that of the smaller regression transformer, which may lack the matrix after its heads
+    (`attention_output`) and may add a block's input once more to its output (`doubled_residual`).
+    """
+
+    num_layers: int = 1
+    num_heads: int = 1
+    embed_size: int = 32
+    mlp_width: int = 128
+    layer_norm: bool = False
+    block: str = "gpt2"
+    attention_output: bool = True
+    doubled_residual: bool = False
+
+    def __post_init__(self) -> None:
+        sizes(self, "num_layers", "num_heads")
+        one_of("block", self.block, BLOCKS)
+        heads, size = self.num_heads, self.embed_size
+        require(
+            size > 0 and size % heads == 0,
+            f"embed_size is {size}; it does not divide among {heads} heads",
+        )
+        require(
+            self.mlp_width > 0,
+            f"mlp_width is {self.mlp_width}; a decoder's block has an MLP",
+        )
+
+
+Stack = TypeVar("Stack", bound=StackConfig, covariant=True)
+
+
+@dataclass(frozen=True)
+class Architecture(Generic[Stack]):
+    """A model, and the contexts it sees: all that its parameters depend on, and nothing else of a run.
+
+    `model` is a stack, `num_pairs` pairs of dimension `dim` stand in a context, of which `num_queries` queries are
+    asked.
+    """
+
+    model: Stack
+    dim: int
+    num_pairs: int
+    num_queries: int = 1
+
+    @property
+    def token_width(self) -> int:
+        """W: input, label and positional code side by side."""
+        return self.dim + 1 + int(getattr(self.model, "pos_enc_size", 0))
+
+    @property
+    def width(self) -> int:
+        """Channels of a row inside the stack: those of a token, or of its embedding."""
+        return int(getattr(self.model, "embed_size", 0)) or self.token_width
+
+    @property
+    def num_rows(self) -> int:
+        """R: the context's rows and the queries'."""
+        rows_of_a_pair = {"concatenated": 1, "interleaved": 2}[getattr(self.model, "tokens", "concatenated")]
+        return rows_of_a_pair * self.num_pairs + self.num_queries
+
+    def check(self, counts: Mapping[str, int]) -> None:
+        """Refuses what would end without memory: arrays of too many elements, for these numbers of tasks by name."""
+        check_arrays(self.num_rows, self.width, self.model, counts)
+
+
+def check_arrays(num_rows: int, width: int, model: Any, counts: Mapping[str, int]) -> None:
+    """`ConfigError` if tokens of so many tasks, by name, or a model's weights have 2^31 elements or more."""
+    for name, tasks in counts.items():
+        require(
+            tasks * num_rows * width < TOO_MANY,
+            f"{name} is {tasks}; with {num_rows} rows of {width} channels a task, that is an array "
+            "of 2^31 elements or more",
+        )
+    keys = getattr(model, "key_size", 0) or model.num_heads * width
+    weights = model.num_layers * max(keys, model.mlp_width) * width
+    require(weights < TOO_MANY, f"a model of {model.num_layers} layers of {keys} keys has 2^31 weights or more")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """An optimiser on a model's loss, after clipping the global gradient norm (`grad_clip`, 0 is off).
+
+    The learning rate rises linearly over `warmup_steps`, then follows `schedule`. With `full_batch` all there is to
+    train on is a pool of `batch_size` tasks, which every step sees whole.
     """
 
     steps: int = 5000
@@ -216,10 +388,9 @@ class TrainConfig:
     weight_decay: float = 0.0
     grad_clip: float = 1e-3
     warmup_steps: int = 0
-    cosine: bool = False
-    deep_supervision: bool = False
+    schedule: str = "constant"
+    optimizer: str = "adamw"
     full_batch: bool = False
-    triangle: bool = False
 
     def __post_init__(self) -> None:
         sizes(self, "steps", "batch_size")
@@ -227,16 +398,20 @@ class TrainConfig:
         require(self.steps < TOO_MANY - 1, f"steps is {self.steps}; it must be below 2^31 - 1")
         in_range("lr", self.lr, 0, open_low=True)
         in_range("weight_decay", self.weight_decay, 0)
-        require(not (self.triangle and self.cosine), "triangle and cosine are two schedules; set one of them")
-        require(
-            not (self.triangle and self.warmup_steps),
-            f"warmup_steps is {self.warmup_steps}; a triangle rises to the middle of the training",
-        )
+        one_of("schedule", self.schedule, SCHEDULES)
+        one_of("optimizer", self.optimizer, OPTIMIZERS)
         in_range("grad_clip", self.grad_clip, 0)
         for name in ("b1", "b2"):
             value = getattr(self, name)
             finite(name, value)
             require(0 <= value < 1, f"{name} is {value}; it must be at least 0 and below 1")
+
+
+@dataclass(frozen=True)
+class LayersTrainConfig(TrainConfig):
+    """With `deep_supervision` the loss is the mean over all layers' predictions."""
+
+    deep_supervision: bool = False
 
 
 @dataclass(frozen=True)
@@ -267,138 +442,3 @@ class ContextConfig:
     def adds_nothing(self) -> bool:
         """Whether a hit leaves its pair as it was, because sigma is 0."""
         return self.noise_mode in ADDITIVE and self.noise_sigma == 0
-
-
-@dataclass(frozen=True)
-class RunConfig:
-    """One training run; `family` says what is trained and held against what.
-
-    `base` is what the user asked of both contexts; `train` and `eval` are the ones in force. With `snapshots` the
-    parameters stay at every record of the metrics, for analyses over training. Records are made every `eval_every`
-    steps, at `log_records` steps that are spaced logarithmically, and at the last one.
-    """
-
-    name: str = "lsa1"
-    family: str = "regression"
-    preset: str = "default"
-    data_seed: int = 0
-    init_seed: int = 0
-    eval_every: int = 500
-    eval_tasks: int = 2048
-    headline_tasks: int = 10_000
-    step_size_tasks: int = 65_536
-    snapshots: bool = False
-    log_records: int = 0
-    data: DataConfig = DataConfig()
-    model: ModelConfig = ModelConfig()
-    training: TrainConfig = TrainConfig()
-    base: ContextConfig = ContextConfig()
-    train: ContextConfig = ContextConfig()
-    eval: ContextConfig = ContextConfig()
-
-    def __post_init__(self) -> None:
-        require(
-            re.fullmatch(r"\w[\w.-]*", self.name) is not None, f"name is {self.name!r}; it must be a plain file name"
-        )
-        one_of("family", self.family, FAMILIES)
-        sizes(self, "eval_every")
-        sizes(self, "log_records", least=0)
-        sizes(self, "eval_tasks", "headline_tasks", "step_size_tasks", least=2)
-        for name in ("data_seed", "init_seed"):
-            value = getattr(self, name)
-            require(
-                isinstance(value, int) and 0 <= value < 2**32,
-                f"{name} is {value}; it must be a whole number from 0 to 2^32 - 1",
-            )
-        self._check_arrays()
-        self._check_step_size()
-
-    def _check_step_size(self) -> None:
-        """Refuses what is defined by the closed-form step of gradient descent where the inputs' moments are unknown."""
-        sorts = [context.ordering for context in (self.train, self.eval) if context.ordering in BY_DIFFICULTY]
-        user = "the depth curve" if self.family == "layerwise" else sorts[0] if sorts else None
-        moments = INPUT_LAWS[self.data.input_law]
-        require(
-            user is None or None not in moments,
-            f"input_law is {self.data.input_law!r}, whose variance or fourth moment is not in INPUT_LAWS of "
-            f"src/config.py; {user} needs both, for the closed-form step of gradient descent",
-        )
-
-    def _check_arrays(self) -> None:
-        """Refuses what would end without memory: arrays of too many elements."""
-        searched = () if self.family == "diversity" else ("step_size_tasks",)
-        counts = {name: getattr(self, name) for name in ("eval_tasks", "headline_tasks", *searched)}
-        for name, tasks in (counts | {"batch_size": self.training.batch_size}).items():
-            require(
-                tasks * self.num_rows * self.model_width < TOO_MANY,
-                f"{name} is {tasks}; with {self.num_rows} rows of {self.model_width} channels a task, that is an array "
-                "of 2^31 elements or more",
-            )
-        keys = self.model.key_size or self.model.num_heads * self.model_width
-        weights = self.model.num_layers * max(keys, self.model.mlp_width) * self.model_width
-        require(
-            weights < TOO_MANY, f"a model of {self.model.num_layers} layers of {keys} keys has 2^31 weights or more"
-        )
-
-    @property
-    def token_width(self) -> int:
-        """W: input, label and positional code side by side."""
-        return self.data.dim + 1 + self.model.pos_enc_size
-
-    @property
-    def model_width(self) -> int:
-        """Channels of a row inside the stack: those of a token, or of its embedding."""
-        return self.model.embed_size or self.token_width
-
-    @property
-    def record_steps(self) -> list[int]:
-        """The steps at which a record is made: a linear grid and a logarithmic one, the first step and the last."""
-        last, count = self.training.steps, self.log_records
-        spaced = [round(last ** (index / max(count - 1, 1))) for index in range(count)]
-        return sorted({0, *range(0, last, self.eval_every), *spaced, last})
-
-    @property
-    def num_rows(self) -> int:
-        """R: the context's rows and the queries'; of a sequence that of every input and of every label."""
-        if self.family == "diversity":
-            return 2 * self.data.num_pairs
-        return {"concatenated": 1, "interleaved": 2}[self.model.tokens] * self.data.num_pairs + self.data.num_queries
-
-
-def to_dict(config: Any) -> dict[str, Any]:
-    """A config as plain nested dictionaries, tuples as lists: what JSON holds."""
-    return {
-        field.name: to_dict(value)
-        if dataclasses.is_dataclass(value)
-        else list(value)
-        if isinstance(value, tuple)
-        else value
-        for field in dataclasses.fields(config)
-        for value in [getattr(config, field.name)]
-    }
-
-
-def from_dict(values: dict[str, Any], kind: type[Any] = RunConfig) -> Any:
-    """A config from what `to_dict` gave. Missing fields take their defaults; unknown ones are an error."""
-    require(isinstance(values, dict), f"a config must be an object, not {type(values).__name__}")
-    known = {field.name: field for field in dataclasses.fields(kind)}
-    require(set(values) <= set(known), f"unknown config fields: {', '.join(sorted(set(values) - set(known)))}")
-    return kind(**{name: _value(known[name], value) for name, value in values.items()})
-
-
-def _value(field: dataclasses.Field[Any], value: Any) -> Any:
-    """One field's value with the type of its default; JSON has neither tuples nor, at times, floats."""
-    default = field.default
-    if dataclasses.is_dataclass(default):
-        return from_dict(value, type(default))
-    if isinstance(default, tuple):
-        require(
-            isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value),
-            f"{field.name} is {value!r}; it must be a list of words",
-        )
-        return tuple(value)
-    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-        require(abs(value) < sys.float_info.max, f"{field.name} is too large a number")
-        return float(value)
-    require(type(value) is type(default), f"{field.name} is {value!r}; it must be of type {type(default).__name__}")
-    return value

@@ -9,7 +9,6 @@ learned, layer norms stand before attention and MLP and before the read-out, whi
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -21,11 +20,10 @@ import numpy as np
 from jax import Array
 
 from src.attn import Hook, no_hook
-from src.batch import Batch
-from src.config import DataConfig, RunConfig, TrainConfig
-from src.prng import key as make_key
-from src.sequences import sample_sequences, tokenise
-from src.transformer import Model, Params, Trace, normalise
+from src.config import DecoderConfig
+from src.model import Model, Params, as_model
+from src.sequences import tokenise
+from src.transformer import normalise
 
 Initialiser = Callable[[Any, Any], Array]
 
@@ -66,41 +64,12 @@ BLOCKS = {
 }
 
 
-def make_model(config: RunConfig) -> Model:
-    """The decoder of a run config: the same one for configs that differ in nothing it depends on."""
-    data = DataConfig(dim=config.data.dim, num_pairs=config.data.num_pairs)
-    one = TrainConfig(batch_size=1)
-    same = RunConfig(family="diversity", data=data, model=config.model, training=one, eval_tasks=2, headline_tasks=2)
-    return _make_model(same)
-
-
 @lru_cache
-def _make_model(config: RunConfig) -> Model:
-    transformed: Any = hk.without_apply_rng(hk.transform(lambda tokens, hook: decode(tokens, config, hook)))
-
-    def init(key: Array) -> Params:
-        example, _ = sample_sequences(make_key(0), make_key(0), config.data, 1, 0)
-        params: Params = transformed.init(key, tokenise(example), no_hook)
-        return params
-
-    def forward(params: Params, tokens: Array, hook: Hook) -> Array:
-        predictions: Array = transformed.apply(params, tokens, hook)
-        return predictions
-
-    def predict(params: Params, batch: Batch) -> Array:
-        return forward(params, tokenise(batch), no_hook)
-
-    def trace(params: Params, batch: Batch) -> Trace:
-        seen: dict[str, list[Array]] = defaultdict(list)
-
-        def collect(name: str, layer: int, value: Array) -> Array:
-            seen[name].append(value)
-            return value
-
-        forward(params, tokenise(batch), collect)
-        return Trace(jnp.stack(seen["prediction"]), tuple(seen["attention"]), tuple(seen["tokens"]))
-
-    return Model(init, predict, trace, forward, block_kernels)
+def make_model(model: DecoderConfig, dim: int, num_pairs: int) -> Model:
+    """The decoder of sequences of K pairs of dimension D: always the same one for equal arguments."""
+    return as_model(
+        lambda tokens, hook: decode(tokens, model, hook), tokenise, (2 * num_pairs, dim + 1), decayed=block_kernels
+    )
 
 
 def block_kernels(params: Params) -> Any:
@@ -113,20 +82,20 @@ def num_params(params: Params) -> int:
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))
 
 
-def decode(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
+def decode(tokens: Array, model: DecoderConfig, hook: Hook = no_hook) -> Array:
     """Predictions [B, K] from tokens [B, 2K, D + 1]; to be called inside `hk.transform`.
 
     Without a hook the last block computes the inputs' rows alone. A hook sees, per layer, ("attention", [B, H, R, T]),
     ("tokens", [B, T, d]) and ("prediction", [B, K]), what the read-out makes of that layer's tokens.
     """
-    model = config.model
-    stream = Embedding(config, "embed")(tokens)
-    read_out = ReadOut(config, "read_out")
-    rows = np.arange(config.num_rows)
+    _, num_rows, token_width = tokens.shape
+    stream = Embedding(model, "embed")(tokens)
+    read_out = ReadOut(model, token_width, "read_out")
+    rows = np.arange(num_rows)
     for layer in range(model.num_layers):
         last = layer == model.num_layers - 1 and hook is no_hook
-        rows = np.arange(0, config.num_rows, 2) if last else rows
-        stream = Block(config, f"layer_{layer}")(stream, rows, layer, hook)
+        rows = np.arange(0, num_rows, 2) if last else rows
+        stream = Block(model, f"layer_{layer}")(stream, rows, layer, hook)
         stream = hook("tokens", layer, stream)
         if hook is not no_hook:
             hook("prediction", layer, read_out(stream[:, ::2]))
@@ -134,16 +103,16 @@ def decode(tokens: Array, config: RunConfig, hook: Hook = no_hook) -> Array:
 
 
 class Part(hk.Module):
-    """A part of the decoder of a config."""
+    """A part of a decoder."""
 
-    def __init__(self, config: RunConfig, name: str):
+    def __init__(self, model: DecoderConfig, name: str):
         super().__init__(name=name)
-        self.config, self.kind = config, BLOCKS[config.model.block]
+        self.model, self.kind = model, BLOCKS[model.block]
 
     @hk.transparent
     def linear(self, x: Array, size: int, name: str, bias: bool = True, before_a_sum: bool = False) -> Array:
         """x W + b over the last axis, initialised as the kind of block asks."""
-        mapped: Array = Linear(size, self.config, bias, before_a_sum, name)(x)
+        mapped: Array = Linear(size, self.model, bias, before_a_sum, name)(x)
         return mapped
 
 
@@ -152,7 +121,7 @@ class Embedding(Part):
 
     def __call__(self, tokens: Array) -> Array:
         """The stream below the first block."""
-        width, rows, layers = self.config.model.embed_size, self.config.num_rows, self.config.model.num_layers
+        width, rows, layers = self.model.embed_size, tokens.shape[1], self.model.num_layers
         embedded = self.linear(tokens, width, "linear", bias=False)
         positions = hk.get_parameter("positions", (rows, width), init=self.kind.weights(rows, layers))
         return embedded + jnp.broadcast_to(positions[None], embedded.shape)
@@ -163,10 +132,10 @@ class Block(Part):
 
     def __call__(self, stream: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
         """These rows of stream [B, T, d], updated."""
-        model = self.config.model
+        model = self.model
         kept = stream[:, rows] if len(rows) < stream.shape[1] else stream
         seen = normalise(stream, model.layer_norm, "attention_norm")
-        added = kept + CausalAttention(self.config, "attention")(seen, rows, layer, hook)
+        added = kept + CausalAttention(self.model, "attention")(seen, rows, layer, hook)
         hidden = normalise(added, model.layer_norm, "mlp_norm")
         hidden = self.kind.activation(self.linear(hidden, model.mlp_width, "mlp_in"))
         added = added + self.linear(hidden, model.embed_size, "mlp_out", before_a_sum=True)
@@ -178,7 +147,7 @@ class CausalAttention(Part):
 
     def __call__(self, seen: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
         """Updates [B, R, d] of these rows of what is seen [B, T, d]; the hook sees the weights [B, H, R, T]."""
-        width, heads = self.config.model.embed_size, self.config.model.num_heads
+        width, heads = self.model.embed_size, self.model.num_heads
         biased = self.kind.attention_bias
         stacked = self.linear(seen, 3 * width, "query_key_value", biased)
         split = (*seen.shape[:2], heads, width // heads)
@@ -189,7 +158,7 @@ class CausalAttention(Part):
         scores = jnp.where(jnp.broadcast_to(visible[None, None], scores.shape), scores, -jnp.inf)
         weights = hook("attention", layer, jax.nn.softmax(scores, axis=-1))
         pooled = jnp.einsum("bhrt,bthc->brhc", weights, value).reshape(*query.shape[:2], width)
-        if not self.config.model.attention_output:
+        if not self.model.attention_output:
             return pooled
         return self.linear(pooled, width, "output", biased, before_a_sum=True)
 
@@ -197,19 +166,23 @@ class CausalAttention(Part):
 class ReadOut(Part):
     """From the stream at the inputs' rows [B, K, d] to predictions [B, K]: a layer norm, a linear map, channel 0."""
 
+    def __init__(self, model: DecoderConfig, token_width: int, name: str):
+        super().__init__(model, name)
+        self.token_width = token_width
+
     def __call__(self, stream: Array) -> Array:
         """The predictions; every call shares its parameters."""
-        channels = self.config.token_width if self.kind.reads_token else 1
-        seen = normalise(stream, self.config.model.layer_norm, "norm")
+        channels = self.token_width if self.kind.reads_token else 1
+        seen = normalise(stream, self.model.layer_norm, "norm")
         return self.linear(seen, channels, "linear", bias=self.kind.reads_token)[:, :, 0]
 
 
 class Linear(hk.Module):
     """x W + b, initialised as the kind of block asks."""
 
-    def __init__(self, size: int, config: RunConfig, bias: bool, before_a_sum: bool, name: str):
+    def __init__(self, size: int, model: DecoderConfig, bias: bool, before_a_sum: bool, name: str):
         super().__init__(name=name)
-        self.size, self.layers, self.bias, self.kind = size, config.model.num_layers, bias, BLOCKS[config.model.block]
+        self.size, self.layers, self.bias, self.kind = size, model.num_layers, bias, BLOCKS[model.block]
         self.weights = self.kind.residual_weights if before_a_sum else self.kind.weights
 
     def __call__(self, x: Array) -> Array:

@@ -12,7 +12,7 @@ from jax import Array
 
 from src import config
 from src.checks import named
-from src.config import DataConfig
+from src.config import LinearData, SineData
 
 Sampler = Callable[[Array, float, tuple[int, ...]], Array]
 
@@ -31,6 +31,6 @@ def gaussian(key: Array, input_range: float, shape: tuple[int, ...]) -> Array:
 INPUT_LAWS: dict[str, Sampler] = named(config.INPUT_LAWS, globals())
 
 
-def sample_inputs(key: Array, data: DataConfig, shape: tuple[int, ...]) -> Array:
+def sample_inputs(key: Array, data: LinearData | SineData, shape: tuple[int, ...]) -> Array:
     """Inputs of any shape from the config's input distribution."""
     return INPUT_LAWS[data.input_law](key, data.input_range, shape)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from src.batch import Batch
-from src.config import DataConfig
+from src.config import QueriesData
 from src.data import labels
 from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
@@ -23,7 +23,7 @@ from src.prng import key as make_key
 CHUNK = 500  # tasks that are in memory at once when many are gone through
 
 
-def sample_batch(key: Array, data: DataConfig, batch_size: int) -> Batch:
+def sample_batch(key: Array, data: QueriesData, batch_size: int) -> Batch:
     """B fresh tasks with Q queries each: y = w.x + noise_std * N(0, 1) for pairs and queries alike.
 
     The same (key, data, batch_size) gives the same batch. w ~ N(0, weight_scale^2 I), inputs from the input
@@ -47,12 +47,12 @@ def tokenise(batch: Batch) -> Array:
 
 
 @partial(jax.jit, static_argnames=("data", "purpose"))
-def _chunk(seed: Array, index: Array, data: DataConfig, purpose: Purpose) -> Batch:
+def _chunk(seed: Array, index: Array, data: QueriesData, purpose: Purpose) -> Batch:
     return sample_batch(jax.random.fold_in(purpose_key(make_key(seed), purpose), index), data, CHUNK)
 
 
 def task_chunks(
-    data: DataConfig, seed: int, num_tasks: int, purpose: Purpose = Purpose.HEADLINE
+    data: QueriesData, seed: int, num_tasks: int, purpose: Purpose = Purpose.HEADLINE
 ) -> Iterator[tuple[Batch, int]]:
     """The tasks of a seed and purpose, a chunk at a time: (batch of `CHUNK` tasks, how many of them count).
 

@@ -17,7 +17,7 @@ from jax import Array
 from src import config
 from src.batch import Batch
 from src.checks import named
-from src.config import DataConfig
+from src.config import PoolData
 from src.data import labels
 from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
@@ -44,19 +44,19 @@ def sphere(key: Array, dim: int) -> Array:
 TASK_LAWS: dict[str, Callable[[Array, int], Array]] = named(config.TASK_LAWS, globals())
 
 
-def tasks_of(key: Array, data: DataConfig, numbers: Array) -> Array:
+def tasks_of(key: Array, data: PoolData, numbers: Array) -> Array:
     """Tasks [B, D] by their numbers [B] under a key: `weight_scale` times draws of the task distribution."""
     law = TASK_LAWS[data.task_law]
     return data.weight_scale * jax.vmap(lambda number: law(jax.random.fold_in(key, number), data.dim))(numbers)
 
 
-def task_pool(key: Array, data: DataConfig, num_tasks: int) -> Array:
+def task_pool(key: Array, data: PoolData, num_tasks: int) -> Array:
     """The first M tasks [M, D] of a pool: the same ones whatever M."""
     return tasks_of(key, data, jnp.arange(num_tasks, dtype=jnp.uint32))
 
 
 def sample_sequences(
-    key: Array, pool: Array, data: DataConfig, batch_size: int, num_tasks: int | Array
+    key: Array, pool: Array, data: PoolData, batch_size: int, num_tasks: int | Array
 ) -> tuple[Batch, Array]:
     """B sequences of K pairs y = w.x + noise_std * N(0, 1), w uniform among M tasks of a pool; and the w's numbers [B].
 
@@ -72,7 +72,7 @@ def sample_sequences(
     return sequences_with(key, data, tasks_of(drawn_from, data, numbers)), numbers
 
 
-def sequences_with(key: Array, data: DataConfig, w: Array) -> Batch:
+def sequences_with(key: Array, data: PoolData, w: Array) -> Batch:
     """A sequence of K pairs y = w.x + noise_std * N(0, 1) for each of these tasks [B, D]."""
     shape = (w.shape[0], data.num_pairs)
     x = sample_inputs(purpose_key(key, Purpose.INPUT), data, (*shape, data.dim))

@@ -18,17 +18,18 @@ from jax import Array
 
 from src.attn import Hook
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig, RunConfig
+from src.config import Architecture, SineData, SineModel
 from src.data import concatenated_tokens
 from src.inputs import sample_inputs
+from src.model import Model, Params, as_model
 from src.prng import Purpose, purpose_key
-from src.transformer import Model, Params, as_model, model_part, run_stack
+from src.transformer import run_stack
 
 EMBEDDING_VARIANCE = 0.05  # over fan-in, at the start: inputs reach 5, and what they become should begin at order one
 
-# (embedded tokens [B, R, W], the config of what follows, hook) -> predictions [B]; a prediction is minus the last
+# (embedded tokens [B, R, W], the architecture of what follows, hook) -> predictions [B]; a prediction is minus the last
 # channel of the last row, as in `src.transformer`
-Layers = Callable[[Array, RunConfig, Hook], Array]
+Layers = Callable[[Array, Architecture[SineModel], Hook], Array]
 
 
 def sines(x: Array, w: Array) -> Array:
@@ -37,7 +38,7 @@ def sines(x: Array, w: Array) -> Array:
     return amplitude * jnp.sin(x[:, :, 0] + phase)
 
 
-def sample_sines(key: Array, data: DataConfig, batch_size: int) -> Batch:
+def sample_sines(key: Array, data: SineData, batch_size: int) -> Batch:
     """B fresh tasks: a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi), no noise, inputs as elsewhere.
 
     w [B, 2] holds amplitude and phase. The same (key, data, batch_size) gives the same batch. Von Oswald et al. 2023,
@@ -51,23 +52,19 @@ def sample_sines(key: Array, data: DataConfig, batch_size: int) -> Batch:
     return Batch(x, sines(x, w), x_query, sines(x_query[:, None], w)[:, 0], w)
 
 
-def make_model(config: RunConfig, layers: Layers = run_stack) -> Model:
-    """An embedding, an MLP and these layers: the same model for configs that differ in nothing it depends on."""
-    return _make_model(model_part(config), layers)
-
-
 @lru_cache
-def _make_model(config: RunConfig, layers: Layers) -> Model:
-    model = replace(config.model, embed_size=0, mlp_width=0)
-    inner = replace(config, data=replace(config.data, dim=config.model.embed_size - 1), model=model)
+def make_model(architecture: Architecture[SineModel], layers: Layers = run_stack) -> Model:
+    """An embedding, an MLP and these layers: always the same model for equal arguments."""
+    model = architecture.model
+    inner = replace(architecture, dim=model.embed_size - 1, model=replace(model, mlp_width=0))
 
     def stack(tokens: Array, hook: Hook) -> Array:
-        return layers(hook("embedding", 0, embed(tokens, config.model)), inner, hook)
+        return layers(hook("embedding", 0, embed(tokens, model)), inner, hook)
 
-    return as_model(stack, config)
+    return as_model(stack, concatenated_tokens, (architecture.num_rows, architecture.token_width))
 
 
-def embed(tokens: Array, model: ModelConfig) -> Array:
+def embed(tokens: Array, model: SineModel) -> Array:
     """Embedded tokens [B, R, W] of tokens (x, y) [B, R, 2], W = `embed_size`; to be called inside `hk.transform`.
 
     Of inputs, as in Prop. 2: (m(x), y - w_0.m(x)), the features beside what the initial function leaves of the label.

@@ -18,27 +18,31 @@ import optax
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from src.batch import Batch
+import src.config
+from src.checks import named
 from src.config import TrainConfig
-from src.transformer import Model, Params
+from src.model import Batch, Model, Params
 
 NEVER = 2**31 - 1  # the `diverged_at` of a run that did not
 
 
-class BatchFn(Protocol):
-    """Draws the batch of a step; the same (key, step, knobs) gives the same batch."""
+Shared = Mapping[str, Array]  # arrays that all runs of a pack have in common: without an axis of lanes
 
-    def __call__(self, key: Array, step: Array, **knobs: Array) -> Batch:
-        """The batch of a step."""
+
+class BatchFn(Protocol):
+    """Draws the batch of a step; the same (key, step, lane values, shared arrays) give the same batch."""
+
+    def __call__(self, key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
+        """The batch of a step: any pytree of arrays with a leading axis of tasks."""
 
 
 class Member(NamedTuple):
-    """What may differ between the runs of a pack. `knobs` goes to the batch function by name."""
+    """What may differ between the runs of a pack. The batch function takes the values of `lane` by name."""
 
     init_key: Array
     data_key: Array
     lr: Array
-    knobs: Mapping[str, Array] = {}
+    lane: Mapping[str, Array] = {}
 
 
 class TrainState(NamedTuple):
@@ -58,72 +62,99 @@ class ChunkInfo(NamedTuple):
     diverged_at: Array
 
 
-def half_mse(predictions: Array, targets: Array) -> Array:
-    """The loss: half the mean squared error, mean((prediction - target)^2) / 2, as in the paper's figures.
-
-    Predictions may have further leading axes, as those of several layers do; the mean is over all of them.
-    """
-    return 0.5 * jnp.mean((predictions - jnp.broadcast_to(targets, predictions.shape)) ** 2)
-
-
-def scheduled(lr: Array, config: TrainConfig, step: Array) -> Array:
-    """The learning rate of a step (from 0): lr min(1, (step + 1) / W), then along half a cosine to 0 if asked for.
-
-    W = `warmup_steps`; the cosine is (1 + cos(pi (step - W) / (steps - W))) / 2 from step W on. Neither: lr itself.
-    The triangle is lr min(step + 1, steps - step) / (steps / 2), at most lr.
-    """
-    warmup, falling = config.warmup_steps, max(config.steps - config.warmup_steps, 1)
-    if warmup > 0:
-        lr = lr * jnp.minimum((step + 1).astype(lr.dtype) / warmup, 1)
-    if config.cosine:
-        lr = lr * (1 + jnp.cos(jnp.pi * jnp.clip((step - warmup).astype(lr.dtype) / falling, 0, 1))) / 2
-    if config.triangle:
-        lr = lr * jnp.minimum(jnp.minimum(step + 1, config.steps - step).astype(lr.dtype) / (config.steps / 2), 1)
+def constant(lr: Array, config: TrainConfig, step: Array) -> Array:
+    """lr itself."""
     return lr
 
 
+def cosine(lr: Array, config: TrainConfig, step: Array) -> Array:
+    """lr (1 + cos(pi (step - W) / (steps - W))) / 2 from step W on, the end of the warm-up: 0 at the last step."""
+    falling = max(config.steps - config.warmup_steps, 1)
+    done = jnp.clip((step - config.warmup_steps).astype(lr.dtype) / falling, 0, 1)
+    return lr * (1 + jnp.cos(jnp.pi * done)) / 2
+
+
+def triangle(lr: Array, config: TrainConfig, step: Array) -> Array:
+    """lr min(step + 1, steps - step) / (steps / 2), at most lr: up to the middle of the training, then down to 0."""
+    return lr * jnp.minimum(jnp.minimum(step + 1, config.steps - step).astype(lr.dtype) / (config.steps / 2), 1)
+
+
+SCHEDULES: dict[str, Callable[[Array, TrainConfig, Array], Array]] = named(src.config.SCHEDULES, globals())
+
+
+def scheduled(lr: Array, config: TrainConfig, step: Array) -> Array:
+    """The learning rate of a step (from 0): lr min(1, (step + 1) / W), W = `warmup_steps`, times the schedule."""
+    if config.warmup_steps > 0:
+        lr = lr * jnp.minimum((step + 1).astype(lr.dtype) / config.warmup_steps, 1)
+    return SCHEDULES[config.schedule](lr, config, step)
+
+
+def adamw(config: TrainConfig) -> optax.GradientTransformation:
+    """Adam's scaling; the weight decay beside it is decoupled (Loshchilov and Hutter 2019)."""
+    return optax.scale_by_adam(b1=config.b1, b2=config.b2)
+
+
+def sgd(config: TrainConfig) -> optax.GradientTransformation:
+    """The gradient itself."""
+    return optax.identity()
+
+
+OPTIMIZERS: dict[str, Callable[[TrainConfig], optax.GradientTransformation]] = named(src.config.OPTIMIZERS, globals())
+
+
 def make_optimizer(config: TrainConfig, decayed: Callable[[Params], Any] | None = None) -> optax.GradientTransformation:
-    """Clip by global norm, Adam's scaling, decoupled weight decay of what `decayed` says, else of all.
+    """Clip by global norm, the optimiser's scaling, decoupled weight decay of what `decayed` says, else of all.
 
     The learning rate is the member's.
     """
     clip = optax.clip_by_global_norm(config.grad_clip) if config.grad_clip > 0 else optax.identity()
     decay = optax.add_decayed_weights(config.weight_decay, decayed) if config.weight_decay > 0 else optax.identity()
-    return optax.chain(clip, optax.scale_by_adam(b1=config.b1, b2=config.b2), decay)
+    return optax.chain(clip, OPTIMIZERS[config.optimizer](config), decay)
 
 
 class Trainer(NamedTuple):
-    """The training programs of one static shape; every array of a pack has a leading axis of lanes.
+    """The training programs of one static shape; every array of a pack has a leading axis of lanes, but the shared.
 
-    init(pack) -> state; chunk(state, pack, start, stop) -> (state, info), which runs steps start..stop-1 and gives
-    the input state's memory away.
+    init(pack, shared) -> state; chunk(state, pack, shared, start, stop) -> (state, info), which runs steps
+    start..stop-1 and gives the input state's memory away.
     """
 
-    init: Callable[[Member], TrainState]
-    chunk: Callable[[TrainState, Member, Array, Array], tuple[TrainState, ChunkInfo]]
+    init: Callable[[Member, Shared], TrainState]
+    chunk: Callable[[TrainState, Member, Shared, Array, Array], tuple[TrainState, ChunkInfo]]
 
 
-def make_trainer(model: Model, config: TrainConfig, batch_fn: BatchFn, devices: Sequence[Any] | None = None) -> Trainer:
-    """The trainer of a model on a source of batches, data parallel when there is more than one device."""
-    optimizer = make_optimizer(config, model.decayed)
+def make_trainer(
+    model_of: Callable[[Shared], Model],
+    config: TrainConfig,
+    batch_fn: BatchFn,
+    devices: Sequence[Any] | None = None,
+) -> Trainer:
+    """The trainer of a model on a source of batches, data parallel when there is more than one device.
+
+    The model is made of the shared arrays inside the program, so these are its arguments and no constants of it.
+    """
     spread = _spread_over(devices if devices is not None else jax.devices(), config.batch_size)
 
-    def init(member: Member) -> TrainState:
+    def init(member: Member, shared: Shared) -> TrainState:
+        model = model_of(shared)
         params = model.init(member.init_key)
-        return TrainState(params, optimizer.init(params))
+        return TrainState(params, make_optimizer(config, model.decayed).init(params))
 
-    def step(state: TrainState, member: Member, index: Array) -> tuple[TrainState, Array]:
-        drawn = jnp.zeros_like(index) if config.full_batch else index  # of a pool every step sees the first batch
-        batch = spread(batch_fn(member.data_key, drawn, **member.knobs))
+    def step(state: TrainState, member: Member, shared: Shared, index: Array) -> tuple[TrainState, Array]:
+        model, drawn = model_of(shared), drawn_at(config, index)
+        batch = spread(batch_fn(member.data_key, drawn, member.lane, shared))
+        optimizer = make_optimizer(config, model.decayed)
         return train_step(model, optimizer, state, batch, scheduled(member.lr, config, index))
 
-    def chunk(state: TrainState, pack: Member, start: Array, stop: Array) -> tuple[TrainState, ChunkInfo]:
+    def chunk(
+        state: TrainState, pack: Member, shared: Shared, start: Array, stop: Array
+    ) -> tuple[TrainState, ChunkInfo]:
         lanes = pack.lr.shape
         info = ChunkInfo(jnp.full(lanes, jnp.nan, pack.lr.dtype), jnp.full(lanes, NEVER, jnp.int32))
 
         def body(index: Array, carry: tuple[TrainState, ChunkInfo]) -> tuple[TrainState, ChunkInfo]:
             state, info = carry
-            state, loss = jax.vmap(step, in_axes=(0, 0, None))(state, pack, index)
+            state, loss = jax.vmap(step, in_axes=(0, 0, None, None))(state, pack, shared, index)
             bad = jnp.where(jnp.isfinite(loss), NEVER, index + 1)
             return state, ChunkInfo(loss, jnp.minimum(info.diverged_at, bad))
 
@@ -131,21 +162,22 @@ def make_trainer(model: Model, config: TrainConfig, batch_fn: BatchFn, devices: 
         bad = jnp.where(_all_finite(state), NEVER, stop)
         return state, info._replace(diverged_at=jnp.minimum(info.diverged_at, bad))
 
-    return Trainer(jax.jit(jax.vmap(init)), jax.jit(chunk, donate_argnums=0))
+    return Trainer(jax.jit(jax.vmap(init, in_axes=(0, None))), jax.jit(chunk, donate_argnums=0))
 
 
 def train_step(
     model: Model, optimizer: optax.GradientTransformation, state: TrainState, batch: Batch, lr: Array
 ) -> tuple[TrainState, Array]:
     """One step of gradient descent on a batch: the new state and the loss before it."""
-
-    def loss_of(params: Params) -> Array:
-        return half_mse(model.predict(params, batch), batch.y_query)
-
-    loss, gradient = jax.value_and_grad(loss_of)(state.params)
+    loss, gradient = jax.value_and_grad(model.loss)(state.params, batch)
     direction, opt_state = optimizer.update(gradient, state.opt_state, state.params)
     params = jax.tree.map(lambda value, change: value - lr * change, state.params, direction)
     return TrainState(params, opt_state), loss
+
+
+def drawn_at(config: TrainConfig, step: Array) -> Array:
+    """Which step's batch a step trains on: its own, or with `full_batch` the first one's."""
+    return jnp.zeros_like(step) if config.full_batch else step
 
 
 def lane(tree: Any, index: int) -> Any:

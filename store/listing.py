@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from src.config import to_dict
+from configs.registry import family_of
+from configs.run import RunConfig, fields_of
 from store import layout
 from store.readers import StoreError, expecting, is_number, read_json, read_json_lines
 from store.rundir import has_begun, read_config, read_meta, read_metrics, read_status
 from store.sources import changed
 
 BROKEN, NO_RUN = "broken", "no run"  # statuses of what cannot be read, and of other folders
-# family -> (what its loss is called, where it stands in a finished run's summary)
-LOSSES: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
-    "regression": ("loss", lambda summary: summary["headline"]["tf_loss"]),
-    "sine": ("loss", lambda summary: summary["headline"]["loss"]),
-    "layerwise": ("mse", lambda summary: summary["layerwise"]["mse"][-1]),
-    "diversity": ("id_loss", lambda summary: summary["headline"]["id_tf_loss"]),
-}
 
 
 class Entry(NamedTuple):
@@ -84,10 +78,10 @@ def _entry(run: Path, is_near: bool) -> Entry:
             reason = f"it has no {layout.CONFIG}"
             return Entry(run, NO_RUN, reason, time=_last_change(run), size=_size(run) if shown else 0, shown=shown)
         config, status, meta = read_config(run), read_status(run), read_meta(run)
-        loss = _loss(run, config.family, status)
+        loss = _loss(run, config, status)
     except (StoreError, OSError) as error:
         return Entry(run, BROKEN, str(error), time=_last_change(run), size=_size(run))
-    fields, time = flat(to_dict(config)), _time(meta) or _last_change(run)
+    fields, time = {"family": config.family, **flat(fields_of(config))}, _time(meta) or _last_change(run)
     return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta))
 
 
@@ -96,10 +90,10 @@ def _sources(meta: Mapping[str, Any]) -> str:
     return "not recorded" if names is None else "changed" if names else "same"
 
 
-def _loss(run: Path, family: str, status: str) -> tuple[str, float] | None:
+def _loss(run: Path, config: RunConfig, status: str) -> tuple[str, float] | None:
     """Of a finished run, that of its further tasks; before, that of its last record."""
     if status == "done":
-        name, find = LOSSES[family]
+        name, find = family_of(config).test_loss
         summary = read_json(run / layout.SUMMARY)
         with expecting(run / layout.SUMMARY, "a run's summary"):
             value = find(summary)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from src.batch import Batch
-from src.config import RunConfig
+from configs.registry import family_of
+from configs.run import RunConfig
 from store import layout
 from store.params import read_params
 from store.readers import check_arrays, read_npz
@@ -20,7 +20,7 @@ class Run(NamedTuple):
 
     config: RunConfig
     params: dict[str, dict[str, np.ndarray]]
-    batch: Batch
+    batch: Any
 
 
 def load(run: str | Path, allow_pickle: bool = False) -> Run:
@@ -33,14 +33,7 @@ def load(run: str | Path, allow_pickle: bool = False) -> Run:
     path = Path(run)
     config = read_config(path)
     params = read_params(path, allow_pickle)
-    arrays = read_npz(path / layout.ANALYSIS_BATCH, Batch._fields)
-    check_arrays(path / layout.ANALYSIS_BATCH, arrays, batch_shapes(config))
-    return Run(config, params, Batch(**arrays))
-
-
-def batch_shapes(config: RunConfig) -> dict[str, tuple[int, ...]]:
-    """The shapes of a config's analysis batch, by field."""
-    tasks, pairs, dim = config.eval_tasks, config.data.num_pairs, config.data.dim
-    queries = {"layerwise": (config.data.num_queries,), "diversity": (pairs,)}.get(config.family, ())
-    shapes = {"x": (tasks, pairs, dim), "y": (tasks, pairs), "w": (tasks, {"sine": 2}.get(config.family, dim))}
-    return shapes | {"x_query": (tasks, *queries, dim), "y_query": (tasks, *queries)}
+    family = family_of(config)
+    arrays = read_npz(path / layout.ANALYSIS_BATCH, family.batch._fields)
+    check_arrays(path / layout.ANALYSIS_BATCH, arrays, family.batch_shapes(config), family.batch_types)
+    return Run(config, params, family.batch(**arrays))

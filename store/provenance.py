@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 import shlex
 import subprocess
@@ -14,34 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from environment import num_threads
-from src.config import RunConfig, to_dict
+from configs.identity import RESULTS_VERSION, config_id
+from configs.registry import family_of
+from configs.run import SCHEMA_VERSION, RunConfig
 from store.sources import ROOT, sources
 
-SCHEMA_VERSION = 1  # of the files in a run directory
-RESULTS_VERSION = 4  # of the numbers in them: raised when the same config gives other numbers
-
-VOLATILE = ("preset",)  # fields that name a config without changing what it computes
 PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "scipy", "safetensors")
-
-
-def config_id(config: RunConfig) -> str:
-    """A hash of all that a run's numbers depend on: the resolved config and the results version.
-
-    Only what differs from the defaults counts, so that a field added later, at its default, leaves old ids alone.
-    """
-    values = _differences(to_dict(config), to_dict(RunConfig()))
-    values = {name: value for name, value in values.items() if name not in VOLATILE}
-    text = json.dumps({"config": values, "results_version": RESULTS_VERSION}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _differences(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """The entries that differ from the defaults, sections within sections."""
-    return {
-        name: _differences(value, defaults[name]) if isinstance(value, dict) else value
-        for name, value in values.items()
-        if value != defaults[name]
-    }
 
 
 def versions() -> dict[str, str]:
@@ -72,12 +48,9 @@ def provenance(config: RunConfig, device: str) -> dict[str, Any]:
         "seeds": {"data_seed": config.data_seed, "init_seed": config.init_seed},
         "prng": "threefry2x32_unrolled",
         "precision": "float32, matmul precision highest",
-        "loss_convention": LOSS_CONVENTION,
+        "loss_convention": family_of(config).loss_convention,
         "sources": sources(),
     }
-
-
-LOSS_CONVENTION = "loss: half the mean squared error; mse: the mean squared error"
 
 
 def now() -> str:

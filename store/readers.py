@@ -161,17 +161,21 @@ def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]
 
 
 def check_arrays(
-    path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int, ...]], dtype: str = "float32"
+    path: Path,
+    arrays: Mapping[str, np.ndarray],
+    shapes: Mapping[str, tuple[int, ...]],
+    dtypes: Mapping[str, str] | None = None,
 ) -> None:
-    """`StoreError` unless these are the arrays of these names and shapes, all of one type of float, all finite."""
+    """`StoreError` unless these are the arrays of these names, shapes and types (float32 if not given), all finite."""
     if set(arrays) != set(shapes):
         differing = ", ".join(sorted(set(arrays) ^ set(shapes)))
         raise StoreError(f"{path} does not hold the arrays of this run's config: {differing}")
     for name, array in arrays.items():
+        dtype = (dtypes or {}).get(name, "float32")
         if array.shape != shapes[name] or array.dtype != dtype:
             found, wanted = f"{array.dtype} {list(array.shape)}", f"{dtype} {list(shapes[name])}"
             raise StoreError(f"{path} has {name} as {found}; by this run's config it is {wanted}")
-        if not (np.abs(array) <= LARGEST_NUMBER).all():
+        if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST_NUMBER).all():
             raise StoreError(f"{path} has values in {name} that are not finite")
 
 

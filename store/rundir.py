@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from src.checks import ConfigError
-from src.config import RunConfig, from_dict, to_dict
+from configs.identity import config_id
+from configs.registry import from_dict
+from configs.run import RunConfig, to_dict
+from configs.upgrade import earlier_id
 from store import layout, manifest
 from store.atomic import json_text, naming, write_bytes, write_json
-from store.provenance import config_id, now
+from store.provenance import now
 from store.readers import StoreError, expecting, is_count, is_number, read_json, read_json_lines
 
 RUNS = Path("runs")
@@ -32,7 +35,7 @@ def read_config(run: Path) -> RunConfig:
     if not path.exists():
         raise StoreError(f"{run} is not a run directory: it has no {layout.CONFIG}")
     try:
-        config: RunConfig = from_dict(read_json(path))
+        config = from_dict(read_json(path))
     except ConfigError as error:
         raise StoreError(f"{path} cannot be used: {error}") from None
     return config
@@ -62,8 +65,9 @@ def has_begun(run: Path) -> bool:
 
 
 def stored_id(run: Path) -> str:
-    """The id of a run as it was trained, under the results version of then."""
-    return str(read_meta(run).get("config_id") or config_id(read_config(run)))
+    """The id of a run as it was trained, under the results version of then; of a run of an earlier schema, today's."""
+    config, stored = read_config(run), read_meta(run).get("config_id")
+    return config_id(config) if stored in (None, earlier_id(config)) else str(stored)
 
 
 def begin(run: Path, config: RunConfig) -> None:

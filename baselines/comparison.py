@@ -1,0 +1,51 @@
+"""Two predictors on the same tasks: how far their predictions are apart, and their sensitivities to the query."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from baselines.gd_step import Predictor
+from src.batch import Batch
+from src.losses import half_mse
+
+SMALLEST_NORM = 1e-8  # below it a sensitivity has no direction
+
+
+def sensitivity(predict: Predictor, batch: Batch) -> Array:
+    """d prediction / d x_query [B, D] of every task. Von Oswald et al. 2023, Sec. 3."""
+
+    def total(x_query: Array) -> Array:
+        return jnp.sum(predict(batch._replace(x_query=x_query)))
+
+    return jax.grad(total)(jnp.asarray(batch.x_query))
+
+
+def cosine(a: Array, b: Array) -> Array:
+    """Cosines [B] of the rows of a and b [B, D]; 0 where a row is 0."""
+    norms = jnp.linalg.norm(a, axis=1) * jnp.linalg.norm(b, axis=1)
+    return jnp.sum(a * b, axis=1) / jnp.maximum(norms, SMALLEST_NORM)
+
+
+def compare(predict: Predictor, baseline: Predictor, batch: Batch) -> dict[str, Array]:
+    """Two predictors on the same tasks.
+
+    slope = sum y_a y_b / sum y_b^2 (of two steps of gradient descent the ratio of their sizes); preds_diff =
+    mean |y_a - y_b|; l2_pred_diff = sqrt(mean (y_a - y_b)^2); model_diff = mean ||s_a - s_b||, model_cos = align_cos =
+    mean cosine of the sensitivities s; the losses of both (half the mean squared error).
+    """
+    found, other_found = predict(batch), baseline(batch)
+    difference = found - other_found
+    own, other = sensitivity(predict, batch), sensitivity(baseline, batch)
+    cosines = cosine(own, other)
+    return {
+        "slope": jnp.sum(found * other_found) / jnp.sum(other_found**2),
+        "preds_diff": jnp.mean(jnp.abs(difference)),
+        "l2_pred_diff": jnp.sqrt(jnp.mean(difference**2)),
+        "model_diff": jnp.mean(jnp.linalg.norm(own - other, axis=1)),
+        "model_cos": jnp.mean(cosines),
+        "align_cos": jnp.mean(cosines),
+        "tf_loss": half_mse(found, batch.y_query),
+        "gd_loss": half_mse(other_found, batch.y_query),
+    }

@@ -1,0 +1,71 @@
+"""The families there are: a line each. Who needs something of a family asks for it here; nobody names one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cli import did_you_mean
+from configs import diversity, layerwise, regression, sine
+from configs.family import Family
+from configs.run import TAGS, RunConfig, fields_of, made_of
+from configs.upgrade import DEFAULTS_1, is_earlier, upgraded
+from src.checks import ConfigError, require
+
+FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in (regression, layerwise, sine, diversity)}
+
+
+def register(family: Family) -> Family:
+    """Adds a family; `ConfigError` if it lacks a part, or takes the name of a family or of a model."""
+    require(isinstance(family, Family), f"{family!r} is no configs.family.Family")
+    require(family.name not in FAMILIES, f"there is a family {family.name!r} already; give yours another name")
+    require(family.config.family == family.name, f"the config of the family {family.name} must have it as its family")
+    for model in family.models:
+        require(model not in models(), f"there is a model {model!r} already, of the family {taken(model)}")
+    for part in family.modules:
+        require(bool(part), f"the family {family.name} names no module for one of its parts: model and batches, ending")
+    FAMILIES[family.name] = family
+    return family
+
+
+def taken(model: str) -> str:
+    """The family that has a model of this name."""
+    return family_of_model(model).name
+
+
+def models() -> list[str]:
+    """The models of all families."""
+    return [model for family in FAMILIES.values() for model in family.models]
+
+
+def family_of_model(model: str) -> Family:
+    """The family of a model; `ConfigError` for a name that no model has."""
+    found = next((family for family in FAMILIES.values() if model in family.models), None)
+    if found is None:
+        known = f"known are {', '.join(models())}"
+        raise ConfigError(f"unknown model {model!r}{did_you_mean(model, models())}; {known}")
+    return found
+
+
+def family_of(config: RunConfig) -> Family:
+    """The family of a config."""
+    return named(config.family)
+
+
+def named(name: str) -> Family:
+    """The family of a name; `ConfigError` for a name that none has."""
+    if name not in FAMILIES:
+        raise ConfigError(
+            f"there is no family {name!r} here; known are {', '.join(FAMILIES)}, and --plugin FILE brings others"
+        )
+    return FAMILIES[name]
+
+
+def from_dict(values: Mapping[str, Any]) -> RunConfig:
+    """A config from what `configs.run.to_dict` gave, of this schema or an earlier one."""
+    require(isinstance(values, Mapping), f"a config must be an object, not {type(values).__name__}")
+    kind = named(str(values.get("family", DEFAULTS_1["family"]) if is_earlier(values) else values.get("family"))).config
+    defaults = fields_of(kind())
+    fields = upgraded(values, defaults) if is_earlier(values) else {k: v for k, v in values.items() if k not in TAGS}
+    config: RunConfig = made_of(fields, kind)
+    return config

@@ -1,0 +1,377 @@
+"""Linear regression in context: a transformer beside gradient descent, GD++ and ridge, under any order and noise.
+
+The presets: `paper` follows the published code of von Oswald et al. 2023; where paper and code disagree, the published
+curves follow the code (inputs U(-1/2, 1/2), loss with the 1/2, an initial *variance* of .002/K over fan-in). `default`
+is the same for lsa1; for twolayer it starts from larger weights on smaller batches, which ends the plateau at
+.41 early.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from configs import columns
+from configs.family import (
+    AUTO,
+    PRESETS,
+    Columns,
+    Criterion,
+    Curve,
+    Family,
+    Flag,
+    Found,
+    Meaning,
+    NamedLoss,
+    Panel,
+    Preset,
+)
+from configs.run import RunConfig
+from src.checks import sizes
+from src.config import (
+    BY_DIFFICULTY,
+    DIFFICULTIES,
+    NOISE_MODES,
+    ORDERINGS,
+    PLACEMENTS,
+    WITHOUT_SIGMA,
+    Architecture,
+    ContextConfig,
+    DataConfig,
+    ModelConfig,
+)
+
+ALIGNED = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left
+
+
+@dataclass(frozen=True)
+class RegressionConfig(RunConfig):
+    """A run of the family: `base` is what the user asked of both contexts; `train` and `eval` are the ones in force.
+
+    Gradient descent's step size is searched on `step_size_tasks` clean tasks.
+    """
+
+    family: ClassVar[str] = "regression"
+
+    name: str = "lsa1"
+    step_size_tasks: int = 65_536
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    base: ContextConfig = ContextConfig()
+    train: ContextConfig = ContextConfig()
+    eval: ContextConfig = ContextConfig()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes(self, "step_size_tasks", least=2)
+        self.architecture.check(self.tasks_at_once)
+        sorts = [context.ordering for context in (self.train, self.eval) if context.ordering in BY_DIFFICULTY]
+        if sorts:
+            self.data.check_moments(sorts[0])
+
+    @property
+    def tasks_at_once(self) -> dict[str, int]:
+        """The numbers of tasks that are in memory at once, by name."""
+        return super().tasks_at_once | {"step_size_tasks": self.step_size_tasks}
+
+    @property
+    def architecture(self) -> Architecture[ModelConfig]:
+        """The model and the contexts it sees."""
+        return Architecture(self.model, self.data.dim, self.data.num_pairs)
+
+
+# --- presets ---
+
+
+def concatenated(depth: int, recurrent: bool) -> dict[str, float]:
+    """Learning rate and clips of layers on concatenated tokens."""
+    if depth <= 3:
+        return {"lr": 1e-3, "grad_clip": 1e-3 if depth <= 2 else 10.0, "activation_clip": 0.0}
+    return {"lr": 5e-4, "grad_clip": 10.0, "activation_clip": 10.0}
+
+
+def interleaved(depth: int, recurrent: bool) -> dict[str, float]:
+    """The same on interleaved tokens."""
+    return concatenated(max(depth, 3), recurrent)
+
+
+def lsa1(depth: int, recurrent: bool) -> dict[str, float]:
+    """The same of lsa1, which beyond one layer takes longer unless the layers share their weights."""
+    longer = {"steps": 50_000} if depth > 1 and not recurrent else {}
+    return concatenated(depth, recurrent) | longer
+
+
+LSA1 = {"tokens": "concatenated", "attention": ("linear",), "num_layers": 1, "b1": 0.9, "b2": 0.98}
+LSA1 |= {"batch_size": 2048, "init_scale": 0.002, "steps": 5000}
+TWOLAYER = {"tokens": "interleaved", "attention": ("softmax", "linear"), "num_layers": 2, "pos_enc_size": 10}
+TWOLAYER |= {"b1": 0.9, "b2": 0.98}
+
+MODELS: dict[str, dict[str, Preset]] = {
+    "lsa1": {name: Preset(LSA1 | {"pos_enc_size": 0}, lsa1) for name in PRESETS},
+    "lsa1_pe": {name: Preset(LSA1 | {"pos_enc_size": 20}, lsa1) for name in PRESETS},
+    "twolayer": {
+        "default": Preset(TWOLAYER | {"batch_size": 512, "init_scale": 0.5, "steps": 5000}, interleaved),
+        "paper": Preset(TWOLAYER | {"batch_size": 2048, "init_scale": 0.02, "steps": 10_000}, interleaved),
+    },
+}
+
+
+# --- flags and axes ---
+
+CONTEXTS = {"": "base", "train_": "train", "eval_": "eval"}
+# flag -> (field of a context, its values, what it is, other names in sweeps)
+OF_A_CONTEXT: dict[str, tuple[Iterable[str] | None, str, tuple[str, ...]]] = {
+    "ordering": (ORDERINGS, "order of the pairs", ()),
+    "noise_mode": (NOISE_MODES, "how pairs are corrupted", ()),
+    "noise_p": (None, "share of pairs hit", ("p",)),
+    "noise_sigma": (None, "standard deviation of label noise", ("sigma",)),
+    "noise_placement": (PLACEMENTS, "where corrupted pairs stand", ("placement",)),
+}
+
+
+def _context_flag(prefix: str, field: str) -> Flag:
+    choices, text, short = OF_A_CONTEXT[field]
+    text = f"{text}, in {prefix[:-1]} contexts alone" if prefix else text
+    read, key = (str if choices else number_or_auto), f"{CONTEXTS[prefix]}.{field}"
+    return Flag(prefix + field, key, read, text, choices, AUTO, () if prefix else short)
+
+
+def number_or_auto(text: str) -> float | str:
+    """A number, or the word that leaves it to others."""
+    try:
+        return AUTO if text == AUTO else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor {AUTO}") from None
+
+
+DIFFICULTY = Flag("difficulty", "base.difficulty", str, "what easy2hard and hard2easy sort by", DIFFICULTIES, AUTO)
+CONTEXT_FLAGS = tuple(_context_flag(prefix, field) for prefix in CONTEXTS for field in OF_A_CONTEXT)
+OPTIONS = (
+    Flag("save_attention", "", bool, "capture attention at the end"),
+    Flag("attention_batch", "", int, "tasks to capture attention of", default=512),
+)
+
+WHERE = {"base": "both contexts", "train": "training contexts", "eval": "evaluation contexts"}
+MEANINGS_OF_A_CONTEXT: dict[str, tuple[str, Iterable[str]]] = {
+    "ordering": ("order of the pairs in {}", ORDERINGS),
+    "difficulty": ("what easy2hard and hard2easy sort {} by", DIFFICULTIES),
+    "noise_mode": ("how pairs of {} are corrupted", NOISE_MODES),
+    "noise_p": ("share of pairs hit in {}", ()),
+    "noise_sigma": ("standard deviation of label noise in {}", ()),
+    "noise_placement": ("where corrupted pairs stand in {}", PLACEMENTS),
+}
+MEANINGS: dict[str, Meaning] = {
+    "step_size_tasks": Meaning("clean tasks by which gradient descent's step size is chosen"),
+    "data.num_distractors": Meaning("labels of a context replaced by N(0, 1)"),
+    **{
+        f"{context}.{field}": Meaning(text.format(words), names)
+        for context, words in WHERE.items()
+        for field, (text, names) in MEANINGS_OF_A_CONTEXT.items()
+    },
+}
+
+
+def complete(values: dict[str, Any]) -> dict[str, Any]:
+    """Unset fields of a context come from `base`, unset difficulties from the noise mode.
+
+    The difficulty of a context with corrupted labels is `residual`, else `gd_error`; by configuration, so it is the
+    same for every batch.
+    """
+    base, completed = values["base"], {}
+    for name in CONTEXTS.values():
+        context = {field: base[field] if value is None else value for field, value in values[name].items()}
+        if context["difficulty"] is None:
+            context["difficulty"] = "gd_error" if context["noise_mode"] == ContextConfig().noise_mode else "residual"
+        completed[name] = context
+    return values | completed
+
+
+# --- cells of a sweep ---
+
+
+def canonical(config: RegressionConfig) -> RegressionConfig:
+    """The config with the same meaning that all its synonyms share, so that they are trained once.
+
+    Noise that hits nothing or adds nothing is clean; where no pair differs from another, placement is mixed; sigma
+    counts for label noise alone, difficulty for the orderings that sort by it. What the user asked of both contexts is
+    what holds at evaluation.
+    """
+    train, evaluation = canonical_context(config.train), canonical_context(config.eval)
+    return replace(config, base=evaluation, train=train, eval=evaluation)
+
+
+def canonical_context(context: ContextConfig) -> ContextConfig:
+    """A context's own canonical form."""
+    if context.noise_p == 1:  # all pairs are hit
+        context = replace(context, noise_placement="mixed")
+    as_drawn = context.ordering == "random" or context.noise_placement == "mixed"  # else placement undoes an order
+    silent = context.noise_p == 0 or (context.adds_nothing and as_drawn)
+    if context.noise_mode == "clean" or silent:
+        context = ContextConfig(context.ordering)  # without noisy labels, difficulty is the error of gradient descent
+    if context.noise_mode in WITHOUT_SIGMA:
+        context = replace(context, noise_sigma=0.0)
+    if context.ordering not in BY_DIFFICULTY:
+        context = replace(context, difficulty="gd_error")
+    return context
+
+
+def cell_words(config: RegressionConfig) -> list[str]:
+    """The contexts in words: that of the evaluation and, if it is another, that of the training."""
+    evaluated, trained = in_words(config.eval), in_words(config.train)
+    return [evaluated, *(["trained", trained] if trained != evaluated else [])]
+
+
+def in_words(context: ContextConfig) -> str:
+    """A context's settings in a word."""
+    noise = [context.noise_mode, f"p{context.noise_p:g}", *([f"s{context.noise_sigma:g}"] * (context.noise_sigma > 0))]
+    placement = [context.noise_placement] * (context.noise_placement != "mixed")
+    return "_".join([context.ordering, *(noise + placement) * (context.noise_mode != "clean")])
+
+
+# --- columns of a table ---
+
+
+def _settings(context: ContextConfig) -> dict[str, Any]:
+    """What is in force: without noise, p and sigma are 0 whatever was asked for the other context."""
+    clean = context.noise_mode == "clean"
+    return {
+        "ordering": context.ordering,
+        "noise_mode": context.noise_mode,
+        "p": 0.0 if clean else context.noise_p,
+        "sigma": 0.0 if clean else context.noise_sigma,
+        "placement": context.noise_placement,
+        "difficulty": context.difficulty,
+    }
+
+
+def _setting(context: str, name: str) -> Callable[[RegressionConfig], Any]:
+    return lambda config: _settings(getattr(config, context))[name]
+
+
+IN_FORCE = tuple(_settings(ContextConfig()))
+SETTINGS: dict[str, Callable[[RegressionConfig], Any]] = {
+    **{f"{context}_{name}": _setting(context, name) for context in ("train", "eval") for name in IN_FORCE},
+    "steps": lambda config: config.training.steps,
+}
+
+
+def _not_defined(found: Found) -> str | None:
+    """Which comparators have no value, and why."""
+    parts = [(name, part) for name, part in found["comparators"].items() if isinstance(part, Mapping)]
+    return "; ".join(f"{name}: {part['reason']}" for name, part in parts if "reason" in part) or None
+
+
+def _at(*path: Any) -> Callable[[Found], Any]:
+    return columns.at(*path)
+
+
+def _scaled(alpha: float, name: str) -> Callable[[Found], Any]:
+    return lambda found: next(row for row in found["ood"] if row["alpha"] == alpha)[name]
+
+
+def _score(whose: str, score: str) -> Callable[[Found], Any]:
+    """A score's AUROC: gradient descent's; the model's influence; or of its last layer's heads, their mean."""
+    if whose:
+        return _at("separation", "gd", score, "auroc")
+    return _at("separation", score, "auroc") if score == "influence" else _of_layer(-1, score)
+
+
+def _of_layer(layer: int, score: str) -> Callable[[Found], float | None]:
+    def value(found: Found) -> float | None:
+        heads = found["separation"]["layers"][layer]["heads"]
+        return columns.mean([head["scores"][score]["auroc"] for head in heads])
+
+    return value
+
+
+SCORES = ("influence", "attention", "abs_attention", "contribution", "abs_contribution")
+OF_INFLUENCE = ("auroc_raw", "auroc_position")
+FIRST: dict[str, Callable[[Found], Any]] = {
+    "test_mse": columns.doubled("headline", "tf_loss"),
+    "align_cos": _at("alignment", "align_cos"),
+    "align_l2": _at("alignment", "l2_pred_diff"),
+    "auroc": _at("separation", "abs_influence", "auroc"),
+    "ood_alpha3": _scaled(3.0, "test_mse"),
+}
+MEASURED: dict[str, Callable[[Found], Any]] = {
+    "left_plateau": columns.left_plateau,
+    "not_defined": _not_defined,
+    "test_loss": _at("headline", "tf_loss"),
+    "test_loss_se": _at("headline", "tf_loss_se"),
+    "gd_mse": columns.doubled("headline", "gd_loss"),
+    "gd_loss": _at("headline", "gd_loss"),
+    "loss_ratio": _at("headline", "loss_ratio"),
+    "loss_ratio_se": _at("headline", "loss_ratio_se"),
+    "ridge_loss": _at("headline", "ridge_loss"),
+    **{f"{name}_loss": _at("comparators", name, "loss") for name in ("gd_tuned_step", "linear_mmse", "mask_bayes")},
+    "gd_tuned_over_clean_step": lambda found: columns.ratio(
+        found["comparators"]["tuned_step_size"], found["alignment"]["eta"]
+    ),
+    "slope": _at("alignment", "slope"),
+    "preds_diff": _at("alignment", "preds_diff"),
+    "auroc_low": _at("separation", "abs_influence", "auroc_interval", 0),
+    "auroc_high": _at("separation", "abs_influence", "auroc_interval", 1),
+    **{name: _at("separation", "abs_influence", name) for name in OF_INFLUENCE},
+    "gd_auroc": _at("separation", "gd", "abs_influence", "auroc"),
+    "gd_auroc_raw": _at("separation", "gd", "abs_influence", "auroc_raw"),
+    **{name: _at("separation", "abs_influence", name) for name in ("twin_change_noisy", "twin_change_clean")},
+    **{f"{whose}auroc_{score}": _score(whose, score) for score in SCORES for whose in ("", "gd_")},
+    "auroc_first_abs_contribution": _of_layer(0, "abs_contribution"),
+    **{
+        f"{whose}ood_alpha{alpha:g}": _scaled(alpha, f"{whose}test_mse")
+        for whose in ("", "gd_")
+        for alpha in (1.0, 1.5, 2.0, 3.0)
+        if whose or alpha != 3.0
+    },
+}
+FILES = {"separation": "analysis/attention_stats.json", "comparators": "analysis/comparators.json"}
+
+
+# --- the family ---
+
+
+def batch_shapes(config: RegressionConfig) -> dict[str, tuple[int, ...]]:
+    """The shapes of the evaluation batch, by field."""
+    tasks, pairs, dim = config.eval_tasks, config.data.num_pairs, config.data.dim
+    shapes: dict[str, tuple[int, ...]] = {"x": (tasks, pairs, dim), "y": (tasks, pairs), "w": (tasks, dim)}
+    return shapes | {"x_query": (tasks, dim), "y_query": (tasks,)}
+
+
+WITH_DESCENT = Panel(
+    "loss (half MSE)",
+    (
+        Curve("train_loss", "train batch", "train"),
+        Curve("test_loss", "Trained Transformer", "model"),
+        Curve("gd_loss", "Gradient descent", "descent"),
+    ),
+)
+
+FAMILY = Family(
+    name="regression",
+    config=RegressionConfig,
+    models=MODELS,
+    loss_convention=columns.HALF_MSE,
+    test_loss=NamedLoss("loss", _at("headline", "tf_loss")),
+    columns=Columns(
+        {name: _setting("eval", name) for name in IN_FORCE if name != "difficulty"}, MEASURED, FIRST, SETTINGS, FILES
+    ),
+    panels=(WITH_DESCENT,),
+    batch_shapes=batch_shapes,
+    flags=(DIFFICULTY, *CONTEXT_FLAGS),
+    options=OPTIONS,
+    axes=(*CONTEXT_FLAGS, DIFFICULTY),
+    meanings=MEANINGS,
+    follows={"base.difficulty": AUTO, "train": "as base", "eval": "as base"},
+    complete=complete,
+    training_ignores={"base": ContextConfig(), "eval": ContextConfig(), "step_size_tasks": 2},
+    lane={"train.noise_p": 0.0, "train.noise_sigma": 0.0},
+    canonical=canonical,
+    cell_words=cell_words,
+    criterion=Criterion(
+        "cosine of sensitivities", lambda config, found: found["alignment"]["align_cos"], ALIGNED, True
+    ),
+    analyses=("alignment", "ood_eval", "comparators", "attention_stats", "copying", "over_training"),
+    modules=("families.regression", "runners.regression"),
+)

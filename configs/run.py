@@ -1,0 +1,118 @@
+"""A run's config: what runs of all families have, and how a config is written down and read back."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from src.checks import require, sizes
+from src.config import TrainConfig
+
+SCHEMA_VERSION = 2  # of configs as they are written, and of the files in a run directory
+TAGS = ("schema_version", "family")  # what a written config begins with, which are no fields
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One training run. A family adds its own sections; a field that a family does not have does not exist there.
+
+    With `snapshots` the parameters stay at every record of the metrics, for analyses over training. Records are made
+    every `eval_every` steps, at `log_records` steps that are spaced logarithmically, and at the last one.
+
+    What the run is made with besides these fields, each with the hash of its content: `plugins` whose names it uses,
+    `shared` arrays; and `requires`, the ids of the runs that it builds on.
+    """
+
+    family: ClassVar[str] = ""
+
+    name: str = "run"
+    preset: str = "default"
+    data_seed: int = 0
+    init_seed: int = 0
+    eval_every: int = 500
+    eval_tasks: int = 2048
+    headline_tasks: int = 10_000
+    snapshots: bool = False
+    log_records: int = 0
+    plugins: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    training: TrainConfig = TrainConfig()
+
+    def __post_init__(self) -> None:
+        require(
+            re.fullmatch(r"\w[\w.-]*", self.name) is not None, f"name is {self.name!r}; it must be a plain file name"
+        )
+        sizes(self, "eval_every")
+        sizes(self, "log_records", least=0)
+        sizes(self, "eval_tasks", "headline_tasks", least=2)
+        for name in ("data_seed", "init_seed"):
+            value = getattr(self, name)
+            require(
+                isinstance(value, int) and 0 <= value < 2**32,
+                f"{name} is {value}; it must be a whole number from 0 to 2^32 - 1",
+            )
+
+    @property
+    def tasks_at_once(self) -> dict[str, int]:
+        """The numbers of tasks that are in memory at once, by name."""
+        return {
+            "eval_tasks": self.eval_tasks,
+            "headline_tasks": self.headline_tasks,
+            "batch_size": self.training.batch_size,
+        }
+
+    @property
+    def record_steps(self) -> list[int]:
+        """The steps at which a record is made: a linear grid and a logarithmic one, the first step and the last."""
+        last, count = self.training.steps, self.log_records
+        spaced = [round(last ** (index / max(count - 1, 1))) for index in range(count)]
+        return sorted({0, *range(0, last, self.eval_every), *spaced, last})
+
+
+def to_dict(config: RunConfig) -> dict[str, Any]:
+    """A config as it is written: its schema and its family, then its fields as nested dictionaries."""
+    return {"schema_version": SCHEMA_VERSION, "family": config.family, **fields_of(config)}
+
+
+def fields_of(config: Any) -> dict[str, Any]:
+    """The fields of a config as plain nested dictionaries, tuples as lists: what JSON holds."""
+    return {
+        field.name: fields_of(value)
+        if dataclasses.is_dataclass(value)
+        else list(value)
+        if isinstance(value, tuple)
+        else value
+        for field in dataclasses.fields(config)
+        for value in [getattr(config, field.name)]
+    }
+
+
+def made_of(values: Mapping[str, Any], kind: type[Any]) -> Any:
+    """A config of a kind from what `fields_of` gave. Missing fields take their defaults; unknown ones are an error."""
+    require(isinstance(values, Mapping), f"a config must be an object, not {type(values).__name__}")
+    known = {field.name: field for field in dataclasses.fields(kind)}
+    require(set(values) <= set(known), f"unknown config fields: {', '.join(sorted(set(values) - set(known)))}")
+    return kind(**{name: _value(known[name], value) for name, value in values.items()})
+
+
+def _value(field: dataclasses.Field[Any], value: Any) -> Any:
+    """One field's value with the type of its default; JSON has neither tuples nor, at times, floats."""
+    default = field.default
+    if dataclasses.is_dataclass(default):
+        return made_of(value, type(default))
+    if isinstance(default, tuple):
+        require(
+            isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value),
+            f"{field.name} is {value!r}; it must be a list of words",
+        )
+        return tuple(value)
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        require(abs(value) < sys.float_info.max, f"{field.name} is too large a number")
+        return float(value)
+    require(type(value) is type(default), f"{field.name} is {value!r}; it must be of type {type(default).__name__}")
+    return value

@@ -1,0 +1,3 @@
+"""The families of experiments: of each its model, its batches, its loss, its evaluation set, and what is recorded."""
+
+import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported

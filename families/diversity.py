@@ -1,0 +1,246 @@
+"""Task diversity: a decoder, the sets of sequences that a run uses, and the exact predictors on them.
+
+The sets are pure functions of the config and their purpose, in training of the step. The pool of tasks is a function of
+the data seed, so runs of one seed and different M have nested pools; their inputs and noise are the same.
+
+Errors are those of noiseless labels w.x, squared, averaged over sequences and the K predictions and divided by D; Delta
+is the same of two predictors' difference. Raventos et al. 2023, Eq. 4 and App. B; Carroll et al. 2025, Sec. 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+
+import src.config
+from baselines import bayes
+from configs.diversity import DiversityConfig, gains
+from families.experiment import NO_ARRAYS, Experiment
+from src import decoder
+from src.batch import Batch
+from src.checks import ConfigError, named
+from src.config import PoolData
+from src.data import labels
+from src.model import Model
+from src.prng import Purpose, purpose_key
+from src.prng import key as make_key
+from src.sequences import sample_sequences, task_pool
+from src.train import BatchFn, Shared
+
+LAPLACE_SAMPLES = 4096
+NO_GAIN = 0.05  # of the loss before any pair: with less to gain, the noise of that loss decides
+
+_labels = jax.jit(labels)
+_ridge = jax.jit(bayes.ridge, static_argnums=1)
+_dmmse = jax.jit(bayes.dmmse, static_argnums=2)
+_laplace = jax.jit(bayes.laplace_mean, static_argnums=(1, 2, 4))
+
+
+def make_model(config: DiversityConfig, shared: Shared = NO_ARRAYS) -> Model:
+    """The decoder of a run config: always the same one for configs that differ in nothing it depends on."""
+    return decoder.make_model(config.model, config.data.dim, config.data.num_pairs)
+
+
+# --- sets of sequences ---
+
+
+def batches(config: DiversityConfig) -> BatchFn:
+    """The batch function of a run's training. The pool, and how many of its tasks count, may differ within a pack."""
+
+    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
+        size, step_key = config.training.batch_size, jax.random.fold_in(key, step)
+        return sample_sequences(step_key, lane["pool"], config.data, size, lane["num_tasks"])[0]
+
+    return batch_fn
+
+
+def lane(config: DiversityConfig) -> dict[str, Any]:
+    """The number of tasks in the pool, and the pool's key."""
+    return {"num_tasks": np.uint32(config.data.num_tasks), "pool": _pool_key(np.uint32(config.data_seed))}
+
+
+_pool_key = jax.jit(lambda seed: purpose_key(make_key(seed), Purpose.POOL))
+
+
+@partial(jax.jit, static_argnames=("data", "count"))
+def _sample(seed: Array, purpose: Array, data: PoolData, count: int, num_tasks: Array) -> Batch:
+    key = make_key(seed)
+    pool = purpose_key(key, Purpose.POOL)
+    return sample_sequences(jax.random.fold_in(key, purpose), pool, data, count, num_tasks)[0]
+
+
+def _drawn(config: DiversityConfig, purpose: Purpose, count: int, num_tasks: int) -> Batch:
+    law = _law(config.data)
+    batch: Batch = _sample(np.uint32(config.data_seed), np.uint32(purpose), law, count, np.uint32(num_tasks))
+    return batch
+
+
+def _law(data: PoolData) -> PoolData:
+    """What a sequence's law depends on beside the pool's size, so that one program serves all sizes."""
+    return replace(data, num_tasks=0)
+
+
+def pool_sequences(config: DiversityConfig) -> Batch:
+    """The evaluation batch in distribution: fresh sequences of the run's pool."""
+    return _drawn(config, Purpose.EVAL, config.eval_tasks, config.data.num_tasks)
+
+
+def latent_sequences(config: DiversityConfig) -> Batch:
+    """The evaluation batch out of distribution: a fresh task of the pool's law for each sequence."""
+    return _drawn(config, Purpose.LATENT, config.eval_tasks, 0)
+
+
+def headline_sequences(config: DiversityConfig) -> tuple[Batch, Batch]:
+    """Further sequences, in distribution and out of it, for the headline numbers."""
+    count = config.headline_tasks
+    in_distribution = _drawn(config, Purpose.HEADLINE, count, config.data.num_tasks)
+    return in_distribution, _drawn(config, Purpose.LATENT_HEADLINE, count, 0)
+
+
+def root_sequences(config: DiversityConfig, count: int) -> Batch:
+    """Sequences of the root task, the one that pools of every size hold: the same whatever the run's M."""
+    return _drawn(config, Purpose.ROOT, count, 1)
+
+
+_task_pool = jax.jit(task_pool, static_argnums=(1, 2))
+
+
+@lru_cache(maxsize=8)
+def _pool(data_seed: int, data: PoolData, num_tasks: int) -> Array:
+    return _task_pool(purpose_key(make_key(data_seed), Purpose.POOL), data, num_tasks)
+
+
+def pool_of(config: DiversityConfig, num_tasks: int | None = None) -> Array:
+    """The tasks [M, D] of a run's pool, or the first `num_tasks` of them; M must be finite."""
+    return _pool(config.data_seed, _law(config.data), config.data.num_tasks if num_tasks is None else num_tasks)
+
+
+# --- what is looked at ---
+
+
+class Held(NamedTuple):
+    """Sequences with noiseless labels [B, K] and the exact predictors' predictions [B, K] on them."""
+
+    batch: Batch
+    targets: np.ndarray
+    references: Mapping[str, np.ndarray]
+
+
+class Setting(NamedTuple):
+    """What a run is looked at with: sequences of its pool's tasks, and of fresh ones."""
+
+    inside: Held
+    outside: Held
+
+
+def laplace(config: DiversityConfig, batch: Batch) -> Array:
+    """Predictions [B, K]: the posterior mean of a Laplace prior, by importance sampling."""
+    key = purpose_key(make_key(config.data_seed), Purpose.LATENT)
+    means: Array = _laplace(batch, config.data.weight_scale, config.data.noise_std**2, key, LAPLACE_SAMPLES)
+    return means
+
+
+# task distribution -> its posterior mean, where that is not ridge and can be computed
+POSTERIOR_MEANS: dict[str, Callable[[DiversityConfig, Batch], Array]] = named(src.config.POSTERIOR_MEANS, globals())
+
+
+def why_no_ridge(data: PoolData) -> str | None:
+    """Why ridge regression is not defined for a task distribution; None where it is."""
+    try:
+        _ = data.task_variance
+    except ConfigError as reason:
+        return str(reason)
+    return None
+
+
+def references(config: DiversityConfig, batch: Batch) -> dict[str, np.ndarray]:
+    """The predictors that a run's tasks allow, on sequences: ridge, dmmse for a pool, the task distribution's own mean.
+
+    Without noise there is none: each of them weighs the noise against the prior.
+    """
+    data, found = config.data, {}
+    if data.noise_std == 0:
+        return {}
+    variance = data.noise_std**2
+    if why_no_ridge(data) is None:
+        found["ridge"] = _ridge(batch, variance / data.task_variance)
+    if data.num_tasks > 0:
+        found["dmmse"] = _dmmse(batch, pool_of(config), variance)
+    if data.task_law in POSTERIOR_MEANS:
+        found[data.task_law] = POSTERIOR_MEANS[data.task_law](config, batch)
+    return {name: np.asarray(values, np.float64) for name, values in found.items()}
+
+
+def hold(config: DiversityConfig, batch: Batch) -> Held:
+    """Sequences with what the exact predictors make of them."""
+    return Held(batch, np.asarray(_labels(batch.x, batch.w), np.float64), references(config, batch))
+
+
+def prepare(config: DiversityConfig) -> Setting:
+    """The setting of a config."""
+    return Setting(hold(config, pool_sequences(config)), hold(config, latent_sequences(config)))
+
+
+_predict = jax.jit(lambda model, params, batch: model.predict(params, batch), static_argnums=0)
+
+
+def predictions_of(model: Model, params: Any, batch: Batch) -> np.ndarray:
+    """A decoder's predictions [B, K]."""
+    return np.asarray(_predict(model, params, batch), np.float64)
+
+
+def distance(one: np.ndarray, other: np.ndarray, dim: int) -> float:
+    """Delta: the mean squared difference of two predictors [B, K] over D. Raventos et al. 2023, Eq. 4."""
+    return float(np.mean((one - other) ** 2) / dim)
+
+
+def measured(predictions: np.ndarray, held: Held, dim: int) -> dict[str, Any]:
+    """loss, its value at each position (errors [K]), and delta_NAME to each of the exact predictors."""
+    squared = (predictions - held.targets) ** 2 / dim
+    deltas = {f"delta_{name}": distance(predictions, other, dim) for name, other in held.references.items()}
+    return {"loss": float(squared.mean()), **deltas, "errors": squared.mean(axis=0).tolist()}
+
+
+def look(model: Model, params: Any, setting: Setting) -> dict[str, Any]:
+    """A moment of a training: test_loss (half the mean squared error, noise included, of the pool's sequences), then
+    `measured` in distribution (id_) and out of it (ood_).
+    """
+    dim = setting.inside.batch.x.shape[-1]
+    found = [predictions_of(model, params, held.batch) for held in setting]
+    test_loss = 0.5 * float(np.mean((found[0] - np.asarray(setting.inside.batch.y)) ** 2))
+    values = {"test_loss": test_loss}
+    for prefix, predictions, held in zip(("id", "ood"), found, setting, strict=True):
+        values |= {f"{prefix}_{name}": value for name, value in measured(predictions, held, dim).items()}
+    return values
+
+
+def nothing_to_infer(config: DiversityConfig, summary: Mapping[str, Any]) -> str | None:
+    """Why the gain from the context says nothing, or None."""
+    if "id_errors" not in summary:
+        return "the summary has no errors by position"
+    gain, possible = gains(config, summary)
+    if not math.isfinite(gain):
+        return None  # it has diverged
+    if possible is None:
+        return "there is no exact predictor to compare with"
+    if possible <= NO_GAIN * summary["headline"]["id_zero_loss"]:
+        return "the exact predictor gains next to nothing from the context"
+    return None
+
+
+EXPERIMENT = Experiment(
+    make_model=make_model,
+    batches=batches,
+    prepare=prepare,
+    evaluation=lambda setting: setting.inside.batch,
+    look=look,
+    lane=lane,
+    undefined=nothing_to_infer,
+)

@@ -1,0 +1,99 @@
+"""What a family trains and looks at: the part of it that computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import numpy as np
+from jax import Array
+
+from configs.registry import family_of
+from configs.run import RunConfig
+from src.checks import ConfigError, require
+from src.model import Batch, Model
+from src.prng import Purpose, purpose_key
+from src.prng import key as make_key
+from src.train import BatchFn, Shared
+
+NO_ARRAYS: Shared = {}
+Part = TypeVar("Part")
+
+
+def first_batch(config: Any) -> Batch | None:
+    """The finite training set of a config with `full_batch`, which is the first batch; else None."""
+    if not config.training.full_batch:
+        return None
+    experiment = experiment_of(config)
+    key = purpose_key(make_key(np.uint32(config.data_seed)), Purpose.TRAIN)
+    shared = shared_of(config)
+    return jax.jit(experiment.batches(config))(key, np.int32(0), experiment.lane(config), shared)
+
+
+class Experiment(NamedTuple):
+    """What a family trains and looks at. Config is the family's own.
+
+    make_model(config, shared) and batches(config) depend on the config's static shape alone; shared arrays are those of
+    the family and of the runs that it requires. lane(config): the values that the batch function takes and that may
+    differ within a pack, by name. prepare(config) gives the setting: what is needed to look at a run of it, of which
+    evaluation(setting) is the evaluation batch. look(model, params, setting) gives a record's values; test_loss is one.
+
+    training_set(config): all that there is to train on, or None where every step draws fresh tasks. frozen(config,
+    runs): further shared arrays, of the parameters of the runs that are required. undefined(config, summary): why
+    nothing can tell whether the run has left the plateau, or None.
+    """
+
+    make_model: Callable[[Any, Shared], Model]
+    batches: Callable[[Any], BatchFn]
+    prepare: Callable[[Any], Any]
+    evaluation: Callable[[Any], Batch]
+    look: Callable[[Model, Any, Any], Mapping[str, Any]]
+    lane: Callable[[Any], Mapping[str, Any]] = lambda config: {}
+    training_set: Callable[[Any], Batch | None] = first_batch
+    frozen: Callable[[Any, list[Any]], Shared] = lambda config, runs: {}
+    undefined: Callable[[Any, Mapping[str, Any]], str | None] = lambda config, summary: None
+
+
+def experiment_of(config: RunConfig) -> Experiment:
+    """The experiment of a config's family; `ConfigError` if its module has none."""
+    family = family_of(config)
+    return part(family.name, family.modules[0], "EXPERIMENT", Experiment)
+
+
+def part(family: str, module: str, name: str, kind: type[Part]) -> Part:
+    """A part of a family, from its module; `ConfigError` if it is not there."""
+    found = getattr(import_module(module), name, None)
+    if not isinstance(found, kind):
+        raise ConfigError(f"the family {family} lacks a part: {module} has no {name}, a {kind.__module__}.{kind.__name__}")
+    return found
+
+
+def model_of(config: RunConfig, shared: Shared = NO_ARRAYS) -> Model:
+    """The model of a run config of any family: always the same one where nothing is shared."""
+    return experiment_of(config).make_model(config, shared)
+
+
+def shared_of(config: RunConfig) -> Mapping[str, Array | np.ndarray]:
+    """The arrays that a family shares among runs; `ConfigError` if they are not those of the config."""
+    from configs.identity import array_hash
+
+    arrays = family_of(config).shared(config)
+    found = {f"{name}:{array_hash(array)}" for name, array in arrays.items()}
+    changed = sorted(found ^ {*config.shared})
+    require(
+        not changed,
+        f"the shared array {changed[0].partition(':')[0] if changed else ''} has changed since the config of "
+        f"{config.name} was made; make it again, or bring back the array",
+    )
+    return arrays
+
+
+def task_key(config: RunConfig, purpose: Purpose) -> Array:
+    """The key of one of a run's sets of tasks: that of the purpose under the data seed."""
+    key: Array = fold_in(_key(np.uint32(config.data_seed)), np.uint32(purpose))
+    return key
+
+
+_key, fold_in = jax.jit(make_key), jax.jit(jax.random.fold_in)

@@ -1,0 +1,71 @@
+"""The depth curve: a stack that is read after every layer, its tasks, and gradient descent of as many steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from baselines.curves import path_losses, prediction_losses
+from baselines.gd_step import one_step_size
+from baselines.iterations import descent, normal_equations
+from baselines.step_sizes import DAMPING
+from configs.layerwise import LayerwiseConfig
+from families.experiment import NO_ARRAYS, Experiment, task_key
+from src import layerwise
+from src.batch import Batch
+from src.model import Model
+from src.prng import Purpose
+from src.queries import sample_batch
+from src.train import BatchFn, Shared
+
+
+class Setting(NamedTuple):
+    """What a run is looked at with: its evaluation batch, and gradient descent's loss on it."""
+
+    batch: Batch
+    gd_loss: float
+
+
+def make_model(config: LayerwiseConfig, shared: Shared = NO_ARRAYS) -> Model:
+    """The stack of a run config: always the same one for configs that differ in nothing it depends on."""
+    return layerwise.make_model(config.architecture, config.training.deep_supervision)
+
+
+def batches(config: LayerwiseConfig) -> BatchFn:
+    """The batch function of a run's training tasks."""
+
+    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
+        return sample_batch(jax.random.fold_in(key, step), config.data, config.training.batch_size)
+
+    return batch_fn
+
+
+def prepare(config: LayerwiseConfig) -> Setting:
+    """The setting of a config: gradient descent takes a step a layer, of size c* for one and .75 c* for more."""
+    sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
+    batch = sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
+    layers = config.model.num_layers
+    c = one_step_size(config.data) * (1 if layers == 1 else DAMPING)
+    path = descent(normal_equations(batch), jnp.full(config.eval_tasks, c), layers, jnp.zeros_like(batch.w))
+    return Setting(batch, 0.5 * float(path_losses(path[-1:], batch).mean()))
+
+
+def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
+    """A moment of a training: half the mean squared error of the last layer, and gradient descent's."""
+    return {"test_loss": float(_last_layer_loss(model, params, setting.batch)), "gd_loss": setting.gd_loss}
+
+
+def _half_mse(model: Model, params: Any, batch: Batch) -> Array:
+    return 0.5 * jnp.mean(prediction_losses(model.trace(params, batch).layer_predictions[-1:], batch))
+
+
+_last_layer_loss = jax.jit(_half_mse, static_argnums=0)
+
+
+EXPERIMENT = Experiment(
+    make_model=make_model, batches=batches, prepare=prepare, evaluation=lambda setting: setting.batch, look=look
+)

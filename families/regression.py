@@ -1,0 +1,198 @@
+"""Linear regression in context: the model, the sets of tasks that a run uses, and gradient descent beside it.
+
+A set of tasks is a pure function of the config and its purpose; training batches are one of (data seed, step). No two
+purposes share a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+
+from baselines.comparison import compare
+from baselines.gd_step import gd, search_step_size
+from baselines.linear_mmse import recovered
+from configs.regression import RegressionConfig
+from curricula.context import Context, draw_context, draw_contexts
+from families.experiment import NO_ARRAYS, Experiment, fold_in, task_key
+from src import transformer
+from src.batch import Batch
+from src.checks import ConfigError
+from src.config import DataConfig, StackConfig
+from src.data import sample_batch, take_pairs
+from src.model import Model, Params
+from src.prng import Purpose
+from src.train import BatchFn, Shared
+
+LOGGED = ("gd_loss", "preds_diff", "model_diff", "model_cos")  # over training, besides the losses of every run
+NEGLIGIBLE = 0.01  # of the targets: who recovers no more than this is as good as zero
+
+_sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
+
+
+def make_model(config: RegressionConfig, shared: Shared = NO_ARRAYS) -> Model:
+    """The transformer of a run config: always the same one for configs that differ in nothing it depends on."""
+    return transformer.make_model(config.architecture)
+
+
+# --- sets of tasks ---
+
+
+def batches(config: RegressionConfig) -> BatchFn:
+    """The batch function of a run's training contexts. Noise rate and strength may differ within a pack."""
+
+    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
+        size, step_key = config.training.batch_size, jax.random.fold_in(key, step)
+        return draw_context(step_key, config.data, config.train, size, lane["noise_p"], lane["noise_sigma"]).batch
+
+    return batch_fn
+
+
+def lane(config: RegressionConfig) -> dict[str, np.float32]:
+    """Rate and strength of the training noise."""
+    return {"noise_p": np.float32(config.train.noise_p), "noise_sigma": np.float32(config.train.noise_sigma)}
+
+
+def first_training_context(config: RegressionConfig) -> Context:
+    """The context of the first training step, with what was done to it."""
+    key = fold_in(task_key(config, Purpose.TRAIN), np.uint32(0))
+    return draw_contexts(key, [config.data], config.train, config.training.batch_size)[0]
+
+
+def evaluation_context(config: RegressionConfig) -> Context:
+    """The evaluation batch, which is also the analysis batch."""
+    return draw_contexts(task_key(config, Purpose.EVAL), [config.data], config.eval, config.eval_tasks)[0]
+
+
+def clean_twin(config: RegressionConfig, context: Context) -> Batch:
+    """The evaluation batch as it would be with no pair corrupted: the same keys, and the same permutation of pairs."""
+    batch = _sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
+    return take_pairs(batch, context.index)
+
+
+def headline_batch(config: RegressionConfig) -> Batch:
+    """Further tasks of the evaluation's law, for the headline numbers."""
+    return headline_batches(config, [config.data])[0]
+
+
+def headline_batches(config: RegressionConfig, laws: Sequence[DataConfig]) -> tuple[Batch, ...]:
+    """The headline tasks under several laws: the same random numbers make them all."""
+    key = task_key(config, Purpose.HEADLINE)
+    return tuple(context.batch for context in draw_contexts(key, laws, config.eval, config.headline_tasks))
+
+
+def step_size_batch(config: RegressionConfig) -> Batch:
+    """Clean tasks on which step sizes are searched, shared with nothing else."""
+    return _sample(task_key(config, Purpose.STEP_SIZE), config.data, config.step_size_tasks)
+
+
+def corrupted_step_size_batch(config: RegressionConfig) -> Batch:
+    """Tasks corrupted as the evaluation's are, on which a step size for them is searched; shared with nothing else.
+
+    Neither ordered nor placed: gradient descent sums over the pairs.
+    """
+    unordered = replace(config.eval, ordering="random", noise_placement="mixed")
+    key = task_key(config, Purpose.CORRUPTED_STEP_SIZE)
+    return draw_contexts(key, [config.data], unordered, config.step_size_tasks)[0].batch
+
+
+# --- gradient descent beside it ---
+
+
+class GradientDescent(NamedTuple):
+    """Gradient descent as a baseline: how many steps of which size, and where the size comes from."""
+
+    steps: int
+    step_size: float | Array
+    source: str
+
+    @property
+    def predict(self) -> Partial:
+        """Gradient descent as a predictor: batch in, predictions [B] out."""
+        return Partial(_descent(self.steps), self.step_size)
+
+
+@lru_cache(maxsize=64)
+def _descent(steps: int) -> Callable[[float | Array, Batch], Array]:
+    """Gradient descent of so many steps; always the same function, so that programs which call it are compiled once."""
+    return lambda step_size, batch: gd(batch, step_size, steps)
+
+
+def gd_steps(model: StackConfig) -> int:
+    """How many steps of gradient descent a model is compared with: one for each linear layer.
+
+    A softmax layer below linear ones copies; without any linear layer every layer counts.
+    """
+    linear = sum(model.kind(layer) == "linear" for layer in range(model.num_layers))
+    return linear or model.num_layers
+
+
+def find_gd(config: RegressionConfig, eta: float | None = None) -> GradientDescent:
+    """The gradient descent a run is compared with, at step `eta` (eta/N in the paper) or the best on other tasks."""
+    steps = gd_steps(config.model)
+    if eta is not None:
+        return GradientDescent(steps, eta, "given")
+    batch = step_size_batch(config)
+    source = f"line search on {config.step_size_tasks} separate clean tasks"
+    return GradientDescent(steps, search_step_size(batch, steps), source)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def compare_with_gd(
+    model: Model, gd_steps: int, params: Params, step_size: float | Array, batch: Batch
+) -> dict[str, Array]:
+    """A model against gradient descent on the same tasks: one program for all the moments of a training and its end."""
+    return compare(partial(model.predict, params), partial(gd, step_size=step_size, steps=gd_steps), batch)
+
+
+# --- what is looked at ---
+
+
+class Setting(NamedTuple):
+    """What a run is looked at with: its evaluation context, and the gradient descent it is compared with."""
+
+    context: Context
+    gd: GradientDescent
+
+
+def prepare(config: RegressionConfig) -> Setting:
+    """The setting of a config."""
+    return Setting(evaluation_context(config), find_gd(config))
+
+
+def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
+    """A moment of a training: losses on the evaluation batch, and how far the model is from gradient descent."""
+    gd = setting.gd
+    values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), setting.context.batch)
+    return {"test_loss": float(values["tf_loss"])} | {name: float(values[name]) for name in LOGGED}
+
+
+def nothing_to_learn(config: RegressionConfig, summary: Mapping[str, Any]) -> str | None:
+    """Where the best linear predictor of the training contexts is as good as zero, a cosine with it means nothing."""
+    if config.train.hit_rate == 0 and config.data.noise_std == 0:
+        return None
+    try:
+        share = recovered(config.data, config.train)
+    except ConfigError:  # nobody has said what the best predictor is
+        return None
+    if share > NEGLIGIBLE:
+        return None
+    return f"the best linear predictor of the training contexts recovers {share:.2g} of the targets, so zero is as good"
+
+
+EXPERIMENT = Experiment(
+    make_model=make_model,
+    batches=batches,
+    prepare=prepare,
+    evaluation=lambda setting: setting.context.batch,
+    look=look,
+    lane=lane,
+    undefined=nothing_to_learn,
+)

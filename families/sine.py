@@ -1,0 +1,67 @@
+"""Sines in context: the model or its control, and the sets of tasks that a run uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from baselines.mlp_gd import one_step
+from configs.sine import SineConfig
+from families.experiment import NO_ARRAYS, Experiment, task_key
+from src import sine
+from src.batch import Batch
+from src.losses import half_mse
+from src.model import Model, Params
+from src.prng import Purpose
+from src.sine import read_outs, sample_sines
+from src.train import BatchFn, Shared
+from src.transformer import run_stack
+
+_sample = jax.jit(sample_sines, static_argnames=("data", "batch_size"))
+
+
+def make_model(config: SineConfig, shared: Shared = NO_ARRAYS) -> Model:
+    """The model of a config: the transformer or, with a step size, the control."""
+    return sine.make_model(config.architecture, one_step if config.model.step_size > 0 else run_stack)
+
+
+def batches(config: SineConfig) -> BatchFn:
+    """The batch function of a run's training. Sines are neither corrupted nor ordered."""
+
+    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
+        return sample_sines(jax.random.fold_in(key, step), config.data, config.training.batch_size)
+
+    return batch_fn
+
+
+def evaluation_batch(config: SineConfig) -> Batch:
+    """The evaluation batch, which is also the analysis batch."""
+    return _sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
+
+
+def headline_batch(config: SineConfig) -> Batch:
+    """Further tasks, for the headline numbers."""
+    return _sample(task_key(config, Purpose.HEADLINE), config.data, config.headline_tasks)
+
+
+@partial(jax.jit, static_argnums=0)
+def both_read_outs(model: Model, params: Params, batch: Batch) -> tuple[Array, Array]:
+    """`src.sine.read_outs` as one program: predictions before and after the context, each [B]."""
+    return read_outs(model, params, batch)
+
+
+def look(model: Model, params: Any, batch: Batch) -> dict[str, float]:
+    """A moment of a training: the loss on the evaluation batch, and that of the initial function."""
+    before, after = both_read_outs(model, params, batch)
+    targets = np.asarray(batch.y_query)
+    return {"test_loss": float(half_mse(after, targets)), "initial_loss": float(half_mse(before, targets))}
+
+
+EXPERIMENT = Experiment(
+    make_model=make_model, batches=batches, prepare=evaluation_batch, evaluation=lambda batch: batch, look=look
+)

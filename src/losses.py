@@ -1,0 +1,43 @@
+"""Losses of single predictions, by name: what a model's loss of a task is a mean of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+
+def half_squared_errors(predictions: Array, targets: Array) -> Array:
+    """(prediction - target)^2 / 2, of the predictions' shape; these may have further leading axes, as of layers."""
+    return 0.5 * (predictions - jnp.broadcast_to(targets, predictions.shape)) ** 2
+
+
+def half_mse(predictions: Array, targets: Array) -> Array:
+    """Half the mean squared error, mean((prediction - target)^2) / 2, as in the paper's figures; over all axes."""
+    return 0.5 * jnp.mean((predictions - jnp.broadcast_to(targets, predictions.shape)) ** 2)
+
+
+def binary_cross_entropies(logits: Array, labels: Array) -> Array:
+    """-log p(label) = log(1 + exp(z)) - label z of logits z and labels in {0, 1}, of their shape, in nats."""
+    return jax.nn.softplus(logits) - labels * logits
+
+
+def cross_entropies(logits: Array, labels: Array) -> Array:
+    """-log p(label) [...] of logits [..., V] and labels [...], whole numbers below V, in nats."""
+    chosen: Array = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    return jax.nn.logsumexp(logits, axis=-1) - chosen
+
+
+def masked_mean(values: Array, mask: Array) -> Array:
+    """The mean [B] of the values [B, T] where the mask [B, T] is set; 0 for a row without any."""
+    return jnp.sum(jnp.where(mask, values, 0), axis=1) / jnp.maximum(jnp.sum(mask, axis=1), 1)
+
+
+# name -> losses of predictions, given targets
+LOSSES: dict[str, Callable[[Array, Array], Array]] = {
+    "half_squared_error": half_squared_errors,
+    "binary_cross_entropy": binary_cross_entropies,
+    "cross_entropy": cross_entropies,
+}

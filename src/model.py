@@ -1,0 +1,110 @@
+"""A model as pure functions of its parameters, and how one is made of a Haiku function from tokens to predictions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import haiku as hk
+import jax.numpy as jnp
+from jax import Array
+
+from src.attn import Hook, no_hook
+from src.losses import half_mse, half_squared_errors
+
+Params = Mapping[str, Mapping[str, Array]]
+Batch = Any  # any pytree of arrays with a leading axis of tasks
+
+
+class Trace(NamedTuple):
+    """What one forward pass did.
+
+    layer_predictions [L, B, ...] after each layer (the last is the prediction); attention, one [B, H, R, N] a layer;
+    tokens, one [B, R, W] after each layer.
+    """
+
+    layer_predictions: Array
+    attention: tuple[Array, ...]
+    tokens: tuple[Array, ...]
+
+
+def untraced(*_: Any) -> Any:
+    """In place of a look inside a model that lets nobody in; raises `NotImplementedError`."""
+    raise NotImplementedError("this model has no hooks: it predicts, and shows nothing of how")
+
+
+class Model(NamedTuple):
+    """A model as pure functions of params and a batch of B tasks.
+
+    init(key) -> params; predict(params, batch) -> predictions [B, ...]; losses(params, batch) -> [B], one a task:
+    what training, samplers of the posterior and Hessians use. trace(params, batch) -> Trace and
+    forward(params, tokens, hook) look inside. decayed(params) -> a tree of truth values: which of them weight decay is
+    for, if it is not for all. mean_loss(params, batch) is the mean of the losses where it is not taken over them but
+    over all predictions at once, which rounds otherwise.
+    """
+
+    init: Callable[[Array], Params]
+    predict: Callable[[Params, Batch], Array]
+    losses: Callable[[Params, Batch], Array]
+    trace: Callable[[Params, Batch], Trace] = untraced
+    forward: Callable[[Params, Array, Hook], Array] = untraced
+    decayed: Callable[[Params], Any] | None = None
+    mean_loss: Callable[[Params, Batch], Array] | None = None
+
+    def loss(self, params: Params, batch: Batch) -> Array:
+        """The mean of the losses: what training minimises."""
+        return jnp.mean(self.losses(params, batch)) if self.mean_loss is None else self.mean_loss(params, batch)
+
+
+def as_model(
+    stack: Callable[[Array, Hook], Array],
+    tokenise: Callable[[Batch], Array],
+    tokens_of_a_task: tuple[int, int],
+    by_layer: bool = False,
+    deep_supervision: bool = False,
+    decayed: Callable[[Params], Any] | None = None,
+) -> Model:
+    """The model of a Haiku function from tokens [B, R, W] and a hook to predictions, on half the squared error.
+
+    The predictions are of the batch's y_query, of whatever shape; `by_layer`, the function gives those of all layers
+    [L, ...], of which the last are the model's, and the loss is theirs or with `deep_supervision` the mean over layers.
+    The function shows its hook "attention", "tokens" and "prediction" for each layer.
+    """
+    transformed: Any = hk.without_apply_rng(hk.transform(stack))
+
+    def init(key: Array) -> Params:
+        params: Params = transformed.init(key, jnp.zeros((1, *tokens_of_a_task)), no_hook)
+        return params
+
+    def forward(params: Params, tokens: Array, hook: Hook) -> Array:
+        predictions: Array = transformed.apply(params, tokens, hook)
+        return predictions
+
+    def supervised(params: Params, batch: Batch) -> Array:
+        predictions = forward(params, tokenise(batch), no_hook)
+        return predictions[-1] if by_layer and not deep_supervision else predictions
+
+    def predict(params: Params, batch: Batch) -> Array:
+        predictions = forward(params, tokenise(batch), no_hook)
+        return predictions[-1] if by_layer else predictions
+
+    def losses(params: Params, batch: Batch) -> Array:
+        errors = half_squared_errors(supervised(params, batch), batch.y_query)
+        tasks = int(deep_supervision)  # the axis of tasks: behind that of layers
+        return jnp.mean(errors, axis=tuple(axis for axis in range(errors.ndim) if axis != tasks))
+
+    def mean_loss(params: Params, batch: Batch) -> Array:
+        return half_mse(supervised(params, batch), batch.y_query)
+
+    def trace(params: Params, batch: Batch) -> Trace:
+        seen: dict[str, list[Array]] = defaultdict(list)
+
+        def collect(name: str, layer: int, value: Array) -> Array:
+            seen[name].append(value)
+            return value
+
+        forward(params, tokenise(batch), collect)
+        return Trace(jnp.stack(seen["prediction"]), tuple(seen["attention"]), tuple(seen["tokens"]))
+
+    return Model(init, predict, losses, trace, forward, decayed, mean_loss)
