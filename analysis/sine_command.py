@@ -27,7 +27,7 @@ def main(argv: list[str]) -> None:
         read_config(run)
     check_devices()
     with locked(flags.run):
-        from analysis.compare_sine import command
+        from analysis.measures.compare_sine import command
 
         for name, value in command(flags.run, flags.control).items():
             print(f"{name:20s} {value:.6g}")

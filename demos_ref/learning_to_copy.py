@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.copying import first_layer_gradients, own_next_other
+from analysis.measures.copying import first_layer_gradients, own_next_other
 from analysis.subject import load_subject
 from configs.overrides import resolve, set_values
 from configs.presets import preset

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import store
-from analysis.alignment import compare
-from analysis.weights import products, rescale
+from analysis.measures.alignment import compare
+from analysis.measures.weights import products, rescale
 from baselines.construction import gd_params
 from baselines.gd_step import fit_step_size, gd, one_step_loss, one_step_size
 from baselines.linear_mmse import ridge

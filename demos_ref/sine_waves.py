@@ -11,8 +11,8 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.compare_sine import compare
-from analysis.sine_functions import AMPLITUDE, PHASE, functions, load_sines
+from analysis.measures.compare_sine import compare
+from analysis.measures.sine_functions import AMPLITUDE, PHASE, functions, load_sines
 from baselines.linear_mmse import ridge
 from baselines.mlp_gd import least_step_loss, make_model
 from configs.overrides import resolve, set_values

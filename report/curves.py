@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from analysis import shifts
-from analysis.interpolation import interpolated
-from analysis.over_training import baselines_of
-from analysis.sine_functions import functions
+from analysis.measures import shifts
+from analysis.measures.interpolation import interpolated
+from analysis.measures.over_training import baselines_of
+from analysis.measures.sine_functions import functions
+from analysis.measures.weights import products, rescale
 from analysis.subject import gd_steps
-from analysis.weights import products, rescale
 from baselines import spectrum
 from baselines.construction import gd_params
 from report.figures import Series
@@ -29,7 +29,7 @@ from store.rundir import read_metrics
 TF, GD, GDPP, HALFWAY, CONTROL = "Trained Transformer", "Gradient descent", "GD++", "Interpolated", "Control"
 STEPS = "GD Steps / Transformer Layers"
 ALGORITHMS = {"gd": GD, "gd_plus_plus": GDPP}
-# panel -> its column in `analysis.over_training`, after the algorithm's name
+# panel -> its column in `analysis.measures.over_training`, after the algorithm's name
 COMPARED = {
     "cosine with the sensitivities of": "model_cos",
     "mean norm of the sensitivity difference to": "model_diff",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis import trajectory_pca
+from analysis.measures import trajectory_pca
 from report.figures import Series
 from report.measures import pools
 from store.rundir import read_metrics

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis.task_diversity import Decoder, Setting, headline, predictions_of
+from analysis.measures.task_diversity import Decoder, Setting, headline, predictions_of
 from runners.finish import Wanted, end
 from src.config import RunConfig
 from src.transformer import Model

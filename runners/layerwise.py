@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.layerwise import layerwise
+from analysis.measures.layerwise import layerwise
 from baselines.curves import path_losses, prediction_losses
 from baselines.gd_step import one_step_size
 from baselines.iterations import descent, normal_equations

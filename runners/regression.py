@@ -11,9 +11,18 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis import alignment, attention_maps, attention_stats, comparators, copying, headline, ood_eval, weights
-from analysis.alignment import LOGGED, compare_with_gd
 from analysis.commands import ALPHAS
+from analysis.measures import (
+    alignment,
+    attention_maps,
+    attention_stats,
+    comparators,
+    copying,
+    headline,
+    ood_eval,
+    weights,
+)
+from analysis.measures.alignment import LOGGED, compare_with_gd
 from analysis.subject import GradientDescent, Subject, find_gd, load_subject
 from curricula.context import Context, evaluation_context, first_training_context
 from plots.run_figures import draw_run

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis import sine_functions
-from analysis.sine_functions import Sines, both_read_outs
+from analysis.measures import sine_functions
+from analysis.measures.sine_functions import Sines, both_read_outs
 from curricula.sines import evaluation_batch
 from runners.finish import Wanted, end
 from src.batch import Batch

@@ -48,7 +48,7 @@ TASK_LAWS: Mapping[str, Callable[[float, int], float] | None] = {
     "sphere": lambda scale, dim: scale**2 / dim,
 }
 BAYES_IS_RIDGE = ("gaussian",)  # the task distributions whose posterior mean is ridge regression
-POSTERIOR_MEANS = ("laplace",)  # those of another one, which `analysis.task_diversity` computes
+POSTERIOR_MEANS = ("laplace",)  # those of another one, which `analysis.measures.task_diversity` computes
 BLOCKS = ("gpt2", "regression")
 EMBEDDED = ("pairs", "inputs")
 SCHEDULES = ("constant", "cosine", "triangle")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.over_training import over_training
+from analysis.measures.over_training import over_training
 from report.measures.trained import Measure, subject_of
 from store.rundir import read_metrics
 
@@ -56,7 +56,7 @@ def _number(value: float | None) -> float:
 
 @lru_cache(maxsize=64)
 def moments(run: Path) -> dict[str, np.ndarray]:
-    """The columns of `analysis.over_training`, of a run that kept snapshots."""
+    """The columns of `analysis.measures.over_training`, of a run that kept snapshots."""
     rows = over_training(subject_of(run))
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 

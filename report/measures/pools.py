@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis import mode_connectivity, task_paths, threshold, trajectory_pca, transience
-from analysis.task_diversity import Decoder, hold, load_decoder, moments, predictions_of
+from analysis.measures import mode_connectivity, task_paths, threshold, trajectory_pca, transience
+from analysis.measures.task_diversity import Decoder, hold, load_decoder, moments, predictions_of
 from baselines.idealised import idealised, smoothed
 from curricula.sequences import latent_sequences, root_sequences
 from src.config import DataConfig, RunConfig

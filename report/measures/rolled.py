@@ -10,9 +10,9 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis import rollout
-from analysis.layerwise import paired_ratio
-from analysis.weights import products
+from analysis.measures import rollout
+from analysis.measures.layerwise import paired_ratio
+from analysis.measures.weights import products
 from baselines.curves import summary
 from baselines.gd_step import one_step_size
 from curricula.context import headline_batch

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.compare_sine import compare
-from analysis.sine_functions import functions, headline, load_sines
+from analysis.measures.compare_sine import compare
+from analysis.measures.sine_functions import functions, headline, load_sines
 
 load = lru_cache(maxsize=16)(load_sines)
 
@@ -20,7 +20,7 @@ def loss(run: Path) -> float:
 
 
 def beside_control(name: str) -> Callable[[Path, Path], float]:
-    """A comparison of `analysis.compare_sine.compare` with the control of the same seed."""
+    """A comparison of `analysis.measures.compare_sine.compare` with the control of the same seed."""
     return lambda run, control: float(_compared(run, control)[name])
 
 

@@ -10,15 +10,15 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis import shifts
-from analysis.alignment import compare
-from analysis.copying import copying
-from analysis.headline import half_squared_errors
-from analysis.interpolation import interpolated
-from analysis.over_training import baselines_of
+from analysis.measures import shifts
+from analysis.measures.alignment import compare
+from analysis.measures.copying import copying
+from analysis.measures.headline import half_squared_errors
+from analysis.measures.interpolation import interpolated
+from analysis.measures.over_training import baselines_of
+from analysis.measures.weights import products
 from analysis.plateau import UNTRAINED
 from analysis.subject import Subject, gd_steps, load_subject
-from analysis.weights import products
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
 from baselines.gd_step import Predictor
 from curricula.context import headline_batch, task_key
@@ -115,7 +115,7 @@ def over(other: str) -> Measure:
 
 
 def against(other: str, name: str) -> Measure:
-    """A comparison of `analysis.alignment.compare` with gradient descent or GD++ on the analysis batch."""
+    """A comparison of `analysis.measures.alignment.compare` with gradient descent or GD++ on the analysis batch."""
 
     def measure(run: Path) -> float:
         return _comparison(run, other)[name]

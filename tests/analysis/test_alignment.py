@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import alignment
+from analysis.measures import alignment
 from analysis.subject import load_subject
 from src.batch import Batch
 from store import StoreError, layout

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.attention_stats import attention_scores, attention_stats, gd_scores, influence
+from analysis.measures.attention_stats import attention_scores, attention_stats, gd_scores, influence
 from analysis.subject import GradientDescent, Subject
 from baselines.construction import gd_params
 from curricula.context import clean_twin, evaluation_context

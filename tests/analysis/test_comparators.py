@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
-import analysis.comparators
-from analysis.comparators import COMPARATORS, comparator_errors, comparators, half_errors, tuned_gd
+from analysis.measures import comparators as module
+from analysis.measures.comparators import COMPARATORS, comparator_errors, comparators, half_errors, tuned_gd
 from analysis.subject import GradientDescent, find_gd
 from baselines.gd_step import one_step_loss, one_step_size
 from curricula.context import corrupted_step_size_batch, draw_context, evaluation_context
@@ -255,7 +255,7 @@ def test_it_takes_as_many_steps_as_the_clean_one() -> None:
 def test_nothing_is_compiled_twice() -> None:
     """Another batch of the shape, and another step size, run the programs there are."""
     config = replace(SMALL, eval=ContextConfig(noise_mode="random_pairs", noise_p=0.35))
-    batch, programs = evaluation_context(config).batch, (analysis.comparators._gd, analysis.comparators._linear_mmse)
+    batch, programs = evaluation_context(config).batch, (module._gd, module._linear_mmse)
     comparator_errors(config, GradientDescent(1, 0.3, "given"), batch)
     sizes = [program._cache_size() for program in programs]
     comparator_errors(config, GradientDescent(1, 0.4, "given"), batch._replace(y=-batch.y))
@@ -265,7 +265,7 @@ def test_nothing_is_compiled_twice() -> None:
 @pytest.mark.parametrize("data", [DataConfig(dim=3, num_pairs=4), DataConfig(dim=20, num_pairs=17)])
 def test_refuses_where_bayes_has_no_answer(data: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it searches for anything."""
-    monkeypatch.setattr(analysis.comparators, "search_step_size", None)
+    monkeypatch.setattr(module, "search_step_size", None)
     config = replace(SMALL, data=data, eval=ContextConfig(noise_mode="random_pairs", noise_p=0.3))
     with pytest.raises(ConfigError, match=f"num_pairs is {data.num_pairs}"):
         comparators(config, GradientDescent(1, 0.3, "given"))

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.compare_sine import command
-from analysis.sine_functions import load_sines
+from analysis.measures.compare_sine import command
+from analysis.measures.sine_functions import load_sines
 from curricula.sines import headline_batch
 from plots.sines import draw_functions
 from store import StoreError, layout

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.copying import copying, first_layer_gradients, own_next_other
+from analysis.measures.copying import copying, first_layer_gradients, own_next_other
 from analysis.subject import GradientDescent, Subject
 from curricula.context import evaluation_context
 from src.checks import ConfigError

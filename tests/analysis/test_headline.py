@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import src.config
-from analysis.headline import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, headline
+from analysis.measures.headline import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, headline
 from analysis.subject import GradientDescent, Subject
 from baselines.construction import gd_params
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from analysis.interpolation import interpolated, params_of_products
+from analysis.measures.interpolation import interpolated, params_of_products
+from analysis.measures.weights import products
 from analysis.subject import GradientDescent, Subject
-from analysis.weights import products
 from baselines.construction import gd_params
 from baselines.gd_step import gd, gd_plus_plus
 from src.checks import ConfigError

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.layerwise import layerwise, paired_ratio, steps_to_reach, verdict
+from analysis.measures.layerwise import layerwise, paired_ratio, steps_to_reach, verdict
 from baselines.construction import gd_params
 from baselines.gd_curve import gd_curve
 from baselines.gd_step import one_step_size

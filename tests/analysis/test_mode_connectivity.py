@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.mode_connectivity import barrier, losses_between, weight_distance
-from analysis.task_diversity import Decoder, Held
+from analysis.measures.mode_connectivity import barrier, losses_between, weight_distance
+from analysis.measures.task_diversity import Decoder, Held
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import DataConfig, RunConfig

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.ood_eval import ood_curve, write
+from analysis.measures.ood_eval import ood_curve, write
 from analysis.subject import GradientDescent, Subject, load_subject
 from baselines.construction import gd_params
 from curricula.context import evaluation_context

@@ -9,9 +9,9 @@ import pytest
 
 import src.config
 from analysis import plateau
-from analysis.layerwise import verdict
+from analysis.measures.layerwise import verdict
+from analysis.measures.task_diversity import Held, measured, references
 from analysis.plateau import ALIGNED, IN_CONTEXT, SINE_LEFT, UNTRAINED, in_words, left_plateau
-from analysis.task_diversity import Held, measured, references
 from baselines import linear_mmse
 from baselines.linear_mmse import recovered
 from configs.overrides import resolve, set_values

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.spatial import distance
 from scipy.stats import sem
 
-from analysis.alignment import compare, cosine, sensitivity
-from analysis.headline import mean_and_error, ratio_and_error
+from analysis.measures.alignment import compare, cosine, sensitivity
+from analysis.measures.headline import mean_and_error, ratio_and_error
 from analysis.subject import GradientDescent, find_gd, gd_steps
 from baselines.gd_step import gd
 from curricula.context import step_size_batch

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from analysis.rollout import gd_products, rollout
+from analysis.measures.rollout import gd_products, rollout
 from baselines.gd_step import gd, one_step_size
 from src.config import DataConfig
 from src.data import sample_batch

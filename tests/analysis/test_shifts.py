@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from analysis.shifts import SHIFTS, shifted_batches, shifted_losses
+from analysis.measures.shifts import SHIFTS, shifted_batches, shifted_losses
 from baselines.gd_step import gd, one_step_loss, one_step_size
 from src.config import DataConfig, RunConfig
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import src.config
-from analysis.task_diversity import (
+from analysis.measures.task_diversity import (
     Decoder,
     Held,
     distance,

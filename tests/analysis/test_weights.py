@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.weights import products, rescale
+from analysis.measures.weights import products, rescale
 from baselines.construction import gd_params
 from src.config import DataConfig, ModelConfig, RunConfig
 from src.prng import key

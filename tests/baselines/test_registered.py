@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from analysis import comparators
+from analysis.measures import comparators
 from analysis.subject import GradientDescent, Subject
 from baselines import linear_mmse as linear
 from baselines import mask_bayes as masks

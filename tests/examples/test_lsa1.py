@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import store
-from analysis import alignment
+from analysis.measures import alignment
 from analysis.subject import load_subject
 from plots.run_figures import draw_run
 from src.transformer import make_model

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import store
-from analysis.layerwise import layerwise, load
+from analysis.measures.layerwise import layerwise, load
 from runners.common import Job, run_pack
 from store import layout
 from sweeps.collect import collect

@@ -13,7 +13,7 @@ from functools import partial
 import jax
 import numpy as np
 
-from analysis.headline import half_squared_errors
+from analysis.measures.headline import half_squared_errors
 from baselines.gd_step import Predictor
 from curricula.context import headline_batches, task_key
 from src.batch import Batch

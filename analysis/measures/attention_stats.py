@@ -11,11 +11,6 @@ invisible to gradient descent's. What the query's row of a copying layer looks a
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from analysis.commands import run
-
-    run("attention_stats")
-
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -27,7 +22,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.separation import separation
+from analysis.measures.separation import separation
 from analysis.subject import Subject, load_subject
 from curricula.context import Context, clean_twin, evaluation_context
 from plots.attention_stats import draw_attention_stats
@@ -95,7 +90,7 @@ def _signed_and_absolute(**scores: Array) -> dict[str, Array]:
 
 
 def attention_stats(subject: Subject, context: Context) -> dict[str, Any]:
-    """All scores on the evaluation contexts, in numbers: see `analysis.separation`."""
+    """All scores on the evaluation contexts, in numbers: see `analysis.measures.separation`."""
     hit = np.asarray(context.hit)
     batches = (context.batch, clean_twin(subject.config, context))
 

@@ -5,11 +5,6 @@ python -m analysis.over_training --run DIR, of a run trained with --config.snaps
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from analysis.commands import run
-
-    run("over_training")
-
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +12,8 @@ from typing import Any
 import jax
 from jax.tree_util import Partial
 
-from analysis.alignment import compare
-from analysis.copying import copying
+from analysis.measures.alignment import compare
+from analysis.measures.copying import copying
 from analysis.subject import Subject, load_subject
 from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
 from src.checks import ConfigError

@@ -5,11 +5,6 @@ python -m analysis.compare_sine RUN_TF RUN_CONTROL
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from analysis.sine_command import run
-
-    run()
-
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +14,9 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis import alignment
-from analysis.headline import half_squared_errors, mean_and_error, ratio_and_error
-from analysis.sine_functions import Sines, facts, functions, load_sines, rows
+from analysis.measures import alignment
+from analysis.measures.headline import half_squared_errors, mean_and_error, ratio_and_error
+from analysis.measures.sine_functions import Sines, facts, functions, load_sines, rows
 from curricula.sines import headline_batch
 from plots.sines import draw_comparison
 from src.batch import Batch
@@ -51,8 +46,8 @@ def command(run: Path, control: Path) -> dict[str, Any]:
 def compare(tf: Sines, control: Sines) -> dict[str, Any]:
     """Losses with standard errors on the transformer's headline tasks, paired, and how alike the two predict.
 
-    preds_diff, model_diff and model_cos are those of `analysis.alignment`. A sensitivity to an input of one dimension
-    is a slope, so model_cos is the share of equal signs less that of opposite ones.
+    preds_diff, model_diff and model_cos are those of `analysis.measures.alignment`. A sensitivity to an input of one
+    dimension is a slope, so model_cos is the share of equal signs less that of opposite ones.
     """
     batch = headline_batch(tf.config)
     predictors = {"tf": Partial(tf.model.predict, tf.params), "control": Partial(control.model.predict, control.params)}

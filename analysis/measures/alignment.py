@@ -5,11 +5,6 @@ python -m analysis.alignment --run DIR [--eta X]
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from analysis.commands import run
-
-    run("alignment")
-
 from functools import partial
 from pathlib import Path
 from typing import Any

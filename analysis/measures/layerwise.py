@@ -5,11 +5,6 @@ python -m analysis.layerwise --run DIR [--num_tasks 5000] [--layers L] [--dampin
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from analysis.commands import run
-
-    run("layerwise")
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +15,7 @@ import numpy as np
 from jax import Array
 
 import store
-from analysis.headline import ratio_and_error
+from analysis.measures.headline import ratio_and_error
 from analysis.plateau import UNTRAINED
 from baselines.curves import (
     TRIMMED,

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 import store
-from analysis.headline import mean_and_error
+from analysis.measures.headline import mean_and_error
 from baselines.mlp_gd import make_model
 from curricula.sines import headline_batch
 from src.batch import Batch

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from jax.tree_util import Partial
 
+from analysis.measures.weights import products, rescale
 from analysis.subject import Subject
-from analysis.weights import products, rescale
 from baselines.construction import gd_params
 from src.checks import require
 from src.config import RunConfig

@@ -14,11 +14,6 @@ python -m analysis.comparators --run DIR
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from analysis.commands import run
-
-    run("comparators")
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -29,7 +24,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from analysis.headline import mean_and_error
+from analysis.measures.headline import mean_and_error
 from analysis.subject import GradientDescent, Subject, find_gd, gd_steps, load_subject
 from baselines.gd_step import gd, search_step_size
 from baselines.linear_mmse import linear_mmse

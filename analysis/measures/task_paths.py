@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from analysis.task_diversity import Decoder, hold, predictions_of
+from analysis.measures.task_diversity import Decoder, hold, predictions_of
 from curricula.context import task_key
 from curricula.sequences import pool_of
 from src.checks import require

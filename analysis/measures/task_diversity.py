@@ -8,11 +8,6 @@ python -m analysis.task_diversity --run DIR
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from analysis.commands import run
-
-    run("task_diversity")
-
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +18,8 @@ from jax import Array
 
 import src.config
 import store
-from analysis.headline import mean_and_error
-from analysis.transience import verdict
+from analysis.measures.headline import mean_and_error
+from analysis.measures.transience import verdict
 from baselines import bayes
 from curricula.sequences import headline_sequences, latent_sequences, pool_of, pool_sequences
 from src.batch import Batch

@@ -5,11 +5,6 @@ python -m analysis.ood_eval --run DIR --alphas 1 1.5 2 3
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from analysis.commands import run
-
-    run("ood_eval")
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.headline import half_squared_errors, mean_and_error
+from analysis.measures.headline import half_squared_errors, mean_and_error
 from analysis.subject import Subject, load_subject
 from curricula.context import headline_batch, headline_batches
 from src.batch import Batch

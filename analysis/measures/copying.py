@@ -8,11 +8,6 @@ descent: the first layer's rows become sensitive to the token that follows. Von 
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from analysis.commands import run
-
-    run("copying")
-
 from functools import partial
 from pathlib import Path
 from typing import Any
