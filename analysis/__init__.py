@@ -1,3 +1,3 @@
-"""From a run to numbers: pure functions on (predictor, batch), and a thin command for each that writes its file."""
+"""From a run to numbers: commands, each a light module, over `analysis.measures`, which measures."""
 
 import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis.commands import ALPHAS
 from analysis.measures import (
     alignment,
     attention_maps,
@@ -23,6 +22,7 @@ from analysis.measures import (
     weights,
 )
 from analysis.measures.alignment import LOGGED, compare_with_gd
+from analysis.ood_eval import ALPHAS
 from analysis.subject import GradientDescent, Subject, find_gd, load_subject
 from curricula.context import Context, evaluation_context, first_training_context
 from plots.run_figures import draw_run

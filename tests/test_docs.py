@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import commands
+import analysis.layerwise
 from baselines import gd_command
 from configs.overrides import resolve
 from configs.presets import preset
@@ -114,7 +114,7 @@ def test_the_contract_shows_the_depth_curves_presets(root: Path, model: str, nam
 
 def test_the_contract_names_the_depth_curves_flags_files_and_fields(root: Path, tmp_path: Path) -> None:
     text = section(root / "docs/contract.md", "The depth curve")
-    built = (commands.parser("layerwise"), gd_command.parser(), compare_depth.parser())
+    built = (analysis.layerwise.COMMAND.parser(), gd_command.parser(), compare_depth.parser())
     known = {option for parser in built for action in parser._actions for option in action.option_strings}
     known |= {
         option for action in flags.parser(run_layerwise.MODELS, "a", "b")._actions for option in action.option_strings

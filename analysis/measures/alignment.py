@@ -1,12 +1,8 @@
-"""Is the transformer gradient descent? Predictions and sensitivities of the two on the same tasks.
-
-python -m analysis.alignment --run DIR [--eta X]
-"""
+"""Is the transformer gradient descent? Predictions and sensitivities of the two on the same tasks."""
 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,10 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.subject import Subject, load_subject
+from analysis.subject import Subject
 from baselines.gd_step import Predictor, gd
 from src.batch import Batch
-from src.checks import finite_results
 from src.train import half_mse
 from src.transformer import Model, Params
 from store import layout
@@ -91,21 +86,12 @@ def alignment(subject: Subject) -> dict[str, Any]:
 
 def write(subject: Subject) -> dict[str, Any]:
     """Writes alignment.json, and the curve over training from the metrics that the run logged."""
-    return _write(subject, alignment(subject))
+    return write_values(subject, alignment(subject))
 
 
-def _write(subject: Subject, values: dict[str, Any]) -> dict[str, Any]:
+def write_values(subject: Subject, values: dict[str, Any]) -> dict[str, Any]:
+    """`write` of what `alignment` gave."""
     records = [record | {"tf_loss": record["test_loss"]} for record in read_metrics(subject.run, LOGGED)]
     write_json(subject.run / layout.ALIGNMENT, values)
     write_csv(subject.run / layout.ALIGNMENT_CURVE, [{name: record[name] for name in CURVE} for record in records])
     return values
-
-
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
-def command(run: Path, eta: float | None, allow_pickle: bool = False) -> dict[str, Any]:
-    """The command line: aligns a stored run; `ConfigError` if the step size given makes numbers that are not finite."""
-    subject = load_subject(run, eta, allow_pickle)
-    values = alignment(subject)
-    if eta is not None:
-        finite_results("eta", eta, [values])
-    return _write(subject, values)

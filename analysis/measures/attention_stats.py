@@ -1,7 +1,5 @@
 """Whether attention tells corrupted pairs from clean ones, beyond position and beyond what gradient descent does.
 
-python -m analysis.attention_stats --run DIR
-
 Scores of pair j, for every layer and head: attention a_j of the query's row; |a_j|; contribution a . d prediction / d a
 (a after the softmax), summed over all rows that look and over the pair's columns, and |contribution|. And of the whole
 model: influence, d prediction / d y_j, and its absolute value, by which models are compared. A contribution contains
@@ -13,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -23,8 +20,8 @@ from jax import Array
 from jax.tree_util import Partial
 
 from analysis.measures.separation import separation
-from analysis.subject import Subject, load_subject
-from curricula.context import Context, clean_twin, evaluation_context
+from analysis.subject import Subject
+from curricula.context import Context, clean_twin
 from plots.attention_stats import draw_attention_stats
 from src.batch import Batch
 from src.config import ModelConfig
@@ -137,23 +134,3 @@ def write(subject: Subject, context: Context, figure: bool = True) -> dict[str, 
     if figure:
         draw_attention_stats(subject.run)
     return values
-
-
-def command(run: Path, allow_pickle: bool = False) -> dict[str, Any]:
-    """The command line: the position-matched AUROC of every score of a stored run, with its interval."""
-    subject = load_subject(run, allow_pickle=allow_pickle)
-    values = write(subject, evaluation_context(subject.config))
-    shown = {f"gd {name}": numbers for name, numbers in values["gd"].items()} | {
-        f"model {name}": values[name] for name in ("influence", "abs_influence")
-    }
-    for layer in values["layers"]:
-        for head in layer["heads"]:
-            shown |= {f"layer {layer['layer']} head {head['head']} {n}": v for n, v in head["scores"].items()}
-    return {name: _in_words(numbers) for name, numbers in shown.items()}
-
-
-def _in_words(numbers: Mapping[str, Any]) -> str:
-    if not np.isfinite(numbers["auroc"]):
-        return "no AUROC: no position has both clean and noisy pairs"
-    low, high = numbers["auroc_interval"]
-    return f"AUROC {numbers['auroc']:.3f} [{low:.3f}, {high:.3f}], raw {numbers['auroc_raw']:.3f}"

@@ -8,8 +8,6 @@ All see a context's pairs and none sees which were hit, so order and placement d
     mask_bayes     the same, without being linear: no predictor that does not know the placement has a smaller error
 
 On clean contexts the first two are gradient descent and the last two ridge: least squares without observation noise.
-
-python -m analysis.comparators --run DIR
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,7 +22,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from analysis.measures.headline import mean_and_error
-from analysis.subject import GradientDescent, Subject, find_gd, gd_steps, load_subject
+from analysis.subject import GradientDescent, Subject, find_gd, gd_steps
 from baselines.gd_step import gd, search_step_size
 from baselines.linear_mmse import linear_mmse
 from baselines.mask_bayes import MAX_PAIRS, check_masks, mask_bayes
@@ -145,16 +142,3 @@ def _losses(law: RunConfig, gd: GradientDescent) -> dict[str, Any]:
         except ConfigError as reason:
             found[name] = {"loss": None, "loss_se": None, "reason": str(reason)}
     return {"tasks": law.headline_tasks, "tuned_step_size": float(tuned_gd(law).step_size), **found}
-
-
-def command(run: Path, allow_pickle: bool = False) -> dict[str, Any]:
-    """The command line: measures the comparators of a stored run, and says of each its loss or why it has none."""
-    values = write(load_subject(run, allow_pickle=allow_pickle))
-    words = {name: _in_words(part) for name, part in values.items() if isinstance(part, Mapping)}
-    return {name: value for name, value in values.items() if name not in words} | words
-
-
-def _in_words(part: Mapping[str, Any]) -> str:
-    if "reason" in part:
-        return f"not defined: {part['reason']}"
-    return f"loss {part['loss']:.4g} ± {part['loss_se']:.2g}"

@@ -1,12 +1,8 @@
-"""Is the layer a step of gradient descent on the MLP's output weights? A transformer and its control on the same sines.
-
-python -m analysis.compare_sine RUN_TF RUN_CONTROL
-"""
+"""Is the layer a step of gradient descent on the output weights? A transformer and its control on the same sines."""
 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,7 +12,7 @@ from jax.tree_util import Partial
 
 from analysis.measures import alignment
 from analysis.measures.headline import half_squared_errors, mean_and_error, ratio_and_error
-from analysis.measures.sine_functions import Sines, facts, functions, load_sines, rows
+from analysis.measures.sine_functions import Sines, facts, functions, rows
 from curricula.sines import headline_batch
 from plots.sines import draw_comparison
 from src.batch import Batch
@@ -27,19 +23,21 @@ from store.provenance import LOSS_CONVENTION
 from store.readers import StoreError
 
 
-def command(run: Path, control: Path) -> dict[str, Any]:
-    """The command line: compares two finished runs, and leaves what was found with the transformer's."""
-    tf, other = load_sines(run), load_sines(control)
-    for subject, wanted in ((tf, False), (other, True)):
+def write(tf: Sines, control: Sines) -> dict[str, Any]:
+    """Writes sine_comparison.json and .csv, and draws them, in the transformer's run.
+
+    `StoreError` unless they are a transformer and a control of the same distribution of sines.
+    """
+    for subject, wanted in ((tf, False), (control, True)):
         if (subject.config.model.step_size > 0) != wanted:
             raise StoreError(f"{subject.run} is {'no' if wanted else 'a'} control; the transformer's run comes first")
-    if tf.config.data != other.config.data:
-        raise StoreError(f"{run} and {control} were trained on sines of other laws")
-    values = compare(tf, other)
-    write_csv(run / layout.SINE_COMPARISON_FUNCTIONS, rows(_functions(tf, other)))
-    about = {"run": run.name, "control": control.name, **facts(tf.config.data)}
-    write_json(run / layout.SINE_COMPARISON, values | about | {"loss_convention": LOSS_CONVENTION})
-    draw_comparison(run, control.name)
+    if tf.config.data != control.config.data:
+        raise StoreError(f"{tf.run} and {control.run} were trained on sines of other laws")
+    values = compare(tf, control)
+    write_csv(tf.run / layout.SINE_COMPARISON_FUNCTIONS, rows(_functions(tf, control)))
+    about = {"run": tf.run.name, "control": control.run.name, **facts(tf.config.data)}
+    write_json(tf.run / layout.SINE_COMPARISON, values | about | {"loss_convention": LOSS_CONVENTION})
+    draw_comparison(tf.run, control.run.name)
     return values
 
 

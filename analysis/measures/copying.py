@@ -1,7 +1,5 @@
 """Does the first layer copy? How far each token after it depends on itself, on the following token, and on others.
 
-python -m analysis.copying --run DIR
-
 Interleaved tokens put a pair into two rows, so one layer must bring them together before another can do gradient
 descent: the first layer's rows become sensitive to the token that follows. Von Oswald et al. 2023, Sec. 5, Fig. 5.
 """
@@ -9,7 +7,6 @@ descent: the first layer's rows become sensitive to the token that follows. Von 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.subject import Subject, load_subject
+from analysis.subject import Subject
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import ModelConfig
@@ -90,8 +87,3 @@ def write(subject: Subject) -> dict[str, Any]:
     values = copying(subject)
     write_json(subject.run / layout.COPYING, values)
     return values
-
-
-def command(run: Path, allow_pickle: bool = False) -> dict[str, Any]:
-    """The command line: measures a stored run."""
-    return write(load_subject(run, allow_pickle=allow_pickle))

@@ -1,7 +1,4 @@
-"""The loss after every layer, beside gradient descent's after as many steps on the same tasks.
-
-python -m analysis.layerwise --run DIR [--num_tasks 5000] [--layers L] [--damping .75] [--out FILE]
-"""
+"""The loss after every layer, beside gradient descent's after as many steps on the same tasks."""
 
 from __future__ import annotations
 
@@ -31,17 +28,15 @@ from baselines.gd_step import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration
 from baselines.step_sizes import DAMPING
 from src.batch import Batch
-from src.checks import finite_results, require
+from src.checks import require
 from src.config import RunConfig
 from src.layerwise import make_model, roll_out
 from src.prng import key as make_key
 from src.transformer import Model, Params
-from store import layout, outputs
-from store.atomic import json_bytes
+from store import layout
 from store.params import flattened
 from store.readers import check_arrays
 
-WRITER = "analysis.layerwise"
 ROLL_OUT_LAYERS = 50
 OVERLAP = 0.05  # the roll-out overlaps gradient descent where their ratio is within this of 1 at every step
 REACHABLE = 400  # steps of descent at 1 / lambda_max that are tried to reach a layer's loss
@@ -155,34 +150,3 @@ def load(run: Path, allow_pickle: bool = False) -> tuple[RunConfig, Model, Param
     expected = flattened(jax.eval_shape(model.init, make_key(0)))
     check_arrays(run / layout.PARAMS, flattened(params), {name: leaf.shape for name, leaf in expected.items()})
     return config, model, params
-
-
-@np.errstate(over="ignore", invalid="ignore")  # medians that are not finite are refused
-def command(
-    run: Path,
-    num_tasks: int | None = None,
-    layers: int | None = None,
-    damping: float | None = None,
-    out: Path | None = None,
-    allow_pickle: bool = False,
-) -> list[dict[str, Any]]:
-    """The command line: writes layerwise_metrics.json, and gives a row for some of the layers.
-
-    A roll-out may diverge on some tasks, and their mean with it; `ConfigError` if it does on half of them, at a damping
-    that was given.
-    """
-    place = run / layout.LAYERWISE if out is None else out
-    outputs.check([place], WRITER, run)
-    found = layerwise(*load(run, allow_pickle), num_tasks, layers, damping)
-    if damping is not None:
-        medians = zip(found["median"], found["gd"]["median"], strict=True)
-        finite_results("damping", damping, [{"tf": own, "gd": descent} for own, descent in medians])
-    outputs.write({place: json_bytes(found)}, WRITER, run)
-    shown = [layer for layer in range(1, found["layers"] + 1) if layer in (1, 2, 4, 8, 12, 24, 50, found["layers"])]
-    return [rows(found, layer) for layer in shown]
-
-
-def rows(found: dict[str, Any], layer: int) -> dict[str, Any]:
-    """What is printed of a layer (from 1)."""
-    names = ("mse", "sem", "median", "trimmed_mean", "unstable_share", "ratio_to_gd", "gd_steps_to_reach")
-    return {"layer": layer} | {name: found[name][layer - 1] for name in names}

@@ -1,22 +1,15 @@
-"""Inputs of another scale than in training: the transformer and gradient descent on x times alpha.
-
-python -m analysis.ood_eval --run DIR --alphas 1 1.5 2 3
-"""
+"""Inputs of another scale than in training: the transformer and gradient descent on x times alpha."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from analysis.measures.headline import half_squared_errors, mean_and_error
-from analysis.subject import Subject, load_subject
+from analysis.subject import Subject
 from curricula.context import headline_batch, headline_batches
 from src.batch import Batch
-from src.checks import finite_results
 from src.config import RunConfig
 from src.data import scale_inputs
 from store import layout
@@ -49,17 +42,10 @@ def ood_curve(subject: Subject, alphas: list[float], keep_labels: bool = False) 
 
 def write(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
     """Writes ood.csv."""
-    rows = ood_curve(subject, alphas, keep_labels)
-    write_csv(subject.run / layout.OOD, rows)
-    return rows
+    return write_rows(subject, ood_curve(subject, alphas, keep_labels))
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
-def command(run: Path, alphas: list[float], keep_labels: bool, allow_pickle: bool = False) -> list[dict[str, Any]]:
-    """The command line: evaluates a stored run; `ConfigError` if numbers at one of the scales are not finite."""
-    subject = load_subject(run, allow_pickle=allow_pickle)
-    rows = ood_curve(subject, alphas, keep_labels)
-    for alpha, row in zip(alphas, rows, strict=True):
-        finite_results("alphas", alpha, [row])
+def write_rows(subject: Subject, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """`write` of what `ood_curve` gave."""
     write_csv(subject.run / layout.OOD, rows)
     return rows

@@ -1,12 +1,8 @@
-"""When does a model become gradient descent, GD++, or a copying layer? Comparisons at every snapshot of a training.
-
-python -m analysis.over_training --run DIR, of a run trained with --config.snapshots=true
-"""
+"""When does a model become gradient descent, GD++, or a copying layer? Comparisons at every snapshot of a training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,7 +10,7 @@ from jax.tree_util import Partial
 
 from analysis.measures.alignment import compare
 from analysis.measures.copying import copying
-from analysis.subject import Subject, load_subject
+from analysis.subject import Subject
 from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
 from src.checks import ConfigError
 from store import layout, snapshots
@@ -87,8 +83,3 @@ def write(subject: Subject) -> list[dict[str, Any]]:
     rows = over_training(subject)
     write_csv(subject.run / layout.OVER_TRAINING, rows)
     return rows
-
-
-def command(run: Path, allow_pickle: bool = False) -> list[dict[str, Any]]:
-    """The command line: looks back at a stored run's training."""
-    return write(load_subject(run, allow_pickle=allow_pickle))

@@ -2,8 +2,6 @@
 
 Errors are those of noiseless labels w.x, squared, averaged over sequences and the K predictions and divided by D; Delta
 is the same of two predictors' difference. Raventos et al. 2023, Eq. 4 and App. B; Carroll et al. 2025, Sec. 4.
-
-python -m analysis.task_diversity --run DIR
 """
 
 from __future__ import annotations
@@ -197,8 +195,3 @@ def verdict_of(found: Mapping[str, float]) -> str:
     if found.get("ood_delta_ridge") is None:
         return "nothing to compare with"
     return "ridge" if found["ood_delta_ridge"] <= RIDGE_DELTA else "between"
-
-
-def command(run: Path, allow_pickle: bool = False) -> dict[str, Any]:
-    """The command line: measures a stored run on the headline sequences again."""
-    return headline(load_decoder(run, allow_pickle))

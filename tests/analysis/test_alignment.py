@@ -111,7 +111,7 @@ def test_the_command_finds_that_the_construction_is_gradient_descent(constructio
 
 def test_at_another_step_size_it_is_a_multiple_of_gradient_descent(construction: Path, tmp_path: Path) -> None:
     run = copied(construction, tmp_path / "run")
-    alignment.command(run, 2 * ETA)
+    alignment.write(load_subject(run, 2 * ETA))
     found = stored(run)
     for name, value in expected(run, 2 * ETA).items():
         np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
@@ -122,7 +122,7 @@ def test_at_another_step_size_it_is_a_multiple_of_gradient_descent(construction:
 def test_the_curve_is_written_again_from_the_metrics(lsa1_run: Path, tmp_path: Path) -> None:
     run = copied(lsa1_run, tmp_path / "run")
     (run / layout.ALIGNMENT_CURVE).unlink()
-    alignment.command(run, None)
+    alignment.write(load_subject(run))
     for name in (layout.ALIGNMENT_CURVE, layout.ALIGNMENT):
         assert (run / name).read_bytes() == (lsa1_run / name).read_bytes()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.measures.compare_sine import command
+from analysis.compare_sine import measure
 from analysis.measures.sine_functions import load_sines
 from curricula.sines import headline_batch
 from plots.sines import draw_functions
@@ -53,17 +53,17 @@ def test_the_command_compares_on_the_headline_tasks(
 
 def test_what_cannot_be_compared_is_refused(sine_run: Path, control_run: Path, lsa1_run: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is a run of the family regression, not of sines"):
-        command(lsa1_run, control_run)
+        measure(lsa1_run, control_run)
     with pytest.raises(StoreError, match="is a control; the transformer's run comes first"):
-        command(control_run, sine_run)
+        measure(control_run, sine_run)
     with pytest.raises(StoreError, match="is no control"):
-        command(sine_run, sine_run)
+        measure(sine_run, sine_run)
     other = copied(control_run, tmp_path / "other")
     config = json.loads((other / layout.CONFIG).read_text())
     config["data"]["amplitude_high"] = 5.0
     (other / layout.CONFIG).write_text(json.dumps(config))
     with pytest.raises(StoreError, match="were trained on sines of other laws"):
-        command(sine_run, other)
+        measure(sine_run, other)
     assert not (sine_run / layout.SINE_COMPARISON).exists()
 
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+FOLDER = Path(__file__).resolve().parent.parent.parent / "analysis"
+ANALYSES = [f"analysis.{path.stem}" for path in sorted(FOLDER.glob("*.py")) if "__main__" in path.read_text()]
 LIGHT = {
     "store": ("store", "store.lock", "store.params", "store.checkpoint", "store.provenance", "store.rundir"),
     "lists of runs": ("store.runs", "store.listing", "store.tables", "store.sources"),
     "command lines": ("cli", "configs.presets", "configs.overrides", "runners.command", "runners.flags"),
-    "analyses": ("analysis.commands", "analysis.compare"),
+    "analyses": ("analysis", *ANALYSES),
     "figures": ("plots.attention_quick", "plots.run_figures", "plots.training", "plots.weights", "plots.style"),
     "figures of sweeps": ("plots.fig_templates",),
     "seeds": ("scripts.demo_seeds",),

@@ -10,7 +10,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cli
-from analysis import commands, compare
+from analysis import (
+    alignment,
+    attention_stats,
+    comparators,
+    compare,
+    copying,
+    layerwise,
+    ood_eval,
+    over_training,
+    task_diversity,
+)
 from plots import attention_quick, run_figures
 from runners import flags
 from runners.run_concat_inputs_targets import MODEL as LSA1
@@ -35,13 +45,27 @@ def seeds_to_train(argv: list[str]) -> None:
         demo_seeds.main(argv)
 
 
+ANALYSES = [
+    module.COMMAND
+    for module in (
+        alignment,
+        attention_stats,
+        comparators,
+        copying,
+        layerwise,
+        ood_eval,
+        over_training,
+        task_diversity,
+    )
+]
+
 # command -> (its parser, parsing and validating)
 DOORS: dict[str, tuple[argparse.ArgumentParser, Callable[[list[str]], Any]]] = {
     **{
         model: (flags.parser(model, "a", "b"), lambda argv, model=model: flags.read(model, "a", "b", argv))
         for model in (LSA1, TWOLAYER)
     },
-    **{name: (commands.parser(name), lambda argv, name=name: commands.read(name, argv)) for name in commands.COMMANDS},
+    **{command.name: (command.parser(), command.read) for command in ANALYSES},
     "compare": (compare.parser(), lambda argv: compare.parser().parse(argv)),
     "attention_quick": (attention_quick.parser(), lambda argv: attention_quick.parser().parse(argv)),
     "run_figures": (run_figures.parser(), lambda argv: run_figures.parser().parse(argv)),

@@ -1,9 +1,12 @@
-"""The command line of `analysis.compare_sine`: its arguments are checked here, before anything heavy is imported."""
+"""Is the layer a step of gradient descent on the MLP's output weights? A transformer and its control on the same sines.
+
+python -m analysis.compare_sine RUN_TF RUN_CONTROL
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 import cli
 from environment import check_devices
@@ -14,10 +17,18 @@ from store.rundir import read_config
 
 def parser() -> cli.Parser:
     """The arguments."""
-    built = cli.Parser("analysis.compare_sine", "Holds a transformer against its control, both trained on sines.")
+    built = cli.Parser("analysis.compare_sine", "Compares a transformer with its control, both trained on sines.")
     built.add_argument("run", type=Path, help="the transformer's run directory, where the comparison is written")
     built.add_argument("control", type=Path, help="the control's run directory")
     return built
+
+
+def measure(run: Path, control: Path) -> dict[str, Any]:
+    """Compares two finished runs, and leaves what was found with the transformer's."""
+    from analysis.measures.compare_sine import write
+    from analysis.measures.sine_functions import load_sines
+
+    return write(load_sines(run), load_sines(control))
 
 
 def main(argv: list[str]) -> None:
@@ -27,12 +38,9 @@ def main(argv: list[str]) -> None:
         read_config(run)
     check_devices()
     with locked(flags.run):
-        from analysis.measures.compare_sine import command
-
-        for name, value in command(flags.run, flags.control).items():
+        for name, value in measure(flags.run, flags.control).items():
             print(f"{name:20s} {value:.6g}")
 
 
-def run() -> NoReturn:
-    """Runs the command on this process's arguments, and exits."""
+if __name__ == "__main__":
     cli.launch(main, StoreError)

@@ -1,0 +1,79 @@
+"""What the commands of the analyses share: `--run DIR`, the checks of it, and how what was found is printed.
+
+Each is a light module: it holds its flags, and imports what measures when these are valid.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import cli
+from environment import check_devices
+from src.checks import ConfigError, require
+from store.lock import locked
+from store.readers import StoreError, is_number
+from store.rundir import read_config
+
+Found = Mapping[str, Any] | list[dict[str, Any]]  # what is printed: values by name, or rows
+
+
+class Command(NamedTuple):
+    """An analysis of one run: `python -m analysis.NAME --run DIR`.
+
+    measure(run, flags) does the work, in a run of this family, which it has for itself. `check` says of flags what
+    cannot be asked, as `ConfigError`, before anything heavy is imported.
+    """
+
+    name: str
+    description: str
+    measure: Callable[[Path, argparse.Namespace], Found]
+    add_flags: Callable[[cli.Parser], None] = lambda parser: None
+    check: Callable[[argparse.Namespace], None] = lambda flags: None
+    family: str = "regression"
+
+    def parser(self) -> cli.Parser:
+        """The flags of all analyses, and this one's."""
+        built = cli.Parser(f"analysis.{self.name}", self.description)
+        built.add_argument("--run", type=Path, required=True, help="run directory")
+        built.add_argument(
+            "--allow_pickle", action="store_true", help="read params.pkl where params.safetensors is missing"
+        )
+        self.add_flags(built)
+        return built
+
+    def read(self, argv: Sequence[str]) -> argparse.Namespace:
+        """The flags of a command line; `UsageError` or `ConfigError` for what cannot be asked."""
+        flags = self.parser().parse(argv)
+        self.check(flags)
+        return flags
+
+    def main(self, argv: list[str]) -> None:
+        """Measures, and prints what was found."""
+        flags = self.read(argv)
+        family = read_config(flags.run).family
+        said = f"{flags.run} is a run of the family {family}; {self.name} is of the family {self.family}"
+        require(family == self.family, said)
+        check_devices()
+        with locked(flags.run):
+            found = self.measure(flags.run, flags)
+        _show(found)
+
+    def launch(self) -> NoReturn:
+        """Runs the command on this process's arguments, and exits."""
+        cli.launch(self.main, StoreError, ConfigError)
+
+
+def _show(found: Found) -> None:
+    if isinstance(found, list):
+        for row in found:
+            print(
+                "  ".join(
+                    f"{name} {value:.4g}" if is_number(value) else f"{name} {value}" for name, value in row.items()
+                )
+            )
+        return
+    for name, value in found.items():
+        print(f"{name:22s} {cli.printable(value)}")

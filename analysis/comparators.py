@@ -1,0 +1,39 @@
+"""What knows of a run's corruption, and how much it loses: writes comparators.json.
+
+python -m analysis.comparators --run DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from analysis.command import Command
+
+
+def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
+    """Measures the comparators of a stored run, and says of each its loss or why it has none."""
+    from analysis.measures.comparators import write
+    from analysis.subject import load_subject
+
+    values = write(load_subject(run, allow_pickle=flags.allow_pickle))
+    words = {name: _in_words(part) for name, part in values.items() if isinstance(part, Mapping)}
+    return {name: value for name, value in values.items() if name not in words} | words
+
+
+def _in_words(part: Mapping[str, Any]) -> str:
+    if "reason" in part:
+        return f"not defined: {part['reason']}"
+    return f"loss {part['loss']:.4g} ± {part['loss_se']:.2g}"
+
+
+COMMAND = Command(
+    "comparators",
+    "Measures what knows of a run's corruption: a tuned step, the best linear predictor, Bayes over masks.",
+    measure,
+)
+
+if __name__ == "__main__":
+    COMMAND.launch()

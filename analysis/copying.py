@@ -1,0 +1,26 @@
+"""Does the first layer copy? Writes copying.json, of a run on interleaved tokens.
+
+python -m analysis.copying --run DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from analysis.command import Command
+
+
+def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
+    """How far the first layer's rows of a stored run depend on their own, the following and other tokens."""
+    from analysis.measures.copying import write
+    from analysis.subject import load_subject
+
+    return write(load_subject(run, allow_pickle=flags.allow_pickle))
+
+
+COMMAND = Command("copying", "Measures how far the first layer's rows depend on the following token.", measure)
+
+if __name__ == "__main__":
+    COMMAND.launch()

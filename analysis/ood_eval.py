@@ -1,0 +1,50 @@
+"""Inputs of other scales than in training: writes ood.csv.
+
+python -m analysis.ood_eval --run DIR --alphas 1 1.5 2 3 [--keep_labels]
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cli
+from analysis.command import Command
+from src.checks import finite_results, require
+from src.config import LARGEST
+
+ALPHAS = (1.0, 1.5, 2.0, 3.0)  # also those of a run at its end
+
+
+def add_flags(parser: cli.Parser) -> None:
+    """The scales, and whose labels."""
+    cli.add_list(parser, "--alphas", float, ALPHAS, "input scales")
+    parser.add_argument("--keep_labels", action="store_true", help="keep the labels of the unscaled inputs")
+
+
+def check(flags: argparse.Namespace) -> None:
+    """`ConfigError` for a scale that is none."""
+    for alpha in flags.alphas:
+        require(0 < alpha <= LARGEST, f"alphas has {alpha}; each must be a finite number above 0")
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
+def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
+    """Evaluates a stored run; `ConfigError` if numbers at one of the scales are not finite."""
+    from analysis.measures.ood_eval import ood_curve, write_rows
+    from analysis.subject import load_subject
+
+    subject = load_subject(run, allow_pickle=flags.allow_pickle)
+    rows = ood_curve(subject, flags.alphas, flags.keep_labels)
+    for alpha, row in zip(flags.alphas, rows, strict=True):
+        finite_results("alphas", alpha, [row])
+    return write_rows(subject, rows)
+
+
+COMMAND = Command("ood_eval", "Evaluates a run on inputs of other scales.", measure, add_flags, check)
+
+if __name__ == "__main__":
+    COMMAND.launch()

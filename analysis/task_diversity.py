@@ -1,0 +1,30 @@
+"""A decoder compared with the exact predictors on further sequences, of its pool's tasks and of fresh ones.
+
+python -m analysis.task_diversity --run DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from analysis.command import Command
+
+
+def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
+    """The headline numbers of a stored run, measured again."""
+    from analysis.measures.task_diversity import headline, load_decoder
+
+    return headline(load_decoder(run, flags.allow_pickle))
+
+
+COMMAND = Command(
+    "task_diversity",
+    "Compares a decoder with ridge and dMMSE, on tasks of its pool and on fresh ones.",
+    measure,
+    family="diversity",
+)
+
+if __name__ == "__main__":
+    COMMAND.launch()
