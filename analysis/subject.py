@@ -12,7 +12,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 import store
-from baselines.gd_step import gd, search_step_size
+from baselines.gradient_descent import gd, search_step_size
 from curricula.context import step_size_batch
 from src.batch import Batch
 from src.config import ModelConfig, RunConfig

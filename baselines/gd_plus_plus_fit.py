@@ -18,7 +18,7 @@ from jax import Array
 from jax.tree_util import Partial
 from scipy.optimize import minimize
 
-from baselines.gd_step import gd_plus_plus
+from baselines.gradient_descent import gd_plus_plus
 from baselines.spectrum import eigenvalues
 from src.batch import Batch
 from src.config import LinearData

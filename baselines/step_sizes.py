@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from baselines.curves import over_tasks, path_losses
-from baselines.gd_step import one_step_size
+from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration, steepest_descent
 from src.batch import Batch
 from src.config import QueriesData

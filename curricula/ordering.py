@@ -12,7 +12,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array
 
-from baselines.gd_step import one_step_size
+from baselines.gradient_descent import one_step_size
 from curricula.sorting import stable_order
 from src import config
 from src.batch import Batch

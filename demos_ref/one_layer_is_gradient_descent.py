@@ -16,7 +16,7 @@ import store
 from analysis.measures.alignment import compare
 from analysis.measures.weights import products, rescale
 from baselines.construction import gd_params
-from baselines.gd_step import fit_step_size, gd, one_step_loss, one_step_size
+from baselines.gradient_descent import fit_step_size, gd, one_step_loss, one_step_size
 from baselines.linear_mmse import ridge
 from configs.overrides import resolve
 from configs.presets import preset

@@ -13,7 +13,7 @@ from jax import Array
 
 from analysis.measures.layerwise import layerwise
 from baselines.curves import path_losses, prediction_losses
-from baselines.gd_step import one_step_size
+from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations
 from baselines.step_sizes import DAMPING
 from curricula.context import task_key

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import analysis.layerwise
-from baselines import gd_command
+from analysis import gd_curve, layerwise
 from configs.overrides import resolve
 from configs.presets import preset
 from plots import compare_depth
@@ -114,14 +113,14 @@ def test_the_contract_shows_the_depth_curves_presets(root: Path, model: str, nam
 
 def test_the_contract_names_the_depth_curves_flags_files_and_fields(root: Path, tmp_path: Path) -> None:
     text = section(root / "docs/contract.md", "The depth curve")
-    built = (analysis.layerwise.COMMAND.parser(), gd_command.parser(), compare_depth.parser())
+    built = (layerwise.COMMAND.parser(), gd_curve.parser(), compare_depth.parser())
     known = {option for parser in built for action in parser._actions for option in action.option_strings}
     known |= {
         option for action in flags.parser(run_layerwise.MODELS, "a", "b")._actions for option in action.option_strings
     }
     sweep = {"--sweep"}
     assert set(re.findall(r"--[a-z_]+(?![a-z_.])", text)) - sweep - {"--config"} <= known
-    assert set(gd_command.STEP_SIZES) <= set(re.findall(r"[a-z_]+", text))
+    assert set(gd_curve.STEP_SIZES) <= set(re.findall(r"[a-z_]+", text))
     words = f"--steps 3 {' '.join(SMALL[:-1])} --config.headline_tasks=50 --out {tmp_path / 'run'}".split()
     done = run([sys.executable, "-m", "runners.run_layerwise", *words], root)
     assert done.returncode == 0, done.stderr

@@ -103,7 +103,7 @@ def test_what_is_allowed_is_not_found(tmp_path: Path) -> None:
         "runners/a.py": "import jax\nfrom analysis.subject import x\nfrom . import b",
         "store/b.py": "from src.config import RunConfig\nfrom .c import d\nfrom typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n    import jax",
-        "curricula/c.py": "from baselines.gd_step import gd",
+        "curricula/c.py": "from baselines.gradient_descent import gd",
         "src/d.py": "from src.config import DataConfig\nfrom .config import x",
     }.items():
         assert plant(tmp_path, file, text) == [], file

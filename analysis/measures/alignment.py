@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from analysis.subject import Subject
-from baselines.gd_step import Predictor, gd
+from baselines.gradient_descent import Predictor, gd
 from src.batch import Batch
 from src.train import half_mse
 from src.transformer import Model, Params

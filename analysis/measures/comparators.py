@@ -23,7 +23,7 @@ from jax.typing import ArrayLike
 
 from analysis.measures.headline import mean_and_error
 from analysis.subject import GradientDescent, Subject, find_gd, gd_steps
-from baselines.gd_step import gd, search_step_size
+from baselines.gradient_descent import gd, search_step_size
 from baselines.linear_mmse import linear_mmse
 from baselines.mask_bayes import MAX_PAIRS, check_masks, mask_bayes
 from curricula.context import corrupted_step_size_batch, headline_batch

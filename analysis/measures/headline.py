@@ -18,7 +18,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from analysis.subject import Subject
-from baselines.gd_step import Predictor, context_losses
+from baselines.gradient_descent import Predictor, context_losses
 from baselines.linear_mmse import bayes_penalty, ridge
 from curricula.context import headline_batch
 from src.batch import Batch

@@ -24,7 +24,7 @@ from baselines.curves import (
     summary,
     unstable_share,
 )
-from baselines.gd_step import one_step_size
+from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration
 from baselines.step_sizes import DAMPING
 from src.batch import Batch

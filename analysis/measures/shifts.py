@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from analysis.measures.headline import half_squared_errors
-from baselines.gd_step import Predictor
+from baselines.gradient_descent import Predictor
 from curricula.context import headline_batches, task_key
 from src.batch import Batch
 from src.config import DataConfig, RunConfig

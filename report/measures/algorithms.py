@@ -12,7 +12,7 @@ import numpy as np
 
 from baselines import spectrum
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus, gd_plus_plus_losses
-from baselines.gd_step import gd, search_step_size
+from baselines.gradient_descent import gd, search_step_size
 from src.batch import Batch
 from src.config import DataConfig
 from src.data import sample_batch

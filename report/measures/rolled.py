@@ -14,7 +14,7 @@ from analysis.measures import rollout
 from analysis.measures.layerwise import paired_ratio
 from analysis.measures.weights import products
 from baselines.curves import summary
-from baselines.gd_step import one_step_size
+from baselines.gradient_descent import one_step_size
 from curricula.context import headline_batch
 from report.measures.trained import Measure, context_losses, subject_of
 from src.batch import Batch

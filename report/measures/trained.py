@@ -20,7 +20,7 @@ from analysis.measures.weights import products
 from analysis.plateau import UNTRAINED
 from analysis.subject import Subject, gd_steps, load_subject
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
-from baselines.gd_step import Predictor
+from baselines.gradient_descent import Predictor
 from curricula.context import headline_batch, task_key
 from src.config import RunConfig
 from src.data import sample_batch

@@ -20,7 +20,7 @@ from scipy.stats import ttest_1samp
 from analysis.measures import comparators as module
 from analysis.measures.comparators import COMPARATORS, comparator_errors, comparators, half_errors, tuned_gd
 from analysis.subject import GradientDescent, find_gd
-from baselines.gd_step import one_step_loss, one_step_size
+from baselines.gradient_descent import one_step_loss, one_step_size
 from curricula.context import corrupted_step_size_batch, draw_context, evaluation_context
 from src import prng
 from src.batch import Batch

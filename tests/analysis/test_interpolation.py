@@ -11,7 +11,7 @@ from analysis.measures.interpolation import interpolated, params_of_products
 from analysis.measures.weights import products
 from analysis.subject import GradientDescent, Subject
 from baselines.construction import gd_params
-from baselines.gd_step import gd, gd_plus_plus
+from baselines.gradient_descent import gd, gd_plus_plus
 from src.checks import ConfigError
 from src.config import DataConfig, ModelConfig, RunConfig
 from src.data import sample_batch

@@ -8,7 +8,7 @@ import pytest
 from analysis.measures.layerwise import layerwise, paired_ratio, steps_to_reach, verdict
 from baselines.construction import gd_params
 from baselines.gd_curve import gd_curve
-from baselines.gd_step import one_step_size
+from baselines.gradient_descent import one_step_size
 from src.checks import ConfigError
 from src.config import DataConfig, ModelConfig, RunConfig
 from src.layerwise import make_model

@@ -12,7 +12,7 @@ from scipy.stats import sem
 from analysis.measures.alignment import compare, cosine, sensitivity
 from analysis.measures.headline import mean_and_error, ratio_and_error
 from analysis.subject import GradientDescent, find_gd, gd_steps
-from baselines.gd_step import gd
+from baselines.gradient_descent import gd
 from curricula.context import step_size_batch
 from src.batch import Batch
 from src.config import DataConfig, ModelConfig, RunConfig

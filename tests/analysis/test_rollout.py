@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from analysis.measures.rollout import gd_products, rollout
-from baselines.gd_step import gd, one_step_size
+from baselines.gradient_descent import gd, one_step_size
 from src.config import DataConfig
 from src.data import sample_batch
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.measures.shifts import SHIFTS, shifted_batches, shifted_losses
-from baselines.gd_step import gd, one_step_loss, one_step_size
+from baselines.gradient_descent import gd, one_step_loss, one_step_size
 from src.config import DataConfig, RunConfig
 
 CONFIG = RunConfig(headline_tasks=20_000)

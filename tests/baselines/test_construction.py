@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from baselines.construction import gd_params
-from baselines.gd_step import gd, gd_plus_plus
+from baselines.gradient_descent import gd, gd_plus_plus
 from src.checks import ConfigError
 from src.config import DataConfig, ModelConfig, RunConfig
 from src.transformer import make_model

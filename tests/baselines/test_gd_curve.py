@@ -12,7 +12,7 @@ import pytest
 from baselines import gd_command, step_sizes
 from baselines.curves import over_tasks, path_losses, summary, unstable_share
 from baselines.gd_curve import gd_curve
-from baselines.gd_step import one_step_loss, one_step_size
+from baselines.gradient_descent import one_step_loss, one_step_size
 from src.config import DataConfig
 from src.queries import CHUNK, task_chunks
 from store import outputs

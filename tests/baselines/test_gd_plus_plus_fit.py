@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses
-from baselines.gd_step import gd_plus_plus, one_step_size
+from baselines.gradient_descent import gd_plus_plus, one_step_size
 from baselines.spectrum import after_a_step, condition_number, eigenvalues
 from src.config import DataConfig
 from src.data import sample_batch

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.gd_step import (
+from baselines.gradient_descent import (
     context_losses,
     fit_step_size,
     gd,

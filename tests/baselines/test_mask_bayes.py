@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from baselines.gd_step import gd
+from baselines.gradient_descent import gd
 from baselines.linear_mmse import linear_mmse, ridge
 from baselines.mask_bayes import CELLS, MAX_PAIRS, check_masks, mask_bayes
 from curricula.context import draw_context

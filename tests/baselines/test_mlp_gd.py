@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from baselines.gd_step import gd
+from baselines.gradient_descent import gd
 from baselines.mlp_gd import least_step_loss, make_model
 from src.batch import Batch
 from src.config import EMBEDDED, DataConfig, ModelConfig, RunConfig

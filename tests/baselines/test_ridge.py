@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import Ridge
 
-from baselines.gd_step import gd
+from baselines.gradient_descent import gd
 from baselines.linear_mmse import bayes_penalty, ridge
 from src import prng
 from src.config import DataConfig

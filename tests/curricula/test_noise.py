@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from baselines.gd_step import gd_weights, one_step_size
+from baselines.gradient_descent import gd_weights, one_step_size
 from curricula.context import draw_context
 from curricula.noise import NOISE_MODES, corrupt
 from src import config

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.gd_step import one_step_size
+from baselines.gradient_descent import one_step_size
 from curricula.context import draw_context
 from curricula.ordering import ORDERINGS, leave_one_out_gd_error
 from src import config

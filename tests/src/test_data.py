@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from baselines.gd_step import gd
+from baselines.gradient_descent import gd
 from src import data as data_module
 from src import prng
 from src.batch import Batch

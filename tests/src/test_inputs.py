@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from baselines.gd_step import context_losses, one_step_size
+from baselines.gradient_descent import context_losses, one_step_size
 from src import config as known
 from src import inputs, prng
 from src.batch import Batch

@@ -2,16 +2,9 @@
 
 Both work on the least-squares loss of the context's pairs, L(w) = 1/2 sum_i (w.x_i - y_i)^2, with a step size that is
 the paper's eta/N: c below. The query is never used.
-
-python -m baselines.gd_step --dim 20 --num_pairs 20 --steps 50 --out gd_metrics.json writes the loss after every step.
 """
 
 from __future__ import annotations
-
-if __name__ == "__main__":
-    from baselines.gd_command import run
-
-    run()
 
 from collections.abc import Callable, Sequence
 from functools import partial
