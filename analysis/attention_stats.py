@@ -19,7 +19,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """The position-matched AUROC of every score of a stored run, with its interval."""
     from analysis.measures.attention_stats import write
     from analysis.subject import load_subject
-    from curricula.context import evaluation_context
+    from families.regression import evaluation_context
 
     subject = load_subject(run, allow_pickle=flags.allow_pickle)
     values = write(subject, evaluation_context(subject.config))

@@ -14,7 +14,7 @@ import numpy as np
 
 import cli
 from analysis.plateau import left_plateau
-from src.config import RunConfig
+from configs.regression import RegressionConfig
 from src.statistics import mean_and_interval
 from store import layout
 from store.readers import StoreError, expecting, read_json
@@ -76,7 +76,7 @@ def _left_plateau(run: Path, summary: Mapping[str, Any]) -> bool | None:
         return met
 
 
-def _without_seeds(config: RunConfig) -> RunConfig:
+def _without_seeds(config: RegressionConfig) -> RegressionConfig:
     return replace(config, data_seed=0, init_seed=0, preset="")
 
 

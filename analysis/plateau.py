@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from configs.regression import RegressionConfig
 from src.checks import ConfigError
-from src.config import RunConfig
 
 ALIGNED = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left
 UNTRAINED = 0.9  # of the loss of predicting zero: what ends above it did not train
@@ -31,10 +31,10 @@ class Criterion(NamedTuple):
     """
 
     words: str
-    value: Callable[[RunConfig, Summary], float | None]
+    value: Callable[[RegressionConfig, Summary], float | None]
     threshold: float
     at_least: bool = False
-    undefined: Callable[[RunConfig, Summary], str | None] = lambda config, summary: None
+    undefined: Callable[[RegressionConfig, Summary], str | None] = lambda config, summary: None
 
 
 def _over(value: float | None, zero: float | None) -> float | None:
@@ -48,7 +48,7 @@ def _last_layer(summary: Summary) -> float | None:
     return _over(loss, layerwise["references"]["zero"]["mse"][0])
 
 
-def _nothing_to_learn(config: RunConfig, summary: Summary) -> str | None:
+def _nothing_to_learn(config: RegressionConfig, summary: Summary) -> str | None:
     """Where the best linear predictor of the training contexts is as good as zero, a cosine with it means nothing."""
     if config.train.hit_rate == 0 and config.data.noise_std == 0:
         return None
@@ -63,7 +63,7 @@ def _nothing_to_learn(config: RunConfig, summary: Summary) -> str | None:
     return f"the best linear predictor of the training contexts recovers {share:.2g} of the targets, so zero is as good"
 
 
-def _gain(config: RunConfig, summary: Summary) -> float | None:
+def _gain(config: RegressionConfig, summary: Summary) -> float | None:
     """What a model gains from the context over what the exact predictor gains that gains less.
 
         (l_1 - l) / min_r (l_r1 - l_r)
@@ -79,7 +79,7 @@ def _gain(config: RunConfig, summary: Summary) -> float | None:
     return gain / possible if possible and not math.isnan(gain) else None
 
 
-def _gains(config: RunConfig, summary: Summary) -> tuple[float, float | None]:
+def _gains(config: RegressionConfig, summary: Summary) -> tuple[float, float | None]:
     """A model's gain, and that of the exact predictor that gains less; None where there is no such predictor."""
     headline, errors = summary["headline"], [_number(error) for error in summary.get("id_errors", [math.nan])]
     zero, loss = _number(headline["id_zero_loss"]), sum(errors) / len(errors)
@@ -94,7 +94,7 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _nothing_to_infer(config: RunConfig, summary: Summary) -> str | None:
+def _nothing_to_infer(config: RegressionConfig, summary: Summary) -> str | None:
     if "id_errors" not in summary:
         return "the summary has no errors by position"
     gain, possible = _gains(config, summary)
@@ -135,7 +135,7 @@ CRITERIA: Mapping[str, Criterion] = {
 }
 
 
-def left_plateau(config: RunConfig, summary: Summary) -> dict[str, Any]:
+def left_plateau(config: RegressionConfig, summary: Summary) -> dict[str, Any]:
     """Whether a run has left the plateau: `met`, the `criterion` in words, its `value` and the `threshold`.
 
     A value that is not finite has not. Where the value says nothing, `met` is None and there is a `reason`.
@@ -149,7 +149,7 @@ def left_plateau(config: RunConfig, summary: Summary) -> dict[str, Any]:
     return verdict if reason is None else verdict | {"reason": reason}
 
 
-def in_words(config: RunConfig, summary: Summary) -> str:
+def in_words(config: RegressionConfig, summary: Summary) -> str:
     """The line of a printed summary."""
     verdict, (words, _, threshold, at_least, _) = left_plateau(config, summary), CRITERIA[config.family]
     if verdict["met"] is None:

@@ -13,11 +13,12 @@ from jax.tree_util import Partial
 
 import store
 from baselines.gradient_descent import gd, search_step_size
-from curricula.context import step_size_batch
+from configs.regression import RegressionConfig
+from families.regression import make_model, step_size_batch
 from src.batch import Batch
-from src.config import ModelConfig, RunConfig
+from src.config import ModelConfig
+from src.model import Model
 from src.prng import key as make_key
-from src.transformer import Model, make_model
 from store import layout
 from store.params import flattened
 from store.readers import check_arrays
@@ -46,7 +47,7 @@ class Subject(NamedTuple):
     """What an analysis looks at."""
 
     run: Path
-    config: RunConfig
+    config: RegressionConfig
     model: Model
     params: Any
     batch: Batch
@@ -67,7 +68,7 @@ def gd_steps(model: ModelConfig) -> int:
     return linear or model.num_layers
 
 
-def find_gd(config: RunConfig, eta: float | None = None) -> GradientDescent:
+def find_gd(config: RegressionConfig, eta: float | None = None) -> GradientDescent:
     """The gradient descent a run is compared with, at step `eta` (eta/N in the paper) or the best on other tasks."""
     steps = gd_steps(config.model)
     if eta is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from src.config import RunConfig
+from configs.regression import RegressionConfig
 
 
 class Dot(NamedTuple):
@@ -25,17 +25,17 @@ class Dot(NamedTuple):
     gradients: int
 
 
-def training_step(config: RunConfig) -> int:
+def training_step(config: RegressionConfig) -> int:
     """Operations of one step of one run: labels, forward, backward."""
     return labels(config) + sum(dot.flops * (1 + dot.gradients) for dot in stack(config))
 
 
-def labels(config: RunConfig) -> int:
+def labels(config: RegressionConfig) -> int:
     """Operations of the labels w.x of a batch, the queries' among them."""
     return 2 * config.training.batch_size * (config.data.num_pairs + 1) * config.data.dim
 
 
-def stack(config: RunConfig) -> list[Dot]:
+def stack(config: RegressionConfig) -> list[Dot]:
     """The dots of all layers."""
     layers = range(config.model.num_layers)
     if config.family == "diversity":
@@ -43,7 +43,7 @@ def stack(config: RunConfig) -> list[Dot]:
     return [dot for layer in layers for dot in _attention(config, layer) + _mlp(config, layer)]
 
 
-def _decoder_block(config: RunConfig, layer: int) -> list[Dot]:
+def _decoder_block(config: RegressionConfig, layer: int) -> list[Dot]:
     """Queries, keys and values of all rows; the rest of the rows that are kept, which in the last block are inputs'."""
     model, rows = config.model, config.num_rows
     kept = rows // 2 if layer == model.num_layers - 1 else rows
@@ -54,7 +54,7 @@ def _decoder_block(config: RunConfig, layer: int) -> list[Dot]:
     return [Dot(size, 2) for size in sizes]
 
 
-def _ends_of_decoder(config: RunConfig) -> list[Dot]:
+def _ends_of_decoder(config: RegressionConfig) -> list[Dot]:
     """The embedding, whose tokens need no gradient, and the read-out."""
     token, width = 2 * config.training.batch_size, config.model.embed_size
     channels = 1 if config.model.block == "gpt2" else config.token_width
@@ -62,7 +62,7 @@ def _ends_of_decoder(config: RunConfig) -> list[Dot]:
     return [embedding, Dot(token * config.data.num_pairs * width * channels, 2)]
 
 
-def _attention(config: RunConfig, layer: int) -> list[Dot]:
+def _attention(config: RegressionConfig, layer: int) -> list[Dot]:
     model, rows = config.model, _rows(config, layer)
     out, heads = config.token_width, model.num_heads
     width, head_size = out + model.bias, model.key_size // heads or out
@@ -79,10 +79,10 @@ def _attention(config: RunConfig, layer: int) -> list[Dot]:
     ]
 
 
-def _mlp(config: RunConfig, layer: int) -> list[Dot]:
+def _mlp(config: RegressionConfig, layer: int) -> list[Dot]:
     size = 2 * config.training.batch_size * _rows(config, layer) * config.token_width * config.model.mlp_width
     return [Dot(size, 2), Dot(size, 2)] if size else []
 
 
-def _rows(config: RunConfig, layer: int) -> int:
+def _rows(config: RegressionConfig, layer: int) -> int:
     return 1 if layer == config.model.num_layers - 1 else config.num_rows

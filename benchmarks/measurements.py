@@ -19,8 +19,8 @@ from benchmarks.cases import CASES, COMMANDS, COMPILED, SWEEPS, Settings, lsa1
 from benchmarks.plain_loop import plain_loop, test_batch
 from benchmarks.programs import WORK, our_program
 from benchmarks.timing import compare, in_turns, report, spread
-from src.train import half_mse
-from src.transformer import make_model
+from families.regression import make_model
+from src.losses import half_mse
 
 SAME_LOSS = 0.02  # relative; two seeds of lsa1 end within .3 % of each other
 

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from configs.regression import RegressionConfig
 from src.batch import Batch
-from src.config import RunConfig
 from src.sequences import tokenise
 
 
-def sample(key: Array, config: RunConfig, size: int) -> Batch:
+def sample(key: Array, config: RegressionConfig, size: int) -> Batch:
     """A batch from JAX's stock random numbers: sequences of a pool of Gaussian tasks."""
     data = config.data
     choice, task, inputs, noise = jax.random.split(key, 4)
@@ -27,7 +27,7 @@ def sample(key: Array, config: RunConfig, size: int) -> Batch:
     return Batch(x, y, x, y, w)
 
 
-def predict(params: Any, batch: Batch, config: RunConfig) -> Array:
+def predict(params: Any, batch: Batch, config: RegressionConfig) -> Array:
     """All K predictions of GPT-2's decoder."""
     model = config.model
     stream = linear(params["embed/linear"], tokenise(batch)) + params["embed"]["positions"][None]

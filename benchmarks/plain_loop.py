@@ -18,16 +18,17 @@ import optax
 from jax import Array
 
 from benchmarks import plain_decoder
+from configs.regression import RegressionConfig
+from families.regression import make_model
 from src import decoder
 from src.batch import Batch
-from src.config import RunConfig
 from src.data import tokenise
+from src.losses import half_mse
 from src.prng import key as make_key
-from src.train import half_mse, make_optimizer
-from src.transformer import make_model
+from src.train import make_optimizer
 
 
-def sample(key: Array, config: RunConfig, size: int) -> Batch:
+def sample(key: Array, config: RegressionConfig, size: int) -> Batch:
     """A batch from JAX's stock random numbers: linear regression on uniform inputs, no noise."""
     data = config.data
     task, inputs, query = jax.random.split(key, 3)
@@ -38,7 +39,7 @@ def sample(key: Array, config: RunConfig, size: int) -> Batch:
     return Batch(x, jnp.einsum("bnd,bd->bn", x, w), x_query, jnp.einsum("bd,bd->b", x_query, w), w)
 
 
-def predict(params: Any, batch: Batch, config: RunConfig) -> Array:
+def predict(params: Any, batch: Batch, config: RegressionConfig) -> Array:
     """The model's prediction, layer by layer over all rows."""
     model = config.model
     tokens = tokenise(batch, model)
@@ -61,9 +62,9 @@ def predict(params: Any, batch: Batch, config: RunConfig) -> Array:
 class Plain(NamedTuple):
     """A plain script's own parts: where batches come from, what is predicted, and how parameters begin."""
 
-    sample: Callable[[Array, RunConfig, int], Batch]
-    predict: Callable[[Any, Batch, RunConfig], Array]
-    init: Callable[[RunConfig], Any]
+    sample: Callable[[Array, RegressionConfig, int], Batch]
+    predict: Callable[[Any, Batch, RegressionConfig], Array]
+    init: Callable[[RegressionConfig], Any]
 
 
 REGRESSION = Plain(sample, predict, lambda config: make_model(config).init(make_key(config.init_seed)))
@@ -75,7 +76,7 @@ DECODER = Plain(
 PARTS = {"regression": REGRESSION, "diversity": DECODER}
 
 
-def plain_loop(config: RunConfig) -> tuple[Callable[[int], float], Callable[[], float]]:
+def plain_loop(config: RegressionConfig) -> tuple[Callable[[int], float], Callable[[], float]]:
     """(train(n) -> seconds of n further steps, loss() on `test_batch`)."""
     sample, predict, init = PARTS[config.family]
     optimizer = make_optimizer(config.training)
@@ -112,7 +113,7 @@ def plain_loop(config: RunConfig) -> tuple[Callable[[int], float], Callable[[], 
     return train, loss
 
 
-def test_batch(config: RunConfig) -> Batch:
+def test_batch(config: RegressionConfig) -> Batch:
     """10 000 tasks that no training step sees."""
     return PARTS[config.family].sample(jax.random.key(10**6), config, 10_000)
 
@@ -124,7 +125,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=5000)
     steps = parser.parse_args().steps
-    train, loss = plain_loop(RunConfig())
+    train, loss = plain_loop(RegressionConfig())
     first = train(1)
     seconds = train(steps - 1)
     print(f"loss {loss():.4f} after {steps} steps, {1e3 * seconds / max(steps - 1, 1):.2f} ms a step")

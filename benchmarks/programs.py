@@ -16,13 +16,13 @@ from jax import Array, lax
 
 from benchmarks.plain_loop import plain_loop, predict, sample
 from benchmarks.timing import Timed
-from curricula.context import headline_batch, training_batches
+from configs.regression import RegressionConfig
+from families.regression import batches, headline_batch, make_model
 from runners.families import FAMILIES
 from runners.pack import make_members
-from src.config import RunConfig
+from src.model import Params
 from src.prng import key as make_key
 from src.train import lane, make_trainer
-from src.transformer import Params, make_model
 
 
 class Program(NamedTuple):
@@ -33,7 +33,7 @@ class Program(NamedTuple):
     compile_seconds: float
 
 
-def our_program(config: RunConfig, width: int = 1) -> Program:
+def our_program(config: RegressionConfig, width: int = 1) -> Program:
     """The training program of `width` seeds."""
     family = FAMILIES[config.family]
     trainer = make_trainer(family.make_model(config), config.training, family.training_batches(config))
@@ -57,14 +57,14 @@ def our_program(config: RunConfig, width: int = 1) -> Program:
     return Program(train, lambda: lane(state.params, 0), compile_seconds)
 
 
-def steps(config: RunConfig, width: int) -> dict[str, Timed]:
+def steps(config: RegressionConfig, width: int) -> dict[str, Timed]:
     """Training steps, batches included."""
     return {"ours": our_program(config, width).train, "plain": plain_loop(config)[0]}
 
 
-def batches(config: RunConfig, width: int) -> dict[str, Timed]:
+def batches(config: RegressionConfig, width: int) -> dict[str, Timed]:
     """Training batches alone: ours inside one program, the plain loop's one for each dispatch."""
-    member, batch_fn = jax.tree.map(lambda leaf: leaf[0], make_members([config], 1)), training_batches(config)
+    member, batch_fn = jax.tree.map(lambda leaf: leaf[0], make_members([config], 1)), batches(config)
 
     def draw(index: Array, _: Any) -> Any:
         return batch_fn(member.data_key, index, **member.knobs)
@@ -78,7 +78,7 @@ def batches(config: RunConfig, width: int) -> dict[str, Timed]:
     }
 
 
-def evaluation(config: RunConfig, width: int) -> dict[str, Timed]:
+def evaluation(config: RegressionConfig, width: int) -> dict[str, Timed]:
     """Predictions on the headline tasks."""
     model, batch = make_model(config), headline_batch(config)
     params = model.init(make_key(config.init_seed))
@@ -98,7 +98,7 @@ def _seconds(work: Callable[[int], Any], count: int) -> float:
     return time.perf_counter() - began
 
 
-WORK: dict[str, Callable[[RunConfig, int], dict[str, Timed]]] = {
+WORK: dict[str, Callable[[RegressionConfig, int], dict[str, Timed]]] = {
     "steps": steps,
     "batches": batches,
     "evaluation": evaluation,

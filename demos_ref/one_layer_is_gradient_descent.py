@@ -13,18 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 
 import store
-from analysis.measures.alignment import compare
 from analysis.measures.weights import products, rescale
+from baselines.comparison import compare
 from baselines.construction import gd_params
 from baselines.gradient_descent import fit_step_size, gd, one_step_loss, one_step_size
 from baselines.linear_mmse import ridge
 from configs.overrides import resolve
 from configs.presets import preset
+from families.regression import make_model
 from runners.common import run_one
 from src.data import sample_batch, take_pairs
+from src.losses import half_mse
 from src.prng import key
-from src.train import half_mse
-from src.transformer import make_model
 
 # %% [markdown]
 # ## The task

@@ -14,13 +14,14 @@ import numpy as np
 from analysis.measures.compare_sine import compare
 from analysis.measures.sine_functions import AMPLITUDE, PHASE, functions, load_sines
 from baselines.linear_mmse import ridge
-from baselines.mlp_gd import least_step_loss, make_model
+from baselines.mlp_gd import least_step_loss
 from configs.overrides import resolve, set_values
 from configs.presets import preset
+from families.sine import make_model
 from runners.common import run_one
+from src.losses import half_mse
 from src.prng import key
 from src.sine import sample_sines
-from src.train import half_mse
 
 # %% [markdown]
 # ## The task

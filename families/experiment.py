@@ -66,7 +66,9 @@ def part(family: str, module: str, name: str, kind: type[Part]) -> Part:
     """A part of a family, from its module; `ConfigError` if it is not there."""
     found = getattr(import_module(module), name, None)
     if not isinstance(found, kind):
-        raise ConfigError(f"the family {family} lacks a part: {module} has no {name}, a {kind.__module__}.{kind.__name__}")
+        raise ConfigError(
+            f"the family {family} lacks a part: {module} has no {name}, a {kind.__module__}.{kind.__name__}"
+        )
     return found
 
 

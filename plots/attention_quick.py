@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import cli
+from configs.regression import RegressionConfig
 from plots import style
-from src.config import RunConfig
 from store import layout
 from store.lock import refuse_links
 from store.manifest import adopt
@@ -41,7 +41,7 @@ def draw_attention(run: Path, out: Path) -> list[Path]:
     ]
 
 
-def _captured(run: Path, config: RunConfig) -> tuple[list[tuple[int, int]], int]:
+def _captured(run: Path, config: RegressionConfig) -> tuple[list[tuple[int, int]], int]:
     """The (layer, head) of each captured map, and of how many tasks. They become file names, so they are checked."""
     path = run / layout.ATTENTION_SUMMARY
     summary = read_json(path)
@@ -57,7 +57,7 @@ def _captured(run: Path, config: RunConfig) -> tuple[list[tuple[int, int]], int]
     return heads, tasks
 
 
-def _read_mean(run: Path, config: RunConfig, layer: int, head: int) -> np.ndarray:
+def _read_mean(run: Path, config: RegressionConfig, layer: int, head: int) -> np.ndarray:
     path = layout.attention_head(run, layer, head)
     mean = read_npy(path)
     check_arrays(path, {"the mean map": mean}, {"the mean map": (config.num_rows, config.num_rows - 1)})

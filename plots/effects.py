@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import cli
+from configs.regression import RegressionConfig
 from plots import style
 from plots.table_command import draw_from_table
-from src.config import RunConfig
 from store import outputs
 from store.atomic import csv_bytes
 from store.readers import StoreError, read_csv
@@ -45,9 +45,9 @@ RELATIVE = ("change_low", "change", "change_high")
 ANY = (-math.inf, math.inf)
 LOST = (-100.0, math.inf)  # what is positive can lose no more than all of itself
 UNITS = {
-    "loss": Unit(RELATIVE, 100, 1.0, "change, %", RunConfig.headline_tasks, LOST),
-    "step": Unit(RELATIVE, 100, 1.0, "change of the step, %", RunConfig.eval_tasks, ANY),
-    "auroc": Unit(("low", "difference", "high"), 1, 0.01, "difference of AUROC", RunConfig.eval_tasks, (-1, 1)),
+    "loss": Unit(RELATIVE, 100, 1.0, "change, %", RegressionConfig.headline_tasks, LOST),
+    "step": Unit(RELATIVE, 100, 1.0, "change of the step, %", RegressionConfig.eval_tasks, ANY),
+    "auroc": Unit(("low", "difference", "high"), 1, 0.01, "difference of AUROC", RegressionConfig.eval_tasks, (-1, 1)),
 }
 FAR = ("linear_mmse", "mask_bayes")  # controls that know the noise: changes from them are of another magnitude
 DECADES = (1, 10, 100)  # margins at which a logarithmic axis has its ticks

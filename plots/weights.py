@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from configs.regression import RegressionConfig
 from plots import style
-from src.config import RunConfig
 from store import layout
 from store.readers import check_arrays, read_csv, read_npz
 from store.rundir import read_config
@@ -41,7 +41,7 @@ def draw_weights(run: Path) -> Path:
     return style.save(figure, layout.figure(run, "weights"), run)
 
 
-def _scales(config: RunConfig, arrays: Mapping[str, np.ndarray]) -> list[str]:
+def _scales(config: RegressionConfig, arrays: Mapping[str, np.ndarray]) -> list[str]:
     """What a caption says of beta, which the left products were divided and the right ones multiplied by."""
     linear = [layer for layer in range(len(config.model.layer_names)) if config.model.kind(layer) == "linear"]
     betas = [
@@ -84,7 +84,7 @@ def _figure(rows: Sequence[tuple[Any, ...]], text: str) -> Figure:
     return figure
 
 
-def _read_products(path: Path, config: RunConfig) -> dict[str, np.ndarray]:
+def _read_products(path: Path, config: RegressionConfig) -> dict[str, np.ndarray]:
     """The products that are shown; the construction's may be empty."""
     arrays = read_npz(path, (TRAINED, *SHOWN))
     width = config.token_width

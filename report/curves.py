@@ -17,9 +17,9 @@ from analysis.measures.interpolation import interpolated
 from analysis.measures.over_training import baselines_of
 from analysis.measures.sine_functions import functions
 from analysis.measures.weights import products, rescale
-from analysis.subject import gd_steps
 from baselines import spectrum
 from baselines.construction import gd_params
+from families.regression import gd_steps
 from report.figures import Series
 from report.measures import algorithms, depth, over_training, rolled, sines, trained
 from src.config import DataConfig

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from configs.run import to_dict
 from plots.curves import draw_curves
 from plots.trajectories import draw_trajectories
 from plots.weights import draw_products
@@ -30,7 +31,6 @@ from report.page import rendered
 from report.remarks import REMARKS
 from report.studies import STUDIES
 from runners.common import device_text
-from src.config import to_dict
 from store import outputs, rundir
 from store.atomic import csv_bytes, json_bytes
 from store.provenance import git_commit, now

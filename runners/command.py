@@ -12,12 +12,12 @@ from typing import NoReturn
 
 import cli
 from cli import printable
+from configs.regression import RegressionConfig
 from environment import MOST_THREADS, check_devices, num_threads, threads_are_set
 from runners import compile_cache, flags
 from runners.signals import RESUMES, hearing_signals
 from runners.summary import summary_text
 from src.checks import ConfigError
-from src.config import RunConfig
 from store import checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import versions
@@ -56,7 +56,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
 
 @contextmanager
 def held(
-    runs: Sequence[tuple[Path, RunConfig]], overwrite: bool = False, width: int = 1, programs: Path | None = None
+    runs: Sequence[tuple[Path, RegressionConfig]], overwrite: bool = False, width: int = 1, programs: Path | None = None
 ) -> Iterator[None]:
     """Holds the directories of runs that can be trained, cleared if they are to be trained anew.
 

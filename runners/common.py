@@ -15,6 +15,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from configs.regression import RegressionConfig
 from environment import num_threads
 from runners.command import held
 from runners.finish import NOTHING_MORE, Wanted, import_what_ends_a_run
@@ -22,7 +23,6 @@ from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.regression import capture_missing_attention
 from runners.shapes import static_shape, training_part
 from runners.signals import Signals, Stopped, hearing_signals
-from src.config import RunConfig
 from src.train import NEVER
 from store import checkpoint, rundir, snapshots
 from store.provenance import now, provenance
@@ -76,7 +76,7 @@ def run_pack(
     return "done" if any(rundir.read_status(job.run) == "done" for job in jobs) else "diverged"
 
 
-def run_one(config: RunConfig, run: Path, logger: Logger = NULL_LOGGER) -> str:
+def run_one(config: RegressionConfig, run: Path, logger: Logger = NULL_LOGGER) -> str:
     """Trains one config into a run directory, or finishes what is there: what the runners do, for use from Python.
 
     `StoreError` if the directory holds a run of another config, or one begun under other conditions.

@@ -9,17 +9,20 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis.measures.task_diversity import Decoder, Setting, headline, predictions_of
+from analysis.measures.task_diversity import Decoder, headline
+from configs.identity import config_id
+from configs.regression import RegressionConfig
+from families.diversity import Setting, predictions_of
 from runners.finish import Wanted, end
-from src.config import RunConfig
-from src.transformer import Model
+from src.model import Model
 from store import layout
 from store.atomic import write_npz
 from store.params import write_params
-from store.provenance import config_id
 
 
-def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Setting, wanted: Wanted) -> Iterator[None]:
+def finish(
+    run: Path, config: RegressionConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+) -> Iterator[None]:
     """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call."""
     write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
     for name, held in zip((layout.ANALYSIS_BATCH, layout.LATENT_BATCH), setting, strict=True):

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis.plateau import left_plateau
+from configs.columns import HALF_MSE
+from configs.regression import RegressionConfig
 from plots.run_figures import draw_run
-from src.config import RunConfig
 from store import checkpoint, layout, rundir, snapshots
 from store.atomic import write_json
-from store.provenance import LOSS_CONVENTION, now
+from store.provenance import now
 
 
 class Wanted(NamedTuple):
@@ -31,14 +32,14 @@ class Wanted(NamedTuple):
 NOTHING_MORE = Wanted()
 
 
-def end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: bool) -> Iterator[None]:
+def end(run: Path, config: RegressionConfig, measured: Mapping[str, Any], figures: bool) -> Iterator[None]:
     """The last of a run of any family: its summary, its figures if wanted, and the status "done"."""
     if config.snapshots:
         snapshots.export(run)
         yield
     facts = {"name": config.name, "num_steps": config.training.steps}
     numbers = rundir.read_metrics(run)[-1] | facts | measured
-    summary = numbers | {"left_plateau": left_plateau(config, numbers), "loss_convention": LOSS_CONVENTION}
+    summary = numbers | {"left_plateau": left_plateau(config, numbers), "loss_convention": HALF_MSE}
     write_json(run / layout.SUMMARY, summary)
     yield
     if figures:

@@ -16,18 +16,18 @@ from baselines.curves import path_losses, prediction_losses
 from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations
 from baselines.step_sizes import DAMPING
-from curricula.context import task_key
+from configs.identity import config_id
+from configs.regression import RegressionConfig
+from families.experiment import task_key
 from runners.finish import Wanted, end
 from src.batch import Batch
-from src.config import RunConfig
+from src.model import Model
 from src.prng import Purpose
 from src.queries import sample_batch
 from src.train import BatchFn
-from src.transformer import Model
 from store import layout
 from store.atomic import write_json, write_npz
 from store.params import write_params
-from store.provenance import config_id
 
 
 class Setting(NamedTuple):
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
     gd_loss: float
 
 
-def training_batches(config: RunConfig) -> BatchFn:
+def training_batches(config: RegressionConfig) -> BatchFn:
     """The batch function of a run's training tasks; what else may differ within a pack has no meaning here."""
 
     def batch_fn(key: Array, step: Array, **knobs: Array) -> Batch:
@@ -46,7 +46,7 @@ def training_batches(config: RunConfig) -> BatchFn:
     return batch_fn
 
 
-def prepare(config: RunConfig) -> Setting:
+def prepare(config: RegressionConfig) -> Setting:
     """The setting of a config: gradient descent takes a step a layer, of size c* for one and .75 c* for more."""
     sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
     batch = sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
@@ -68,7 +68,9 @@ def _half_mse(model: Model, params: Any, batch: Batch) -> Array:
 _last_layer_loss = jax.jit(_half_mse, static_argnums=0)
 
 
-def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Setting, wanted: Wanted) -> Iterator[None]:
+def finish(
+    run: Path, config: RegressionConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+) -> Iterator[None]:
     """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call."""
     write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
     write_npz(run / layout.ANALYSIS_BATCH, jax.tree.map(np.asarray, setting.batch)._asdict())

@@ -21,19 +21,27 @@ from analysis.measures import (
     ood_eval,
     weights,
 )
-from analysis.measures.alignment import LOGGED, compare_with_gd
 from analysis.ood_eval import ALPHAS
-from analysis.subject import GradientDescent, Subject, find_gd, load_subject
-from curricula.context import Context, evaluation_context, first_training_context
+from analysis.subject import Subject, load_subject
+from configs.identity import config_id
+from configs.regression import RegressionConfig
+from curricula.context import Context
+from families.regression import (
+    LOGGED,
+    GradientDescent,
+    compare_with_gd,
+    evaluation_context,
+    find_gd,
+    first_training_context,
+)
 from plots.run_figures import draw_run
 from runners.finish import Wanted, end
 from src.batch import Batch
-from src.config import ContextConfig, RunConfig
-from src.transformer import Model
+from src.config import ContextConfig
+from src.model import Model
 from store import layout
 from store.atomic import write_json, write_npy, write_npz
 from store.params import write_params
-from store.provenance import config_id
 
 # name in the summary -> how it is measured; copying is what the first layer of interleaved tokens does
 MEASURES: dict[str, Callable[[Subject], Any]] = {
@@ -51,7 +59,7 @@ class Setting(NamedTuple):
     gd: GradientDescent
 
 
-def prepare(config: RunConfig) -> Setting:
+def prepare(config: RegressionConfig) -> Setting:
     """The setting of a config."""
     return Setting(evaluation_context(config), find_gd(config))
 
@@ -63,7 +71,9 @@ def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
     return {"test_loss": float(values["tf_loss"])} | {name: float(values[name]) for name in LOGGED}
 
 
-def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Setting, wanted: Wanted) -> Iterator[None]:
+def finish(
+    run: Path, config: RegressionConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+) -> Iterator[None]:
     """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call.
 
     Between its parts it gives control back, so that a signal need not wait for all of them.
@@ -101,7 +111,7 @@ def capture_missing_attention(run: Path, attention: int | None) -> None:
     draw_run(run)
 
 
-def _write_contexts(run: Path, config: RunConfig, context: Context) -> None:
+def _write_contexts(run: Path, config: RegressionConfig, context: Context) -> None:
     """The evaluation batch and what was done to it; the first training batch's orders and masks; both in words."""
     first = first_training_context(config)
     write_npz(run / layout.ANALYSIS_BATCH, jax.tree.map(np.asarray, context.batch)._asdict())

@@ -10,19 +10,19 @@ import jax
 import numpy as np
 
 from analysis.measures import sine_functions
-from analysis.measures.sine_functions import Sines, both_read_outs
-from curricula.sines import evaluation_batch
+from analysis.measures.sine_functions import Sines
+from configs.identity import config_id
+from configs.regression import RegressionConfig
+from families.sine import both_read_outs, evaluation_batch
 from runners.finish import Wanted, end
 from src.batch import Batch
-from src.config import RunConfig
-from src.transformer import Model
+from src.model import Model
 from store import layout
 from store.atomic import write_npz
 from store.params import write_params
-from store.provenance import config_id
 
 
-def prepare(config: RunConfig) -> Batch:
+def prepare(config: RegressionConfig) -> Batch:
     """What a run is looked at with: its evaluation batch."""
     return evaluation_batch(config)
 
@@ -32,7 +32,9 @@ def look(model: Model, params: Any, batch: Batch) -> dict[str, float]:
     return sine_functions.losses(model, params, batch)
 
 
-def finish(run: Path, config: RunConfig, model: Model, params: Any, batch: Batch, wanted: Wanted) -> Iterator[None]:
+def finish(
+    run: Path, config: RegressionConfig, model: Model, params: Any, batch: Batch, wanted: Wanted
+) -> Iterator[None]:
     """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call."""
     write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
     write_npz(run / layout.ANALYSIS_BATCH, jax.tree.map(np.asarray, batch)._asdict())

@@ -9,7 +9,8 @@ from typing import Any
 
 from analysis import plateau
 from cli import printable
-from src.config import BAYES_IS_RIDGE, POSTERIOR_MEANS, RunConfig
+from configs.regression import RegressionConfig
+from src.config import BAYES_IS_RIDGE, POSTERIOR_MEANS
 from store import layout, rundir
 from store.readers import expecting, read_json
 
@@ -49,7 +50,7 @@ def summary_text(run: Path) -> str:
     return "\n".join([*lines, f"{times}; figures in {printable(run / layout.FIGURES)}"])
 
 
-def _results(summary: dict[str, Any], config: RunConfig) -> list[str]:
+def _results(summary: dict[str, Any], config: RegressionConfig) -> list[str]:
     numbers, align = summary["headline"], summary["alignment"]
     lines = [_header(numbers), *_losses(summary, config)]
     lines.append(_row("transformer / gradient descent, same tasks", numbers, "loss_ratio"))
@@ -67,7 +68,7 @@ def _results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     return lines
 
 
-def _comparators(run: Path, config: RunConfig) -> dict[str, Any]:
+def _comparators(run: Path, config: RegressionConfig) -> dict[str, Any]:
     """The comparators of a run on corrupted contexts, or the command that measures them; nothing for other runs."""
     if config.family != "regression" or config.eval.hit_rate == 0:
         return {}
@@ -75,7 +76,7 @@ def _comparators(run: Path, config: RunConfig) -> dict[str, Any]:
     return read_json(path) if path.exists() else {"command": f"python -m analysis.comparators --run {quote(str(run))}"}
 
 
-def _losses(summary: dict[str, Any], config: RunConfig) -> Iterator[str]:
+def _losses(summary: dict[str, Any], config: RegressionConfig) -> Iterator[str]:
     """A row for each loss; where contexts are corrupted, what knows of it stands before ridge, which does not."""
     numbers, found = summary["headline"], summary["comparators"]
     steps = summary["alignment"]["gd_steps"]
@@ -100,7 +101,7 @@ def _informed(found: dict[str, Any]) -> Iterator[str]:
         yield _row(label, part, "loss")
 
 
-def _layerwise_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
+def _layerwise_results(summary: dict[str, Any], config: RegressionConfig) -> list[str]:
     found = summary["layerwise"]
     kind = f"rolled out with damping {found['damping']:g}" if found["rolled_out"] else f"{found['layers']} layers"
     lines = [
@@ -117,7 +118,7 @@ def _layerwise_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     return lines
 
 
-def _sine_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
+def _sine_results(summary: dict[str, Any], config: RegressionConfig) -> list[str]:
     numbers, on_grid = summary["headline"], summary["functions"]
     rows = {"after the context": "loss", "before the context": "initial_loss", "zero": "zero_loss"}
     return [
@@ -128,7 +129,7 @@ def _sine_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
     ]
 
 
-def _diversity_results(summary: dict[str, Any], config: RunConfig) -> list[str]:
+def _diversity_results(summary: dict[str, Any], config: RegressionConfig) -> list[str]:
     numbers, tasks, exact = summary["headline"], config.data.num_tasks, ("dmmse", "ridge", *POSTERIOR_MEANS)
     ridge = "ridge (Bayes for fresh tasks)" if config.data.task_law in BAYES_IS_RIDGE else "ridge (best linear)"
     labels = {name: f"{name} prior's mean" for name in POSTERIOR_MEANS} | LABELS | {"ridge": ridge}
@@ -149,7 +150,7 @@ RESULTS = {
 }
 
 
-def _title(config: RunConfig) -> str:
+def _title(config: RegressionConfig) -> str:
     return (
         f"{config.name}, seed {config.data_seed}: {config.training.steps} steps of {config.training.batch_size} tasks"
     )

@@ -16,11 +16,11 @@ import cli
 from analysis.compare import table
 from configs.overrides import resolve
 from configs.presets import preset
+from configs.regression import RegressionConfig
 from runners import compile_cache
 from runners.command import held, report_divergence, report_stop, say_changed
 from runners.signals import RESUMES, hearing_signals
 from src.checks import ConfigError
-from src.config import RunConfig
 from src.statistics import mean_and_interval
 from store import layout, rundir
 from store.readers import StoreError, expecting, read_json
@@ -76,7 +76,7 @@ def main(argv: list[str]) -> int:
     return ended
 
 
-def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None, quiet: bool) -> int:
+def _train(pairs: list[tuple[Path, RegressionConfig]], programs: Path | None, quiet: bool) -> int:
     """Trains what is left; the number of the signal that stopped it, 0 if it came to its end."""
     from runners.common import Job, run_pack  # imports JAX
     from utils_log import ConsoleLogger

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 import cli
+from configs.regression import RegressionConfig
 from runners.command import same_command
 from runners.signals import hearing_signals
 from src.checks import ConfigError
-from src.config import RunConfig
 from store import layout, rundir
 from store.readers import StoreError, expecting, read_npy, read_npz, reading
 
@@ -126,7 +126,7 @@ def _train(out: Path, quiet: bool) -> int:
     from utils_log import ConsoleLogger
 
     requests = {name: runner_flags.read(model, RUNNERS[model], "", words) for name, (model, words, _) in RUNS.items()}
-    configs: list[tuple[Path, RunConfig]] = [(out / name, request.config) for name, request in requests.items()]
+    configs: list[tuple[Path, RegressionConfig]] = [(out / name, request.config) for name, request in requests.items()]
     for run, config in configs:
         rundir.choose(config, str(run), overwrite=True)
     with (

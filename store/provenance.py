@@ -11,10 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from environment import num_threads
 from configs.identity import RESULTS_VERSION, config_id
 from configs.registry import family_of
 from configs.run import SCHEMA_VERSION, RunConfig
+from environment import num_threads
 from store.sources import ROOT, sources
 
 PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "scipy", "safetensors")

@@ -9,11 +9,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from src.checks import ConfigError
 from configs.identity import config_id
 from configs.registry import from_dict
 from configs.run import RunConfig, to_dict
 from configs.upgrade import earlier_id
+from src.checks import ConfigError
 from store import layout, manifest
 from store.atomic import json_text, naming, write_bytes, write_json
 from store.provenance import now

@@ -13,12 +13,13 @@ from typing import Any
 
 import cli
 from analysis import plateau
+from configs.identity import RESULTS_VERSION
+from configs.regression import RegressionConfig
 from src.checks import ConfigError
-from src.config import POSTERIOR_MEANS, ContextConfig, RunConfig
+from src.config import POSTERIOR_MEANS, ContextConfig
 from store import layout, outputs, rundir
 from store.atomic import naming
 from store.lock import locked_file
-from store.provenance import RESULTS_VERSION
 from store.readers import StoreError, expecting, read_json
 from sweeps import table
 from sweeps.plan import Row, find_plan, read_plan
@@ -97,7 +98,7 @@ OF_FAMILY: dict[str, dict[str, Callable[[Found], Any]]] = {
     },
 }
 # column of a table of task diversity -> its value in a row's config
-POOLS: dict[str, Callable[[RunConfig], Any]] = {
+POOLS: dict[str, Callable[[RegressionConfig], Any]] = {
     "num_tasks": lambda config: config.data.num_tasks or float("inf"),
     "task_law": lambda config: config.data.task_law,
     "dim": lambda config: config.data.dim,
@@ -126,7 +127,7 @@ POOLS_MEASURED = tuple(
 RESULTS = {*MEASURED, *MORE_MEASURED, *POOLS_MEASURED, "status", "verdict", "left_plateau", "not_defined"}
 
 
-def _left_plateau(config: RunConfig, found: Found) -> str | None:
+def _left_plateau(config: RegressionConfig, found: Found) -> str | None:
     met = plateau.left_plateau(config, found)["met"]
     return None if met is None else str(met).lower()
 

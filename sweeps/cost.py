@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from src.config import RunConfig
+from configs.regression import RegressionConfig
 from sweeps.plan import Pack
 
 START, COMPILE, FINISH = 4.0, 5.0, 0.6  # seconds: of a process, of a static shape, of a cell's analyses
@@ -13,7 +13,7 @@ INNER_LAYER = 4.0  # what a layer whose rows are all computed costs, the last, w
 SORTED_PAIR = 8e-8  # seconds a step to put one pair in order
 
 
-def step_seconds(config: RunConfig) -> float:
+def step_seconds(config: RegressionConfig) -> float:
     """A training step of one run on one core."""
     tasks, model = config.training.batch_size, config.model
     channels = 2 * model.embed_size + model.mlp_width if model.embed_size else config.token_width

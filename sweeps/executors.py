@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from configs.regression import RegressionConfig
 from runners.signals import Signals
-from src.config import RunConfig
 from store import rundir
 from sweeps.plan import Pack
 from sweeps.status import statuses
@@ -66,10 +66,10 @@ class Waiting:
     """Packs that wait for workers. One that has compiled the programs of a static shape goes on with that shape."""
 
     def __init__(self, packs: Sequence[Pack]):
-        self._packs: dict[RunConfig, deque[Pack]] = {}
+        self._packs: dict[RegressionConfig, deque[Pack]] = {}
         for pack in packs:
             self._packs.setdefault(pack.shape, deque()).append(pack)
-        self._workers: Counter[RunConfig] = Counter()
+        self._workers: Counter[RegressionConfig] = Counter()
         self._taking = threading.Lock()
 
     def take(self, last: Pack | None) -> Pack | None:

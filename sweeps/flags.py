@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import cli
 from configs import diversity
-from configs.overrides import AUTO
+from configs.family import AUTO
 from runners.flags import CONTEXT_FLAGS, CONTEXTS, DIVERSITY_FLAGS, number_or_auto
 from sweeps.grid import DIVERSITY_AXES, Grid
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from configs.overrides import AUTO, resolve, set_values
+from configs.family import AUTO
+from configs.overrides import resolve, set_values
 from configs.presets import ARCHITECTURE
+from configs.regression import RegressionConfig
 from runners.flags import CONFIG_FLAGS, CONTEXT_FLAGS, CONTEXTS, DIVERSITY_FLAGS, preset_of_depth
 from src.checks import ConfigError, require
-from src.config import BY_DIFFICULTY, WITHOUT_SIGMA, ContextConfig, RunConfig
+from src.config import BY_DIFFICULTY, WITHOUT_SIGMA, ContextConfig
 
 # axis -> config key: every ordering and noise flag of the runners, for both contexts, for training, for evaluation
 CONTEXT_AXES = {
@@ -63,7 +65,7 @@ class Grid:
         """How many points it has, counted and not made."""
         return len(self.models) * len(self.seeds) * math.prod(len(values) for values in self.axes.values())
 
-    def points(self) -> Iterator[RunConfig]:
+    def points(self) -> Iterator[RegressionConfig]:
         """The configs as asked for, the seed running fastest."""
         for model, *values in product(self.models, *self.axes.values()):
             point = dict(zip(self.axes, values, strict=True))
@@ -104,7 +106,7 @@ def _in_words(point: Mapping[str, Any]) -> str:
     return ", ".join(f"{axis} {value}" for axis, value in point.items() if value != AUTO)
 
 
-def canonical(config: RunConfig) -> RunConfig:
+def canonical(config: RegressionConfig) -> RegressionConfig:
     """The config with the same meaning that all its synonyms share, so that they are trained once.
 
     Noise that hits nothing or adds nothing is clean; where no pair differs from another, placement is mixed; sigma

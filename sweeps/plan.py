@@ -12,10 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from configs.identity import RESULTS_VERSION, config_id
+from configs.registry import from_dict
+from configs.regression import RegressionConfig
+from configs.run import to_dict
 from runners.shapes import static_shape, training_part
-from src.config import ContextConfig, RunConfig, from_dict, to_dict
+from src.config import ContextConfig
 from store.atomic import json_bytes, replace
-from store.provenance import RESULTS_VERSION, config_id
 from store.readers import StoreError, expecting, read_json
 from sweeps.grid import Grid, canonical, check_number
 
@@ -26,13 +29,13 @@ class Cell(NamedTuple):
     """A run of a sweep: its directory's name below the sweep's, and its config."""
 
     name: str
-    config: RunConfig
+    config: RegressionConfig
 
 
 class Row(NamedTuple):
     """A planned point: the config as asked for, and the cell that gives its numbers, which synonyms share."""
 
-    asked: RunConfig
+    asked: RegressionConfig
     cell: Cell
 
 
@@ -42,7 +45,7 @@ class Pack(NamedTuple):
     cells: tuple[Cell, ...]
 
     @property
-    def shape(self) -> RunConfig:
+    def shape(self) -> RegressionConfig:
         """The static shape of all its trainings."""
         return static_shape(self.cells[0].config)
 
@@ -68,18 +71,18 @@ def plan(grids: Iterable[Grid]) -> list[Row]:
     return [Row(config, cell_of(canonical(config))) for config in asked]
 
 
-def cell_of(config: RunConfig) -> Cell:
+def cell_of(config: RegressionConfig) -> Cell:
     """The cell of a canonical config. Its name says what it is to a person, and ends with the config's id."""
     words = [config.name, *(_pool_in_words(config) if config.family == "diversity" else _contexts_in_words(config))]
     return Cell(f"{'_'.join([*words, f'seed{config.data_seed}'])}-{config_id(config)[:8]}", config)
 
 
-def _contexts_in_words(config: RunConfig) -> list[str]:
+def _contexts_in_words(config: RegressionConfig) -> list[str]:
     evaluated, trained = in_words(config.eval), in_words(config.train)
     return [evaluated, *(["trained", trained] if trained != evaluated else [])]
 
 
-def _pool_in_words(config: RunConfig) -> list[str]:
+def _pool_in_words(config: RegressionConfig) -> list[str]:
     schedule = "triangle" if config.training.triangle else "constant"
     return [f"D{config.data.dim}", f"M{config.data.num_tasks or 'inf'}", schedule, f"steps{config.training.steps}"]
 
@@ -98,7 +101,7 @@ def cells(rows: Sequence[Row]) -> list[Cell]:
 
 def packs(chosen: Sequence[Cell], width: int) -> list[Pack]:
     """Packs of these cells, each of one static shape and with at most `width` trainings."""
-    shapes: dict[RunConfig, dict[RunConfig, list[Cell]]] = {}
+    shapes: dict[RegressionConfig, dict[RegressionConfig, list[Cell]]] = {}
     for cell in chosen:
         shapes.setdefault(static_shape(cell.config), {}).setdefault(training_part(cell.config), []).append(cell)
     return [

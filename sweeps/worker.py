@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import cli
+from configs.registry import from_dict
+from configs.run import to_dict
 from runners.signals import hearing_signals
-from src.config import from_dict, to_dict
 from sweeps.plan import Pack, cell_of
 from sweeps.training import Outcome, Report, train
 

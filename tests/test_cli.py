@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cli
+from configs.regression import RegressionConfig
 from runners import flags
-from src.config import RunConfig
 from store import layout, rundir
 from store.lock import locked
 from tests.doors import ANALYSES, COMMANDS, RUNNERS, SWEEPS, Refused, ran, refused
@@ -189,7 +189,7 @@ def test_the_launcher_exits_with_the_commands_status(given: int | None, status: 
 
 def run_folder(folder: Path) -> Path:
     """A folder that is a run as far as a command looks before it works."""
-    rundir.begin(folder, RunConfig())
+    rundir.begin(folder, RegressionConfig())
     return folder
 
 

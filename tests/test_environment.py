@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import environment
+from configs.regression import RegressionConfig
 from runners.command import held
-from src.config import RunConfig
 from store import layout, rundir
 from store.atomic import write_json
 from store.readers import StoreError
@@ -110,7 +110,7 @@ def test_every_door_refuses_a_number_of_threads(command: str) -> None:
 
 def a_run(folder: Path) -> Path:
     """A run that could be trained anew."""
-    rundir.begin(folder, RunConfig())
+    rundir.begin(folder, RegressionConfig())
     rundir.update_meta(folder, status="done")
     write_json(folder / layout.SUMMARY, {})
     return folder
@@ -137,7 +137,7 @@ def test_the_devices_that_are_here_are_not_refused() -> None:
 def test_a_run_from_python_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAX_PLATFORMS", "nowhere")
     monkeypatch.setattr(sys, "modules", {name: value for name, value in sys.modules.items() if name != "jax"})
-    with pytest.raises(environment.Unusable, match="nowhere"), held([(tmp_path / "run", RunConfig())]):
+    with pytest.raises(environment.Unusable, match="nowhere"), held([(tmp_path / "run", RegressionConfig())]):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -172,7 +172,7 @@ def test_threads_of_a_run_follow_the_same_rule(tmp_path: Path) -> None:
     run = a_run(tmp_path / "run")
     begun = {"versions": {}, "pack_width": 1, "run_seconds": 0.0, "status": "stopped"}
     rundir.update_meta(run, **begun, threads=environment.MOST_THREADS + 1)
-    with pytest.raises(StoreError, match=r"a run's meta.json"), held([(run, RunConfig())]):
+    with pytest.raises(StoreError, match=r"a run's meta.json"), held([(run, RegressionConfig())]):
         pass
 
 

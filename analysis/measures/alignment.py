@@ -13,8 +13,8 @@ from jax import Array
 from analysis.subject import Subject
 from baselines.gradient_descent import Predictor, gd
 from src.batch import Batch
-from src.train import half_mse
-from src.transformer import Model, Params
+from src.losses import half_mse
+from src.model import Model, Params
 from store import layout
 from store.atomic import write_csv, write_json
 from store.rundir import read_metrics

@@ -21,12 +21,13 @@ from jax.tree_util import Partial
 
 from analysis.measures.separation import separation
 from analysis.subject import Subject
-from curricula.context import Context, clean_twin
+from curricula.context import Context
+from families.regression import clean_twin
 from plots.attention_stats import draw_attention_stats
 from src.batch import Batch
 from src.config import ModelConfig
 from src.data import tokenise
-from src.transformer import Model, Params
+from src.model import Model, Params
 from store import layout
 from store.atomic import write_json
 

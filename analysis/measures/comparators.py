@@ -22,14 +22,15 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from analysis.measures.headline import mean_and_error
-from analysis.subject import GradientDescent, Subject, find_gd, gd_steps
+from analysis.subject import Subject
 from baselines.gradient_descent import gd, search_step_size
 from baselines.linear_mmse import linear_mmse
 from baselines.mask_bayes import MAX_PAIRS, check_masks, mask_bayes
-from curricula.context import corrupted_step_size_batch, headline_batch
+from configs.regression import RegressionConfig
+from families.regression import GradientDescent, corrupted_step_size_batch, find_gd, gd_steps, headline_batch
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import ContextConfig, ModelConfig, RunConfig, TrainConfig
+from src.config import ContextConfig, ModelConfig, TrainConfig
 from store import layout
 from store.atomic import write_json
 
@@ -42,7 +43,7 @@ _gd = jax.jit(gd, static_argnames="steps")
 _linear_mmse = jax.jit(linear_mmse, static_argnames=("data", "context"))
 
 
-def tuned_gd(config: RunConfig) -> GradientDescent:
+def tuned_gd(config: RegressionConfig) -> GradientDescent:
     """Gradient descent at the step size that is best on separate tasks with the evaluation's corruption.
 
     As many steps as `find_gd` takes. Where nothing is corrupted the two are the same.
@@ -56,28 +57,28 @@ def tuned_gd(config: RunConfig) -> GradientDescent:
     return GradientDescent(steps, search_step_size(corrupted_step_size_batch(config), steps), source)
 
 
-def gd_clean_step(config: RunConfig, gd: GradientDescent) -> Comparator:
+def gd_clean_step(config: RegressionConfig, gd: GradientDescent) -> Comparator:
     """Gradient descent as the run has it: it knows a step size for clean tasks, and nothing of the corruption."""
     return partial(_gd, step_size=gd.step_size, steps=gd.steps)
 
 
-def gd_tuned_step(config: RunConfig, gd: GradientDescent) -> Comparator:
+def gd_tuned_step(config: RegressionConfig, gd: GradientDescent) -> Comparator:
     """Gradient descent that knows the best step size for this corruption, found on separate tasks: `tuned_gd`."""
     return gd_clean_step(config, tuned_gd(config))
 
 
-def linear(config: RunConfig, gd: GradientDescent) -> Comparator:
+def linear(config: RegressionConfig, gd: GradientDescent) -> Comparator:
     """The best predictor that is linear in the labels; it knows p, sigma and the law of tasks: `linear_mmse`."""
     return partial(_linear_mmse, data=config.data, context=config.eval)
 
 
-def bayes(config: RunConfig, gd: GradientDescent) -> Comparator:
+def bayes(config: RegressionConfig, gd: GradientDescent) -> Comparator:
     """The best predictor that does not know which pairs were hit; it knows p, sigma and the law: `mask_bayes`."""
     return partial(mask_bayes, data=config.data, context=config.eval)
 
 
 # name -> how it is made from a run's config, which has the corruption in `eval`, and the run's gradient descent
-COMPARATORS: dict[str, Callable[[RunConfig, GradientDescent], Comparator]] = {
+COMPARATORS: dict[str, Callable[[RegressionConfig, GradientDescent], Comparator]] = {
     "gd_clean_step": gd_clean_step,
     "gd_tuned_step": gd_tuned_step,
     "linear_mmse": linear,
@@ -85,7 +86,7 @@ COMPARATORS: dict[str, Callable[[RunConfig, GradientDescent], Comparator]] = {
 }
 
 
-def comparators(config: RunConfig, gd: GradientDescent) -> dict[str, Comparator]:
+def comparators(config: RegressionConfig, gd: GradientDescent) -> dict[str, Comparator]:
     """Every comparator of a run, by name: batch in, predictions [B] out.
 
     `gd` is the run's gradient descent, at the clean step. `ConfigError` where one is not defined: on distractor labels,
@@ -95,7 +96,7 @@ def comparators(config: RunConfig, gd: GradientDescent) -> dict[str, Comparator]
     return {name: make(config, gd) for name, make in COMPARATORS.items()}
 
 
-def take_a_second(config: RunConfig) -> bool:
+def take_a_second(config: RegressionConfig) -> bool:
     """Whether a run's pairs are corrupted, and measuring its comparators takes about a second or less."""
     pairs = config.data.num_pairs
     masks = 2**pairs if pairs <= MAX_PAIRS else 0
@@ -108,7 +109,7 @@ def half_errors(predictors: Mapping[str, Comparator], batch: Batch) -> dict[str,
     return {name: 0.5 * (np.asarray(f(batch), np.float64) - y_query) ** 2 for name, f in predictors.items()}
 
 
-def comparator_errors(config: RunConfig, gd: GradientDescent, batch: Batch) -> dict[str, np.ndarray]:
+def comparator_errors(config: RegressionConfig, gd: GradientDescent, batch: Batch) -> dict[str, np.ndarray]:
     """`half_errors` of a run's `comparators`. For several batches make those once: each time searches a step size."""
     return half_errors(comparators(config, gd), batch)
 
@@ -120,7 +121,7 @@ def write(subject: Subject) -> dict[str, Any]:
     """
     law = replace(
         subject.config,
-        name=RunConfig.name,
+        name=RegressionConfig.name,
         init_seed=0,
         model=ModelConfig(num_layers=subject.gd.steps),
         training=TrainConfig(),
@@ -133,7 +134,7 @@ def write(subject: Subject) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)  # the runs of a sweep have evaluations in common, also those of several models
-def _losses(law: RunConfig, gd: GradientDescent) -> dict[str, Any]:
+def _losses(law: RegressionConfig, gd: GradientDescent) -> dict[str, Any]:
     batch, found = headline_batch(law), {}
     for name, make in COMPARATORS.items():
         try:

@@ -13,13 +13,13 @@ from jax.tree_util import Partial
 from analysis.measures import alignment
 from analysis.measures.headline import half_squared_errors, mean_and_error, ratio_and_error
 from analysis.measures.sine_functions import Sines, facts, functions, rows
-from curricula.sines import headline_batch
+from configs.columns import HALF_MSE
+from families.sine import headline_batch
 from plots.sines import draw_comparison
 from src.batch import Batch
-from src.transformer import Model, Params
+from src.model import Model, Params
 from store import layout
 from store.atomic import write_csv, write_json
-from store.provenance import LOSS_CONVENTION
 from store.readers import StoreError
 
 
@@ -36,7 +36,7 @@ def write(tf: Sines, control: Sines) -> dict[str, Any]:
     values = compare(tf, control)
     write_csv(tf.run / layout.SINE_COMPARISON_FUNCTIONS, rows(_functions(tf, control)))
     about = {"run": tf.run.name, "control": control.run.name, **facts(tf.config.data)}
-    write_json(tf.run / layout.SINE_COMPARISON, values | about | {"loss_convention": LOSS_CONVENTION})
+    write_json(tf.run / layout.SINE_COMPARISON, values | about | {"loss_convention": HALF_MSE})
     draw_comparison(tf.run, control.run.name)
     return values
 

@@ -19,7 +19,7 @@ from src.batch import Batch
 from src.checks import ConfigError
 from src.config import ModelConfig
 from src.data import tokenise
-from src.transformer import Model, Params
+from src.model import Model, Params
 from store import layout
 from store.atomic import write_json
 

@@ -20,7 +20,7 @@ from jax.tree_util import Partial
 from analysis.subject import Subject
 from baselines.gradient_descent import Predictor, context_losses
 from baselines.linear_mmse import bayes_penalty, ridge
-from curricula.context import headline_batch
+from families.regression import headline_batch
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import DataConfig

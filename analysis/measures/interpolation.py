@@ -13,11 +13,11 @@ from jax.tree_util import Partial
 from analysis.measures.weights import products, rescale
 from analysis.subject import Subject
 from baselines.construction import gd_params
+from configs.regression import RegressionConfig
 from src.checks import require
-from src.config import RunConfig
 
 
-def params_of_products(config: RunConfig, kq: np.ndarray, pv: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
+def params_of_products(config: RegressionConfig, kq: np.ndarray, pv: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
     """Parameters of one head whose products are these, [L, 1, W, W]: W_Q and W_V are the identity."""
     identity = np.eye(config.token_width, dtype=np.float32)[:, None, :]
     return {

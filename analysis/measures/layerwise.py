@@ -27,12 +27,13 @@ from baselines.curves import (
 from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration
 from baselines.step_sizes import DAMPING
+from configs.regression import RegressionConfig
+from families.layerwise import make_model
 from src.batch import Batch
 from src.checks import require
-from src.config import RunConfig
-from src.layerwise import make_model, roll_out
+from src.layerwise import roll_out
+from src.model import Model, Params
 from src.prng import key as make_key
-from src.transformer import Model, Params
 from store import layout
 from store.params import flattened
 from store.readers import check_arrays
@@ -42,13 +43,13 @@ OVERLAP = 0.05  # the roll-out overlaps gradient descent where their ratio is wi
 REACHABLE = 400  # steps of descent at 1 / lambda_max that are tried to reach a layer's loss
 
 
-def is_rolled_out(config: RunConfig) -> bool:
+def is_rolled_out(config: RegressionConfig) -> bool:
     """Whether a model is one layer on plain tokens, which is looked at as applied many times."""
     return config.model.num_layers == 1 and config.model.embed_size == 0
 
 
 def layerwise(
-    config: RunConfig,
+    config: RegressionConfig,
     model: Model,
     params: Params,
     num_tasks: int | None = None,
@@ -96,7 +97,7 @@ def layerwise(
 
 
 def _losses_of(
-    config: RunConfig, model: Model, params: Params, layers: int, damping: float, c: float
+    config: RegressionConfig, model: Model, params: Params, layers: int, damping: float, c: float
 ) -> Callable[[Batch], dict[str, Array]]:
     """From a batch to the losses [., B] of the model and of all that it is held against."""
 
@@ -142,7 +143,7 @@ def verdict(rolled_out: bool, ratios: np.ndarray, losses: np.ndarray, zero: floa
     return "trained, decreasing with depth" if (np.diff(losses) < 0).all() else "trained, not decreasing with depth"
 
 
-def load(run: Path, allow_pickle: bool = False) -> tuple[RunConfig, Model, Params]:
+def load(run: Path, allow_pickle: bool = False) -> tuple[RegressionConfig, Model, Params]:
     """A finished run of the family layerwise; `StoreError` if the parameters are another model's."""
     jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
     config, params, _ = store.load(run, allow_pickle)

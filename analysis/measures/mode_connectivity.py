@@ -12,7 +12,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis.measures.task_diversity import Decoder, Held, predictions_of
+from analysis.measures.task_diversity import Decoder
+from families.diversity import Held, predictions_of
 from src.checks import require
 
 POINTS = 11

@@ -8,15 +8,15 @@ from typing import Any
 
 from analysis.measures.headline import half_squared_errors, mean_and_error
 from analysis.subject import Subject
-from curricula.context import headline_batch, headline_batches
+from configs.regression import RegressionConfig
+from families.regression import headline_batch, headline_batches
 from src.batch import Batch
-from src.config import RunConfig
 from src.data import scale_inputs
 from store import layout
 from store.atomic import write_csv
 
 
-def scaled_batches(config: RunConfig, alphas: Sequence[float], keep_labels: bool) -> Sequence[Batch]:
+def scaled_batches(config: RegressionConfig, alphas: Sequence[float], keep_labels: bool) -> Sequence[Batch]:
     """The headline tasks with inputs times each alpha.
 
     The labels follow the scaled inputs (same teacher, noise as before), or stay as they were with `keep_labels`.

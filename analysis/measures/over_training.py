@@ -8,9 +8,9 @@ from typing import Any
 import jax
 from jax.tree_util import Partial
 
-from analysis.measures.alignment import compare
 from analysis.measures.copying import copying
 from analysis.subject import Subject
+from baselines.comparison import compare
 from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
 from src.checks import ConfigError
 from store import layout, snapshots

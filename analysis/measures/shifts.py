@@ -15,9 +15,11 @@ import numpy as np
 
 from analysis.measures.headline import half_squared_errors
 from baselines.gradient_descent import Predictor
-from curricula.context import headline_batches, task_key
+from configs.regression import RegressionConfig
+from families.experiment import task_key
+from families.regression import headline_batches
 from src.batch import Batch
-from src.config import DataConfig, RunConfig
+from src.config import DataConfig
 from src.data import sample_other_batch
 from src.prng import Purpose
 
@@ -29,7 +31,7 @@ SHIFTS: Mapping[str, Callable[[DataConfig, float], DataConfig]] = {
 }
 
 
-def shifted_batches(config: RunConfig, shift: str, values: Sequence[float]) -> Sequence[Batch]:
+def shifted_batches(config: RegressionConfig, shift: str, values: Sequence[float]) -> Sequence[Batch]:
     """A batch of headline tasks for each value; "other_inputs" are exponential, normal or Laplace, times the value."""
     if shift == "other_inputs":
         key = task_key(config, Purpose.HEADLINE)
@@ -38,7 +40,7 @@ def shifted_batches(config: RunConfig, shift: str, values: Sequence[float]) -> S
 
 
 def shifted_losses(
-    config: RunConfig, predictors: Mapping[str, Predictor], shift: str, values: Sequence[float]
+    config: RegressionConfig, predictors: Mapping[str, Predictor], shift: str, values: Sequence[float]
 ) -> dict[str, np.ndarray]:
     """Half the squared errors [values, tasks] of each predictor: the same tasks for all of them."""
     found = [half_squared_errors(predictors, batch) for batch in shifted_batches(config, shift, values)]

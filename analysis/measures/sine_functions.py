@@ -13,19 +13,19 @@ from jax import Array
 
 import store
 from analysis.measures.headline import mean_and_error
-from baselines.mlp_gd import make_model
-from curricula.sines import headline_batch
+from configs.columns import HALF_MSE
+from configs.regression import RegressionConfig
+from families.sine import headline_batch, make_model
 from src.batch import Batch
-from src.config import DataConfig, RunConfig
+from src.config import DataConfig
 from src.inputs import sample_inputs
+from src.losses import half_mse
+from src.model import Model, Params
 from src.prng import key as make_key
 from src.sine import read_outs, sines
-from src.train import half_mse
-from src.transformer import Model, Params
 from store import layout
 from store.atomic import write_csv, write_json
 from store.params import flattened
-from store.provenance import LOSS_CONVENTION
 from store.readers import StoreError, check_arrays
 
 AMPLITUDE, PHASE = 0.4, np.pi / 4  # of the sine whose functions are shown
@@ -38,7 +38,7 @@ class Sines(NamedTuple):
     """A run of the family sine: what an analysis of it looks at."""
 
     run: Path
-    config: RunConfig
+    config: RegressionConfig
     model: Model
     params: Params
 
@@ -109,7 +109,7 @@ def write(subject: Sines) -> dict[str, float]:
     found = functions(subject)
     on_grid = {f"{name}_loss": float(half_mse(found[name], found["target"])) for name in ("before", "after")}
     write_csv(subject.run / layout.SINE_FUNCTIONS, rows(found))
-    about = facts(subject.config.data) | on_grid | {"loss_convention": LOSS_CONVENTION}
+    about = facts(subject.config.data) | on_grid | {"loss_convention": HALF_MSE}
     write_json(subject.run / layout.SINE_FUNCTIONS_FACTS, about)
     return on_grid
 

@@ -19,15 +19,15 @@ import store
 from analysis.measures.headline import mean_and_error
 from analysis.measures.transience import verdict
 from baselines import bayes
-from curricula.sequences import headline_sequences, latent_sequences, pool_of, pool_sequences
+from configs.regression import RegressionConfig
+from families.diversity import headline_sequences, latent_sequences, make_model, pool_of, pool_sequences
 from src.batch import Batch
 from src.checks import ConfigError, named
-from src.config import DataConfig, RunConfig
+from src.config import DataConfig
 from src.data import labels
-from src.decoder import make_model
+from src.model import Model
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
-from src.transformer import Model
 from store import layout, snapshots
 from store.params import flattened
 from store.readers import check_arrays
@@ -56,14 +56,14 @@ class Setting(NamedTuple):
     outside: Held
 
 
-def laplace(config: RunConfig, batch: Batch) -> Array:
+def laplace(config: RegressionConfig, batch: Batch) -> Array:
     """Predictions [B, K]: the posterior mean of a Laplace prior, by importance sampling."""
     key = purpose_key(make_key(config.data_seed), Purpose.LATENT)
     return _laplace(batch, config.data.weight_scale, config.data.noise_std**2, key, LAPLACE_SAMPLES)
 
 
 # task distribution -> its posterior mean, where that is not ridge and can be computed
-POSTERIOR_MEANS: dict[str, Callable[[RunConfig, Batch], Array]] = named(src.config.POSTERIOR_MEANS, globals())
+POSTERIOR_MEANS: dict[str, Callable[[RegressionConfig, Batch], Array]] = named(src.config.POSTERIOR_MEANS, globals())
 
 
 def why_no_ridge(data: DataConfig) -> str | None:
@@ -75,7 +75,7 @@ def why_no_ridge(data: DataConfig) -> str | None:
     return None
 
 
-def references(config: RunConfig, batch: Batch) -> dict[str, np.ndarray]:
+def references(config: RegressionConfig, batch: Batch) -> dict[str, np.ndarray]:
     """The predictors that a run's tasks allow, on sequences: ridge, dmmse for a pool, the task distribution's own mean.
 
     Without noise there is none: each of them weighs the noise against the prior.
@@ -93,12 +93,12 @@ def references(config: RunConfig, batch: Batch) -> dict[str, np.ndarray]:
     return {name: np.asarray(values, np.float64) for name, values in found.items()}
 
 
-def hold(config: RunConfig, batch: Batch) -> Held:
+def hold(config: RegressionConfig, batch: Batch) -> Held:
     """Sequences with what the exact predictors make of them."""
     return Held(batch, np.asarray(_labels(batch.x, batch.w), np.float64), references(config, batch))
 
 
-def prepare(config: RunConfig) -> Setting:
+def prepare(config: RegressionConfig) -> Setting:
     """The setting of a config."""
     return Setting(hold(config, pool_sequences(config)), hold(config, latent_sequences(config)))
 
@@ -140,7 +140,7 @@ class Decoder(NamedTuple):
     """A stored run of this family."""
 
     run: Path
-    config: RunConfig
+    config: RegressionConfig
     model: Model
     params: Any
 

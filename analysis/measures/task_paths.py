@@ -10,9 +10,9 @@ from itertools import combinations
 
 import numpy as np
 
-from analysis.measures.task_diversity import Decoder, hold, predictions_of
-from curricula.context import task_key
-from curricula.sequences import pool_of
+from analysis.measures.task_diversity import Decoder
+from families.diversity import hold, pool_of, predictions_of
+from families.experiment import task_key
 from src.checks import require
 from src.prng import Purpose
 from src.sequences import sequences_with

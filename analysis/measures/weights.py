@@ -11,15 +11,15 @@ import numpy as np
 
 from analysis.subject import Subject
 from baselines.construction import gd_params
+from configs.regression import RegressionConfig
 from src.checks import ConfigError
-from src.config import RunConfig
 from store import layout
 from store.atomic import write_npz
 
 SMALLEST_SCALE = 1e-6  # below it there is no scale to move
 
 
-def products(config: RunConfig, params: dict[str, dict[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+def products(config: RegressionConfig, params: dict[str, dict[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """W_K^T W_Q and P W_V, each [L, H, W, W], for column vectors as in the paper (biases left out).
 
     Recurrent layers share their weights, so they are one.
@@ -54,7 +54,7 @@ def write(subject: Subject) -> None:
     write_npz(subject.run / layout.WEIGHTS, arrays)
 
 
-def _construction(config: RunConfig, step_size: float) -> tuple[np.ndarray, np.ndarray]:
+def _construction(config: RegressionConfig, step_size: float) -> tuple[np.ndarray, np.ndarray]:
     """The products of the construction, or empty arrays where it is not defined."""
     try:
         return products(config, gd_params(config, step_size))

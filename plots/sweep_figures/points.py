@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from configs.regression import RegressionConfig
 from plots.sweep_figures.settings import Settings
-from src.config import RunConfig
 from src.statistics import mean_and_interval
 
 if TYPE_CHECKING:
@@ -104,5 +104,5 @@ def _seeds(seeds: Sequence[int]) -> str:
 def _tasks(used: pd.DataFrame, column: str) -> str:
     counts = sorted({int(count) for count in used[column].dropna()}) if column in used else []
     if not counts:
-        return f"{getattr(RunConfig, column)} tasks each (the default)"
+        return f"{getattr(RegressionConfig, column)} tasks each (the default)"
     return f"{counts[0]} tasks each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} tasks each"

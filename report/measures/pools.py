@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from analysis.measures import mode_connectivity, task_paths, threshold, trajectory_pca, transience
-from analysis.measures.task_diversity import Decoder, hold, load_decoder, moments, predictions_of
+from analysis.measures.task_diversity import Decoder, load_decoder, moments
 from baselines.idealised import idealised, smoothed
-from curricula.sequences import latent_sequences, root_sequences
-from src.config import DataConfig, RunConfig
+from configs.regression import RegressionConfig
+from families.diversity import hold, latent_sequences, predictions_of, root_sequences
+from src.config import DataConfig
 from store import layout
 from store.readers import expecting, read_json
 from store.rundir import read_config, read_metrics
@@ -33,7 +34,7 @@ def data_of(dim: int) -> DataConfig:
 
 
 @lru_cache(maxsize=512)
-def config_of(run: Path) -> RunConfig:
+def config_of(run: Path) -> RegressionConfig:
     """A run's config."""
     return read_config(run)
 

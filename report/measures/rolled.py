@@ -15,7 +15,7 @@ from analysis.measures.layerwise import paired_ratio
 from analysis.measures.weights import products
 from baselines.curves import summary
 from baselines.gradient_descent import one_step_size
-from curricula.context import headline_batch
+from families.regression import headline_batch
 from report.measures.trained import Measure, context_losses, subject_of
 from src.batch import Batch
 

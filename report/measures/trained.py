@@ -11,18 +11,19 @@ import numpy as np
 from jax.tree_util import Partial
 
 from analysis.measures import shifts
-from analysis.measures.alignment import compare
 from analysis.measures.copying import copying
 from analysis.measures.headline import half_squared_errors
 from analysis.measures.interpolation import interpolated
 from analysis.measures.over_training import baselines_of
 from analysis.measures.weights import products
 from analysis.plateau import UNTRAINED
-from analysis.subject import Subject, gd_steps, load_subject
+from analysis.subject import Subject, load_subject
+from baselines.comparison import compare
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
 from baselines.gradient_descent import Predictor
-from curricula.context import headline_batch, task_key
-from src.config import RunConfig
+from configs.regression import RegressionConfig
+from families.experiment import task_key
+from families.regression import gd_steps, headline_batch
 from src.data import sample_batch
 from src.prng import Purpose
 
@@ -80,7 +81,7 @@ def median_over(other: str) -> Measure:
     return measure
 
 
-def context_losses(predictors: Mapping[str, Predictor], config: RunConfig) -> dict[str, np.ndarray]:
+def context_losses(predictors: Mapping[str, Predictor], config: RegressionConfig) -> dict[str, np.ndarray]:
     """Half the squared error [CONTEXTS] of each context, averaged over `DRAWS` teachers and queries, without noise."""
     context_key, draw_key = jax.random.split(task_key(config, Purpose.HEADLINE))
     x = np.repeat(np.asarray(_sample(context_key, config.data, CONTEXTS).x), DRAWS, axis=0)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from analysis.measures.attention_stats import attention_scores, attention_stats, gd_scores, influence
-from analysis.subject import GradientDescent, Subject
+from analysis.subject import Subject
 from baselines.construction import gd_params
-from curricula.context import clean_twin, evaluation_context
-from src.config import ContextConfig, DataConfig, ModelConfig, RunConfig
+from configs.regression import RegressionConfig
+from families.regression import GradientDescent, clean_twin, evaluation_context, make_model
+from src.config import ContextConfig, DataConfig, ModelConfig
 from src.data import sample_batch
 from src.prng import key
-from src.transformer import make_model
 from store import layout
 from tests.runners.tiny import Workshop, copied
 
@@ -33,14 +33,14 @@ def subject(config, params=None, seed=0):
 
 
 def constructed(**changes):
-    config = RunConfig(eval_tasks=1500, eval=NOISE, **changes)
+    config = RegressionConfig(eval_tasks=1500, eval=NOISE, **changes)
     return subject(config, gd_params(config, STEP))
 
 
 def test_contributions_of_a_linear_layer_sum_to_the_prediction():
     """The prediction of one linear layer is linear in its attention and 0 without it."""
-    looked_at = subject(RunConfig(), seed=3)
-    batch = sample_batch(key(1), RunConfig().data, 20)
+    looked_at = subject(RegressionConfig(), seed=3)
+    batch = sample_batch(key(1), RegressionConfig().data, 20)
     scores = attention_scores(looked_at, batch)[0]
     np.testing.assert_allclose(scores["contribution"].sum(axis=(1, 2)), looked_at.predict(batch), atol=1e-7)
 
@@ -58,7 +58,7 @@ def test_the_constructed_layer_has_gradient_descents_scores():
 
 def test_the_slope_of_the_attention_is_a_derivative():
     """Contribution over attention, against finite differences through a patched pass, in the softmax layer too."""
-    config = RunConfig(data=DataConfig(dim=3, num_pairs=4), model=replace(TWOLAYER, init_scale=2.0))
+    config = RegressionConfig(data=DataConfig(dim=3, num_pairs=4), model=replace(TWOLAYER, init_scale=2.0))
     looked_at = subject(config, seed=1)
     batch = sample_batch(key(2), config.data, 5)
     from src.data import tokenise
@@ -90,7 +90,7 @@ def test_the_constructed_layer_does_not_see_noise():
 
 def test_the_clean_twin_is_the_same_contexts_without_corruption():
     settings = replace(NOISE, ordering="smallnorm2largenorm", noise_placement="noisy_first")
-    config = RunConfig(eval_tasks=30, eval=settings)
+    config = RegressionConfig(eval_tasks=30, eval=settings)
     context = evaluation_context(config)
     twin, hit = clean_twin(config, context), np.asarray(context.hit)
     np.testing.assert_array_equal(np.asarray(twin.x)[~hit], np.asarray(context.batch.x)[~hit])

@@ -19,13 +19,14 @@ from scipy.stats import ttest_1samp
 
 from analysis.measures import comparators as module
 from analysis.measures.comparators import COMPARATORS, comparator_errors, comparators, half_errors, tuned_gd
-from analysis.subject import GradientDescent, find_gd
 from baselines.gradient_descent import one_step_loss, one_step_size
-from curricula.context import corrupted_step_size_batch, draw_context, evaluation_context
+from configs.regression import RegressionConfig
+from curricula.context import draw_context
+from families.regression import GradientDescent, corrupted_step_size_batch, evaluation_context, find_gd
 from src import prng
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig, ModelConfig, RunConfig
+from src.config import ContextConfig, DataConfig, ModelConfig
 from tests import reference
 
 SIGMAS = 4.0
@@ -40,14 +41,14 @@ TABLE = {
     ("random_pairs", 0.5): (0.3449, 0.3368, 0.328, 0.311),
 }
 CELLS = pytest.mark.parametrize(("mode", "p"), TABLE)
-SMALL = RunConfig(data=DataConfig(dim=4, num_pairs=4), step_size_tasks=256, eval_tasks=64)
+SMALL = RegressionConfig(data=DataConfig(dim=4, num_pairs=4), step_size_tasks=256, eval_tasks=64)
 
 
-def run_of(mode: str, p: float) -> RunConfig:
-    return RunConfig(data=PAPER, eval=ContextConfig(noise_mode=mode, noise_p=p, noise_sigma=0.5))
+def run_of(mode: str, p: float) -> RegressionConfig:
+    return RegressionConfig(data=PAPER, eval=ContextConfig(noise_mode=mode, noise_p=p, noise_sigma=0.5))
 
 
-def corrupted(config: RunConfig, tasks: int) -> Batch:
+def corrupted(config: RegressionConfig, tasks: int) -> Batch:
     return jax.jit(lambda key: draw_context(key, config.data, config.eval, tasks).batch)(prng.key(1))
 
 

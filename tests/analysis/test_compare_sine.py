@@ -8,7 +8,7 @@ import pytest
 
 from analysis.compare_sine import measure
 from analysis.measures.sine_functions import load_sines
-from curricula.sines import headline_batch
+from families.sine import headline_batch
 from plots.sines import draw_functions
 from store import StoreError, layout
 from tests.runners.tiny import Workshop, copied

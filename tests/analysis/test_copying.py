@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from analysis.measures.copying import copying, first_layer_gradients, own_next_other
-from analysis.subject import GradientDescent, Subject
-from curricula.context import evaluation_context
+from analysis.subject import Subject
+from configs.regression import RegressionConfig
+from families.regression import GradientDescent, evaluation_context, make_model
 from src.checks import ConfigError
-from src.config import DataConfig, ModelConfig, RunConfig
-from src.transformer import make_model
+from src.config import DataConfig, ModelConfig
 from store import layout
 from tests.runners.tiny import Workshop, copied
 
 DIM, PAIRS, CODE = 4, 6, 10
 WIDTH = DIM + 1 + CODE
 MODEL = ModelConfig(tokens="interleaved", attention=("softmax", "linear"), num_layers=2, pos_enc_size=CODE)
-CONFIG = RunConfig(data=DataConfig(dim=DIM, num_pairs=PAIRS), model=MODEL, eval_tasks=8)
+CONFIG = RegressionConfig(data=DataConfig(dim=DIM, num_pairs=PAIRS), model=MODEL, eval_tasks=8)
 
 
 def to_the_code_of_the_next_row() -> np.ndarray:
@@ -46,7 +46,7 @@ def first_layer(sharpness: float, data: float) -> dict[str, np.ndarray]:
     }
 
 
-def subject(config: RunConfig, sharpness: float, data: float) -> Subject:
+def subject(config: RegressionConfig, sharpness: float, data: float) -> Subject:
     params = {"layer_0/attention": first_layer(sharpness, data), "layer_1/attention": first_layer(0, 0)}
     batch = evaluation_context(config).batch
     return Subject(Path("run"), config, make_model(config), params, batch, GradientDescent(1, 0.5, "given"))
@@ -104,7 +104,7 @@ def test_own_next_and_other_partition_the_rows() -> None:
 
 
 def test_concatenated_tokens_have_nothing_to_copy() -> None:
-    config = RunConfig(data=CONFIG.data, eval_tasks=8)
+    config = RegressionConfig(data=CONFIG.data, eval_tasks=8)
     with pytest.raises(ConfigError, match="copying is defined for interleaved tokens; run has concatenated ones"):
         copying(subject(CONFIG, 0, 0)._replace(config=config))
 

@@ -7,20 +7,20 @@ import pytest
 
 import src.config
 from analysis.measures.headline import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, headline
-from analysis.subject import GradientDescent, Subject
+from analysis.subject import Subject
 from baselines.construction import gd_params
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
-from curricula.context import headline_batch
+from configs.regression import RegressionConfig
+from families.regression import GradientDescent, headline_batch, make_model
 from runners.summary import _row
-from src.config import DataConfig, InputMoments, ModelConfig, RunConfig
-from src.transformer import make_model
+from src.config import DataConfig, InputMoments, ModelConfig
 
 DATA = DataConfig(dim=3, num_pairs=5)
 
 
 def subject(model: ModelConfig, data: DataConfig = DATA, plus_plus: bool = False) -> Subject:
     """Layers that are steps of gradient descent, or of GD++ with the rates that are fitted."""
-    config = RunConfig(data=data, model=model, headline_tasks=500, step_size_tasks=200)
+    config = RegressionConfig(data=data, model=model, headline_tasks=500, step_size_tasks=200)
     rates = np.array([[0.2], [0.0]])
     if plus_plus:
         rates = np.array(fit_gd_plus_plus(data, model.num_layers, model.recurrent, config.data_seed), float)

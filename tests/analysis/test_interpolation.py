@@ -9,20 +9,21 @@ import pytest
 
 from analysis.measures.interpolation import interpolated, params_of_products
 from analysis.measures.weights import products
-from analysis.subject import GradientDescent, Subject
+from analysis.subject import Subject
 from baselines.construction import gd_params
 from baselines.gradient_descent import gd, gd_plus_plus
+from configs.regression import RegressionConfig
+from families.regression import GradientDescent, make_model
 from src.checks import ConfigError
-from src.config import DataConfig, ModelConfig, RunConfig
+from src.config import DataConfig, ModelConfig
 from src.data import sample_batch
 from src.prng import key
-from src.transformer import make_model
 
-CONFIG = RunConfig(data=DataConfig(dim=4, num_pairs=6), model=ModelConfig(init_scale=0.5))
+CONFIG = RegressionConfig(data=DataConfig(dim=4, num_pairs=6), model=ModelConfig(init_scale=0.5))
 BATCH = sample_batch(jax.random.key(0), CONFIG.data, 64)
 
 
-def subject(config: RunConfig = CONFIG) -> Subject:
+def subject(config: RegressionConfig = CONFIG) -> Subject:
     """A run with random weights; its products have nothing of the construction."""
     model = make_model(config)
     params = {name: dict(part) for name, part in model.init(key(3)).items()}

@@ -9,16 +9,17 @@ from analysis.measures.layerwise import layerwise, paired_ratio, steps_to_reach,
 from baselines.construction import gd_params
 from baselines.gd_curve import gd_curve
 from baselines.gradient_descent import one_step_size
+from configs.regression import RegressionConfig
+from families.layerwise import make_model
 from src.checks import ConfigError
-from src.config import DataConfig, ModelConfig, RunConfig
-from src.layerwise import make_model
+from src.config import DataConfig, ModelConfig
 
 DATA = DataConfig(dim=3, num_pairs=12, num_queries=4, input_law="gaussian", noise_std=0.05)
 
 
 def of_constructed(depth: int, factor: float, **wanted: Any) -> dict[str, Any]:
     """The losses of a stack that takes steps of factor * c*."""
-    config = RunConfig(family="layerwise", data=DATA, model=ModelConfig(num_layers=depth), data_seed=4)
+    config = RegressionConfig(family="layerwise", data=DATA, model=ModelConfig(num_layers=depth), data_seed=4)
     params = gd_params(config, factor * one_step_size(DATA))
     return layerwise(config, make_model(config), params, num_tasks=600, **wanted)
 

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from analysis.measures.mode_connectivity import barrier, losses_between, weight_distance
-from analysis.measures.task_diversity import Decoder, Held
+from analysis.measures.task_diversity import Decoder
+from configs.regression import RegressionConfig
+from families.diversity import Held
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import DataConfig, RunConfig
-from src.transformer import Model
+from src.config import DataConfig
+from src.model import Model
 
-CONFIG = RunConfig(family="diversity", data=DataConfig(dim=2, num_pairs=3))
+CONFIG = RegressionConfig(family="diversity", data=DataConfig(dim=2, num_pairs=3))
 MODEL = Model(None, lambda params, batch: params["m"]["w"] * batch.y, None, None)
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from analysis.measures.ood_eval import ood_curve, write
-from analysis.subject import GradientDescent, Subject, load_subject
+from analysis.subject import Subject, load_subject
 from baselines.construction import gd_params
-from curricula.context import evaluation_context
-from src.config import ContextConfig, RunConfig
-from src.transformer import make_model
+from configs.regression import RegressionConfig
+from families.regression import GradientDescent, evaluation_context, make_model
+from src.config import ContextConfig
 from store import layout
 from tests.doors import snapshot
 from tests.runners.tiny import Workshop, copied
@@ -19,7 +19,7 @@ STEP = 1 / 1.65  # E tr S / E tr S^2 = 8.3333 / 13.75 at D = N = 10 and x ~ U(-1
 ALPHAS = [0.5, 1.0, 1.5, 2.0, 3.0]
 
 
-def subject(config: RunConfig, scale: float = 1.0) -> Subject:
+def subject(config: RegressionConfig, scale: float = 1.0) -> Subject:
     """One constructed layer that takes a step `scale` times as long as the gradient descent it is held against."""
     batch = evaluation_context(config).batch
     gd = GradientDescent(1, STEP, "given")
@@ -36,7 +36,7 @@ def mse_in_closed_form(r: float) -> float:
 
 
 def test_exact_gradient_descent_on_scaled_inputs() -> None:
-    rows = ood_curve(subject(RunConfig()), ALPHAS)
+    rows = ood_curve(subject(RegressionConfig()), ALPHAS)
     assert [row["alpha"] for row in rows] == ALPHAS
     assert {row["labels"] for row in rows} == {"scaled"}
     for row in rows:
@@ -50,7 +50,7 @@ def test_labels_that_do_not_follow() -> None:
 
     At the best step E p y = E p^2 = .8333 - 2 x .20623 = .4209 and E y^2 = .8333: 27.3 at alpha = 3.
     """
-    (row,) = ood_curve(subject(RunConfig()), [3.0], keep_labels=True)
+    (row,) = ood_curve(subject(RegressionConfig()), [3.0], keep_labels=True)
     assert row["labels"] == "kept"
     assert abs(row["gd_test_mse"] - 27.3) < 4 * row["gd_test_mse_se"]
     assert row["gd_test_mse_se"] < 1
@@ -58,14 +58,14 @@ def test_labels_that_do_not_follow() -> None:
 
 def test_the_columns_are_the_transformers_and_gradient_descents() -> None:
     """A layer that steps twice as far has p -> 2p: E(2p - y)^2 = E y^2 = .8333 at the best step."""
-    (row,) = ood_curve(subject(RunConfig(), scale=2.0), [1.0])
+    (row,) = ood_curve(subject(RegressionConfig(), scale=2.0), [1.0])
     assert abs(row["test_mse"] - 10 / 12) < 4 * row["test_mse_se"]
     assert abs(row["gd_test_mse"] - 2 * 0.20623) < 4 * row["gd_test_mse_se"]
 
 
 def test_noise_in_the_labels_stays_as_it_was() -> None:
     """With p = 1 and sigma = 1 every label gains N(0, 1): the error grows by alpha^2/12 c^2 sigma^2 E tr S(alpha)."""
-    config = RunConfig(eval=ContextConfig(noise_mode="label_noise", noise_p=1.0, noise_sigma=1.0))
+    config = RegressionConfig(eval=ContextConfig(noise_mode="label_noise", noise_p=1.0, noise_sigma=1.0))
     for row in ood_curve(subject(config), [1.0, 2.0]):
         r = row["alpha"]
         added = r**2 / 12 * STEP**2 * 10 * 10 * r**2 / 12

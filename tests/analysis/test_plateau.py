@@ -10,15 +10,15 @@ import pytest
 import src.config
 from analysis import plateau
 from analysis.measures.layerwise import verdict
-from analysis.measures.task_diversity import Held, measured, references
 from analysis.plateau import ALIGNED, IN_CONTEXT, SINE_LEFT, UNTRAINED, in_words, left_plateau
 from baselines import linear_mmse
 from baselines.linear_mmse import recovered
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from curricula.sequences import pool_of, pool_sequences
+from configs.regression import RegressionConfig
+from families.diversity import Held, measured, pool_of, pool_sequences, references
 from report.contrasts import has_learnt
-from src.config import FAMILIES, ContextConfig, DataConfig, RunConfig
+from src.config import FAMILIES, ContextConfig, DataConfig
 from store import layout, rundir
 
 
@@ -51,7 +51,7 @@ def diversity(*errors: float | None) -> dict[str, Any]:
     ],
 )
 def test_the_threshold_itself_is_reached(family: str, summary: dict[str, Any], value: float, met: bool) -> None:
-    config = RunConfig(family=family)
+    config = RegressionConfig(family=family)
     found = left_plateau(config, summary)
     assert found["met"] is met
     assert found["value"] == (None if value is None else pytest.approx(value))
@@ -64,9 +64,9 @@ def test_every_family_has_a_criterion() -> None:
 
 
 def test_the_line_of_a_summary() -> None:
-    words = in_words(RunConfig(), {"alignment": {"align_cos": 0.9993}})
+    words = in_words(RegressionConfig(), {"alignment": {"align_cos": 0.9993}})
     assert words == "left the plateau: cosine of sensitivities 0.9993, at least 0.6"
-    words = in_words(RunConfig(), {"alignment": {"align_cos": 0.37}})
+    words = in_words(RegressionConfig(), {"alignment": {"align_cos": 0.37}})
     assert words == (
         "NOT off the plateau: cosine of sensitivities 0.3700, less than 0.6; train longer (--steps) or take another "
         "--seed"
@@ -76,7 +76,7 @@ def test_the_line_of_a_summary() -> None:
 def test_a_stack_is_judged_as_its_verdict_is() -> None:
     for last in (17.9, 18.1):
         losses = np.array([30.0, last])
-        found = left_plateau(RunConfig(family="layerwise"), layerwise(False, *losses))["met"]
+        found = left_plateau(RegressionConfig(family="layerwise"), layerwise(False, *losses))["met"]
         assert found is (verdict(False, losses, losses, 20.0) != "did not train")
     assert UNTRAINED == 0.9
 
@@ -86,7 +86,10 @@ def test_the_study_of_orders_and_noise_takes_the_same_cosine() -> None:
 
     table = pd.DataFrame({"align_cos": [ALIGNED, ALIGNED - 1e-9]})
     assert list(has_learnt(table)) == [True, False]
-    assert [left_plateau(RunConfig(), {"alignment": row})["met"] for row in table.to_dict("records")] == [True, False]
+    assert [left_plateau(RegressionConfig(), {"alignment": row})["met"] for row in table.to_dict("records")] == [
+        True,
+        False,
+    ]
 
 
 def test_a_predictor_that_knows_the_mean_sine_alone_is_on_the_plateau() -> None:
@@ -117,7 +120,7 @@ def test_a_finished_runs_summary_has_it_and_it_follows_from_the_rest(lsa1_run: P
 
 def pool_run(
     num_tasks: int, seed: int = 0, **values: object
-) -> tuple[RunConfig, dict[str, Any], dict[str, np.ndarray]]:
+) -> tuple[RegressionConfig, dict[str, Any], dict[str, np.ndarray]]:
     """A run's config, its summary but for the model, and predictions [B, K]: exact, of zero, of the pool's mean."""
     chosen = preset("tiny")
     set_values(chosen, {"eval_tasks": 2048, "num_tasks": num_tasks, "data_seed": seed, **values})
@@ -134,7 +137,7 @@ def pool_run(
     return config, {"held": held, "headline": losses}, predictions
 
 
-def judged(config: RunConfig, summary: dict[str, Any], predictions: np.ndarray) -> dict[str, Any]:
+def judged(config: RegressionConfig, summary: dict[str, Any], predictions: np.ndarray) -> dict[str, Any]:
     found = measured(predictions, summary["held"], config.data.dim)
     headline = summary["headline"] | {"id_tf_loss": found["loss"]}
     return left_plateau(config, {"headline": headline, "id_errors": found["errors"]})
@@ -200,7 +203,7 @@ def test_where_zero_is_best_a_cosine_says_nothing(
     train: ContextConfig, evaluation: ContextConfig, met: bool | None
 ) -> None:
     """It is the training that zero must be best for."""
-    config = RunConfig(train=train, eval=evaluation)
+    config = RegressionConfig(train=train, eval=evaluation)
     found = left_plateau(config, {"alignment": {"align_cos": 0.3}})
     assert (found["met"], found["value"]) == (met, 0.3)
     assert ("reason" in found) is (met is None)
@@ -211,7 +214,7 @@ def test_where_zero_is_best_a_cosine_says_nothing(
 
 def test_it_is_known_of_a_mode_by_its_predictor_and_not_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(src.config, "NOISE_MODES", (*src.config.NOISE_MODES, "sign_flips"))
-    half = RunConfig(train=ContextConfig(noise_mode="sign_flips", noise_p=0.5))
+    half = RegressionConfig(train=ContextConfig(noise_mode="sign_flips", noise_p=0.5))
     summary = {"alignment": {"align_cos": 0.3}}
     assert left_plateau(half, summary)["met"] is False  # nobody has said what the best predictor is
     agreement = lambda batch, data, context: linear_mmse.partly_agreeing(batch, data, 1 - 2 * context.noise_p)  # noqa: E731

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy.spatial import distance
 from scipy.stats import sem
 
-from analysis.measures.alignment import compare, cosine, sensitivity
 from analysis.measures.headline import mean_and_error, ratio_and_error
-from analysis.subject import GradientDescent, find_gd, gd_steps
+from baselines.comparison import compare, cosine, sensitivity
 from baselines.gradient_descent import gd
-from curricula.context import step_size_batch
+from configs.regression import RegressionConfig
+from families.regression import GradientDescent, find_gd, gd_steps, step_size_batch
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig, RunConfig
+from src.config import DataConfig, ModelConfig
 from tests import reference
 
 
@@ -148,7 +148,7 @@ def test_one_step_for_each_layer_that_does_not_copy(attention: tuple[str, ...], 
     assert gd_steps(ModelConfig(attention=attention, num_layers=layers)) == steps
 
 
-CONFIG = RunConfig(data=DataConfig(dim=4, num_pairs=6), step_size_tasks=256)
+CONFIG = RegressionConfig(data=DataConfig(dim=4, num_pairs=6), step_size_tasks=256)
 
 
 def test_the_step_size_is_the_best_on_its_own_tasks() -> None:

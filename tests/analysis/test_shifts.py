@@ -7,9 +7,10 @@ import pytest
 
 from analysis.measures.shifts import SHIFTS, shifted_batches, shifted_losses
 from baselines.gradient_descent import gd, one_step_loss, one_step_size
-from src.config import DataConfig, RunConfig
+from configs.regression import RegressionConfig
+from src.config import DataConfig
 
-CONFIG = RunConfig(headline_tasks=20_000)
+CONFIG = RegressionConfig(headline_tasks=20_000)
 STEP = one_step_size(CONFIG.data)
 
 

@@ -9,23 +9,13 @@ import numpy as np
 import pytest
 
 import src.config
-from analysis.measures.task_diversity import (
-    Decoder,
-    Held,
-    distance,
-    headline,
-    measured,
-    moments,
-    references,
-    verdict_of,
-)
+from analysis.measures.task_diversity import Decoder, headline, moments, verdict_of
 from baselines.idealised import idealised
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from curricula.sequences import latent_sequences, pool_sequences
+from configs.regression import RegressionConfig
+from families.diversity import Held, distance, latent_sequences, make_model, measured, pool_sequences, references
 from src.checks import ConfigError
-from src.config import RunConfig
-from src.decoder import make_model
 from src.prng import key
 from store import layout
 from store.atomic import write_safetensors
@@ -33,7 +23,7 @@ from store.params import flattened
 from store.readers import StoreError
 
 
-def config(**values: object) -> RunConfig:
+def config(**values: object) -> RegressionConfig:
     chosen = preset("tiny")
     set_values(chosen, {"eval_tasks": 32, **values})
     return resolve(chosen)

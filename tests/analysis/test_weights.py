@@ -9,17 +9,18 @@ from hypothesis import strategies as st
 
 from analysis.measures.weights import products, rescale
 from baselines.construction import gd_params
-from src.config import DataConfig, ModelConfig, RunConfig
+from configs.regression import RegressionConfig
+from families.regression import make_model
+from src.config import DataConfig, ModelConfig
 from src.prng import key
-from src.transformer import make_model
 from tests import reference
 from tests.runners.tiny import tokens
 
 DATA = DataConfig(dim=3, num_pairs=5)
 
 
-def config(**model: object) -> RunConfig:
-    return RunConfig(data=DATA, model=ModelConfig(**model))  # type: ignore[arg-type]
+def config(**model: object) -> RegressionConfig:
+    return RegressionConfig(data=DATA, model=ModelConfig(**model))  # type: ignore[arg-type]
 
 
 @given(st.floats(0.01, 2), st.floats(0, 0.5))

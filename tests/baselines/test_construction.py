@@ -6,9 +6,10 @@ import pytest
 
 from baselines.construction import gd_params
 from baselines.gradient_descent import gd, gd_plus_plus
+from configs.regression import RegressionConfig
+from families.regression import make_model
 from src.checks import ConfigError
-from src.config import DataConfig, ModelConfig, RunConfig
-from src.transformer import make_model
+from src.config import DataConfig, ModelConfig
 from tests import reference
 
 DATA = DataConfig(dim=4, num_pairs=6)
@@ -17,7 +18,7 @@ close = partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10)
 
 def constructed(step_sizes, gammas=0.0, **model):
     """Predictions after each layer of the constructed stack, and its batch."""
-    config = RunConfig(data=DATA, model=ModelConfig(**model))
+    config = RegressionConfig(data=DATA, model=ModelConfig(**model))
     batch = reference.random_batch(1)
     stack = make_model(config)
     params = gd_params(config, step_sizes, gammas)
@@ -72,7 +73,7 @@ def test_a_damped_stack_takes_damped_steps(gamma, x64):
 
 
 def test_as_many_rates_as_layers():
-    config = RunConfig(data=DATA, model=ModelConfig(num_layers=3))
+    config = RegressionConfig(data=DATA, model=ModelConfig(num_layers=3))
     with pytest.raises(ValueError, match="broadcast"):
         gd_params(config, (0.1, 0.2))
 
@@ -93,13 +94,13 @@ def test_as_many_rates_as_layers():
     ],
 )
 def test_refuses_what_it_is_not_defined_for(model, words):
-    config = RunConfig(data=DATA, model=ModelConfig(**model))
+    config = RegressionConfig(data=DATA, model=ModelConfig(**model))
     with pytest.raises(ConfigError, match=f"not defined for {words}$"):
         gd_params(config, 0.1)
 
 
 def test_a_softmax_that_no_layer_uses_is_no_obstacle():
     model = ModelConfig(attention=("linear", "softmax"))
-    assert set(gd_params(RunConfig(data=DATA, model=model), 0.1)) == {"layer_0/attention"}
+    assert set(gd_params(RegressionConfig(data=DATA, model=model), 0.1)) == {"layer_0/attention"}
     with pytest.raises(ConfigError):
-        gd_params(RunConfig(data=DATA, model=replace(model, num_layers=2)), 0.1)
+        gd_params(RegressionConfig(data=DATA, model=replace(model, num_layers=2)), 0.1)

@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 
 from baselines.gradient_descent import gd
-from baselines.mlp_gd import least_step_loss, make_model
+from baselines.mlp_gd import least_step_loss
+from configs.regression import RegressionConfig
+from families.sine import make_model
 from src.batch import Batch
-from src.config import EMBEDDED, DataConfig, ModelConfig, RunConfig
+from src.config import EMBEDDED, DataConfig, ModelConfig
 from src.prng import key
 from src.sine import read_outs, sample_sines
 from tests import reference
@@ -18,7 +20,7 @@ STEP, PAIRS, WIDTH = 0.03, 6, 5
 def config(embedded, step_size=STEP):
     data = DataConfig(dim=1, num_pairs=PAIRS, input_range=10.0)
     model = ModelConfig(embed_size=WIDTH, mlp_width=7, embedded=embedded, step_size=step_size)
-    return RunConfig(family="sine", data=data, model=model)
+    return RegressionConfig(family="sine", data=data, model=model)
 
 
 def random_params(model, seed=0):

@@ -10,15 +10,17 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from analysis.measures import comparators
-from analysis.subject import GradientDescent, Subject
+from analysis.subject import Subject
 from baselines import linear_mmse as linear
 from baselines import mask_bayes as masks
 from baselines.linear_mmse import bayes_penalty, linear_mmse, partly_agreeing, ridge
 from baselines.mask_bayes import NextPair, condition, log_density, mask_bayes
+from configs.regression import RegressionConfig
 from curricula import noise
+from families.regression import GradientDescent
 from src import config as known
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig, RunConfig
+from src.config import ContextConfig, DataConfig
 from store import layout
 from store.readers import read_json
 from sweeps.grid import canonical_context
@@ -79,7 +81,7 @@ def test_where_nothing_is_hit_every_mode_is_clean(flips: ContextConfig, x64: Non
 
 
 def test_the_file_of_comparators_has_null_and_the_reason(flips: ContextConfig, tmp_path: Path) -> None:
-    config = RunConfig(data=DATA, eval=flips, headline_tasks=64, step_size_tasks=128)
+    config = RegressionConfig(data=DATA, eval=flips, headline_tasks=64, step_size_tasks=128)
     comparators.write(Subject(tmp_path, config, None, None, None, GradientDescent(1, 0.3, "given")))
     found = read_json(tmp_path / layout.COMPARATORS)
     for name, registry in (("linear_mmse", "LINEAR_MMSE"), ("mask_bayes", "HITS")):

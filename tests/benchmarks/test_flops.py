@@ -5,20 +5,21 @@ import jax.numpy as jnp
 import pytest
 
 from benchmarks import flops
+from configs.regression import RegressionConfig
+from families.regression import make_model
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig, RunConfig, TrainConfig
+from src.config import DataConfig, ModelConfig, TrainConfig
 from src.data import labels, query_labels, sample_batch
 from src.prng import key
 from src.train import TrainState, make_optimizer, train_step
-from src.transformer import make_model
 
 
-def run_config(model: ModelConfig, dim: int = 20, pairs: int = 20) -> RunConfig:
-    return RunConfig(model=model, data=DataConfig(dim, pairs), training=TrainConfig(batch_size=64))
+def run_config(model: ModelConfig, dim: int = 20, pairs: int = 20) -> RegressionConfig:
+    return RegressionConfig(model=model, data=DataConfig(dim, pairs), training=TrainConfig(batch_size=64))
 
 
 CONFIGS = {
-    "lsa1": RunConfig(),
+    "lsa1": RegressionConfig(),
     "wide": run_config(ModelConfig(), 40, 10),
     "long": run_config(ModelConfig(), 10, 40),
     "two layers": run_config(ModelConfig(num_layers=2)),
@@ -34,7 +35,7 @@ CONFIGS = {
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_xla_counts_the_same_and_at_most_a_tenth_more(config: RunConfig) -> None:
+def test_xla_counts_the_same_and_at_most_a_tenth_more(config: RegressionConfig) -> None:
     """Of the program before optimisation, for what fusions and library calls hide is there still in the open.
 
     XLA counts elementwise operations too, so it must find more, but few.
@@ -59,11 +60,11 @@ def test_one_layer_by_hand() -> None:
     query's row times a 2 x 2 matrix, 8, before and after; scores and pooled, two multiply-adds, 4 each. Backward: both
     operands for the weight products and the update; the weights' side alone for the others.
     """
-    config = RunConfig(data=DataConfig(1, 1), training=TrainConfig(batch_size=1))
+    config = RegressionConfig(data=DataConfig(1, 1), training=TrainConfig(batch_size=1))
     assert flops.training_step(config) == 4 + 3 * (16 + 16 + 8) + 2 * (8 + 4 + 4)
 
 
 def test_a_deep_stack_costs_a_full_layer_more_for_each_layer() -> None:
     """Between the first layer, whose tokens need no gradient, and the last, of one row, all layers are alike."""
-    costs = [flops.training_step(RunConfig(model=ModelConfig(num_layers=layers))) for layers in (2, 3, 4, 5)]
+    costs = [flops.training_step(RegressionConfig(model=ModelConfig(num_layers=layers))) for layers in (2, 3, 4, 5)]
     assert costs[1] - costs[0] == costs[2] - costs[1] == costs[3] - costs[2] > 0

@@ -8,11 +8,12 @@ from benchmarks import plain_decoder
 from benchmarks.plain_loop import plain_loop, predict, sample
 from configs.overrides import resolve
 from configs.presets import preset
+from configs.regression import RegressionConfig
+from families.regression import make_model
 from src import decoder
-from src.config import DataConfig, ModelConfig, RunConfig, TrainConfig
+from src.config import DataConfig, ModelConfig, TrainConfig
 from src.data import sample_batch
 from src.prng import key
-from src.transformer import make_model
 
 MODELS = {
     "lsa1": ModelConfig(init_scale=0.5),
@@ -25,7 +26,7 @@ MODELS = {
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_it_predicts_what_the_model_predicts(model):
     """Queries, keys, values and projections one by one against the products; float32, so 1e-5."""
-    config = RunConfig(model=model)
+    config = RegressionConfig(model=model)
     built = make_model(config)
     params, batch = built.init(key(0)), sample_batch(key(1), config.data, 30)
     expected = built.predict(params, batch)
@@ -34,8 +35,8 @@ def test_it_predicts_what_the_model_predicts(model):
 
 
 def test_its_data_follow_the_same_law():
-    data = RunConfig().data
-    batch = sample(jax.random.key(0), RunConfig(), 4000)
+    data = RegressionConfig().data
+    batch = sample(jax.random.key(0), RegressionConfig(), 4000)
     assert np.asarray(batch.x).var() == pytest.approx(data.input_variance, rel=0.02)
     assert np.asarray(batch.w).var() == pytest.approx(1, rel=0.05)
     np.testing.assert_allclose(batch.y, np.einsum("bnd,bd->bn", batch.x, batch.w), atol=1e-5)
@@ -43,7 +44,7 @@ def test_its_data_follow_the_same_law():
 
 def test_it_learns():
     """Predicting 0 costs D/24 = .125 at D = 3."""
-    config = RunConfig(data=DataConfig(dim=3, num_pairs=6), training=TrainConfig(batch_size=128, lr=3e-3))
+    config = RegressionConfig(data=DataConfig(dim=3, num_pairs=6), training=TrainConfig(batch_size=128, lr=3e-3))
     train, loss = plain_loop(config)
     before = loss()
     assert train(500) > 0

@@ -8,17 +8,19 @@ import pytest
 
 from cli import UsageError
 from configs.fields import MEANINGS, fields
+from configs.keys import leaves
 from configs.meaning import without_meaning
-from configs.overrides import leaves, resolve, set_values
+from configs.overrides import resolve, set_values
 from configs.presets import ARCHITECTURE, preset
-from src.config import RunConfig, to_dict
+from configs.regression import RegressionConfig
+from configs.run import to_dict
 
 
 def every_field() -> set[str]:
     """The dotted names of a config's fields."""
     return {
         f"{section}.{name}" if name else section
-        for section, value in to_dict(RunConfig()).items()
+        for section, value in to_dict(RegressionConfig()).items()
         for name in (value if isinstance(value, dict) else [""])
     }
 

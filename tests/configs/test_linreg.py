@@ -4,9 +4,11 @@ import pytest
 
 from cli import UsageError
 from configs import linreg
+from configs.family import PRESETS
+from configs.keys import leaves
 from configs.meaning import WITHOUT_MEANING
-from configs.overrides import leaves, resolve, set_values
-from configs.presets import PRESETS, preset
+from configs.overrides import resolve, set_values
+from configs.presets import preset
 from src.config import FAMILIES
 from tests.doors import Ran, Refused, ran, refused
 

@@ -6,8 +6,9 @@ import pytest
 
 from cli import UsageError
 from configs.meaning import refuse_without_meaning
+from configs.regression import RegressionConfig
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig, ModelConfig, RunConfig
+from src.config import ContextConfig, DataConfig, ModelConfig
 
 SINES = {"family": "sine", "data": DataConfig(dim=1), "model": ModelConfig(embed_size=4)}
 CONTROL = SINES | {"model": ModelConfig(embed_size=4, step_size=0.1)}
@@ -15,7 +16,7 @@ CONTROL = SINES | {"model": ModelConfig(embed_size=4, step_size=0.1)}
 
 @pytest.mark.parametrize("parts", [{}, SINES, CONTROL, {"data": DataConfig(noise_std=0.5)}])
 def test_what_a_run_makes_use_of_is_accepted(parts):
-    refuse_without_meaning(RunConfig(**parts))
+    refuse_without_meaning(RegressionConfig(**parts))
 
 
 @pytest.mark.parametrize(
@@ -43,5 +44,5 @@ def test_what_a_run_makes_use_of_is_accepted(parts):
 )
 def test_what_would_reach_nothing_is_refused_in_a_sentence(parts, sentence):
     with pytest.raises((ConfigError, UsageError), match=re.escape(sentence)) as error:
-        refuse_without_meaning(RunConfig(**parts))
+        refuse_without_meaning(RegressionConfig(**parts))
     assert "\n" not in str(error.value)

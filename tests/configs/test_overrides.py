@@ -8,14 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli import UsageError
-from configs.overrides import find_key, resolve, set_values
+from configs.keys import find_key
+from configs.overrides import resolve, set_values
 from configs.presets import preset
+from configs.registry import from_dict
+from configs.regression import RegressionConfig
+from configs.run import to_dict
 from runners import flags
 from src.checks import ConfigError
-from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, RunConfig, from_dict, to_dict
+from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS
 
 
-def read(*words: str, model: str = "lsa1") -> RunConfig:
+def read(*words: str, model: str = "lsa1") -> RegressionConfig:
     """The config that a runner's command line gives."""
     return flags.read(model, "prog", "text", words).config
 
@@ -66,12 +70,12 @@ def test_a_short_name_that_three_contexts_share_is_not_guessed(name: str) -> Non
 
 LEAVES = [
     (section, name)
-    for section, value in to_dict(RunConfig()).items()
+    for section, value in to_dict(RegressionConfig()).items()
     for name in (value if isinstance(value, dict) else [""])
 ]
 
 
-def leaf(config: RunConfig, section: str, name: str) -> Any:
+def leaf(config: RegressionConfig, section: str, name: str) -> Any:
     owner = getattr(config, section)
     return getattr(owner, name) if name else owner
 
@@ -79,7 +83,7 @@ def leaf(config: RunConfig, section: str, name: str) -> Any:
 @pytest.mark.parametrize(("section", "name"), LEAVES)
 def test_every_field_can_be_set_from_text(section: str, name: str) -> None:
     """Setting each field to the text of its own default, on a config that has another value, restores the default."""
-    default = leaf(RunConfig(), section, name)
+    default = leaf(RegressionConfig(), section, name)
     others = {"model": "twolayer", "training": "twolayer", "name": "twolayer", "preset": "lsa1"}
     config = preset(others.get(section, "lsa1"), "paper")
     text = ",".join(default) if isinstance(default, tuple) else str(default)

@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 
 from configs.overrides import resolve
 from configs.presets import preset
-from src.config import RunConfig
+from configs.regression import RegressionConfig
 
 # (learning rate, gradient clip, activation clip) by number of layers, and what holds at any depth. Source: the
 # published code of von Oswald et al. 2023 and the project's contract. Clip 0 is off.
@@ -107,7 +107,7 @@ def test_presets_share_nothing() -> None:
     first.training.lr = 7.0
     first.base.ordering = "easy2hard"
     assert resolve(preset("twolayer", "paper")) != resolve(first)
-    assert resolve(preset("twolayer", "paper")).base == RunConfig().base
+    assert resolve(preset("twolayer", "paper")).base == RegressionConfig().base
 
 
 @pytest.mark.parametrize(("model", "name"), [("lsa2", "default"), ("lsa1", "papers")])

@@ -4,19 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from curricula.context import (
-    corrupted_step_size_batch,
-    evaluation_context,
-    headline_batch,
-    step_size_batch,
-    task_key,
-    training_batches,
-)
-from src.config import ContextConfig, DataConfig, RunConfig, TrainConfig
+from configs.regression import RegressionConfig
+from families.experiment import task_key
+from families.regression import batches, corrupted_step_size_batch, evaluation_context, headline_batch, step_size_batch
+from src.config import ContextConfig, DataConfig, TrainConfig
 from src.prng import Purpose, key
 
 NOISE = ContextConfig(noise_mode="label_noise", noise_p=0.5, noise_sigma=0.5)
-CONFIG = RunConfig(
+CONFIG = RegressionConfig(
     data=DataConfig(dim=3, num_pairs=4),
     training=TrainConfig(batch_size=32),
     eval_tasks=32,
@@ -29,7 +24,7 @@ CONFIG = RunConfig(
 
 def sets_of_tasks(config):
     """One batch from every source of tasks that a run has."""
-    draw = training_batches(config)
+    draw = batches(config)
     data_key = task_key(config, Purpose.TRAIN)
     return {
         "step 0": draw(data_key, 0),
@@ -60,7 +55,7 @@ def test_the_same_seed_and_step_give_the_same_bits():
 
 
 def test_training_batches_are_the_same_in_and_out_of_a_compiled_loop():
-    draw, data_key = training_batches(CONFIG), key(4)
+    draw, data_key = batches(CONFIG), key(4)
     inside = jax.jit(lambda step: draw(data_key, step))(7)
     for a, b in zip(inside, draw(data_key, 7), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)  # fused programs may round a product differently
@@ -95,9 +90,9 @@ def test_every_set_of_tasks_follows_its_own_settings():
 
 def test_knobs_stand_in_for_the_settings():
     """What differs within a pack reaches the batch as an argument, with the same bits as from the settings."""
-    draw = training_batches(replace(CONFIG, train=replace(NOISE, noise_p=0.0, noise_sigma=0.0)))
+    draw = batches(replace(CONFIG, train=replace(NOISE, noise_p=0.0, noise_sigma=0.0)))
     by_knobs = draw(key(1), 3, noise_p=np.float32(0.5), noise_sigma=np.float32(0.5))
-    for a, b in zip(by_knobs, training_batches(CONFIG)(key(1), 3), strict=True):
+    for a, b in zip(by_knobs, batches(CONFIG)(key(1), 3), strict=True):
         np.testing.assert_array_equal(a, b)
 
 

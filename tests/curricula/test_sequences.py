@@ -8,20 +8,14 @@ import jax
 import numpy as np
 import pytest
 
+from configs.regression import RegressionConfig
 from curricula import sequences
-from curricula.sequences import (
-    headline_sequences,
-    latent_sequences,
-    pool_of,
-    pool_sequences,
-    root_sequences,
-    training_batches,
-)
+from families.diversity import batches, headline_sequences, latent_sequences, pool_of, pool_sequences, root_sequences
 from runners.pack import make_members
-from src.config import DataConfig, RunConfig, TrainConfig
+from src.config import DataConfig, TrainConfig
 
 COUNT, DIM, PAIRS, TASKS = 32, 3, 4, 16
-CONFIG = RunConfig(
+CONFIG = RegressionConfig(
     family="diversity",
     data=DataConfig(dim=DIM, num_pairs=PAIRS, input_law="gaussian", noise_std=0.5, num_tasks=TASKS),
     training=TrainConfig(batch_size=COUNT),
@@ -32,7 +26,7 @@ INFINITE = 0
 
 # Programs that run a few times: compiling them for speed, which rounds otherwise, would take most of the time.
 compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-draw = compiled(training_batches(CONFIG))
+draw = compiled(batches(CONFIG))
 
 
 @pytest.fixture(scope="module", autouse=True)

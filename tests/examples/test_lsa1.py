@@ -13,8 +13,8 @@ import pytest
 import store
 from analysis.measures import alignment
 from analysis.subject import load_subject
+from families.regression import make_model
 from plots.run_figures import draw_run
-from src.transformer import make_model
 from store import layout
 from tests import reference
 from tests.runners.tiny import copied, in_float64, tokens

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from curricula.context import task_key
+from families.experiment import task_key
 from report.claims import CLAIMS, RUNS
 from report.curves import heat_maps, rows_of
 from report.ledger import COMMANDS

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from configs.regression import RegressionConfig
 from runners import compile_cache
 from runners.command import held, report_divergence, report_stop, restore_conditions, same_command
-from src.config import RunConfig
 from store import StoreError, checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import provenance
@@ -18,10 +18,10 @@ from tests.runners.tiny import LSA1
 
 __all__ = ["ran", "refused"]
 
-CONFIGS = [RunConfig(data_seed=seed, init_seed=seed) for seed in (0, 1)]
+CONFIGS = [RegressionConfig(data_seed=seed, init_seed=seed) for seed in (0, 1)]
 
 
-def begun(run: Path, config: RunConfig, **values: Any) -> Path:
+def begun(run: Path, config: RegressionConfig, **values: Any) -> Path:
     """A run that has begun under the conditions of now."""
     rundir.begin(run, config)
     facts = provenance(config, "cpu") | {"pack_width": 1, "run_seconds": 0.5, "status": "running"}
@@ -30,7 +30,7 @@ def begun(run: Path, config: RunConfig, **values: Any) -> Path:
 
 
 @pytest.fixture
-def pairs(tmp_path: Path) -> list[tuple[Path, RunConfig]]:
+def pairs(tmp_path: Path) -> list[tuple[Path, RegressionConfig]]:
     """Two runs that have begun."""
     return [(begun(tmp_path / f"seed_{config.data_seed}", config), config) for config in CONFIGS]
 
@@ -40,7 +40,7 @@ def pairs(tmp_path: Path) -> list[tuple[Path, RunConfig]]:
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_held_runs_are_locked_and_cleared_only_if_they_are_to_be(
-    pairs: list[tuple[Path, RunConfig]], overwrite: bool
+    pairs: list[tuple[Path, RegressionConfig]], overwrite: bool
 ) -> None:
     with held(pairs, overwrite):
         for run, _ in pairs:
@@ -80,7 +80,7 @@ def test_a_directory_that_changed_before_it_was_locked_is_looked_at_again(tmp_pa
         pytest.fail("it was taken for a new one")
 
 
-def test_conditions_of_runs_that_are_trained_anew_do_not_matter(pairs: list[tuple[Path, RunConfig]]) -> None:
+def test_conditions_of_runs_that_are_trained_anew_do_not_matter(pairs: list[tuple[Path, RegressionConfig]]) -> None:
     rundir.update_meta(pairs[1][0], versions={"jax": "0.1"})
     checkpoint.save(pairs[1][0], 1, {}, {})
     before = snapshot(pairs[0][0])

@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from configs.regression import RegressionConfig
 from runners import common, finish
 from runners.common import Job, Wanted, run_pack
 from runners.families import FAMILIES, Family
 from runners.finish import import_what_ends_a_run
 from runners.pack import GROWTH, Lane
 from runners.signals import hearing_signals
-from src.config import RunConfig, TrainConfig
+from src.config import TrainConfig
 from store import StoreError, checkpoint, layout, rundir
 from store.rundir import METRICS_FIELDS
 from tests.doors import snapshot
 from utils_log import NullLogger
 
-BASE = RunConfig(training=TrainConfig(steps=6), eval_every=3)
+BASE = RegressionConfig(training=TrainConfig(steps=6), eval_every=3)
 
 
 class FakePack:

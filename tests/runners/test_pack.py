@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from configs.regression import RegressionConfig
 from runners.common import Job, run_pack
 from runners.pack import by_checkpoint, programs
 from runners.shapes import static_shape
-from src.config import ContextConfig, RunConfig
+from src.config import ContextConfig
 from store import checkpoint, layout, rundir
 from store.params import read_params
 from store.readers import read_safetensors
@@ -149,13 +150,13 @@ def test_a_run_in_a_pack_is_the_run_alone(packs: Packs, lsa1_run: Path) -> None:
 
 
 def test_a_pack_is_not_wider_than_it_is(tmp_path: Path) -> None:
-    jobs = [Job(tmp_path / str(seed), RunConfig(data_seed=seed)) for seed in range(3)]
+    jobs = [Job(tmp_path / str(seed), RegressionConfig(data_seed=seed)) for seed in range(3)]
     with pytest.raises(ValueError, match="at most 2 trainings"):
         run_pack(jobs, NullLogger(), width=2)
     assert not any(tmp_path.iterdir())
 
 
-BASE = RunConfig()
+BASE = RegressionConfig()
 TOGETHER = {
     "seeds": replace(BASE, data_seed=1, init_seed=2),
     "step size": replace(BASE, training=replace(BASE.training, lr=0.5)),

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import store
+from families.regression import make_model
 from src.prng import Purpose, key, purpose_key
-from src.transformer import make_model
 from store import layout
 from tests import reference
 from tests.runners.tiny import BATCH, DIM, PAIRS, RECORDED, STEPS, TASKS, THREADS, Workshop, in_float64, tokens

@@ -12,10 +12,10 @@ import pytest
 
 from configs.overrides import resolve, set_values
 from configs.presets import preset
+from configs.regression import RegressionConfig
+from families.diversity import make_model
 from runners.pack import programs
 from runners.shapes import static_shape, training_part
-from src.config import RunConfig
-from src.decoder import make_model
 from src.prng import Purpose, key, purpose_key
 from store import layout, rundir
 from tests.doors import Refused, ran, refused
@@ -294,7 +294,7 @@ def test_runs_of_several_pools_in_one_pack_are_the_runs_alone(run: Path, worksho
         assert np.abs(final[one_pool] - final[other_pool]).max() > 1e-3
 
 
-def tiny(**values: Any) -> RunConfig:
+def tiny(**values: Any) -> RegressionConfig:
     config = preset("tiny")
     set_values(config, SETTINGS | {"num_tasks": TASKS, "training.steps": STEPS} | values)
     return resolve(config)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import store
+from families.regression import make_model
 from src.prng import Purpose, key, purpose_key
-from src.transformer import make_model
 from store import layout, rundir, snapshots
 from tests.runners.tiny import INTERRUPTED, LSA1, RECORDED, SIZES, TWOLAYER, Workshop, copied, results
 

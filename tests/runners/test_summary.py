@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from configs.regression import RegressionConfig
 from runners import summary as summaries
 from runners.summary import summary_text
-from src.config import DataConfig, RunConfig
+from src.config import DataConfig
 from store import layout
 from tests.runners.tiny import LSA1, Workshop, copied
 
@@ -100,7 +101,7 @@ def rows_of_pools(task_law: str, *names: str) -> list[str]:
     keys = [f"{prefix}_{name}_loss" for prefix in ("id", "ood") for name in ("tf", *names, "zero")]
     keys += [f"{prefix}_delta_{name}" for prefix in ("id", "ood") for name in names]
     numbers = {"tasks": 8, "verdict": "between"} | dict.fromkeys(keys, 0.5) | {f"{key}_se": 0.1 for key in keys}
-    config = RunConfig(family="diversity", data=DataConfig(num_tasks=4, task_law=task_law))
+    config = RegressionConfig(family="diversity", data=DataConfig(num_tasks=4, task_law=task_law))
     return [row.strip() for row in summaries.RESULTS["diversity"]({"headline": numbers}, config)]
 
 

@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from configs.registry import from_dict
+from configs.regression import RegressionConfig
+from configs.run import to_dict
 from src import checks, config
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig, ModelConfig, RunConfig, TrainConfig, from_dict, to_dict
+from src.config import ContextConfig, DataConfig, ModelConfig, TrainConfig
 
-CONFIGS = (RunConfig, DataConfig, ModelConfig, TrainConfig, ContextConfig)
-ODD = RunConfig(
+CONFIGS = (RegressionConfig, DataConfig, ModelConfig, TrainConfig, ContextConfig)
+ODD = RegressionConfig(
     name="odd",
     data_seed=7,
     eval_tasks=12,
@@ -33,7 +36,7 @@ def test_frozen(kind):
             setattr(kind(), field.name, None)
 
 
-@pytest.mark.parametrize("value", [RunConfig(), ODD])
+@pytest.mark.parametrize("value", [RegressionConfig(), ODD])
 def test_round_trip_through_json(value):
     text = json.dumps(to_dict(value))
     again = from_dict(json.loads(text))
@@ -62,13 +65,13 @@ def test_to_dict_keeps_the_values():
 
 @given(st.floats(1e-6, 1e3), st.floats(0, 1e3), st.integers(1, 50), st.integers(0, 2**32 - 1))
 def test_any_legal_numbers_survive_json(input_range, noise_std, dim, seed):
-    value = RunConfig(data_seed=seed, data=DataConfig(dim=dim, input_range=input_range, noise_std=noise_std))
+    value = RegressionConfig(data_seed=seed, data=DataConfig(dim=dim, input_range=input_range, noise_std=noise_std))
     assert from_dict(json.loads(json.dumps(to_dict(value)))) == value
 
 
 def test_missing_fields_take_their_defaults():
-    assert from_dict({"data": {"dim": 3}}) == RunConfig(data=DataConfig(dim=3))
-    assert from_dict({}) == RunConfig()
+    assert from_dict({"data": {"dim": 3}}) == RegressionConfig(data=DataConfig(dim=3))
+    assert from_dict({}) == RegressionConfig()
 
 
 def test_a_whole_number_serves_as_a_float():
@@ -83,7 +86,7 @@ BAD_VALUES = (
     (DataConfig, "num_tasks", -1, "at least 0"),
     (DataConfig, "task_law", "cauchy", "one of gaussian, laplace, sphere"),
     (ModelConfig, "block", "gpt3", "one of gpt2, regression"),
-    (RunConfig, "log_records", -1, "at least 0"),
+    (RegressionConfig, "log_records", -1, "at least 0"),
     (DataConfig, "num_queries", 0, "at least 1"),
     (DataConfig, "num_distractors", -1, "at least 0"),
     (DataConfig, "num_distractors", 11, "only 10 pairs"),
@@ -126,16 +129,16 @@ BAD_VALUES = (
     (ContextConfig, "noise_p", -0.1, "between 0 and 1"),
     (ContextConfig, "noise_sigma", -0.5, "at least 0"),
     (ContextConfig, "noise_placement", "last", "clean_first"),
-    (RunConfig, "family", "vision", "regression"),
-    (RunConfig, "eval_every", 0, "at least 1"),
-    (RunConfig, "eval_tasks", 1, "at least 2"),
-    (RunConfig, "headline_tasks", 0, "at least 2"),
-    (RunConfig, "step_size_tasks", 0, "at least 2"),
-    (RunConfig, "eval_tasks", 2**31 // 121 + 1, "an array of 2^31 elements or more"),
-    (RunConfig, "headline_tasks", 10**30, "an array of 2^31 elements or more"),
-    (RunConfig, "step_size_tasks", 2**31, "an array of 2^31 elements or more"),
-    (RunConfig, "data_seed", -1, "from 0 to"),
-    (RunConfig, "init_seed", 2**32, "from 0 to"),
+    (RegressionConfig, "family", "vision", "regression"),
+    (RegressionConfig, "eval_every", 0, "at least 1"),
+    (RegressionConfig, "eval_tasks", 1, "at least 2"),
+    (RegressionConfig, "headline_tasks", 0, "at least 2"),
+    (RegressionConfig, "step_size_tasks", 0, "at least 2"),
+    (RegressionConfig, "eval_tasks", 2**31 // 121 + 1, "an array of 2^31 elements or more"),
+    (RegressionConfig, "headline_tasks", 10**30, "an array of 2^31 elements or more"),
+    (RegressionConfig, "step_size_tasks", 2**31, "an array of 2^31 elements or more"),
+    (RegressionConfig, "data_seed", -1, "from 0 to"),
+    (RegressionConfig, "init_seed", 2**32, "from 0 to"),
 )
 
 
@@ -218,7 +221,7 @@ def test_moments_of_the_input_laws(law, input_range):
 
 @pytest.mark.parametrize(("tokens", "rows"), [("concatenated", 8), ("interleaved", 15)])
 def test_derived_sizes(tokens, rows):
-    value = RunConfig(data=DataConfig(dim=3, num_pairs=7), model=ModelConfig(tokens=tokens, pos_enc_size=4))
+    value = RegressionConfig(data=DataConfig(dim=3, num_pairs=7), model=ModelConfig(tokens=tokens, pos_enc_size=4))
     assert value.num_rows == rows
     assert value.token_width == 3 + 1 + 4
 
@@ -258,18 +261,18 @@ def test_configs_need_the_standard_library_alone():
 )
 def test_sizes_beyond_memory_are_refused(part, words):
     with pytest.raises(ConfigError, match=re.escape(words)):
-        RunConfig(**part)
+        RegressionConfig(**part)
 
 
 def test_the_largest_sizes_are_allowed():
     assert 2**31 // 121 * 121 < 2**31
-    RunConfig(eval_tasks=2**31 // 121, training=TrainConfig(batch_size=2**31 // 121, steps=2**31 - 2))
+    RegressionConfig(eval_tasks=2**31 // 121, training=TrainConfig(batch_size=2**31 // 121, steps=2**31 - 2))
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/b", "..", ".", ".hidden", "", "a\n", "a\x00", "a b", "$x$", "-x"])
 def test_names_stay_below_the_runs_folder(name):
     with pytest.raises(ConfigError, match="it must be a plain file name"):
-        RunConfig(name=name)
+        RegressionConfig(name=name)
 
 
 NUMBERS = [

@@ -10,9 +10,11 @@ import pytest
 
 from configs.overrides import resolve
 from configs.presets import preset
+from configs.regression import RegressionConfig
+from families.diversity import make_model
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig, RunConfig, TrainConfig
-from src.decoder import block_kernels, make_model, num_params
+from src.config import DataConfig, ModelConfig, TrainConfig
+from src.decoder import block_kernels, num_params
 from src.prng import key
 from src.sequences import tokenise
 from src.train import Member, make_trainer
@@ -35,7 +37,7 @@ BOTH = {"gpt2": GPT2, "regression, doubled": replace(REGRESSION, doubled_residua
 
 
 def config_of(model, dim=DIM, num_pairs=PAIRS):
-    return RunConfig(family="diversity", data=DataConfig(dim=dim, num_pairs=num_pairs), model=model)
+    return RegressionConfig(family="diversity", data=DataConfig(dim=dim, num_pairs=num_pairs), model=model)
 
 
 def shapes_of(config):

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from baselines.gradient_descent import context_losses, one_step_size
+from configs.regression import RegressionConfig
 from src import config as known
 from src import inputs, prng
 from src.batch import Batch
 from src.checks import ConfigError, named
-from src.config import INPUT_LAWS, ContextConfig, DataConfig, InputMoments, RunConfig
+from src.config import INPUT_LAWS, ContextConfig, DataConfig, InputMoments
 
 COUNT = 200_000
 SIGMAS = 5.0
@@ -50,12 +51,12 @@ def test_a_registered_moment_is_used_and_no_other_stands_in_for_a_missing_one(st
 
 
 def test_what_cannot_be_run_without_the_step_is_refused_as_a_config(student: DataConfig) -> None:
-    assert RunConfig(data=student, train=ContextConfig(ordering="smallnorm2largenorm")).data == student
+    assert RegressionConfig(data=student, train=ContextConfig(ordering="smallnorm2largenorm")).data == student
     for name, order in (("train", "easy2hard"), ("eval", "hard2easy")):
         with pytest.raises(ConfigError, match=f"input_law is 'student'.*{order} needs both"):
-            RunConfig(data=student, **{name: ContextConfig(ordering=order)})
+            RegressionConfig(data=student, **{name: ContextConfig(ordering=order)})
     with pytest.raises(ConfigError, match="the depth curve needs both"):
-        RunConfig(data=student, family="layerwise")
+        RegressionConfig(data=student, family="layerwise")
 
 
 def test_a_name_without_a_function_is_said_to_have_none() -> None:

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 
 from baselines.construction import gd_params
+from configs.regression import RegressionConfig
+from families.layerwise import make_model
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig, RunConfig, TrainConfig
-from src.layerwise import make_model, roll_out
+from src.config import DataConfig, ModelConfig, TrainConfig
+from src.layerwise import roll_out
+from src.losses import half_mse
+from src.model import Params
 from src.prng import key
 from src.queries import sample_batch
-from src.train import Member, half_mse, make_trainer, scheduled
-from src.transformer import Params
+from src.train import Member, make_trainer, scheduled
 from tests import reference
 
 DATA = DataConfig(dim=3, num_pairs=5, num_queries=4, input_law="gaussian")
@@ -29,8 +32,8 @@ MODELS = {"linear": LINEAR, "softmax": replace(SOFTMAX, init_scale=1.0)}
 close = partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10)
 
 
-def run(model: ModelConfig, data: DataConfig = DATA, **training: Any) -> RunConfig:
-    return RunConfig(family="layerwise", data=data, model=model, training=TrainConfig(**training))
+def run(model: ModelConfig, data: DataConfig = DATA, **training: Any) -> RegressionConfig:
+    return RegressionConfig(family="layerwise", data=data, model=model, training=TrainConfig(**training))
 
 
 def batch_of(seed: int = 0, tasks: int = 4) -> Batch:
@@ -38,7 +41,7 @@ def batch_of(seed: int = 0, tasks: int = 4) -> Batch:
     return jax.tree.map(jnp.asarray, sample_batch(key(seed), DATA, tasks))
 
 
-def random_params(config: RunConfig, seed: int = 0) -> Params:
+def random_params(config: RegressionConfig, seed: int = 0) -> Params:
     rng = np.random.default_rng(seed)
     shapes = jax.eval_shape(make_model(config).init, key(0))
     return jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape) / 2), shapes)
@@ -176,7 +179,7 @@ def test_without_a_schedule_it_is_the_number_itself() -> None:
 # Training
 
 
-def trained(config: RunConfig, steps: int, fixed: bool = False) -> tuple[Params, float]:
+def trained(config: RegressionConfig, steps: int, fixed: bool = False) -> tuple[Params, float]:
     """Parameters and the last loss after some steps, on fresh batches or on one and the same."""
 
     def batch_fn(data_key: jax.Array, step: jax.Array, **_: jax.Array) -> Batch:

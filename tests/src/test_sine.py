@@ -4,10 +4,12 @@ import jax
 import numpy as np
 import pytest
 
+from configs.regression import RegressionConfig
+from families.sine import make_model
 from src.batch import Batch
-from src.config import EMBEDDED, DataConfig, ModelConfig, RunConfig
+from src.config import EMBEDDED, DataConfig, ModelConfig
 from src.prng import key
-from src.sine import make_model, read_outs, sample_sines
+from src.sine import read_outs, sample_sines
 from tests import reference
 
 DATA = DataConfig(dim=1, num_pairs=7, input_range=10.0)
@@ -15,7 +17,7 @@ DATA = DataConfig(dim=1, num_pairs=7, input_range=10.0)
 
 def config(embedded, **parts):
     model = ModelConfig(embed_size=5, mlp_width=6, key_size=4, embedded=embedded, **parts)
-    return RunConfig(family="sine", data=DATA, model=model)
+    return RegressionConfig(family="sine", data=DATA, model=model)
 
 
 def random_params(model, seed=0):
@@ -90,7 +92,7 @@ def test_the_model_is_an_mlp_below_the_stack(embedded, parts):
     model, batch = make_model(whole), random_sines()
     params = random_params(model)
     tokens = embedded_tokens(params, batch, embedded)
-    stack = RunConfig(data=DataConfig(dim=4, num_pairs=7), model=ModelConfig(key_size=4, **parts))
+    stack = RegressionConfig(data=DataConfig(dim=4, num_pairs=7), model=ModelConfig(key_size=4, **parts))
     expected = reference.stack(params, stack, tokens)[-1][2]
     before, after = read_outs(model, params, batch)
     np.testing.assert_allclose(model.predict(params, batch), expected, atol=1e-10)
@@ -123,11 +125,11 @@ def test_the_initial_function_of_prop_2_starts_at_zero():
 
 
 def test_without_a_width_there_is_no_mlp():
-    whole = RunConfig(family="sine", data=DATA, model=ModelConfig(embed_size=5))
+    whole = RegressionConfig(family="sine", data=DATA, model=ModelConfig(embed_size=5))
     assert set(make_model(whole).init(key(0))) == {"embedding", "layer_0/attention"}
 
 
 def test_models_are_the_same_for_configs_that_differ_in_nothing_they_depend_on():
-    one, other = config("pairs"), RunConfig(family="sine", data_seed=3, data=DATA, model=config("pairs").model)
+    one, other = config("pairs"), RegressionConfig(family="sine", data_seed=3, data=DATA, model=config("pairs").model)
     assert make_model(one) is make_model(other)
     assert make_model(one) is not make_model(config("inputs"))

@@ -11,23 +11,15 @@ import numpy as np
 import optax
 import pytest
 
-from src.config import DataConfig, RunConfig, TrainConfig
+from configs.regression import RegressionConfig
+from families.regression import make_model
+from src.config import DataConfig, TrainConfig
 from src.data import sample_batch
+from src.losses import half_mse
 from src.prng import key
-from src.train import (
-    NEVER,
-    Member,
-    Trainer,
-    TrainState,
-    half_mse,
-    lane,
-    make_optimizer,
-    make_trainer,
-    train_step,
-)
-from src.transformer import make_model
+from src.train import NEVER, Member, Trainer, TrainState, lane, make_optimizer, make_trainer, train_step
 
-CONFIG = RunConfig(data=DataConfig(dim=4, num_pairs=5), training=TrainConfig(batch_size=64))
+CONFIG = RegressionConfig(data=DataConfig(dim=4, num_pairs=5), training=TrainConfig(batch_size=64))
 MODEL = make_model(CONFIG)
 
 

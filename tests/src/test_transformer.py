@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from configs.regression import RegressionConfig
+from families.regression import make_model
 from src import attn, prng, transformer
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import DataConfig, ModelConfig, RunConfig, TrainConfig
+from src.config import DataConfig, ModelConfig, TrainConfig
 from src.data import sample_batch, tokenise
-from src.transformer import make_model
 from tests import reference
 
 DATA = DataConfig(dim=3, num_pairs=4)
@@ -46,7 +47,7 @@ STACKS = {
 
 
 def run(model, **parts):
-    return RunConfig(data=DATA, model=model, **parts)
+    return RegressionConfig(data=DATA, model=model, **parts)
 
 
 def random_params(config, seed=0):
@@ -103,7 +104,7 @@ def test_recurrent_layers_are_one_layer_applied_again(x64):
 def test_initial_scale_is_shared_by_the_layers():
     """Variance init_scale / (L fan-in) in each layer, from the initialiser of von Oswald et al. 2023, App. A."""
     data, num_layers = DataConfig(dim=49, num_pairs=2), 3
-    model = make_model(RunConfig(data=data, model=ModelConfig(num_layers=num_layers)))
+    model = make_model(RegressionConfig(data=data, model=ModelConfig(num_layers=num_layers)))
     params = jax.jit(model.init)(prng.key(1))
     values = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)]).astype(float)
     assert values.var() == pytest.approx(0.002 / num_layers / 50, rel=4 * np.sqrt(2 / values.size))
@@ -243,7 +244,9 @@ def test_hooks_off_cost_nothing(model, monkeypatch):
 
 def test_configs_that_differ_in_no_model_share_one():
     """Its programs are kept by it; and sizes that are checked together are not refused apart."""
-    base = RunConfig(data=DATA, training=TrainConfig(batch_size=7), eval_tasks=2, headline_tasks=2, step_size_tasks=2)
+    base = RegressionConfig(
+        data=DATA, training=TrainConfig(batch_size=7), eval_tasks=2, headline_tasks=2, step_size_tasks=2
+    )
     same = replace(base, data_seed=5, training=TrainConfig(lr=1.0, batch_size=7), data=replace(DATA, weight_scale=2.0))
     assert make_model(same) is make_model(base)
     for other in (replace(DATA, dim=DATA.dim + 1), replace(DATA, num_pairs=DATA.num_pairs + 1)):
@@ -257,4 +260,4 @@ def test_configs_that_differ_in_no_model_share_one():
 def test_a_run_of_another_family_is_told_how_to_get_its_model(family: str) -> None:
     said = rf"family {family}, .* runners\.families\.FAMILIES\['{family}'\]\.make_model\(config\) gives it"
     with pytest.raises(ConfigError, match=said):
-        make_model(RunConfig(family=family))
+        make_model(RegressionConfig(family=family))

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs.identity import config_id
+from configs.registry import from_dict
+from configs.regression import RegressionConfig
+from configs.run import to_dict
 from src import config as known
-from src.config import RunConfig, from_dict, to_dict
 from store import provenance
-from store.provenance import config_id
 
 CHOICES = {
     "input_law": known.INPUT_LAWS,
@@ -33,7 +35,7 @@ CHOICES = {
 }
 LEAVES = [
     (section, name)
-    for section, value in to_dict(RunConfig()).items()
+    for section, value in to_dict(RegressionConfig()).items()
     for name in (value if isinstance(value, dict) else [""])
     if len(CHOICES.get(name or section, "12")) > 1  # else there is no other value
 ]
@@ -52,21 +54,21 @@ def another(name: str, value: Any) -> Any:
     return next(choice for choice in CHOICES[name] if choice != value)
 
 
-def changed(*leaves: tuple[str, str]) -> RunConfig:
+def changed(*leaves: tuple[str, str]) -> RegressionConfig:
     """The default config with these fields changed; of two schedules of the learning rate the triangle alone."""
-    values = to_dict(RunConfig())
+    values = to_dict(RegressionConfig())
     others = {("training", "cosine"), ("training", "warmup_steps")} if ("training", "triangle") in leaves else set()
     for section, name in set(leaves) - others:
         owner, key = (values[section], name) if name else (values, section)
         owner[key] = another(key, owner[key])
-    config: RunConfig = from_dict(values)
+    config: RegressionConfig = from_dict(values)
     return config
 
 
 @pytest.mark.parametrize("leaf", LEAVES, ids=".".join)
 def test_every_field_but_the_presets_name_changes_the_id(leaf: tuple[str, str]) -> None:
-    assert changed(leaf) != RunConfig()
-    assert (config_id(changed(leaf)) == config_id(RunConfig())) == (leaf == ("preset", ""))
+    assert changed(leaf) != RegressionConfig()
+    assert (config_id(changed(leaf)) == config_id(RegressionConfig())) == (leaf == ("preset", ""))
 
 
 @given(st.sets(st.sampled_from(LEAVES), max_size=4), st.sets(st.sampled_from(LEAVES), max_size=4))
@@ -82,9 +84,9 @@ def test_an_id_survives_json(leaves: set[tuple[str, str]]) -> None:
 
 
 def test_another_version_of_the_results_is_another_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = config_id(RunConfig())
+    before = config_id(RegressionConfig())
     monkeypatch.setattr(provenance, "RESULTS_VERSION", provenance.RESULTS_VERSION + 1)
-    assert config_id(RunConfig()) != before
+    assert config_id(RegressionConfig()) != before
 
 
 def test_threads_are_those_asked_for_or_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,10 +98,10 @@ def test_threads_are_those_asked_for_or_those_there_are(monkeypatch: pytest.Monk
 
 def test_provenance_says_what_a_result_came_from(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NPROC", "3")
-    facts = provenance.provenance(RunConfig(data_seed=4, init_seed=5), "some device")
+    facts = provenance.provenance(RegressionConfig(data_seed=4, init_seed=5), "some device")
     expected = {"device": "some device", "threads": 3, "seeds": {"data_seed": 4, "init_seed": 5}}
     assert {name: facts[name] for name in expected} == expected
-    assert facts["config_id"] == config_id(RunConfig(data_seed=4, init_seed=5))
+    assert facts["config_id"] == config_id(RegressionConfig(data_seed=4, init_seed=5))
     assert {facts["versions"][name] for name in ("jax", "numpy")} == {version("jax"), version("numpy")}
     needed = {"schema_version", "results_version", "command", "git_hash", "git_dirty", "platform", "prng", "precision"}
     assert needed <= set(facts)
@@ -108,10 +110,10 @@ def test_provenance_says_what_a_result_came_from(root: Path, monkeypatch: pytest
 def test_the_commit_is_gits(root: Path) -> None:
     asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True)
     expected = asked.stdout.strip() if asked.returncode == 0 else None
-    assert provenance.provenance(RunConfig(), "")["git_hash"] == expected
+    assert provenance.provenance(RegressionConfig(), "")["git_hash"] == expected
 
 
 def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    facts = provenance.provenance(RunConfig(), "")
+    facts = provenance.provenance(RegressionConfig(), "")
     assert (facts["git_hash"], facts["git_dirty"]) == (None, None)

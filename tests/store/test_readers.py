@@ -14,7 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from src.config import RunConfig, to_dict
+from configs.regression import RegressionConfig
+from configs.run import to_dict
 from store import StoreError, atomic, layout, readers, rundir
 
 READERS: dict[str, Callable[[Path], Any]] = {
@@ -201,7 +202,7 @@ JSON = st.recursive(
 )
 LEAVES = [
     (section, name)
-    for section, value in to_dict(RunConfig()).items()
+    for section, value in to_dict(RegressionConfig()).items()
     for name in (value if isinstance(value, dict) else [None])
 ]
 
@@ -212,14 +213,14 @@ LEAVES = [
 def test_a_config_with_a_foreign_value_is_read_or_refused(
     folder: Path, leaf: tuple[str, str | None], value: object
 ) -> None:
-    config = to_dict(RunConfig())
+    config = to_dict(RegressionConfig())
     if leaf[1] is None:
         config[leaf[0]] = value
     else:
         config[leaf[0]][leaf[1]] = value
     (folder / layout.CONFIG).write_text(json.dumps(config))
     found = attempt(lambda: rundir.read_config(folder))
-    assert isinstance(found, RunConfig) or str(folder / layout.CONFIG) in str(found)
+    assert isinstance(found, RegressionConfig) or str(folder / layout.CONFIG) in str(found)
 
 
 @given(st.lists(JSON, max_size=3))

@@ -9,17 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.config import RunConfig, to_dict
+from configs.identity import config_id
+from configs.regression import RegressionConfig
+from configs.run import to_dict
 from store import StoreError, atomic, checkpoint, layout, manifest, rundir
 from store.atomic import write_bytes
 from store.lock import locked
-from store.provenance import config_id
 
-CONFIG = RunConfig(data_seed=1)
-OTHER = RunConfig(data_seed=2)
+CONFIG = RegressionConfig(data_seed=1)
+OTHER = RegressionConfig(data_seed=2)
 
 
-def make(run: Path, config: RunConfig = CONFIG, status: str = "done", start: str = "2026-01-01T00:00:00") -> Path:
+def make(
+    run: Path, config: RegressionConfig = CONFIG, status: str = "done", start: str = "2026-01-01T00:00:00"
+) -> Path:
     """A run directory with a status and a start."""
     rundir.begin(run, config)
     rundir.update_meta(run, status=status, start=start)
@@ -65,7 +68,7 @@ def test_overwriting_redoes_the_newest_run_of_the_config(tmp_path: Path) -> None
     make(tmp_path / "b", status="done", start="2026-01-05T00:00:00")
     make(tmp_path / "c", OTHER, start="2026-01-09T00:00:00")
     assert rundir.choose(CONFIG, None, True, tmp_path) == tmp_path / "b"
-    assert rundir.choose(RunConfig(data_seed=3), None, True, tmp_path) == tmp_path / "lsa1"
+    assert rundir.choose(RegressionConfig(data_seed=3), None, True, tmp_path) == tmp_path / "lsa1"
 
 
 def test_another_runs_broken_files_do_not_matter(tmp_path: Path) -> None:
@@ -373,7 +376,7 @@ def test_a_failure_is_noted_with_a_run_that_has_begun_and_not_ended(tmp_path: Pa
 
 
 def test_a_config_comes_back(tmp_path: Path) -> None:
-    config = RunConfig(name="twolayer", model=replace(RunConfig().model, attention=("softmax", "linear")))
+    config = RegressionConfig(name="twolayer", model=replace(RegressionConfig().model, attention=("softmax", "linear")))
     rundir.begin(tmp_path, config)
     assert rundir.read_config(tmp_path) == config
 

@@ -14,7 +14,9 @@ import pandas as pd
 import pytest
 
 import store
-from src.config import RunConfig, from_dict, to_dict
+from configs.registry import from_dict
+from configs.regression import RegressionConfig
+from configs.run import to_dict
 from store import StoreError, layout, rundir, sources
 from store.atomic import write_csv, write_json
 from store.listing import LOSSES, listing
@@ -31,7 +33,7 @@ SUMMARIES = {
 
 def made(run: Path, hours: float = 1.0, status: str = "done", config: Mapping[str, Any] = {}, **meta: Any) -> Path:
     """A run directory with a config, a record, and a summary if it is done; it ended some hours before `NOW`."""
-    values = to_dict(RunConfig())
+    values = to_dict(RegressionConfig())
     for name, value in config.items():
         section, _, field = name.rpartition(".")
         (values[section] if section else values)[field] = value

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from src.config import RunConfig
+from configs.regression import RegressionConfig
 from store import sources
 from store.provenance import provenance
 from store.sources import changed, remark
@@ -75,7 +75,7 @@ def test_files_in_folders_within_count_and_others_do_not(tmp_path: Path) -> None
 
 def test_a_run_records_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.provenance.sources", lambda: dict(HERE))
-    assert provenance(RunConfig(), "")["sources"] == HERE
+    assert provenance(RegressionConfig(), "")["sources"] == HERE
 
 
 def test_what_differs_is_edited_or_gone_and_not_what_is_new() -> None:

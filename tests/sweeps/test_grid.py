@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli import UsageError
+from configs.identity import config_id
 from configs.overrides import resolve
 from configs.presets import preset
+from configs.regression import RegressionConfig
 from src.checks import ConfigError
-from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, ContextConfig, RunConfig
-from store.provenance import config_id
+from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, ContextConfig
 from sweeps.grid import Grid, canonical, canonical_context, check_number
 from sweeps.plan import cell_of, plan
 
@@ -71,7 +72,7 @@ def test_noise_of_strength_zero_is_clean_unless_it_undoes_an_order() -> None:
 def test_ids_are_equal_for_synonyms_and_for_nothing_else(
     train: ContextConfig, evaluation: ContextConfig, base: ContextConfig
 ) -> None:
-    config = RunConfig(train=train, eval=evaluation, base=base)
+    config = RegressionConfig(train=train, eval=evaluation, base=base)
     cell = cell_of(canonical(config))
     assert cell == cell_of(canonical(replace(config, base=ContextConfig(), preset="paper")))
     alike = canonical_context(train) == canonical_context(evaluation)
@@ -82,14 +83,16 @@ def test_ids_are_equal_for_synonyms_and_for_nothing_else(
 
 
 def test_a_cells_name_is_a_plain_file_name_that_ends_with_its_id() -> None:
-    config = canonical(RunConfig(eval=ContextConfig("easy2hard", "residual", "label_noise", 0.25, 0.5, "noisy_first")))
+    config = canonical(
+        RegressionConfig(eval=ContextConfig("easy2hard", "residual", "label_noise", 0.25, 0.5, "noisy_first"))
+    )
     cell = cell_of(config)
     words = "lsa1_easy2hard_label_noise_p0.25_s0.5_noisy_first_trained_random_seed0"
     assert cell.name == f"{words}-{config_id(config)[:8]}"
 
 
 def test_the_fields_that_only_name_a_config_are_not_in_its_id() -> None:
-    assert config_id(RunConfig(preset="paper")) == config_id(RunConfig())
+    assert config_id(RegressionConfig(preset="paper")) == config_id(RegressionConfig())
 
 
 def test_points_are_the_product_the_seed_running_fastest() -> None:

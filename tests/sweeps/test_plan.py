@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs.identity import config_id
 from report import study
 from runners.shapes import static_shape, training_part
 from src.config import NOISE_MODES, ORDERINGS, PLACEMENTS
 from store.atomic import write_json
-from store.provenance import config_id
 from store.readers import StoreError, read_json
 from sweeps import cost
 from sweeps.grid import Grid, canonical

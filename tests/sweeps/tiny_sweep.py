@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from configs.overrides import AUTO
+from configs.family import AUTO
 from runners.flags import CONTEXT_FLAGS, CONTEXTS
 from store import layout, rundir
 from sweeps.grid import Grid

@@ -21,13 +21,14 @@ from analysis import (
     over_training,
     task_diversity,
 )
+from configs.regression import RegressionConfig
+from configs.run import to_dict
 from plots import attention_quick, run_figures
 from runners import flags
 from runners.run_concat_inputs_targets import MODEL as LSA1
 from runners.run_softmax_copy import MODEL as TWOLAYER
 from scripts import demo_seeds
 from src.checks import ConfigError
-from src.config import RunConfig, to_dict
 from store import rundir
 from store.readers import StoreError
 
@@ -74,7 +75,7 @@ DOORS: dict[str, tuple[argparse.ArgumentParser, Callable[[list[str]], Any]]] = {
 
 CONFIG = [
     f"--config.{section}{'.' if name else ''}{name or ''}"
-    for section, value in to_dict(RunConfig()).items()
+    for section, value in to_dict(RegressionConfig()).items()
     for name in (value if isinstance(value, dict) else [None])
 ]
 NUMBERS = st.one_of(

@@ -13,8 +13,8 @@ import pytest
 from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 
+from configs.regression import RegressionConfig
 from runners.command import restore_conditions
-from src.config import RunConfig
 from store import StoreError, checkpoint, layout, rundir
 from store.atomic import write_safetensors
 from store.provenance import provenance
@@ -278,15 +278,15 @@ def test_text_of_files_reaches_terminals_and_figures_as_it_is(twolayer_run: Path
 
 def begun(run: Path) -> dict[str, Any]:
     """A run directory with a checkpoint, begun under the conditions of now; its meta.json."""
-    rundir.begin(run, RunConfig())
-    rundir.update_meta(run, **provenance(RunConfig(), "cpu"), pack_width=1, run_seconds=0.5, status="running")
+    rundir.begin(run, RegressionConfig())
+    rundir.update_meta(run, **provenance(RegressionConfig(), "cpu"), pack_width=1, run_seconds=0.5, status="running")
     write_safetensors(layout.checkpoint(run, 20), {"a": np.zeros(1)}, {})
     return rundir.read_meta(run)
 
 
 def taken_up(run: Path) -> None:
     """What a runner does with a directory before it imports JAX."""
-    rundir.choose(RunConfig(), str(run), False)
+    rundir.choose(RegressionConfig(), str(run), False)
     restore_conditions(run)
 
 
