@@ -1,4 +1,4 @@
-"""A run of the family diversity at its end: parameters, sequences, what all predictors make of these, a summary."""
+"""What a run of task diversity leaves: its sequences, what all predictors make of them; and its summary."""
 
 from __future__ import annotations
 
@@ -6,34 +6,46 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from analysis.measures.task_diversity import Decoder, headline
-from configs.identity import config_id
-from configs.regression import RegressionConfig
+from configs.diversity import DiversityConfig
 from families.diversity import Setting, predictions_of
-from runners.finish import Wanted, end
+from runners.finish import Ending, Wanted, write_batch
+from runners.summary import LABELS, row
+from src.config import BAYES_IS_RIDGE, POSTERIOR_MEANS
 from src.model import Model
 from store import layout
 from store.atomic import write_npz
-from store.params import write_params
 
 
 def finish(
-    run: Path, config: RegressionConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
-) -> Iterator[None]:
-    """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call."""
-    write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
+    run: Path, config: DiversityConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+) -> Iterator[dict[str, Any]]:
+    """Writes its files, and gives what it measured."""
     for name, held in zip((layout.ANALYSIS_BATCH, layout.LATENT_BATCH), setting, strict=True):
-        write_npz(run / name, jax.tree.map(np.asarray, held.batch)._asdict())
+        write_batch(run, held.batch, name)
     predictions = {
         f"{prefix}_{name}": values.astype(np.float32)
         for prefix, held in zip(("id", "ood"), setting, strict=True)
         for name, values in {"tf": predictions_of(model, params, held.batch), **held.references}.items()
     }
     write_npz(run / layout.PREDICTIONS, predictions)
-    yield
-    measured = {"headline": headline(Decoder(run, config, model, params))}
-    yield
-    yield from end(run, config, measured, wanted.figures)
+    yield {}
+    yield {"headline": headline(Decoder(run, config, model, params))}
+
+
+def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig) -> list[str]:
+    """Losses, and those of what it is compared with."""
+    numbers, tasks, exact = summary["headline"], config.data.num_tasks, ("dmmse", "ridge", *POSTERIOR_MEANS)
+    ridge = "ridge (Bayes for fresh tasks)" if config.data.task_law in BAYES_IS_RIDGE else "ridge (best linear)"
+    labels = {name: f"{name} prior's mean" for name in POSTERIOR_MEANS} | LABELS | {"ridge": ridge}
+    lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' further sequences':<50}    loss   ± s.e."]
+    for prefix, words in (("id", f"tasks of its pool of {tasks or 'infinity'}"), ("ood", "fresh tasks")):
+        rows = {f"{prefix}_{name}_loss": labels[name] for name in ("tf", *exact, "zero")}
+        rows |= {f"{prefix}_delta_{name}": f"Delta to {name}" for name in exact}
+        lines += [f"  {words}:", *(row(text, numbers, key, deeper=1) for key, text in rows.items() if key in numbers)]
+    return [*lines, f"verdict: {numbers['verdict']}"]
+
+
+ENDING = Ending(finish, summary_lines)

@@ -1,46 +1,86 @@
-"""What the runs of all families end with, and what can be asked of them beyond that."""
+"""How runs end: what a family leaves of a finished run, and what the runs of all families end with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import numpy as np
+
 from analysis.plateau import left_plateau
-from configs.columns import HALF_MSE
-from configs.regression import RegressionConfig
+from configs.identity import config_id
+from configs.registry import family_of
+from configs.run import RunConfig
+from families.experiment import part
 from plots.run_figures import draw_run
+from src.model import Batch, Model
 from store import checkpoint, layout, rundir, snapshots
-from store.atomic import write_json
+from store.atomic import write_json, write_npz
+from store.params import write_params
 from store.provenance import now
 
 
 class Wanted(NamedTuple):
     """What a finished run leaves beyond what every run does.
 
-    attention_batch: how many tasks to capture attention of, or None; figures; corruption: what the corruption of its
-    evaluation contexts does, to attention and to the algorithms that know of it.
+    figures; table: what the family's table is made of; options: those of the family's runners.
     """
 
-    attention_batch: int | None = None
     figures: bool = True
-    corruption: bool = False
+    table: bool = False
+    options: Mapping[str, Any] = {}
 
 
 NOTHING_MORE = Wanted()
 
 
-def end(run: Path, config: RegressionConfig, measured: Mapping[str, Any], figures: bool) -> Iterator[None]:
-    """The last of a run of any family: its summary, its figures if wanted, and the status "done"."""
+class Ending(NamedTuple):
+    """What a family leaves of a finished run.
+
+    finish(run, config, model, params, setting, wanted) writes it part by part, so that a signal need not wait for all
+    of them, and gives what it measured; the same files come from a second call. summary(summary, run, config) makes its
+    lines on a terminal. add(run, wanted) writes what is wanted of a run that is done already.
+    """
+
+    finish: Callable[[Path, Any, Model, Any, Any, Wanted], Iterator[Mapping[str, Any]]]
+    summary: Callable[[Mapping[str, Any], Path, Any], list[str]]
+    add: Callable[[Path, Wanted], None] = lambda run, wanted: None
+
+
+def ending_of(config: RunConfig) -> Ending:
+    """The ending of a config's family."""
+    family = family_of(config)
+    return part(family.name, family.modules[1], "ENDING", Ending)
+
+
+def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Any, wanted: Wanted) -> Iterator[None]:
+    """Writes all that a finished run leaves, ending with the status "done"."""
+    write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
+    measured: dict[str, Any] = {}
+    for found in ending_of(config).finish(run, config, model, params, setting, wanted):
+        measured |= found
+        yield
+    yield from _end(run, config, measured, wanted.figures)
+
+
+def write_batch(run: Path, batch: Batch, name: str = layout.ANALYSIS_BATCH) -> None:
+    """Writes an evaluation batch, a NamedTuple of arrays."""
+    write_npz(run / name, jax.tree.map(np.asarray, batch)._asdict())
+
+
+def _end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: bool) -> Iterator[None]:
+    """The last of a run of any family: its snapshots, its summary, its figures if wanted, and the status "done"."""
     if config.snapshots:
         snapshots.export(run)
         yield
     facts = {"name": config.name, "num_steps": config.training.steps}
-    numbers = rundir.read_metrics(run)[-1] | facts | measured
-    summary = numbers | {"left_plateau": left_plateau(config, numbers), "loss_convention": HALF_MSE}
-    write_json(run / layout.SUMMARY, summary)
+    numbers = {**rundir.read_metrics(run)[-1], **facts, **measured}
+    ended = {"left_plateau": left_plateau(config, numbers), "loss_convention": family_of(config).loss_convention}
+    write_json(run / layout.SUMMARY, {**numbers, **ended})
     yield
     if figures:
         draw_run(run)

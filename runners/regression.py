@@ -1,11 +1,12 @@
-"""A run of the family regression as it trains and at its end: its parameters, analysis batch, analyses, and summary."""
+"""What a run of linear regression leaves: its contexts, predictions, analyses and attention; and its summary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from shlex import quote
+from typing import Any
 
 import jax
 import numpy as np
@@ -23,25 +24,18 @@ from analysis.measures import (
 )
 from analysis.ood_eval import ALPHAS
 from analysis.subject import Subject, load_subject
-from configs.identity import config_id
 from configs.regression import RegressionConfig
 from curricula.context import Context
-from families.regression import (
-    LOGGED,
-    GradientDescent,
-    compare_with_gd,
-    evaluation_context,
-    find_gd,
-    first_training_context,
-)
+from families.regression import Setting, first_training_context
 from plots.run_figures import draw_run
-from runners.finish import Wanted, end
+from runners.finish import Ending, Wanted
+from runners.summary import LABELS, header, row
 from src.batch import Batch
 from src.config import ContextConfig
 from src.model import Model
 from store import layout
 from store.atomic import write_json, write_npy, write_npz
-from store.params import write_params
+from store.readers import read_json
 
 # name in the summary -> how it is measured; copying is what the first layer of interleaved tokens does
 MEASURES: dict[str, Callable[[Subject], Any]] = {
@@ -50,65 +44,49 @@ MEASURES: dict[str, Callable[[Subject], Any]] = {
     "ood": lambda subject: ood_eval.write(subject, list(ALPHAS)),
     "copying": copying.write,
 }
-
-
-class Setting(NamedTuple):
-    """What a run is looked at with: its evaluation context, and the gradient descent it is held against."""
-
-    context: Context
-    gd: GradientDescent
-
-
-def prepare(config: RegressionConfig) -> Setting:
-    """The setting of a config."""
-    return Setting(evaluation_context(config), find_gd(config))
-
-
-def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
-    """A moment of a training: losses on the evaluation batch, and how far the model is from gradient descent."""
-    gd = setting.gd
-    values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), setting.context.batch)
-    return {"test_loss": float(values["tf_loss"])} | {name: float(values[name]) for name in LOGGED}
+DISTRACTED = "ridge that ignores the distractors"  # in place of ridge where the contexts hold distractor labels
+AVERAGED = "one step, w and query averaged in closed form"
+CORRUPTED = {  # what is called otherwise where the contexts are corrupted
+    "gd": "gradient descent, {steps} step{s} (clean step size)",
+    "ridge": "ridge that ignores the corruption",
+    "least squares": "least squares that ignores the corruption",
+}
+INFORMED = {  # the comparators that know of the corruption
+    "gd_tuned_step": "gradient descent, step size tuned on it",
+    "linear_mmse": "linear MMSE, knows p and sigma",
+    "mask_bayes": "Bayes over masks, knows p and sigma",
+}
 
 
 def finish(
     run: Path, config: RegressionConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
-) -> Iterator[None]:
-    """Writes all that a finished run leaves, ending with the status "done". The same files come from a second call.
-
-    Between its parts it gives control back, so that a signal need not wait for all of them.
-    """
+) -> Iterator[dict[str, Any]]:
+    """Writes its files, and gives what it measured."""
     context, gd = setting
-    write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
     _write_contexts(run, config, context)
-    yield
+    yield {"contexts": {name: asdict(getattr(config, name)) for name in ("base", "train", "eval")}}
     subject = Subject(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)
     _write_predictions(subject)
-    if wanted.attention_batch is not None:
-        attention_maps.write(subject, wanted.attention_batch)
-        yield
-    if wanted.corruption:
+    if wanted.options.get("save_attention"):
+        attention_maps.write(subject, wanted.options["attention_batch"])
+        yield {}
+    if wanted.table:
         attention_stats.write(subject, context, wanted.figures)
-    if wanted.corruption or comparators.take_a_second(config):
+    if wanted.table or comparators.take_a_second(config):
         comparators.write(subject)
-        yield
+        yield {}
     weights.write(subject)
-    yield
-    measured = {}
+    yield {}
     for name, measure in MEASURES.items():
         if name != "copying" or config.model.tokens == "interleaved":
-            measured[name] = measure(subject)
-            yield
-    contexts = {"contexts": {name: asdict(getattr(config, name)) for name in ("base", "train", "eval")}}
-    yield from end(run, config, contexts | measured, wanted.figures)
+            yield {name: measure(subject)}
 
 
-def capture_missing_attention(run: Path, attention: int | None) -> None:
+def add_attention(run: Path, wanted: Wanted) -> None:
     """Captures the attention of a run that finished without it, if it is asked for."""
-    if attention is None or (run / layout.ATTENTION_SUMMARY).exists():
-        return
-    attention_maps.write(load_subject(run), attention)
-    draw_run(run)
+    if wanted.options.get("save_attention") and not (run / layout.ATTENTION_SUMMARY).exists():
+        attention_maps.write(load_subject(run), wanted.options["attention_batch"])
+        draw_run(run)
 
 
 def _write_contexts(run: Path, config: RegressionConfig, context: Context) -> None:
@@ -142,3 +120,70 @@ def _predictions(predictors: dict[str, Partial], batch: Batch) -> dict[str, jax.
 def _write_predictions(subject: Subject) -> None:
     found = _predictions({"tf": subject.predict, "gd": subject.gd.predict}, subject.batch)
     write_npz(subject.run / layout.PREDICTIONS, {name: np.asarray(found[name]) for name in ("tf", "gd")})
+
+
+# --- its summary on a terminal ---
+
+
+def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfig) -> list[str]:
+    """Losses with standard errors, alignment, other input scales."""
+    summary = {**summary, "comparators": shown(_comparators(run, config))}
+    numbers, align = summary["headline"], summary["alignment"]
+    lines = [header(numbers), *_losses(summary, config)]
+    lines.append(row("transformer / gradient descent, same tasks", numbers, "loss_ratio"))
+    if "gd_plus_plus_ratio" in numbers:
+        lines.append(row("transformer / GD++, same tasks", numbers, "gd_plus_plus_ratio"))
+    lines += [
+        f"alignment on {align['tasks']} tasks: cosine of sensitivities {align['model_cos']:.4f}, mean |prediction "
+        f"difference| {align['preds_diff']:.4f}, mean ‖sensitivity difference‖ {align['model_diff']:.4f}",
+        f"eta/N {align['eta']:.4f} ({align['eta_source']})",
+        "inputs times "
+        + ", ".join(f"{row['alpha']:g}: {row['test_mse'] / row['gd_test_mse']:.3f}" for row in summary["ood"])
+        + " (MSE over gradient descent's)",
+    ]
+    lines += [_copying_row(name, values) for name, values in summary.get("copying", {}).items() if name != "tasks"]
+    return lines
+
+
+def _comparators(run: Path, config: RegressionConfig) -> dict[str, Any]:
+    """The comparators of a run on corrupted contexts, or the command that measures them; nothing for other runs."""
+    if config.eval.hit_rate == 0:
+        return {}
+    path = run / layout.COMPARATORS
+    return read_json(path) if path.exists() else {"command": f"python -m analysis.comparators --run {quote(str(run))}"}
+
+
+def _losses(summary: Mapping[str, Any], config: RegressionConfig) -> Iterator[str]:
+    """A row for each loss; where contexts are corrupted, what knows of it stands before ridge, which does not."""
+    numbers, found = summary["headline"], summary["comparators"]
+    steps = summary["alignment"]["gd_steps"]
+    labels = LABELS | ({"ridge": DISTRACTED} if config.data.num_distractors else {}) | (CORRUPTED if found else {})
+    if found and config.data.noise_std == 0:
+        labels["ridge"] = CORRUPTED["least squares"]
+    for name in (key.removesuffix("_loss") for key in numbers if key.endswith("_loss")):
+        if name == "ridge" and found:
+            yield from _informed(found)
+        label = labels.get(name, name).format(steps=steps, s="s" * (steps > 1))
+        yield row(label, numbers, f"{name}_loss")
+        if name == "gd" and "gd_loss_averaged" in numbers:
+            yield row(AVERAGED, numbers, "gd_loss_averaged", deeper=1)
+
+
+def _informed(found: dict[str, Any]) -> Iterator[str]:
+    if "command" in found:
+        yield f"  {'what knows of the corruption':<48}{found['command']}"
+        return
+    for name, label in INFORMED.items():
+        part = found[name] | ({"loss_reason": found[name]["reason"]} if "reason" in found[name] else {})
+        yield row(label, part, "loss")
+
+
+def _copying_row(name: str, values: dict[str, float]) -> str:
+    version = {"averaged_before_norm": "gradient averaged over tasks", "per_task": "norm of each task"}[name]
+    return (
+        f"first layer's sensitivity ({version}): own {values['own']:.3f}, following {values['next']:.3f}, "
+        f"other {values['other']:.3f}; following / other {values['next_over_other']:.1f}"
+    )
+
+
+ENDING = Ending(finish, summary_lines, add_attention)

@@ -55,19 +55,6 @@ def load_sines(run: Path) -> Sines:
     return Sines(run, config, model, params)
 
 
-@partial(jax.jit, static_argnums=0)
-def both_read_outs(model: Model, params: Params, batch: Batch) -> tuple[Array, Array]:
-    """`src.sine.read_outs` as one program: predictions before and after the context, each [B]."""
-    return read_outs(model, params, batch)
-
-
-def losses(model: Model, params: Params, batch: Batch) -> dict[str, float]:
-    """The loss on a batch, and that of the initial function."""
-    before, after = both_read_outs(model, params, batch)
-    targets = np.asarray(batch.y_query)
-    return {"test_loss": float(half_mse(after, targets)), "initial_loss": float(half_mse(before, targets))}
-
-
 def headline(subject: Sines) -> dict[str, Any]:
     """Losses with standard errors on the headline tasks: after the context, before it, and of answering 0."""
     batch = headline_batch(subject.config)
