@@ -46,7 +46,8 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
             compile_cache.enable(programs)
         with ConsoleLogger(request.quiet) as logger, hearing_signals(RESUMES) as signals:
             job = Job(directory, request.config)
-            status = run_pack([job], logger, Wanted(request.attention_batch), signals=signals)
+            wanted, kept = Wanted(request.attention_batch), request.persistence
+            status = run_pack([job], logger, wanted, signals=signals, persistence=kept)
     if status == "stopped":
         return report_stop([directory], signals.heard[0])
     ended = report(directory, request.config.name, status)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 import traceback
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from environment import num_threads
 from runners.command import held
 from runners.finish import NOTHING_MORE, Wanted, import_what_ends_a_run
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
+from runners.persistence import USUAL, Persistence
 from runners.regression import capture_missing_attention
 from runners.shapes import static_shape, training_part
 from runners.signals import Signals, Stopped, hearing_signals
@@ -39,6 +41,7 @@ def run_pack(
     wanted: Wanted = NOTHING_MORE,
     width: int = 1,
     signals: Signals | None = None,
+    persistence: Persistence = USUAL,
 ) -> str:
     """Trains what is not done yet, analyses it and fills the run directories, which the caller has locked.
 
@@ -65,7 +68,7 @@ def run_pack(
                     capture_missing_attention(job.run, wanted.attention_batch)
             for together in by_checkpoint(pending):
                 heard.check()
-                _train_and_finish(together, width, logger, wanted, heard)
+                _train_and_finish(together, width, logger, wanted, heard, persistence)
         except Stopped as stop:
             _note_stop(pending, stop.signal)
             return "stopped"
@@ -76,14 +79,19 @@ def run_pack(
     return "done" if any(rundir.read_status(job.run) == "done" for job in jobs) else "diverged"
 
 
-def run_one(config: RegressionConfig, run: Path, logger: Logger = NULL_LOGGER) -> str:
+def run_one(
+    config: RunConfig,
+    run: Path,
+    logger: Logger = NULL_LOGGER,
+    persistence: Persistence = USUAL,
+) -> str:
     """Trains one config into a run directory, or finishes what is there: what the runners do, for use from Python.
 
     `StoreError` if the directory holds a run of another config, or one begun under other conditions.
     """
     rundir.choose(config, str(run), overwrite=False)
     with held([(run, config)]):
-        return run_pack([Job(run, config)], logger)
+        return run_pack([Job(run, config)], logger, persistence=persistence)
 
 
 def device_text() -> str:
@@ -101,13 +109,15 @@ def check_device(run: Path) -> None:
         raise StoreError(f"{run} was begun on {was}, not {device_text()}; --overwrite trains it anew")
 
 
-def _train_and_finish(jobs: Sequence[Job], width: int, logger: Logger, wanted: Wanted, signals: Signals) -> None:
+def _train_and_finish(
+    jobs: Sequence[Job], width: int, logger: Logger, wanted: Wanted, signals: Signals, persistence: Persistence
+) -> None:
     _begin(jobs, width)
     signals.check()
     pack = Pack(jobs, width)
     signals.check()
     _take_up(pack)
-    _train(pack, logger, signals)
+    _train(pack, logger, signals, persistence.checkpoint_seconds)
     for index, (job, _, setting) in enumerate(pack.lanes):
         if pack.alive[index]:
             for _ in pack.family.finish(job.run, job.config, pack.model, pack.params(index), setting, wanted):
@@ -158,40 +168,49 @@ def _record(pack: Pack, index: int, train_loss: float) -> None:
     rundir.append_metrics(run, pack.record(index, train_loss))
 
 
-def _train(pack: Pack, logger: Logger, signals: Signals) -> None:
-    """Trains to the end, to a signal, or until every run has diverged."""
+def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float) -> None:
+    """Trains to the end, to a signal, or until every run has diverged; saves every so many seconds, and at a stop."""
     imports = threading.Thread(target=import_what_ends_a_run)
     imports.start()  # training leaves Python idle
     logger.start(pack.step, pack.num_steps)
+    saved = pack.step, time.monotonic()
     while pack.step < pack.num_steps and any(pack.alive):
         losses, diverged_at = pack.advance()
         for index, lane in enumerate(pack.lanes):
             if pack.alive[index] and diverged_at[index] != NEVER:
                 pack.alive[index] = False
-                _note_divergence(lane.job.run, int(diverged_at[index]))
-            elif pack.alive[index]:
-                _keep(pack, index, float(losses[index]))
+                _note_divergence(lane.job.run, int(diverged_at[index]), pack.run_seconds)
+            elif pack.alive[index] and pack.step in pack.record_steps:
+                _record(pack, index, float(losses[index]))
+        if time.monotonic() - saved[1] >= seconds:
+            saved = _save(pack)
         logger.progress(pack.step, float(np.mean(losses)))
         if signals.heard:
             break
     logger.stop()
     if any(pack.alive):  # else there is nothing left to stop
+        if pack.step > saved[0]:
+            _save(pack)
         signals.check()
     imports.join()
 
 
-def _keep(pack: Pack, index: int, train_loss: float) -> None:
-    """Puts what a chunk gave onto disk: the record first, for a resume cuts records that have no checkpoint yet."""
-    run = pack.lanes[index].job.run
-    if pack.step in pack.record_steps:
-        _record(pack, index, train_loss)
-    pack.save(index)
-    rundir.update_meta(run, run_seconds=pack.run_seconds, chunk_steps=pack.chunk_steps)
+def _save(pack: Pack) -> tuple[int, float]:
+    """Saves the runs that have not diverged; gives the step, and the time when that was done.
+
+    The records of all steps up to this one are on disk already: a resume cuts those of later ones.
+    """
+    for index, lane in enumerate(pack.lanes):
+        if pack.alive[index]:
+            pack.save(index)
+            rundir.update_meta(lane.job.run, run_seconds=pack.run_seconds, chunk_steps=pack.chunk_steps)
+    return pack.step, time.monotonic()
 
 
-def _note_divergence(run: Path, step: int) -> None:
+def _note_divergence(run: Path, step: int, run_seconds: float) -> None:
     losses = [record["test_loss"] for record in rundir.read_metrics(run)][-3:]
-    rundir.update_meta(run, status="diverged", diverged_at=step, last_losses=losses, end=now())
+    ended = {"diverged_at": step, "last_losses": losses, "run_seconds": run_seconds, "end": now()}
+    rundir.update_meta(run, status="diverged", **ended)
 
 
 def _note_stop(jobs: Sequence[Job], number: int) -> None:

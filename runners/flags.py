@@ -17,6 +17,8 @@ from configs.overrides import resolve, set_values
 from configs.presets import preset
 from configs.registry import family_of_model
 from configs.run import RunConfig
+from runners import persistence
+from runners.persistence import Persistence
 
 # flags of every family whose config has the field; one that is not given leaves the preset's value
 COMMON = (
@@ -39,6 +41,7 @@ class Request(NamedTuple):
     options: Mapping[str, Any]
     compile_cache: bool
     quiet: bool = False
+    persistence: Persistence = Persistence()
 
 
 def config_flags(family: Family) -> list[Flag]:
@@ -62,6 +65,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     built.add_argument("--out", help="run directory; runs/<name>[_k] if not given")
     built.add_argument("--overwrite", action="store_true", help="redo what is there")
     built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
+    persistence.add_flags(built)
     cli.add_quiet(built)
     cli.add_config_help(built)
     for flag in config_flags(family):
@@ -110,7 +114,8 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
         sys.exit(0)
     config = config_from_flags(model, flags, overrides)
     options = {flag.name: getattr(flags, flag.name) for flag in family.options}
-    return Request(config, flags.out, flags.overwrite, options, flags.compile_cache, flags.quiet)
+    kept = persistence.from_flags(flags)
+    return Request(config, flags.out, flags.overwrite, options, flags.compile_cache, flags.quiet, kept)
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:

@@ -17,8 +17,9 @@ from analysis.compare import table
 from configs.overrides import resolve
 from configs.presets import preset
 from configs.regression import RegressionConfig
-from runners import compile_cache
+from runners import compile_cache, persistence
 from runners.command import held, report_divergence, report_stop, say_changed
+from runners.persistence import Persistence
 from runners.signals import RESUMES, hearing_signals
 from src.checks import ConfigError
 from src.statistics import mean_and_interval
@@ -50,6 +51,7 @@ def parser() -> cli.Parser:
     built.add_argument("--out", type=Path, default=Path("runs/demo_seeds"), help="folder of the run directories")
     built.add_argument("--overwrite", action="store_true", help="redo what is there")
     built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
+    persistence.add_flags(built)
     cli.add_quiet(built)
     return built
 
@@ -66,7 +68,7 @@ def main(argv: list[str]) -> int:
     programs = compile_cache.default_folder() if flags.compile_cache else None
     pairs = list(zip(runs, configs, strict=True))
     with held(pairs, flags.overwrite, WIDTH, programs):
-        if stopped_by := _train(pairs, programs, flags.quiet):
+        if stopped_by := _train(pairs, programs, flags.quiet, persistence.from_flags(flags)):
             return report_stop(runs, stopped_by)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:
@@ -76,7 +78,7 @@ def main(argv: list[str]) -> int:
     return ended
 
 
-def _train(pairs: list[tuple[Path, RegressionConfig]], programs: Path | None, quiet: bool) -> int:
+def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None, quiet: bool, kept: Persistence) -> int:
     """Trains what is left; the number of the signal that stopped it, 0 if it came to its end."""
     from runners.common import Job, run_pack  # imports JAX
     from utils_log import ConsoleLogger
@@ -86,7 +88,8 @@ def _train(pairs: list[tuple[Path, RegressionConfig]], programs: Path | None, qu
     jobs = [Job(run, config) for run, config in pairs]
     packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
     with ConsoleLogger(quiet) as logger, hearing_signals(RESUMES) as signals:
-        stopped = any(run_pack(pack, logger, width=WIDTH, signals=signals) == "stopped" for pack in packs)
+        ended = (run_pack(pack, logger, width=WIDTH, signals=signals, persistence=kept) for pack in packs)
+        stopped = "stopped" in ended
     return signals.heard[0] if stopped else 0
 
 

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 import cli
 from configs.fields import listing
 from environment import check_devices
+from runners import persistence
 from runners.command import same_command, say_changed, say_what_stays
 from runners.flags import preset_of_depth
+from runners.persistence import Persistence
 from runners.signals import RESUMES, Signals, hearing_signals
 from src.checks import ConfigError
 from store import checkpoint, layout, rundir
@@ -58,6 +60,7 @@ class Execution(NamedTuple):
     quiet: bool = False
     append: bool = False
     replace_table: bool = False
+    persistence: Persistence = Persistence()
 
     @property
     def terms(self) -> table.Terms:
@@ -75,6 +78,7 @@ def add_execution_flags(built: cli.Parser, out: str, runs_dir: str) -> None:
     built.add_argument("--dry_run", action="store_true", help="say what would be done")
     built.add_argument("--overwrite", action="store_true", help="train all cells of the plan anew")
     add_table_flags(built)
+    persistence.add_flags(built)
     cli.add_quiet(built)
 
 
@@ -97,7 +101,7 @@ def execution(flags: argparse.Namespace) -> Execution:
         raise cli.UsageError(f"width is {width}; a pack holds from 1 to {WIDEST} trainings")
     named = ("out", "executor", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
     asked = {name: getattr(flags, name) for name in named}
-    return Execution(folder=flags.runs_dir, width=width, **asked)
+    return Execution(folder=flags.runs_dir, width=width, persistence=persistence.from_flags(flags), **asked)
 
 
 def run(
@@ -223,7 +227,8 @@ def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals:
         return failed
     written, steps = time.monotonic(), 0
     with Progress(sum(pack.steps for pack in parts), len(parts), how.quiet) as progress:
-        ended = EXECUTORS[how.executor].run(how.folder, parts, how.width, progress.report, signals)
+        train = EXECUTORS[how.executor].run
+        ended = train(how.folder, parts, how.width, progress.report, signals, how.persistence)
         for outcome in ended:
             failed |= outcome.reasons
             steps += outcome.pack.steps

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from configs.regression import RegressionConfig
+from runners.persistence import USUAL, Persistence
 from runners.signals import Signals
 from store import rundir
 from sweeps.plan import Pack
@@ -25,17 +26,29 @@ from sweeps.worker import Died, Worker, available_cores
 LISTENING = 0.2  # seconds between two looks at signals while workers train
 
 
-def here(folder: Path, packs: Sequence[Pack], width: int, report: Report, signals: Signals) -> Iterator[Outcome]:
+def here(
+    folder: Path,
+    packs: Sequence[Pack],
+    width: int,
+    report: Report,
+    signals: Signals,
+    persistence: Persistence = USUAL,
+) -> Iterator[Outcome]:
     """Trains one pack after another in this process."""
     for pack in packs:
-        outcome = train(folder, pack, width, report, signals)
+        outcome = train(folder, pack, width, report, signals, persistence)
         yield outcome
         if outcome.stopped:
             return
 
 
 def on_all_cores(
-    folder: Path, packs: Sequence[Pack], width: int, report: Report, signals: Signals
+    folder: Path,
+    packs: Sequence[Pack],
+    width: int,
+    report: Report,
+    signals: Signals,
+    persistence: Persistence = USUAL,
 ) -> Iterator[Outcome]:
     """Trains packs in a process for each core. A signal goes on to them, and they stop with checkpoints.
 
@@ -43,7 +56,8 @@ def on_all_cores(
     process goes on.
     """
     waiting, news = Waiting(packs), queue.SimpleQueue[Outcome | int]()
-    crews = [Crew(core, folder, width, waiting, news) for core in available_cores()[: len(packs)]]
+    cores = available_cores()[: len(packs)]
+    crews = [Crew(core, folder, width, persistence, waiting, news) for core in cores]
     for crew in crews:
         crew.start()
     told = False
@@ -96,11 +110,13 @@ class Crew(threading.Thread):
         core: int,
         folder: Path,
         width: int,
+        persistence: Persistence,
         waiting: Waiting,
         news: queue.SimpleQueue[Outcome | int],
     ):
         super().__init__(daemon=True)
-        self.core, self.folder, self.width, self.waiting, self.news = core, folder, width, waiting, news
+        self.core, self.folder, self.width, self.persistence = core, folder, width, persistence
+        self.waiting, self.news = waiting, news
         self.worker: Worker | None = None
         self.stopping = False
         self.changing = threading.Lock()  # of the two above: a worker that starts as a signal comes must hear of it
@@ -115,7 +131,7 @@ class Crew(threading.Thread):
     def _train(self, pack: Pack) -> Outcome:
         """Trains a pack; a worker that a signal reached alone is replaced, and the new one goes on."""
         try:
-            outcome = self._at_work().train(self.folder, pack, self.width, self.news.put)
+            outcome = self._at_work().train(self.folder, pack, self.width, self.news.put, self.persistence)
         except OSError as error:  # no more processes
             return Outcome(pack, {cell.name: str(error) for cell in pack.cells})
         except Died as death:
@@ -159,7 +175,7 @@ class Crew(threading.Thread):
 class Executor(NamedTuple):
     """How packs are trained: the function, and how many trainings a pack holds if nothing else is asked for."""
 
-    run: Callable[[Path, Sequence[Pack], int, Report, Signals], Iterator[Outcome]]
+    run: Callable[[Path, Sequence[Pack], int, Report, Signals, Persistence], Iterator[Outcome]]
     width: int
 
 

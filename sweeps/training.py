@@ -5,10 +5,12 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from runners.command import restore_conditions
+from runners.persistence import USUAL, Persistence
 from runners.signals import Signals
 from store import rundir
 from store.lock import locked
@@ -54,9 +56,16 @@ class StepReporter:
         """Nothing is open."""
 
 
-def train(folder: Path, pack: Pack, width: int, report: Report, signals: Signals) -> Outcome:
+def train(
+    folder: Path,
+    pack: Pack,
+    width: int,
+    report: Report,
+    signals: Signals,
+    persistence: Persistence = USUAL,
+) -> Outcome:
     """Trains a pack's cells below `folder`. An error ends its cell, not the sweep: the traceback is with the cell."""
-    from runners.common import Job  # imports JAX
+    from runners.common import Job, Wanted, run_pack  # imports JAX
 
     reasons: dict[str, str] = {}
     with ExitStack() as locks:
@@ -69,24 +78,26 @@ def train(folder: Path, pack: Pack, width: int, report: Report, signals: Signals
                 ready.append(job)
             except Exception as error:
                 reasons[cell.name] = _in_words(error)
-        stopped = bool(ready) and _run(ready, width, StepReporter(report, pack.trainings), signals, reasons)
+        wanted, logger = Wanted(figures=False, corruption=True), StepReporter(report, pack.trainings)
+        training = partial(
+            run_pack, logger=logger, wanted=wanted, width=width, signals=signals, persistence=persistence
+        )
+        stopped = bool(ready) and _run(ready, training, reasons)
     return Outcome(pack, reasons, stopped)
 
 
-def _run(jobs: Sequence[Job], width: int, logger: StepReporter, signals: Signals, reasons: dict[str, str]) -> bool:
+def _run(jobs: Sequence[Job], training: Callable[[Sequence[Job]], str], reasons: dict[str, str]) -> bool:
     """Trains jobs together; whether a signal stopped them. After an error each half goes on by itself, until it is
     known whose error it is.
     """
-    from runners.common import Wanted, run_pack
-
     try:
-        return run_pack(jobs, logger, Wanted(figures=False, corruption=True), width, signals) == "stopped"
+        return training(jobs) == "stopped"
     except Exception as error:
         if len(jobs) == 1:
             reasons[jobs[0].run.name] = _in_words(error)
             return False
     half = len(jobs) // 2
-    stopped = [_run(part, width, logger, signals, reasons) for part in (jobs[:half], jobs[half:])]
+    stopped = [_run(part, training, reasons) for part in (jobs[:half], jobs[half:])]
     return any(stopped)  # the second half is asked in any case: it says so in its directories
 
 

@@ -20,6 +20,7 @@ from typing import IO, Any
 import cli
 from configs.registry import from_dict
 from configs.run import to_dict
+from runners.persistence import Persistence
 from runners.signals import hearing_signals
 from sweeps.plan import Pack, cell_of
 from sweeps.training import Outcome, Report, train
@@ -52,9 +53,10 @@ class Worker:
             start_new_session=True,  # Ctrl-C is the sweep's, which passes it on
         )
 
-    def train(self, folder: Path, pack: Pack, width: int, report: Report) -> Outcome:
+    def train(self, folder: Path, pack: Pack, width: int, report: Report, persistence: Persistence) -> Outcome:
         """Trains a pack and gives its outcome; `Died` if the process does."""
-        order = {"folder": str(folder), "width": width, "configs": [to_dict(cell.config) for cell in pack.cells]}
+        configs = [to_dict(cell.config) for cell in pack.cells]
+        order = {"folder": str(folder), "width": width, "persistence": persistence._asdict(), "configs": configs}
         stdin, stdout = _pipes(self._process)
         with suppress(BrokenPipeError):  # the end of its output says the same
             stdin.write(json.dumps(order) + "\n")
@@ -117,7 +119,8 @@ def main(core: int) -> None:
         while True:
             order = orders.get()
             pack = Pack(tuple(cell_of(from_dict(config)) for config in order["configs"]))
-            outcome = train(Path(order["folder"]), pack, order["width"], lambda steps: say(steps=steps), signals)
+            folder, width, kept = Path(order["folder"]), order["width"], Persistence(**order["persistence"])
+            outcome = train(folder, pack, width, lambda steps: say(steps=steps), signals, kept)
             say(reasons=outcome.reasons, stopped=outcome.stopped)
 
 

@@ -16,6 +16,7 @@ from runners.common import Job, Wanted, run_pack
 from runners.families import FAMILIES, Family
 from runners.finish import import_what_ends_a_run
 from runners.pack import GROWTH, Lane
+from runners.persistence import Persistence
 from runners.signals import hearing_signals
 from src.config import TrainConfig
 from store import StoreError, checkpoint, layout, rundir
@@ -23,6 +24,7 @@ from store.rundir import METRICS_FIELDS
 from tests.doors import snapshot
 from utils_log import NullLogger
 
+EVERY_CHUNK = Persistence(checkpoint_seconds=0)
 BASE = RegressionConfig(training=TrainConfig(steps=6), eval_every=3)
 
 
@@ -78,7 +80,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
 
 
 def train(jobs: list[Job], attention: int | None = None) -> str:
-    return run_pack(jobs, NullLogger(), Wanted(attention), width=2)
+    return run_pack(jobs, NullLogger(), Wanted(attention), width=2, persistence=EVERY_CHUNK)
 
 
 def statuses(jobs: list[Job]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from store import layout, rundir
-from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, TWOLAYER, Workshop, results
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, SIZES, TWOLAYER, Workshop, results
 
 # place -> where exactly, one of which is drawn
 TRAINING = {
@@ -50,7 +50,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
 ) -> None:
     module, expected = ((LSA1, lsa1_run), (TWOLAYER, twolayer_run))[seed % 2]
     run, log = tmp_path / "run", tmp_path / "hit"
-    line = [module, *SIZES, "--out", run, "--save_attention"]
+    line = [module, *SIZES, *EVERY_CHUNK, "--out", run, "--save_attention"]
     for place, where in schedule(seed).items():
         killed = workshop.run(*line, INTERRUPT=where, INTERRUPT_LOG=str(log), PYTHONPATH=INTERRUPTED)
         assert killed.returncode == -9, f"{place} at {where}: {killed.stderr}"

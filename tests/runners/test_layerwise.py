@@ -16,7 +16,7 @@ from sweeps.collect import collect
 from sweeps.grid import Grid
 from sweeps.plan import cells, plan
 from tests.doors import Ran, Refused, ran, refused
-from tests.runners.tiny import INTERRUPTED, Workshop, copied, results
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, copied, results
 from utils_log import NullLogger
 
 __all__ = ["ran", "refused"]
@@ -83,7 +83,7 @@ def test_what_is_measured_is_written_and_repeats(lsa_run: Path, stack_run: Path)
 
 
 def test_a_stopped_run_resumes_to_the_same_bytes(lsa_run: Path, workshop: Workshop, tmp_path: Path) -> None:
-    words = [RUNNER, *TINY, "--out", tmp_path / "run"]
+    words = [RUNNER, *TINY, *EVERY_CHUNK, "--out", tmp_path / "run"]
     place = "after:step_00000030.safetensors:SIGTERM"
     stopped = workshop.run(*words, INTERRUPT=place, PYTHONPATH=INTERRUPTED)
     assert (stopped.returncode, "stopped at step 30" in stopped.stdout) == (128 + signal.SIGTERM, True)

@@ -27,6 +27,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from runners import common
+from runners.persistence import Persistence
 from store import rundir
 from utils_log import ConsoleLogger
 
@@ -43,7 +44,8 @@ def job(run, seed, lr):
                                                 training=replace(config.training, lr=lr)))
 
 jobs = [job(f"seed_{{seed}}", seed, 1e-3) for seed in {SEEDS}]
-print(common.run_pack([*jobs, job("wild", 0, 1e9)], ConsoleLogger(), width={WIDTH}))
+print(common.run_pack([*jobs, job("wild", 0, 1e9)], ConsoleLogger(), width={WIDTH},
+                      persistence=Persistence(checkpoint_seconds=0)))
 """
 
 

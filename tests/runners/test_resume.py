@@ -9,7 +9,19 @@ from typing import Any, NamedTuple
 import pytest
 
 from store import checkpoint, layout, rundir
-from tests.runners.tiny import INTERRUPTED, LSA1, RECORDED, SIZES, THREADS, TWOLAYER, Done, Workshop, copied, results
+from tests.runners.tiny import (
+    EVERY_CHUNK,
+    INTERRUPTED,
+    LSA1,
+    RECORDED,
+    SIZES,
+    THREADS,
+    TWOLAYER,
+    Done,
+    Workshop,
+    copied,
+    results,
+)
 
 
 class Stage(NamedTuple):
@@ -41,7 +53,7 @@ class Story(NamedTuple):
 def story(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Story:
     """The run of `lsa1_run`, interrupted where checkpoints and metrics disagree."""
     run, stages = tmp_path_factory.mktemp("story") / "run", []
-    line = [LSA1, *SIZES, "--out", run, "--save_attention"]
+    line = [LSA1, *SIZES, *EVERY_CHUNK, "--out", run, "--save_attention"]
     for place in (
         "before:step_00000030.safetensors:SIGKILL",  # its record is written, its checkpoint is not
         "after:step_00000060.safetensors:SIGKILL",
@@ -122,7 +134,7 @@ def test_a_run_killed_in_its_analyses_ends_with_the_same_bytes(
 def test_a_run_killed_before_its_first_checkpoint_begins_again(
     workshop: Workshop, lsa1_run: Path, tmp_path: Path
 ) -> None:
-    line = [LSA1, *SIZES, "--out", tmp_path / "run", "--save_attention"]
+    line = [LSA1, *SIZES, *EVERY_CHUNK, "--out", tmp_path / "run", "--save_attention"]
     killed = workshop.run(*line, INTERRUPT="before:step_00000001.safetensors:SIGKILL", PYTHONPATH=INTERRUPTED)
     assert (killed.returncode, checkpoint.steps(tmp_path / "run")) == (-9, [])
     done = workshop.run(*line)
@@ -148,7 +160,7 @@ def test_programs_that_are_compiled_anew_give_the_same_bytes(
     workshop: Workshop, lsa1_run: Path, tmp_path: Path
 ) -> None:
     """The other tests share compiled programs between processes; here nothing is shared."""
-    line = [LSA1, *SIZES, "--out", tmp_path / "run", "--save_attention"]
+    line = [LSA1, *SIZES, *EVERY_CHUNK, "--out", tmp_path / "run", "--save_attention"]
     alone = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled")}
     workshop.run(*line, INTERRUPT="after:step_00000060.safetensors:SIGKILL", PYTHONPATH=INTERRUPTED, **alone)
     alone = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled_again")}

@@ -17,6 +17,7 @@ from sweeps.grid import Grid
 from sweeps.plan import cells, plan
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import (
+    EVERY_CHUNK,
     INTERRUPTED,
     PAIRS,
     RECORDED,
@@ -107,7 +108,7 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
     sine_run: Path, workshop: Workshop, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    line = [SINE, *SINE_SIZES, "--config.key_size=6", "--out", out]
+    line = [SINE, *SINE_SIZES, *EVERY_CHUNK, "--config.key_size=6", "--out", out]
     for place in ("before:step_00000030.safetensors:SIGKILL", "before:sine_functions.csv:SIGKILL"):
         assert workshop.run(*line, INTERRUPT=place, PYTHONPATH=INTERRUPTED).returncode == -9
     done = workshop.run(*line)

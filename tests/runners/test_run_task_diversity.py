@@ -19,7 +19,7 @@ from runners.shapes import static_shape, training_part
 from src.prng import Purpose, key, purpose_key
 from store import layout, rundir
 from tests.doors import Refused, ran, refused
-from tests.runners.tiny import INTERRUPTED, Workshop, in_float64, results
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, in_float64, results
 
 __all__ = ["ran", "refused"]
 
@@ -222,7 +222,7 @@ def test_snapshots_go_from_the_initial_to_the_final_parameters(run: Path) -> Non
 
 @pytest.mark.slow
 def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(run: Path, workshop: Workshop, tmp_path: Path) -> None:
-    line = [RUNNER, *SIZES, "--out", tmp_path / "run"]
+    line = [RUNNER, *SIZES, *EVERY_CHUNK, "--out", tmp_path / "run"]
     for place in (
         "before:step_00000016.safetensors:SIGKILL",  # record and snapshot are there, the checkpoint is not
         "during:metrics.jsonl:SIGKILL:2",

@@ -10,7 +10,7 @@ import store
 from families.regression import make_model
 from src.prng import Purpose, key, purpose_key
 from store import layout, rundir, snapshots
-from tests.runners.tiny import INTERRUPTED, LSA1, RECORDED, SIZES, TWOLAYER, Workshop, copied, results
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, TWOLAYER, Workshop, copied, results
 
 KEEPING = "--config.snapshots=true"
 
@@ -40,7 +40,8 @@ def test_they_change_no_bit_of_the_run(run: Path, workshop: Workshop) -> None:
 
 
 def test_an_interrupted_run_keeps_the_same_ones(run: Path, workshop: Workshop, tmp_path: Path) -> None:
-    line = [LSA1, *SIZES, KEEPING, "--num_layers=2", "--config.recurrent=true", "--out", tmp_path / "run"]
+    line = [LSA1, *SIZES, *EVERY_CHUNK, KEEPING, "--num_layers=2", "--config.recurrent=true"]
+    line += ["--out", tmp_path / "run"]
     for place in (
         "before:step_00000030.safetensors:SIGKILL",  # the record and the snapshot are there, the checkpoint is not
         "during:metrics.jsonl:SIGKILL:2",  # the snapshot is there, the record is half

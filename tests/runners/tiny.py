@@ -33,6 +33,9 @@ SINE_SIZES = (
     "--config.headline_tasks=200 --config.embed_size=6 --config.mlp_width=8"
 ).split()
 
+# For what is killed at a checkpoint: otherwise there is none in the first seconds.
+EVERY_CHUNK = ("--checkpoint_seconds", "0")
+
 # Threads of a run whose NPROC is unset.
 THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 

@@ -12,7 +12,7 @@ from scipy import stats
 from scripts.demo_seeds import COLUMNS, WIDTH
 from store import rundir
 from store.readers import read_json
-from tests.runners.tiny import INTERRUPTED, Done, Workshop
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Done, Workshop
 
 # What five seeds of the demo give to four digits: the closed form's .606 and .20623, and the transformer beside them.
 GOOD: dict[str, Any] = {
@@ -121,7 +121,7 @@ def test_a_second_time_nothing_is_trained(short: tuple[Path, Done], workshop: Wo
 
 
 def test_stopped_it_says_how_to_go_on_and_a_seed_more_trains_none_again(workshop: Workshop, tmp_path: Path) -> None:
-    line = ["scripts.demo_seeds", "--out", tmp_path / "seeds", "--steps", 60]
+    line = ["scripts.demo_seeds", *EVERY_CHUNK, "--out", tmp_path / "seeds", "--steps", 60]
     place = {"INTERRUPT": "after:step_00000001.safetensors:SIGTERM", "PYTHONPATH": INTERRUPTED}
     stopped = workshop.run(*line, "--seeds", "0,3", **place)
     assert stopped.returncode == 143, stopped.stderr

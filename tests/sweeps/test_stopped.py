@@ -16,10 +16,10 @@ import pytest
 
 from runners.signals import WAITING
 from store import rundir
-from tests.runners.tiny import INTERRUPTED, ROOT, Workshop
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, ROOT, Workshop
 from tests.sweeps.tiny_sweep import GRID, Place, place, sweep
 
-SEEDS = ["--seeds", "0,1"]
+SEEDS = [*EVERY_CHUNK, "--seeds", "0,1"]
 # files that a sweep writes, and how often at least in the whole of it; from the first on, for the next time needs some
 PLACES = {
     "plan_results.json": 1,

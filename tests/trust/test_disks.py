@@ -12,7 +12,7 @@ import pytest
 
 from store import checkpoint, layout, rundir
 from tests.doors import ANALYSES, COMMANDS, PLOTS, ROOT, RUNNERS, Ran, Refused
-from tests.runners.tiny import LSA1, SIZES, Workshop, copied, results
+from tests.runners.tiny import EVERY_CHUNK, LSA1, SIZES, Workshop, copied, results
 
 FULL_DISK = str(Path(__file__).parent / "full_disk")
 NO_SPACE = "No space left on device"
@@ -54,7 +54,7 @@ def remount(folder: Path, options: str) -> None:
 def test_a_run_that_met_a_full_disk_is_resumed_to_the_same_bytes(
     place: str, records: list[int] | None, workshop: Workshop, lsa1_run: Path, tmp_path: Path
 ) -> None:
-    run, line = tmp_path / "run", [LSA1, *SIZES, "--out", tmp_path / "run", "--save_attention"]
+    run, line = tmp_path / "run", [LSA1, *SIZES, *EVERY_CHUNK, "--out", tmp_path / "run", "--save_attention"]
     done = workshop.run(*line, FULL=place, PYTHONPATH=FULL_DISK)
     sentence = done.stderr.splitlines()[-1]
     assert done.returncode == 2
@@ -98,7 +98,7 @@ def test_a_run_on_a_disk_that_fills_up_is_resumed_when_there_is_room(
 ) -> None:
     """Really full: 1 MiB, most of it taken. With less room in training, with more at the figures or before."""
     with mounted(tmp_path / "disk", "size=1m") as disk:
-        run, line = disk / "run", [LSA1, *SIZES, "--out", disk / "run", "--save_attention"]
+        run, line = disk / "run", [LSA1, *SIZES, *EVERY_CHUNK, "--out", disk / "run", "--save_attention"]
         (disk / "other").write_bytes(bytes(2**20 - room))
         done = workshop.run(*line)
         assert done.returncode == 2, done.stdout

@@ -5,6 +5,7 @@ INTERRUPT is `WHEN:NAME:SIGNAL` or `WHEN:NAME:SIGNAL:COUNT`. NAME is a file, as 
     during   a file of that name is being written: half of what was written last is there
     before   it is written, but does not have its final name yet
     after    it has its final name
+    synced   lines were added to it, and are on disk
 
 The signal comes the first time, or the COUNT-th. So where a run is interrupted depends on neither clock nor load.
 SIGNAL may be HOLD: then the process stays where it is, in C and without Python's lock, as while XLA compiles.
@@ -50,7 +51,7 @@ def hold() -> None:
 
 def interrupting_replace(source: Any, target: Any) -> None:
     """`os.replace` with a signal before or after."""
-    hit = when != "during" and is_the_one(target)
+    hit = when in ("before", "after") and is_the_one(target)
     if hit and when == "before":
         interrupt()
     replace(source, target)
@@ -69,6 +70,8 @@ def interrupting_fsync(descriptor: int) -> None:
         os.ftruncate(descriptor, (kept + len(content)) // 2)
         interrupt()
     fsync(descriptor)
+    if when == "synced" and is_the_one(path):
+        interrupt()
 
 
 os.replace, os.fsync = interrupting_replace, interrupting_fsync

@@ -1,0 +1,131 @@
+"""How often a run's state is saved: by an interval of its own, at every stop, and not where a run diverged."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runners import common
+from runners.command import report_divergence
+from runners.common import Job, run_pack
+from runners.persistence import Persistence
+from store import checkpoint, layout, rundir
+from tests.doors import Refused, ran, refused
+from tests.runners.test_common import FakePack, jobs, sending, train
+from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, results
+from utils_log import NullLogger
+
+__all__ = ["jobs", "ran", "refused"]
+
+LARGE = ("--checkpoint_seconds", "1e6", "--config.snapshots=true")
+Saved = Callable[[float], list[int]]
+
+
+@pytest.fixture
+def saved(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> Saved:
+    """The steps at which a run of six chunks of ten seconds each is saved, by the interval."""
+    clock, steps = [100.0], []
+
+    def advance(pack: FakePack) -> Any:
+        clock[0] += 10.0
+        return FakePack.advance(pack)
+
+    def save(pack: FakePack, index: int) -> None:
+        steps.append(pack.step)
+        FakePack.save(pack, index)
+
+    timed = type("Timed", (FakePack,), {"advance": advance, "save": save})
+    monkeypatch.setattr(common, "Pack", timed)
+    monkeypatch.setattr(common.time, "monotonic", lambda: clock[0])
+
+    def trained(seconds: float) -> list[int]:
+        run_pack(jobs[:1], NullLogger(), width=2, persistence=Persistence(seconds))
+        return steps
+
+    return trained
+
+
+@pytest.mark.parametrize(
+    ("seconds", "steps"),
+    [(0, [1, 2, 3, 4, 5, 6]), (10, [1, 2, 3, 4, 5, 6]), (15, [2, 4, 6]), (40, [4, 6]), (float("inf"), [6])],
+)
+def test_a_state_is_saved_when_so_long_has_passed_since_the_last_and_at_the_end(
+    seconds: float, steps: list[int], saved: Saved
+) -> None:
+    assert saved(seconds) == steps
+
+
+def test_of_a_run_that_diverged_the_last_saved_state_stays(
+    saved: Saved, jobs: list[Job], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(FakePack, "diverging_at", 4)
+    assert saved(25) == [3]
+    run = jobs[0].run
+    assert (rundir.read_status(run), checkpoint.steps(run)) == ("diverged", [3])
+    report_divergence(run, "lsa1")
+    assert f"the state after step 3 is kept in {layout.checkpoint(run, 3)}" in capsys.readouterr().err
+
+
+def test_of_a_run_that_diverged_before_it_was_saved_nothing_is_said_to_be_kept(
+    saved: Saved, jobs: list[Job], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(FakePack, "diverging_at", 2)
+    assert saved(25) == []
+    report_divergence(jobs[0].run, "lsa1")
+    assert capsys.readouterr().err.endswith("usually helps\n")
+
+
+def test_a_signal_while_runs_are_saved_stops_them_there(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    sending(monkeypatch, FakePack, "save")
+    assert train(jobs) == "stopped"
+    assert [checkpoint.steps(job.run) for job in jobs] == [[1], [1]]
+
+
+def steps_of(run: Path) -> tuple[list[int], list[int]]:
+    """The steps with records, and those with checkpoints."""
+    lines = (run / layout.METRICS).read_text().splitlines()
+    return [json.loads(line)["step"] for line in lines], checkpoint.steps(run)
+
+
+def test_a_kill_costs_what_came_since_the_last_save_and_a_stop_nothing(workshop: Workshop, tmp_path: Path) -> None:
+    """Each time at a record in the middle of an interval, in which nothing is saved; at the end the bytes are those of
+    a run that nothing happened to.
+    """
+    run, line = tmp_path / "run", [LSA1, *SIZES, *LARGE, "--out", tmp_path / "run"]
+
+    def interrupted(name: str, count: int) -> int:
+        place = f"synced:metrics.jsonl:{name}:{count}"
+        return workshop.run(*line, INTERRUPT=place, PYTHONPATH=INTERRUPTED).returncode
+
+    assert (interrupted("SIGKILL", 3), *steps_of(run)) == (-9, [0, 30, 60], [])  # before anything was saved
+    assert (interrupted("SIGTERM", 2), *steps_of(run)) == (143, [0, 30], [30])  # begun again, and stopped
+    assert rundir.read_meta(run)["stopped_at"] == 30
+    assert (interrupted("SIGKILL", 2), *steps_of(run)) == (-9, [0, 30, 60, 90], [30])
+    assert (interrupted("SIGTERM", 1), *steps_of(run)) == (143, [0, 30, 60], [30, 60])  # again from step 30
+    done = workshop.run(*line)
+    assert done.returncode == 0, done.stderr
+    assert results(run) == results(workshop.finished("saved", LSA1, *LARGE))
+
+
+def test_snapshots_of_steps_after_the_last_save_are_written_again(workshop: Workshop, tmp_path: Path) -> None:
+    """What such a row held, before the run went on, does not matter."""
+    run, line = tmp_path / "run", [LSA1, *SIZES, *LARGE, "--out", tmp_path / "run"]
+    for place in ("synced:metrics.jsonl:SIGTERM:2", "synced:metrics.jsonl:SIGKILL:1"):
+        workshop.run(*line, INTERRUPT=place, PYTHONPATH=INTERRUPTED)
+    assert steps_of(run) == ([0, 30, 60], [30])
+    growing = run / layout.GROWING_SNAPSHOTS
+    rows = np.fromfile(growing, "<f4").reshape(5, -1)
+    rows[2:] = np.pi
+    rows.tofile(growing)
+    assert workshop.run(*line).returncode == 0
+    assert results(run) == results(workshop.finished("saved", LSA1, *LARGE))
+
+
+@pytest.mark.parametrize("seconds", ["-1", "nan", "soon", "''"])
+@pytest.mark.parametrize("command", [LSA1, "eval_noise", "eval_diversity", "report.study", "scripts.demo_seeds"])
+def test_an_interval_that_is_none_is_refused(command: str, seconds: str, refused: Refused) -> None:
+    said = refused(command, f"--checkpoint_seconds={seconds}")
+    assert said == f"error: argument --checkpoint_seconds: {seconds!r} is not a number of seconds from 0 on\n"
