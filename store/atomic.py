@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,13 @@ from store.manifest import claim
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes a file of a run, whose manifest names it first, or one that is nobody's yet; see `replace`."""
+    write_blocks(path, [content])
+
+
+def write_blocks(path: Path, blocks: Iterable[bytes]) -> None:
+    """The same, of a content that need not be in memory."""
     claim(path)
-    replace(path, content)
+    _replace(path, blocks)
 
 
 def replace(path: Path, content: bytes) -> None:
@@ -30,13 +35,17 @@ def replace(path: Path, content: bytes) -> None:
     Its content is synced before it gets its name; the name is not, so after a power cut the file may be the older one,
     in full. Syncing the folder too takes 2 ms a file, and a run, which goes on from an older checkpoint, gains nothing.
     """
+    _replace(path, [content])
+
+
+def _replace(path: Path, blocks: Iterable[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = layout.draft(path)
     with naming(path):
         draft.unlink(missing_ok=True)  # a killed process's: nobody else gives a file such a name
         try:
             with open(draft, "xb") as file:
-                file.write(content)
+                file.writelines(blocks)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(draft, path)
@@ -102,9 +111,14 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-    """Writes named arrays with metadata as one sorted JSON string, since the format keeps no order of its own."""
+    """Writes named arrays with metadata."""
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    write_bytes(path, safetensors_bytes(contiguous, {"json": json.dumps(_finite(metadata), sort_keys=True)}))
+    write_bytes(path, safetensors_bytes(contiguous, as_text(metadata)))
+
+
+def as_text(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """The metadata of a safetensors file: one sorted JSON string, since the format keeps no order of its own."""
+    return {"json": json.dumps(_finite(metadata), sort_keys=True)}
 
 
 def _finite(value: Any) -> Any:

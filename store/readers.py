@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LARGEST_TEXT = 256 * 2**20  # bytes of JSON or CSV that are read at all
 LARGEST_ARRAYS = 4 * 2**30  # bytes of arrays, decoded, that are read from one file
+LARGEST_VALUE = 8  # bytes of one
 LARGEST_NUMBER = float(np.finfo(np.float32).max)  # of everything computed in float32
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -158,6 +159,22 @@ def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]
     with reading(path), safe_open(path, framework="np") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
         return arrays, json.loads((file.metadata() or {}).get("json", "{}"))
+
+
+def safetensors_rows(path: Path, what: str) -> Iterator[dict[str, np.ndarray]]:
+    """The rows of arrays that all have as many, one after another: a file may be larger than the memory.
+
+    Its header is checked against its size, as by any reader of the format; of a row, that it is no more than what is
+    read from one file. `StoreError` says that it is not `what`.
+    """
+    with reading(path), safe_open(path, framework="np") as file:
+        arrays = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        shapes = [array.get_shape() for array in arrays.values()]
+        if len({tuple(shape[:1]) for shape in shapes}) != 1 or not shapes[0]:
+            raise StoreError(f"{path} is not {what}")
+        _check_size(sum(math.prod(shape[1:]) for shape in shapes) * LARGEST_VALUE)
+        for row in range(shapes[0][0]):
+            yield {name: array[row] for name, array in arrays.items()}
 
 
 def check_arrays(

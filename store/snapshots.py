@@ -9,18 +9,21 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from store import layout
-from store.atomic import naming, write_json, write_safetensors
+from store.atomic import as_text, naming, write_blocks, write_json
 from store.manifest import claim
 from store.params import Params, flattened, nested
-from store.readers import StoreError, expecting, read_json, read_safetensors
+from store.readers import StoreError, expecting, read_json, safetensors_rows
+from store.streaming import Streamed, safetensors_blocks
 
 KIND = np.dtype("<f4")
+BLOCK = 2**24  # bytes of rows that are in memory while they are exported; a single row may need more
 STEP = "step"  # the name of the array of steps, beside those of the parameters
 
 
@@ -57,24 +60,29 @@ def write(run: Path, step: int, params: Mapping[str, Mapping[str, Any]]) -> None
 def export(run: Path) -> None:
     """Writes snapshots.safetensors: every parameter with a leading axis of rows, and the rows' steps."""
     steps, shapes = _index(run)
-    rows = _rows(run, steps, shapes, "r")
-    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
-    parts = np.split(rows, ends[:-1], axis=1)
-    arrays = {name: part.reshape(len(steps), *shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
-    write_safetensors(run / layout.SNAPSHOTS, arrays | {STEP: np.array(steps)}, {"rows": len(steps)})
+    rows, count = _rows(run, steps, shapes, "r"), len(steps)
+    places = pairwise(accumulate(map(math.prod, shapes.values()), initial=0))
+    arrays = {STEP: Streamed("I64", (count,), [np.array(steps, "<i8").tobytes()])}
+    for (name, shape), (begin, end) in zip(shapes.items(), places, strict=True):
+        arrays[name] = Streamed("F32", (count, *shape), _blocks(rows[:, begin:end]))
+    write_blocks(run / layout.SNAPSHOTS, safetensors_blocks(arrays, as_text({"rows": count})))
+
+
+def _blocks(columns: np.ndarray) -> Iterator[bytes]:
+    """The bytes of some columns of the growing file, row by row."""
+    height = max(1, BLOCK // max(1, columns[:1].nbytes))
+    for first in range(0, len(columns), height):
+        yield columns[first : first + height].tobytes()
 
 
 def read(run: Path) -> Iterator[tuple[int, Params]]:
-    """The parameters of a finished run over its training, with their steps."""
+    """The parameters of a finished run over its training, with their steps: one row after another is in memory."""
     if not (run / layout.SNAPSHOTS).exists():
         raise StoreError(f"{run} has no snapshots of its training; --config.snapshots=true keeps them")
-    arrays, _ = read_safetensors(run / layout.SNAPSHOTS)
-    with expecting(run / layout.SNAPSHOTS, "the snapshots of a run"):
-        steps = arrays.pop(STEP).tolist()
-        if any(len(array) != len(steps) for array in arrays.values()):
-            raise ValueError
-    for row, step in enumerate(steps):
-        yield int(step), nested({name: array[row] for name, array in arrays.items()})
+    for row in safetensors_rows(run / layout.SNAPSHOTS, "the snapshots of a run"):
+        with expecting(run / layout.SNAPSHOTS, "the snapshots of a run"):
+            step = int(row.pop(STEP))
+        yield step, nested(row)
 
 
 def _index(run: Path) -> tuple[list[int], dict[str, list[int]]]:
