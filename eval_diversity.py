@@ -4,11 +4,10 @@ python -m eval_diversity --num_tasks 1,16,256,inf --seeds 0,1,2 --out results_di
 """
 
 from sweeps import command
-from sweeps.flags import OF_POOLS
 
 DEFAULTS = {"num_tasks": (1, 4, 16, 64, 256, 1024)}
 
 if __name__ == "__main__":
     command.run(
-        "eval_diversity", __doc__.splitlines()[0], DEFAULTS, "results_diversity.csv", "runs/eval_diversity", OF_POOLS
+        "diversity", "eval_diversity", __doc__.splitlines()[0], DEFAULTS, "results_diversity.csv", "runs/eval_diversity"
     )

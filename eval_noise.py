@@ -6,6 +6,7 @@ python -m eval_noise --models lsa1,twolayer --noise_mode label_noise --p 0,0.25 
 from sweeps import command
 
 DEFAULTS = {
+    "models": ("lsa1", "twolayer"),
     "noise_mode": ("label_noise", "random_pairs"),
     "noise_p": (0.0, 0.25),
     "noise_sigma": (0.5,),
@@ -13,4 +14,4 @@ DEFAULTS = {
 }
 
 if __name__ == "__main__":
-    command.run("eval_noise", __doc__.splitlines()[0], DEFAULTS, "results_noise.csv", "runs/eval_noise")
+    command.run("regression", "eval_noise", __doc__.splitlines()[0], DEFAULTS, "results_noise.csv", "runs/eval_noise")

@@ -6,7 +6,7 @@ python -m eval_order --models lsa1,twolayer --ordering random,easy2hard --seeds 
 from src.config import ORDERINGS
 from sweeps import command
 
-DEFAULTS = {"ordering": ORDERINGS}
+DEFAULTS = {"models": ("lsa1", "twolayer"), "ordering": tuple(ORDERINGS)}
 
 if __name__ == "__main__":
-    command.run("eval_order", __doc__.splitlines()[0], DEFAULTS, "results_order.csv", "runs/eval_order")
+    command.run("regression", "eval_order", __doc__.splitlines()[0], DEFAULTS, "results_order.csv", "runs/eval_order")

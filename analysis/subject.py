@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-from jax import Array
 from jax.tree_util import Partial
 
 import store
-from baselines.gradient_descent import gd, search_step_size
 from configs.regression import RegressionConfig
-from families.regression import make_model, step_size_batch
+from families.regression import GradientDescent, find_gd, make_model
 from src.batch import Batch
-from src.config import ModelConfig
 from src.model import Model
 from src.prng import key as make_key
 from store import layout

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from baselines.gd_step import Predictor
+from baselines.gradient_descent import Predictor
 from src.batch import Batch
 from src.losses import half_mse
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from src.checks import ConfigError
-from src.config import Architecture, ModelConfig
+from src.config import Architecture, StackConfig
 
 
 def gd_params(
-    architecture: Architecture[ModelConfig], step_sizes: float | Sequence[float], gammas: float | Sequence[float] = 0.0
+    architecture: Architecture[StackConfig], step_sizes: float | Sequence[float], gammas: float | Sequence[float] = 0.0
 ) -> dict[str, dict[str, np.ndarray]]:
     """Parameters with which K layers are K steps of gradient descent from zero (or GD++ if gamma is not 0).
 
@@ -41,10 +41,10 @@ def gd_params(
     return params
 
 
-def _check(architecture: Architecture[ModelConfig]) -> None:
+def _check(architecture: Architecture[StackConfig]) -> None:
     model, width = architecture.model, architecture.token_width
     obstacles = {
-        "interleaved tokens": model.tokens != "concatenated",
+        "interleaved tokens": getattr(model, "tokens", "concatenated") != "concatenated",
         "softmax attention": any(model.kind(layer) != "linear" for layer in range(model.num_layers)),
         "several heads": model.num_heads != 1,
         "a key size below the token width": 0 < model.key_size < width,

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from configs.regression import RegressionConfig
+from configs.run import RunConfig
 
 
 class Case(NamedTuple):
     """Work inside one process, a key of `benchmarks.programs.WORK`; `width` runs share one unit of ours."""
 
     text: str
-    config: RegressionConfig
+    config: RunConfig
     work: str = "steps"
     width: int = 1
 
@@ -35,17 +35,17 @@ class Sweep(NamedTuple):
 
     text: str
     values: Sequence[int]
-    at: Callable[[int], tuple[RegressionConfig, int]]
+    at: Callable[[int], tuple[RunConfig, int]]
 
 
-def lsa1(num_layers: int = 1, **values: Any) -> RegressionConfig:
+def lsa1(num_layers: int = 1, **values: Any) -> RunConfig:
     """The main experiment at a depth, with some fields set."""
     config = preset("lsa1", num_layers=num_layers)
     set_values(config, values)
     return resolve(config)
 
 
-def decoder(model: str) -> RegressionConfig:
+def decoder(model: str) -> RunConfig:
     """A decoder on a pool of 16 tasks."""
     return resolve(preset(model))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from configs.diversity import DiversityConfig
 from configs.regression import RegressionConfig
 
 
@@ -25,27 +26,27 @@ class Dot(NamedTuple):
     gradients: int
 
 
-def training_step(config: RegressionConfig) -> int:
+def training_step(config: RegressionConfig | DiversityConfig) -> int:
     """Operations of one step of one run: labels, forward, backward."""
     return labels(config) + sum(dot.flops * (1 + dot.gradients) for dot in stack(config))
 
 
-def labels(config: RegressionConfig) -> int:
+def labels(config: RegressionConfig | DiversityConfig) -> int:
     """Operations of the labels w.x of a batch, the queries' among them."""
     return 2 * config.training.batch_size * (config.data.num_pairs + 1) * config.data.dim
 
 
-def stack(config: RegressionConfig) -> list[Dot]:
+def stack(config: RegressionConfig | DiversityConfig) -> list[Dot]:
     """The dots of all layers."""
     layers = range(config.model.num_layers)
-    if config.family == "diversity":
+    if isinstance(config, DiversityConfig):
         return _ends_of_decoder(config) + [dot for layer in layers for dot in _decoder_block(config, layer)]
     return [dot for layer in layers for dot in _attention(config, layer) + _mlp(config, layer)]
 
 
-def _decoder_block(config: RegressionConfig, layer: int) -> list[Dot]:
+def _decoder_block(config: DiversityConfig, layer: int) -> list[Dot]:
     """Queries, keys and values of all rows; the rest of the rows that are kept, which in the last block are inputs'."""
-    model, rows = config.model, config.num_rows
+    model, rows = config.model, 2 * config.data.num_pairs
     kept = rows // 2 if layer == model.num_layers - 1 else rows
     token, width = 2 * config.training.batch_size, model.embed_size
     pairs, output = token * kept * rows * width, token * kept * width * width
@@ -54,21 +55,22 @@ def _decoder_block(config: RegressionConfig, layer: int) -> list[Dot]:
     return [Dot(size, 2) for size in sizes]
 
 
-def _ends_of_decoder(config: RegressionConfig) -> list[Dot]:
+def _ends_of_decoder(config: DiversityConfig) -> list[Dot]:
     """The embedding, whose tokens need no gradient, and the read-out."""
     token, width = 2 * config.training.batch_size, config.model.embed_size
-    channels = 1 if config.model.block == "gpt2" else config.token_width
-    embedding = Dot(token * config.num_rows * config.token_width * width, 1)
+    token_width = config.data.dim + 1
+    channels = 1 if config.model.block == "gpt2" else token_width
+    embedding = Dot(token * 2 * config.data.num_pairs * token_width * width, 1)
     return [embedding, Dot(token * config.data.num_pairs * width * channels, 2)]
 
 
 def _attention(config: RegressionConfig, layer: int) -> list[Dot]:
     model, rows = config.model, _rows(config, layer)
-    out, heads = config.token_width, model.num_heads
+    out, heads = config.architecture.token_width, model.num_heads
     width, head_size = out + model.bias, model.key_size // heads or out
     tokens_need_it = int(layer > 0 or model.layer_norm)
     batch = 2 * config.training.batch_size * heads * rows
-    pairs = batch * (config.num_rows - 1) * width
+    pairs = batch * (config.architecture.num_rows - 1) * width
     return [
         Dot(2 * heads * width * width * head_size, 2),  # score matrices
         Dot(2 * heads * width * out * head_size, 2),  # value matrices
@@ -80,9 +82,11 @@ def _attention(config: RegressionConfig, layer: int) -> list[Dot]:
 
 
 def _mlp(config: RegressionConfig, layer: int) -> list[Dot]:
-    size = 2 * config.training.batch_size * _rows(config, layer) * config.token_width * config.model.mlp_width
+    size = (
+        2 * config.training.batch_size * _rows(config, layer) * config.architecture.token_width * config.model.mlp_width
+    )
     return [Dot(size, 2), Dot(size, 2)] if size else []
 
 
 def _rows(config: RegressionConfig, layer: int) -> int:
-    return 1 if layer == config.model.num_layers - 1 else config.num_rows
+    return 1 if layer == config.model.num_layers - 1 else config.architecture.num_rows

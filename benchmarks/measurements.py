@@ -19,7 +19,7 @@ from benchmarks.cases import CASES, COMMANDS, COMPILED, SWEEPS, Settings, lsa1
 from benchmarks.plain_loop import plain_loop, test_batch
 from benchmarks.programs import WORK, our_program
 from benchmarks.timing import compare, in_turns, report, spread
-from families.regression import make_model
+from families.experiment import model_of
 from src.losses import half_mse
 
 SAME_LOSS = 0.02  # relative; two seeds of lsa1 end within .3 % of each other
@@ -49,7 +49,7 @@ def same_loss(settings: Settings) -> Entry:
     plain_train(settings.loss_steps)
     test = test_batch(config)
     losses = {
-        "ours": float(half_mse(make_model(config).predict(program.params(), test), test.y_query)),
+        "ours": float(half_mse(model_of(config).predict(program.params(), test), test.y_query)),
         "plain": plain_loss(),
     }
     difference = losses["ours"] / losses["plain"] - 1

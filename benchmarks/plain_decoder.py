@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from configs.regression import RegressionConfig
+from configs.diversity import DiversityConfig
 from src.batch import Batch
 from src.sequences import tokenise
 
 
-def sample(key: Array, config: RegressionConfig, size: int) -> Batch:
+def sample(key: Array, config: DiversityConfig, size: int) -> Batch:
     """A batch from JAX's stock random numbers: sequences of a pool of Gaussian tasks."""
     data = config.data
     choice, task, inputs, noise = jax.random.split(key, 4)
@@ -27,11 +27,11 @@ def sample(key: Array, config: RegressionConfig, size: int) -> Batch:
     return Batch(x, y, x, y, w)
 
 
-def predict(params: Any, batch: Batch, config: RegressionConfig) -> Array:
+def predict(params: Any, batch: Batch, config: DiversityConfig) -> Array:
     """All K predictions of GPT-2's decoder."""
     model = config.model
     stream = linear(params["embed/linear"], tokenise(batch)) + params["embed"]["positions"][None]
-    mask = jnp.tril(jnp.ones((config.num_rows, config.num_rows), bool))[None, None]
+    mask = jnp.tril(jnp.ones((stream.shape[1], stream.shape[1]), bool))[None, None]
     for layer in range(model.num_layers):
         part = {name.removeprefix(f"layer_{layer}/"): values for name, values in params.items()}
         stacked = linear(part["attention/query_key_value"], norm(part["attention_norm"], stream))

@@ -19,16 +19,16 @@ from jax import Array
 
 from benchmarks import plain_decoder
 from configs.regression import RegressionConfig
-from families.regression import make_model
-from src import decoder
+from families.experiment import model_of
 from src.batch import Batch
+from src.config import DecoderConfig, ModelConfig
 from src.data import tokenise
 from src.losses import half_mse
 from src.prng import key as make_key
 from src.train import make_optimizer
 
 
-def sample(key: Array, config: RegressionConfig, size: int) -> Batch:
+def sample(key: Array, config: Any, size: int) -> Batch:
     """A batch from JAX's stock random numbers: linear regression on uniform inputs, no noise."""
     data = config.data
     task, inputs, query = jax.random.split(key, 3)
@@ -39,7 +39,7 @@ def sample(key: Array, config: RegressionConfig, size: int) -> Batch:
     return Batch(x, jnp.einsum("bnd,bd->bn", x, w), x_query, jnp.einsum("bd,bd->b", x_query, w), w)
 
 
-def predict(params: Any, batch: Batch, config: RegressionConfig) -> Array:
+def predict(params: Any, batch: Batch, config: Any) -> Array:
     """The model's prediction, layer by layer over all rows."""
     model = config.model
     tokens = tokenise(batch, model)
@@ -60,25 +60,21 @@ def predict(params: Any, batch: Batch, config: RegressionConfig) -> Array:
 
 
 class Plain(NamedTuple):
-    """A plain script's own parts: where batches come from, what is predicted, and how parameters begin."""
+    """A plain script's own parts: where batches come from, and what is predicted."""
 
-    sample: Callable[[Array, RegressionConfig, int], Batch]
-    predict: Callable[[Any, Batch, RegressionConfig], Array]
-    init: Callable[[RegressionConfig], Any]
-
-
-REGRESSION = Plain(sample, predict, lambda config: make_model(config).init(make_key(config.init_seed)))
-DECODER = Plain(
-    plain_decoder.sample,
-    plain_decoder.predict,
-    lambda config: decoder.make_model(config).init(make_key(config.init_seed)),
-)
-PARTS = {"regression": REGRESSION, "diversity": DECODER}
+    sample: Callable[[Array, Any, int], Batch]
+    predict: Callable[[Any, Batch, Any], Array]
 
 
-def plain_loop(config: RegressionConfig) -> tuple[Callable[[int], float], Callable[[], float]]:
+PARTS: dict[type[Any], Plain] = {  # by the kind of model
+    ModelConfig: Plain(sample, predict),
+    DecoderConfig: Plain(plain_decoder.sample, plain_decoder.predict),
+}
+
+
+def plain_loop(config: Any) -> tuple[Callable[[int], float], Callable[[], float]]:
     """(train(n) -> seconds of n further steps, loss() on `test_batch`)."""
-    sample, predict, init = PARTS[config.family]
+    sample, predict = PARTS[type(config.model)]
     optimizer = make_optimizer(config.training)
     draw = jax.jit(lambda key: sample(key, config, config.training.batch_size))
 
@@ -88,7 +84,7 @@ def plain_loop(config: RegressionConfig) -> tuple[Callable[[int], float], Callab
         updates, state = optimizer.update(gradient, state, params)
         return optax.apply_updates(params, jax.tree.map(lambda u: -config.training.lr * u, updates)), state
 
-    params = init(config)
+    params = model_of(config).init(make_key(config.init_seed))
     state = optimizer.init(params)
     keys = jax.random.key(config.data_seed)
     count = 0
@@ -113,9 +109,9 @@ def plain_loop(config: RegressionConfig) -> tuple[Callable[[int], float], Callab
     return train, loss
 
 
-def test_batch(config: RegressionConfig) -> Batch:
+def test_batch(config: Any) -> Batch:
     """10 000 tasks that no training step sees."""
-    return PARTS[config.family].sample(jax.random.key(10**6), config, 10_000)
+    return PARTS[type(config.model)].sample(jax.random.key(10**6), config, 10_000)
 
 
 def main() -> None:

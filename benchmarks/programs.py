@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,9 +17,9 @@ from jax import Array, lax
 
 from benchmarks.plain_loop import plain_loop, predict, sample
 from benchmarks.timing import Timed
-from configs.regression import RegressionConfig
-from families.regression import batches, headline_batch, make_model
-from runners.families import FAMILIES
+from configs.run import RunConfig
+from families.experiment import NO_ARRAYS, experiment_of, model_of
+from families.regression import headline_batch
 from runners.pack import make_members
 from src.model import Params
 from src.prng import key as make_key
@@ -33,15 +34,15 @@ class Program(NamedTuple):
     compile_seconds: float
 
 
-def our_program(config: RegressionConfig, width: int = 1) -> Program:
+def our_program(config: RunConfig, width: int = 1) -> Program:
     """The training program of `width` seeds."""
-    family = FAMILIES[config.family]
-    trainer = make_trainer(family.make_model(config), config.training, family.training_batches(config))
+    experiment = experiment_of(config)
+    trainer = make_trainer(partial(experiment.make_model, config), config.training, experiment.batches(config))
     seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
     pack = make_members(seeds, width)
-    state = trainer.init(pack)
+    state = trainer.init(pack, NO_ARRAYS)
     began = time.perf_counter()
-    program = trainer.chunk.lower(state, pack, jnp.int32(0), jnp.int32(0)).compile()
+    program = trainer.chunk.lower(state, pack, NO_ARRAYS, jnp.int32(0), jnp.int32(0)).compile()
     compile_seconds = time.perf_counter() - began
     done = 0
 
@@ -49,7 +50,7 @@ def our_program(config: RegressionConfig, width: int = 1) -> Program:
         nonlocal state, done
         start, stop = jnp.int32(done), jnp.int32(done + steps)
         began = time.perf_counter()
-        state, _ = program(state, pack, start, stop)
+        state, _ = program(state, pack, NO_ARRAYS, start, stop)
         jax.block_until_ready(state)
         done += steps
         return time.perf_counter() - began
@@ -57,17 +58,20 @@ def our_program(config: RegressionConfig, width: int = 1) -> Program:
     return Program(train, lambda: lane(state.params, 0), compile_seconds)
 
 
-def steps(config: RegressionConfig, width: int) -> dict[str, Timed]:
+def steps(config: RunConfig, width: int) -> dict[str, Timed]:
     """Training steps, batches included."""
     return {"ours": our_program(config, width).train, "plain": plain_loop(config)[0]}
 
 
-def batches(config: RegressionConfig, width: int) -> dict[str, Timed]:
+def batches(config: RunConfig, width: int) -> dict[str, Timed]:
     """Training batches alone: ours inside one program, the plain loop's one for each dispatch."""
-    member, batch_fn = jax.tree.map(lambda leaf: leaf[0], make_members([config], 1)), batches(config)
+    member, batch_fn = (
+        jax.tree.map(lambda leaf: leaf[0], make_members([config], 1)),
+        experiment_of(config).batches(config),
+    )
 
     def draw(index: Array, _: Any) -> Any:
-        return batch_fn(member.data_key, index, **member.knobs)
+        return batch_fn(member.data_key, index, member.lane, NO_ARRAYS)
 
     empty = jax.tree.map(jnp.zeros_like, draw(jnp.int32(0), None))
     draw_many = jax.jit(lambda count: lax.fori_loop(0, count, draw, empty))
@@ -78,9 +82,9 @@ def batches(config: RegressionConfig, width: int) -> dict[str, Timed]:
     }
 
 
-def evaluation(config: RegressionConfig, width: int) -> dict[str, Timed]:
+def evaluation(config: Any, width: int) -> dict[str, Timed]:
     """Predictions on the headline tasks."""
-    model, batch = make_model(config), headline_batch(config)
+    model, batch = model_of(config), headline_batch(config)
     params = model.init(make_key(config.init_seed))
     ours, plain = jax.jit(model.predict), jax.jit(lambda params, batch: predict(params, batch, config))
     return {
@@ -98,7 +102,7 @@ def _seconds(work: Callable[[int], Any], count: int) -> float:
     return time.perf_counter() - began
 
 
-WORK: dict[str, Callable[[RegressionConfig, int], dict[str, Timed]]] = {
+WORK: dict[str, Callable[[RunConfig, int], dict[str, Timed]]] = {
     "steps": steps,
     "batches": batches,
     "evaluation": evaluation,

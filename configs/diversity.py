@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from configs import columns
+from configs import columns, cost
 from configs.family import Columns, Criterion, Curve, Family, Flag, Found, Meaning, NamedLoss, Panel, Preset, Summary
 from configs.run import RunConfig
 from src.config import BLOCKS, POSTERIOR_MEANS, SCHEDULES, TASK_LAWS, DecoderConfig, PoolData, check_arrays
@@ -268,6 +268,11 @@ FAMILY = Family(
     lane={"data.num_tasks": 0},
     cell_words=cell_words,
     criterion=Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),
+    task_seconds=lambda config: cost.of_layers(
+        2 * config.data.num_pairs,
+        2 * config.model.embed_size + config.model.mlp_width,
+        config.model.num_layers,
+    ),
     analyses=("task_diversity",),
     modules=("families.diversity", "runners.diversity"),
 )

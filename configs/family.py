@@ -116,9 +116,10 @@ class Family:
     pack, each with the value that stands for all.
     canonical: the config with the same meaning that all its synonyms share. cell_words: what tells a cell of a sweep
     from others, in words. switches: flag -> (model -> the model it is trained in place of, the flag's text).
-    batch: the type of the evaluation batch; batch_shapes, batch_types: of its arrays (float32 where not given). analyses: those that are of it.
+    batch: the type of the evaluation batch; batch_shapes, batch_types: of its arrays (float32 where not given).
+    analyses: those that are of it.
     shared: arrays that all runs of a pack have in common, as NumPy arrays by name. required: the configs of the runs
-    that a run builds on. modules: where the other two parts are.
+    that a run builds on. task_seconds: what a step of one task costs, roughly. modules: where the other two parts are.
     """
 
     name: str
@@ -144,6 +145,11 @@ class Family:
     cell_words: Callable[[Any], list[str]] = lambda config: []
     criterion: Criterion | None = None
     analyses: tuple[str, ...] = ()
+    task_seconds: Callable[[Any], float] = lambda config: 1e-6
     shared: Callable[[Any], Mapping[str, np.ndarray]] = _nothing
     required: Callable[[Any], Sequence[RunConfig]] = lambda config: ()
     modules: tuple[str, str] = ("", "")
+
+    def is_instead(self, model: str) -> bool:
+        """Whether a model is one that a switch puts in another's place, as a control."""
+        return any(model in instead.values() for instead, _ in self.switches.values())

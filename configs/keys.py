@@ -13,10 +13,10 @@ OUTSIDE = ("family", "plugins", "shared", "requires")  # what comes with the mod
 def leaves(config: Mapping[str, Any]) -> dict[str, str]:
     """Every way to name a field -> its dotted key: `model.num_layers`, and `num_layers` where only one field has it."""
     dotted = [
-        f"{section}.{field}" if isinstance(values, Mapping) else section
+        f"{section}.{field}" if hasattr(values, "items") else section
         for section, values in config.items()
         if section not in OUTSIDE
-        for field in (values if isinstance(values, Mapping) else [section])
+        for field in (values if hasattr(values, "items") else [section])
     ]
     short = [key.rpartition(".")[2] for key in dotted]
     unique = {name: key for name, key in zip(short, dotted, strict=True) if short.count(name) == 1}

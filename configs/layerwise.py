@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from configs import columns
+from configs import columns, cost
 from configs.family import Columns, Criterion, Family, Found, Meaning, NamedLoss, Preset, Summary
 from configs.regression import WITH_DESCENT
 from configs.run import RunConfig
@@ -107,6 +107,11 @@ FAMILY = Family(
         "training.deep_supervision": Meaning("the loss is the mean over the predictions after every layer"),
     },
     criterion=Criterion("last layer's MSE over that of zero", last_layer, UNTRAINED),
+    task_seconds=lambda config: cost.of_layers(
+        config.architecture.num_rows,
+        2 * config.model.embed_size + config.model.mlp_width or config.architecture.width,
+        config.model.num_layers,
+    ),
     analyses=("layerwise",),
     modules=("families.layerwise", "runners.layerwise"),
 )

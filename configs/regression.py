@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from configs import columns
+from configs import columns, cost
 from configs.family import (
     AUTO,
     PRESETS,
@@ -339,6 +339,13 @@ def batch_shapes(config: RegressionConfig) -> dict[str, tuple[int, ...]]:
     return shapes | {"x_query": (tasks, dim), "y_query": (tasks,)}
 
 
+def task_seconds(config: RegressionConfig) -> float:
+    """What a step of one task costs; sorting its pairs is a part of it."""
+    seen, model = config.architecture, config.model
+    sorting = cost.SORTED_PAIR * config.data.num_pairs if config.train.ordering != "random" else 0.0
+    return cost.of_layers(seen.num_rows, seen.width, model.num_layers) + sorting
+
+
 WITH_DESCENT = Panel(
     "loss (half MSE)",
     (
@@ -372,6 +379,7 @@ FAMILY = Family(
     criterion=Criterion(
         "cosine of sensitivities", lambda config, found: found["alignment"]["align_cos"], ALIGNED, True
     ),
+    task_seconds=task_seconds,
     analyses=("alignment", "ood_eval", "comparators", "attention_stats", "copying", "over_training"),
     modules=("families.regression", "runners.regression"),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from configs import columns
+from configs import columns, cost
 from configs.family import Columns, Criterion, Curve, Family, Meaning, NamedLoss, Panel, Preset
 from configs.run import RunConfig
 from src.config import EMBEDDED, Architecture, SineData, SineModel
@@ -102,6 +102,11 @@ FAMILY = Family(
         "loss after the context over that of zero",
         lambda config, summary: columns.ratio(summary["headline"]["loss"], summary["headline"]["zero_loss"]),
         SINE_LEFT,
+    ),
+    task_seconds=lambda config: cost.of_layers(
+        config.architecture.num_rows,
+        2 * config.model.embed_size + config.model.mlp_width,
+        config.model.num_layers,
     ),
     analyses=("compare_sine",),
     modules=("families.sine", "runners.sine"),

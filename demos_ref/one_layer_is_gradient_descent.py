@@ -60,7 +60,7 @@ print(
 
 # %%
 model = make_model(config)
-built = gd_params(config, best)
+built = gd_params(config.architecture, best)
 gap = jnp.abs(model.predict(built, batch) - gd(batch, best)).max()
 print(f"largest |constructed layer - gradient descent| over {len(batch.y_query)} tasks: {gap:.1e}")
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from baselines.curves import path_losses, prediction_losses
-from baselines.gd_step import one_step_size
+from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations
 from baselines.step_sizes import DAMPING
 from configs.layerwise import LayerwiseConfig

@@ -17,7 +17,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from baselines.comparison import compare
-from baselines.gd_step import gd, search_step_size
+from baselines.gradient_descent import gd, search_step_size
 from baselines.linear_mmse import recovered
 from configs.regression import RegressionConfig
 from curricula.context import Context, draw_context, draw_contexts

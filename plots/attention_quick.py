@@ -6,11 +6,11 @@ python -m plots.attention_quick --run DIR --out DIR/figs
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import cli
-from configs.regression import RegressionConfig
 from plots import style
 from store import layout
 from store.lock import refuse_links
@@ -28,7 +28,7 @@ SCORES = {
 
 def draw_attention(run: Path, out: Path) -> list[Path]:
     """attention_layer{L}_head{H}.png for every head captured; `StoreError` if nothing was."""
-    config = read_config(run)
+    config: Any = read_config(run)
     if not (run / layout.ATTENTION_SUMMARY).exists():
         raise StoreError(f"{run} has no captured attention; run it again with --save_attention")
     heads, tasks = _captured(run, config)
@@ -41,7 +41,7 @@ def draw_attention(run: Path, out: Path) -> list[Path]:
     ]
 
 
-def _captured(run: Path, config: RegressionConfig) -> tuple[list[tuple[int, int]], int]:
+def _captured(run: Path, config: Any) -> tuple[list[tuple[int, int]], int]:
     """The (layer, head) of each captured map, and of how many tasks. They become file names, so they are checked."""
     path = run / layout.ATTENTION_SUMMARY
     summary = read_json(path)
@@ -57,10 +57,10 @@ def _captured(run: Path, config: RegressionConfig) -> tuple[list[tuple[int, int]
     return heads, tasks
 
 
-def _read_mean(run: Path, config: RegressionConfig, layer: int, head: int) -> np.ndarray:
+def _read_mean(run: Path, config: Any, layer: int, head: int) -> np.ndarray:
     path = layout.attention_head(run, layer, head)
-    mean = read_npy(path)
-    check_arrays(path, {"the mean map": mean}, {"the mean map": (config.num_rows, config.num_rows - 1)})
+    mean, rows = read_npy(path), config.architecture.num_rows
+    check_arrays(path, {"the mean map": mean}, {"the mean map": (rows, rows - 1)})
     return mean
 
 

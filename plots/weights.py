@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from configs.regression import RegressionConfig
 from plots import style
 from store import layout
 from store.readers import check_arrays, read_csv, read_npz
@@ -26,7 +25,7 @@ TITLES = (r"$W_K^\top W_Q$", r"$P\,W_V$")
 @style.styled
 def draw_weights(run: Path) -> Path:
     """weights.png: a row for each layer and head, and one for the construction where there is one."""
-    config = read_config(run)
+    config: Any = read_config(run)
     arrays = _read_products(run / layout.WEIGHTS, config)
     rows: list[tuple[str, np.ndarray, np.ndarray]] = [
         (f"trained, layer {layer}" + (f", head {head}" if config.model.num_heads > 1 else ""), *matrices)
@@ -41,7 +40,7 @@ def draw_weights(run: Path) -> Path:
     return style.save(figure, layout.figure(run, "weights"), run)
 
 
-def _scales(config: RegressionConfig, arrays: Mapping[str, np.ndarray]) -> list[str]:
+def _scales(config: Any, arrays: Mapping[str, np.ndarray]) -> list[str]:
     """What a caption says of beta, which the left products were divided and the right ones multiplied by."""
     linear = [layer for layer in range(len(config.model.layer_names)) if config.model.kind(layer) == "linear"]
     betas = [
@@ -84,12 +83,12 @@ def _figure(rows: Sequence[tuple[Any, ...]], text: str) -> Figure:
     return figure
 
 
-def _read_products(path: Path, config: RegressionConfig) -> dict[str, np.ndarray]:
+def _read_products(path: Path, config: Any) -> dict[str, np.ndarray]:
     """The products that are shown; the construction's may be empty."""
     arrays = read_npz(path, (TRAINED, *SHOWN))
-    width = config.token_width
+    width = config.architecture.token_width
     shapes = dict.fromkeys((TRAINED, *SHOWN), (len(config.model.layer_names), config.model.num_heads, width, width))
     if arrays["construction_kq"].size == 0:
         shapes |= {"construction_kq": (0,), "construction_pv": (0,)}
-    check_arrays(path, arrays, shapes, "float64")
+    check_arrays(path, arrays, shapes, dict.fromkeys(shapes, "float64"))
     return arrays

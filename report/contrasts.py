@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.plateau import ALIGNED
+from configs.regression import ALIGNED
 from src import statistics
 from store.readers import StoreError
 

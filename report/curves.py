@@ -187,7 +187,7 @@ def heat_maps(runs: Sequence[Path]) -> list[dict[str, Any]]:
         subject = trained.subject_of(run)
         config = subject.config
         found["trained"].append(rescale(*products(config, subject.params), config.data.dim))
-        found["construction"].append(products(config, gd_params(config, *trained.construction_of(run))))
+        found["construction"].append(products(config, gd_params(config.architecture, *trained.construction_of(run))))
     return [
         {"row": row, "matrix": matrix, "i": i, "j": j, "value": float(value)}
         for row, of_runs in found.items()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import cli
 from cli import printable
-from configs.regression import RegressionConfig
+from configs.run import RunConfig
 from environment import MOST_THREADS, check_devices, num_threads, threads_are_set
 from runners import compile_cache, flags
 from runners.signals import RESUMES, hearing_signals
@@ -29,7 +29,12 @@ MOST_NAMED = 8  # files in a sentence
 
 def run(models: str | Sequence[str], prog: str, description: str) -> NoReturn:
     """Runs a runner, of one model or of the one that `--model` says, on this process's arguments and exits."""
-    cli.launch(lambda argv: main(models, prog, description, argv), StoreError, ConfigError)
+    launch(lambda argv: main(models, prog, description, argv))
+
+
+def launch(main: Callable[[list[str]], int]) -> NoReturn:
+    """Runs a command that trains on this process's arguments, and exits."""
+    cli.launch(main, StoreError, ConfigError)
 
 
 def main(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> int:
@@ -46,7 +51,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
             compile_cache.enable(programs)
         with ConsoleLogger(request.quiet) as logger, hearing_signals(RESUMES) as signals:
             job = Job(directory, request.config)
-            wanted, kept = Wanted(request.attention_batch), request.persistence
+            wanted, kept = Wanted(options=request.options), request.persistence
             status = run_pack([job], logger, wanted, signals=signals, persistence=kept)
     if status == "stopped":
         return report_stop([directory], signals.heard[0])
@@ -57,7 +62,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
 
 @contextmanager
 def held(
-    runs: Sequence[tuple[Path, RegressionConfig]], overwrite: bool = False, width: int = 1, programs: Path | None = None
+    runs: Sequence[tuple[Path, RunConfig]], overwrite: bool = False, width: int = 1, programs: Path | None = None
 ) -> Iterator[None]:
     """Holds the directories of runs that can be trained, cleared if they are to be trained anew.
 
@@ -71,6 +76,8 @@ def held(
             locks.enter_context(locked(run))
         for run, config in runs:
             rundir.check_usable(run, config, overwrite)
+            for identity in config.requires:
+                rundir.find(identity, run)
             if not overwrite:
                 restore_conditions(run, width)
         if programs:

@@ -16,13 +16,12 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from configs.regression import RegressionConfig
+from configs.run import RunConfig
 from environment import num_threads
 from runners.command import held
-from runners.finish import NOTHING_MORE, Wanted, import_what_ends_a_run
+from runners.finish import NOTHING_MORE, Wanted, ending_of, finish, import_what_ends_a_run
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.persistence import USUAL, Persistence
-from runners.regression import capture_missing_attention
 from runners.shapes import static_shape, training_part
 from runners.signals import Signals, Stopped, hearing_signals
 from src.train import NEVER
@@ -63,9 +62,8 @@ def run_pack(
         try:
             for job in (job for job in jobs if status[job] == "done"):
                 checkpoint.remove(job.run)  # left there if it was killed between its last two words
-                if wanted.attention_batch is not None:
-                    heard.check()
-                    capture_missing_attention(job.run, wanted.attention_batch)
+                heard.check()
+                ending_of(job.config).add(job.run, wanted)
             for together in by_checkpoint(pending):
                 heard.check()
                 _train_and_finish(together, width, logger, wanted, heard, persistence)
@@ -120,7 +118,7 @@ def _train_and_finish(
     _train(pack, logger, signals, persistence.checkpoint_seconds)
     for index, (job, _, setting) in enumerate(pack.lanes):
         if pack.alive[index]:
-            for _ in pack.family.finish(job.run, job.config, pack.model, pack.params(index), setting, wanted):
+            for _ in finish(job.run, job.config, pack.model, pack.params(index), setting, wanted):
                 signals.check()
 
 

@@ -29,7 +29,7 @@ from curricula.context import Context
 from families.regression import Setting, first_training_context
 from plots.run_figures import draw_run
 from runners.finish import Ending, Wanted
-from runners.summary import LABELS, header, row
+from runners.summary import LABELS, header, row, shown
 from src.batch import Batch
 from src.config import ContextConfig
 from src.model import Model

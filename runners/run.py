@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import cli
 from configs.registry import family_of_model, models
 from runners import command
@@ -9,17 +11,24 @@ from runners import command
 PROG = "runners.run"
 
 
+def model_of_line(argv: Sequence[str], prog: str, text: str) -> str | None:
+    """The model that a command line begins with; None if it asks for help, which is given. `UsageError` without one."""
+    if argv and not argv[0].startswith("-"):
+        return argv[0]
+    if {"-h", "--help"} & {*argv}:
+        print(f"usage: python -m {prog} MODEL [flags]\n\n{text}\n\nMODEL is one of {', '.join(models())};")
+        print(f"python -m {prog} MODEL --help lists its flags.")
+        return None
+    raise cli.UsageError(f"which model? python -m {prog} MODEL, one of {', '.join(models())}")
+
+
 def main(argv: list[str]) -> int:
     """The model is the first word; the flags behind it are those of its family."""
-    model = argv[0] if argv and not argv[0].startswith("-") else ""
-    if not model:
-        if {"-h", "--help"} & {*argv}:
-            print(f"usage: python -m {PROG} MODEL [flags]\n\n{__doc__}\n\nMODEL is one of {', '.join(models())};")
-            print(f"python -m {PROG} MODEL --help lists its flags.")
-            return 0
-        raise cli.UsageError(f"which model? python -m {PROG} MODEL, one of {', '.join(models())}")
-    family = family_of_model(model)
-    return command.main(model, f"{PROG} {model}", f"Trains {model}, of the family {family.name}.", argv[1:])
+    model = model_of_line(argv, PROG, __doc__ or "")
+    if model is None:
+        return 0
+    text = f"Trains {model}, of the family {family_of_model(model).name}."
+    return command.main(model, f"{PROG} {model}", text, argv[1:])
 
 
 if __name__ == "__main__":

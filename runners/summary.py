@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from cli import printable
-from configs.registry import family_of
 from configs.run import RunConfig
 from store import layout, rundir
 from store.readers import expecting, read_json
@@ -25,23 +24,23 @@ LABELS = {
 
 def summary_text(run: Path) -> str:
     """The table of a finished run: what its family shows, whether it left the plateau, time."""
-    from runners.finish import ending_of  # imports JAX
+    from analysis.plateau import in_words  # this and the next import JAX
+    from runners.finish import ending_of
 
     summary, config = read_json(run / layout.SUMMARY), rundir.read_config(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
         found = shown(summary)
-        lines = ["", _title(config), *ending_of(config).summary(found, run, config), *_plateau(config, found)]
+        lines = [
+            "",
+            _title(config),
+            *ending_of(config).summary(found, run, config),
+            *filter(None, [in_words(config, found)]),
+        ]
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
         seconds, per_step = meta["run_seconds"], 1e3 * meta["run_seconds"] / config.training.steps
         times = f"run_seconds {seconds:.1f} ({per_step:.2f} ms a step), compile_seconds {meta['compile_seconds']:.1f}"
     return "\n".join([*lines, f"{times}; figures in {printable(run / layout.FIGURES)}"])
-
-
-def _plateau(config: RunConfig, summary: Mapping[str, Any]) -> list[str]:
-    from analysis.plateau import in_words
-
-    return [in_words(config, summary)] if family_of(config).criterion else []
 
 
 def _title(config: RunConfig) -> str:

@@ -16,7 +16,7 @@ import cli
 from analysis.compare import table
 from configs.overrides import resolve
 from configs.presets import preset
-from configs.regression import RegressionConfig
+from configs.run import RunConfig
 from runners import compile_cache, persistence
 from runners.command import held, report_divergence, report_stop, say_changed
 from runners.persistence import Persistence

@@ -70,6 +70,30 @@ def stored_id(run: Path) -> str:
     return config_id(config) if stored in (None, earlier_id(config)) else str(stored)
 
 
+def find(identity: str, beside: Path) -> Path:
+    """The finished run of an id, among the runs beside another one or below `runs`; `StoreError` if there is none."""
+    unfinished = None
+    for folder in dict.fromkeys((beside.parent, RUNS)):
+        for run in _runs_below(folder):
+            if _id_or_none(run) == identity:
+                if read_status(run) == "done":
+                    return run
+                unfinished = run
+    if unfinished:
+        raise StoreError(f"{beside} builds on {unfinished}, which is {read_status(unfinished)}; let it finish first")
+    raise StoreError(
+        f"{beside} builds on the run of the id {identity}, which is not in {beside.parent}; train it first"
+    )
+
+
+def _id_or_none(run: Path) -> str | None:
+    """The id of a run; None for one that is broken."""
+    try:
+        return stored_id(run)
+    except StoreError:
+        return None
+
+
 def begin(run: Path, config: RunConfig) -> None:
     """Makes the directory a run of this config."""
     manifest.begin(run)

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import cli
-from analysis import plateau
 from configs.identity import RESULTS_VERSION
-from configs.regression import RegressionConfig
+from configs.registry import family_of, family_of_model
+from configs.run import RunConfig
 from src.checks import ConfigError
-from src.config import POSTERIOR_MEANS, ContextConfig
 from store import layout, outputs, rundir
 from store.atomic import naming
 from store.lock import locked_file
@@ -31,143 +30,8 @@ PATIENCE = 60.0  # seconds that others who write the table are waited for: writi
 
 Found = Mapping[str, Any]  # a finished cell's files, by short name
 
-# column -> its value in a finished cell's files
-MEASURED: dict[str, Callable[[Found], Any]] = {
-    "test_mse": lambda found: _doubled(found["headline"]["tf_loss"]),
-    "align_cos": lambda found: found["alignment"]["align_cos"],
-    "align_l2": lambda found: found["alignment"]["l2_pred_diff"],
-    "auroc": lambda found: found["separation"]["abs_influence"]["auroc"],
-    "ood_alpha3": lambda found: _scaled(found, 3.0)["test_mse"],
-}
-MORE_MEASURED: dict[str, Callable[[Found], Any]] = {
-    "left_plateau": lambda found: _left_plateau(found["config"], found),
-    "not_defined": lambda found: _not_defined(found["comparators"]),
-    "test_loss": lambda found: found["headline"]["tf_loss"],
-    "test_loss_se": lambda found: found["headline"]["tf_loss_se"],
-    "gd_mse": lambda found: _doubled(found["headline"]["gd_loss"]),
-    "gd_loss": lambda found: found["headline"]["gd_loss"],
-    "loss_ratio": lambda found: found["headline"]["loss_ratio"],
-    "loss_ratio_se": lambda found: found["headline"]["loss_ratio_se"],
-    "ridge_loss": lambda found: found["headline"]["ridge_loss"],
-    **{
-        f"{name}_loss": lambda found, name=name: found["comparators"][name]["loss"]
-        for name in ("gd_tuned_step", "linear_mmse", "mask_bayes")
-    },
-    "gd_tuned_over_clean_step": lambda found: _ratio(
-        found["comparators"]["tuned_step_size"], found["alignment"]["eta"]
-    ),
-    "slope": lambda found: found["alignment"]["slope"],
-    "preds_diff": lambda found: found["alignment"]["preds_diff"],
-    "auroc_low": lambda found: found["separation"]["abs_influence"]["auroc_interval"][0],
-    "auroc_high": lambda found: found["separation"]["abs_influence"]["auroc_interval"][1],
-    "auroc_raw": lambda found: found["separation"]["abs_influence"]["auroc_raw"],
-    "auroc_position": lambda found: found["separation"]["abs_influence"]["auroc_position"],
-    "gd_auroc": lambda found: found["separation"]["gd"]["abs_influence"]["auroc"],
-    "gd_auroc_raw": lambda found: found["separation"]["gd"]["abs_influence"]["auroc_raw"],
-    "twin_change_noisy": lambda found: found["separation"]["abs_influence"]["twin_change_noisy"],
-    "twin_change_clean": lambda found: found["separation"]["abs_influence"]["twin_change_clean"],
-    **{
-        f"{whose}auroc_{score}": lambda found, whose=whose, score=score: _score(found, whose, score)
-        for score in ("influence", "attention", "abs_attention", "contribution", "abs_contribution")
-        for whose in ("", "gd_")
-    },
-    "auroc_first_abs_contribution": lambda found: _of_layer(found, 0, "abs_contribution"),
-    **{
-        f"{whose}ood_alpha{alpha:g}": lambda found, whose=whose, alpha=alpha: _scaled(found, alpha)[f"{whose}test_mse"]
-        for whose in ("", "gd_")
-        for alpha in (1.0, 1.5, 2.0, 3.0)
-        if whose or alpha != 3.0
-    },
-}
-# family -> the columns it measures, where these are not regression's; the others stay empty
-OF_FAMILY: dict[str, dict[str, Callable[[Found], Any]]] = {
-    "layerwise": {  # after the last layer, of a roll-out too
-        "left_plateau": lambda found: _left_plateau(found["config"], found),
-        "test_mse": lambda found: found["layerwise"]["mse"][-1],
-        "test_loss": lambda found: _halved(found["layerwise"]["mse"][-1]),
-        "test_loss_se": lambda found: _halved(found["layerwise"]["sem"][-1]),
-        "gd_mse": lambda found: found["layerwise"]["gd"]["mse"][-1],
-        "gd_loss": lambda found: _halved(found["layerwise"]["gd"]["mse"][-1]),
-        "ridge_loss": lambda found: _halved(found["layerwise"]["references"]["ridge"]["mse"][-1]),
-    },
-    "sine": {
-        "left_plateau": lambda found: _left_plateau(found["config"], found),
-        "test_mse": lambda found: _doubled(found["headline"]["loss"]),
-        "test_loss": lambda found: found["headline"]["loss"],
-        "test_loss_se": lambda found: found["headline"]["loss_se"],
-    },
-}
-# column of a table of task diversity -> its value in a row's config
-POOLS: dict[str, Callable[[RegressionConfig], Any]] = {
-    "num_tasks": lambda config: config.data.num_tasks or float("inf"),
-    "task_law": lambda config: config.data.task_law,
-    "dim": lambda config: config.data.dim,
-    "num_pairs": lambda config: config.data.num_pairs,
-    "noise_std": lambda config: config.data.noise_std,
-    "num_layers": lambda config: config.model.num_layers,
-    "num_heads": lambda config: config.model.num_heads,
-    "embed_size": lambda config: config.model.embed_size,
-    "mlp_width": lambda config: config.model.mlp_width,
-    "batch_size": lambda config: config.training.batch_size,
-    "steps": lambda config: config.training.steps,
-    "lr": lambda config: config.training.lr,
-    "weight_decay": lambda config: config.training.weight_decay,
-    "schedule": lambda config: "triangle" if config.training.triangle else "constant",
-}
-POOLS_MEASURED = tuple(
-    f"{prefix}_{name}"
-    for prefix in ("id", "ood")
-    for name in (
-        *(f"{who}_loss{se}" for who in ("tf", "ridge", "dmmse", *POSTERIOR_MEANS) for se in ("", "_se")),
-        *(f"delta_{who}{se}" for who in ("ridge", "dmmse", *POSTERIOR_MEANS) for se in ("", "_se")),
-        "apart",
-    )
-)
-# columns whose values the cells decide; all others say what was asked for
-RESULTS = {*MEASURED, *MORE_MEASURED, *POOLS_MEASURED, "status", "verdict", "left_plateau", "not_defined"}
-
-
-def _left_plateau(config: RegressionConfig, found: Found) -> str | None:
-    met = plateau.left_plateau(config, found)["met"]
-    return None if met is None else str(met).lower()
-
-
-def _not_defined(comparators: Mapping[str, Any]) -> str | None:
-    """Which comparators have no value, and why."""
-    parts = [
-        (name, part["reason"]) for name, part in comparators.items() if isinstance(part, Mapping) and "reason" in part
-    ]
-    return "; ".join(f"{name}: {reason}" for name, reason in parts) or None
-
-
-def _doubled(value: float | None) -> float | None:
-    """What is not finite is null in a cell's files, and empty in its row."""
-    return None if value is None else 2 * value
-
-
-def _halved(value: float | None) -> float | None:
-    return None if value is None else value / 2
-
-
-def _ratio(value: float | None, of: float | None) -> float | None:
-    return None if value is None or not of else value / of
-
-
-def _scaled(found: Found, alpha: float) -> Mapping[str, Any]:
-    return next(row for row in found["ood"] if row["alpha"] == alpha)
-
-
-def _score(found: Found, whose: str, score: str) -> Any:
-    """A score's AUROC: gradient descent's; the model's influence; or of its last layer's heads, their mean."""
-    separation = found["separation"]
-    if whose or score == "influence":
-        return (separation["gd"] if whose else separation)[score]["auroc"]
-    return _of_layer(found, -1, score)
-
-
-def _of_layer(found: Found, layer: int, score: str) -> float | None:
-    values = [head["scores"][score]["auroc"] for head in found["separation"]["layers"][layer]["heads"]]
-    return None if None in values else sum(values) / len(values)
+# columns that say what became of a row, and how
+OUTCOME = ("status", "bitwise")
 
 
 def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str, Any]:
@@ -175,74 +39,43 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
 
     `failed` names cells that are known to have failed: where nothing can be written, they cannot say so themselves.
     """
-    asked = row.asked
+    asked, columns = row.asked, family_of(row.asked).columns
     status, _ = standing(row.cell, folder)
     if status not in rundir.FINISHED and row.cell.name in failed:
         status = "failed"
-    if asked.family == "diversity":
-        return _pool_values(row, folder, status)
-    measured = OF_FAMILY.get(asked.family, MEASURED | MORE_MEASURED) if status == "done" else {}
-    found = {**_found(folder / row.cell.name, asked.family), "config": asked} if measured else {}
-    numbers = {name: value(found) for name, value in measured.items()}
-    trained, evaluated = _settings(asked.train), _settings(asked.eval)
+    found = files_of(folder / row.cell.name, asked) if status == "done" else None
+
+    def results(names: Mapping[str, Callable[[Found], Any]]) -> dict[str, Any]:
+        return {name: None if found is None else value(found) for name, value in names.items()}
+
     return {
         "exp": row.cell.name,
         "model": asked.name,
-        **evaluated,
+        **{name: value(asked) for name, value in columns.asked.items()},
         "seed": asked.data_seed,
-        **{name: numbers.get(name) for name in MEASURED},
+        **results(columns.first),
         "status": status,
-        **{f"train_{name}": value for name, value in trained.items()},
-        "train_difficulty": asked.train.difficulty,
-        **{f"eval_{name}": value for name, value in evaluated.items()},
-        "eval_difficulty": asked.eval.difficulty,
-        "steps": asked.training.steps,
-        **{name: numbers.get(name) for name in MORE_MEASURED},
+        **{name: value(asked) for name, value in columns.settings.items()},
+        **results(columns.measured),
         "results_version": RESULTS_VERSION,
     }
 
 
-def _pool_values(row: Row, folder: Path, status: str) -> dict[str, Any]:
-    """A row of a table of task diversity."""
-    summary = _found(folder / row.cell.name, row.asked.family) if status == "done" else {}
-    found = summary.get("headline", {})
-    return {
-        "exp": row.cell.name,
-        "model": row.asked.name,
-        **{name: value(row.asked) for name, value in POOLS.items()},
-        "seed": row.asked.data_seed,
-        "status": status,
-        "verdict": found.get("verdict"),
-        "left_plateau": _left_plateau(row.asked, summary) if summary else None,
-        "not_defined": f"ridge: {found['id_ridge_loss_reason']}" if "id_ridge_loss_reason" in found else None,
-        **{name: found.get(name) for name in POOLS_MEASURED},
-        "results_version": RESULTS_VERSION,
-    }
-
-
-def _settings(context: ContextConfig) -> dict[str, Any]:
-    """What is in force: without noise, p and sigma are 0 whatever was asked for the other context."""
-    clean = context.noise_mode == "clean"
-    return {
-        "ordering": context.ordering,
-        "noise_mode": context.noise_mode,
-        "p": 0.0 if clean else context.noise_p,
-        "sigma": 0.0 if clean else context.noise_sigma,
-        "placement": context.noise_placement,
-    }
-
-
-def _found(run: Path, family: str) -> Found:
+def files_of(run: Path, config: RunConfig) -> Found:
     """The files of a finished cell that its row is made of."""
-    summary: Found = read_json(run / layout.SUMMARY)
-    if family != "regression":
-        return summary
-    with expecting(run / layout.SUMMARY, "a run's summary"):
-        parts = {name: summary[name] for name in ("headline", "alignment", "ood")}
-    return parts | {
-        "separation": read_json(run / layout.ATTENTION_STATS),
-        "comparators": read_json(run / layout.COMPARATORS),
-    }
+    found = read_json(run / layout.SUMMARY)
+    if "left_plateau" not in found:  # of an earlier version
+        from analysis.plateau import left_plateau  # imports JAX
+
+        found["left_plateau"] = left_plateau(config, found)
+    return found | {name: read_json(run / file) for name, file in family_of(config).columns.files.items()}
+
+
+def results_of(names: Iterable[str], models: Iterable[str]) -> set[str]:
+    """Those of the columns of a table of these models whose values the cells decide."""
+    families = {family_of_model(model).name: family_of_model(model).columns for model in models}
+    measured = {name for columns in families.values() for name in (*columns.first, *columns.measured)}
+    return {*names} & {*measured, *OUTCOME}
 
 
 def rows_now(
@@ -278,7 +111,9 @@ def start(
 
 def settings_of(values: Sequence[Mapping[str, Any]]) -> list[str]:
     """The columns that say what was asked for."""
-    return [name for name in values[0] if name not in RESULTS] if values else []
+    names = list(dict.fromkeys(name for row in values for name in row))
+    results = results_of(names, dict.fromkeys(str(row["model"]) for row in values))
+    return [name for name in names if name not in results]
 
 
 def check_out(out: Path, folder: Path) -> None:

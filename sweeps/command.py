@@ -6,13 +6,15 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import cli
+from configs.family import Family
 from configs.fields import listing
+from configs.registry import named
 from environment import check_devices
 from runners import persistence
 from runners.command import same_command, say_changed, say_what_stays
@@ -23,7 +25,7 @@ from src.checks import ConfigError
 from store import checkpoint, layout, rundir
 from store.lock import locked, locked_file
 from store.readers import StoreError
-from sweeps import cost, table
+from sweeps import cost, earlier, table
 from sweeps.collect import (
     PATIENCE,
     add_table_flags,
@@ -35,7 +37,7 @@ from sweeps.collect import (
     start,
 )
 from sweeps.executors import EXECUTORS
-from sweeps.flags import OF_CONTEXTS, Asked
+from sweeps.flags import add_flags, grid_of
 from sweeps.grid import RESERVED, Grid, check_number
 from sweeps.plan import Cell, Pack, Row, cells, check_plan, packs, plan, shard, write_plan
 from sweeps.progress import Progress
@@ -105,29 +107,38 @@ def execution(flags: argparse.Namespace) -> Execution:
 
 
 def run(
+    family: str, prog: str, description: str, defaults: Mapping[str, Sequence[Any]], out: str, runs_dir: str
+) -> NoReturn:
+    """A sweep driver of a family on this process's arguments."""
+    launch(lambda argv: main(named(family), prog, description, defaults, out, runs_dir, argv))
+
+
+def launch(main: Callable[[list[str]], int]) -> NoReturn:
+    """Runs a driver on this process's arguments, and exits."""
+    cli.launch(main, StoreError, ConfigError)
+
+
+def main(
+    family: Family,
     prog: str,
     description: str,
     defaults: Mapping[str, Sequence[Any]],
     out: str,
     runs_dir: str,
-    asked: Asked = OF_CONTEXTS,
-) -> None:
-    """A sweep driver on this process's arguments: its grid is the product of its flags."""
-
-    def main(argv: list[str]) -> int:
-        rest, overrides = cli.split_config_flags(argv)
-        built = cli.Parser(prog, description)
-        asked.add_flags(built, defaults)
-        cli.add_config_help(built)
-        add_execution_flags(built, out, runs_dir)
-        flags = built.parse(rest)
-        grid = asked.grid(flags, overrides)
-        if flags.config_help:
-            print(fields_of(grid.models, overrides))
-            return 0
-        return carry_out(planned([grid], flags.quiet), execution(flags))
-
-    cli.launch(main, StoreError, ConfigError)
+    argv: list[str],
+) -> int:
+    """Parses, plans the product of the flags' values, and carries that out."""
+    rest, overrides = cli.split_config_flags(argv)
+    built = cli.Parser(prog, description)
+    add_flags(built, family, defaults)
+    cli.add_config_help(built)
+    add_execution_flags(built, out, runs_dir)
+    flags = built.parse(rest)
+    grid = grid_of(flags, family, overrides)
+    if flags.config_help:
+        print(fields_of(grid.models, overrides))
+        return 0
+    return carry_out(planned([grid], flags.quiet), execution(flags))
 
 
 def fields_of(models: Sequence[str], settings: Mapping[str, Any]) -> str:
@@ -149,6 +160,8 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.folder.exists() and not how.folder.is_dir():
         raise StoreError(f"{how.folder} is a file, not a folder")
     check_out(how.out, how.folder)
+    if not how.dry_run and (taken := earlier.take_over(rows, how.folder, how.out)) and not how.quiet:
+        print(f"{taken} cells of an earlier version have the names of today now", flush=True)
     check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
     if how.out.exists():

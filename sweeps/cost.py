@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from configs.regression import RegressionConfig
+from configs.registry import family_of
+from configs.run import RunConfig
 from sweeps.plan import Pack
 
 START, COMPILE, FINISH = 4.0, 5.0, 0.6  # seconds: of a process, of a static shape, of a cell's analyses
-CHANNEL = 3.3e-9  # seconds a step, on one core, for one channel of one row of one task
-INNER_LAYER = 4.0  # what a layer whose rows are all computed costs, the last, which has one, costing 1
-SORTED_PAIR = 8e-8  # seconds a step to put one pair in order
 
 
-def step_seconds(config: RegressionConfig) -> float:
+def step_seconds(config: RunConfig) -> float:
     """A training step of one run on one core."""
-    tasks, model = config.training.batch_size, config.model
-    channels = 2 * model.embed_size + model.mlp_width if model.embed_size else config.token_width
-    layers = 1 + INNER_LAYER * (config.model.num_layers - 1)
-    sorting = SORTED_PAIR * config.data.num_pairs if config.train.ordering != "random" else 0.0
-    return tasks * (CHANNEL * config.num_rows * channels * layers + sorting)
+    return config.training.batch_size * family_of(config).task_seconds(config)
 
 
 def seconds(packs: Sequence[Pack], cores: int) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from configs.regression import RegressionConfig
+from configs.run import RunConfig
 from runners.persistence import USUAL, Persistence
 from runners.signals import Signals
 from store import rundir
@@ -80,10 +80,10 @@ class Waiting:
     """Packs that wait for workers. One that has compiled the programs of a static shape goes on with that shape."""
 
     def __init__(self, packs: Sequence[Pack]):
-        self._packs: dict[RegressionConfig, deque[Pack]] = {}
+        self._packs: dict[RunConfig, deque[Pack]] = {}
         for pack in packs:
             self._packs.setdefault(pack.shape, deque()).append(pack)
-        self._workers: Counter[RegressionConfig] = Counter()
+        self._workers: Counter[RunConfig] = Counter()
         self._taking = threading.Lock()
 
     def take(self, last: Pack | None) -> Pack | None:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from configs.identity import RESULTS_VERSION, config_id
-from configs.registry import from_dict
-from configs.regression import RegressionConfig
-from configs.run import to_dict
+from configs.registry import family_of, from_dict
+from configs.run import RunConfig, to_dict
+from configs.upgrade import earlier_id
 from runners.shapes import static_shape, training_part
-from src.config import ContextConfig
 from store.atomic import json_bytes, replace
 from store.readers import StoreError, expecting, read_json
 from sweeps.grid import Grid, canonical, check_number
@@ -29,13 +28,13 @@ class Cell(NamedTuple):
     """A run of a sweep: its directory's name below the sweep's, and its config."""
 
     name: str
-    config: RegressionConfig
+    config: RunConfig
 
 
 class Row(NamedTuple):
     """A planned point: the config as asked for, and the cell that gives its numbers, which synonyms share."""
 
-    asked: RegressionConfig
+    asked: RunConfig
     cell: Cell
 
 
@@ -45,7 +44,7 @@ class Pack(NamedTuple):
     cells: tuple[Cell, ...]
 
     @property
-    def shape(self) -> RegressionConfig:
+    def shape(self) -> RunConfig:
         """The static shape of all its trainings."""
         return static_shape(self.cells[0].config)
 
@@ -71,27 +70,19 @@ def plan(grids: Iterable[Grid]) -> list[Row]:
     return [Row(config, cell_of(canonical(config))) for config in asked]
 
 
-def cell_of(config: RegressionConfig) -> Cell:
+def cell_of(config: RunConfig) -> Cell:
     """The cell of a canonical config. Its name says what it is to a person, and ends with the config's id."""
-    words = [config.name, *(_pool_in_words(config) if config.family == "diversity" else _contexts_in_words(config))]
-    return Cell(f"{'_'.join([*words, f'seed{config.data_seed}'])}-{config_id(config)[:8]}", config)
+    return Cell(_name(config, config_id(config)), config)
 
 
-def _contexts_in_words(config: RegressionConfig) -> list[str]:
-    evaluated, trained = in_words(config.eval), in_words(config.train)
-    return [evaluated, *(["trained", trained] if trained != evaluated else [])]
+def earlier_name(config: RunConfig) -> str:
+    """The name that a cell had when ids did not hold the family."""
+    return _name(config, earlier_id(config))
 
 
-def _pool_in_words(config: RegressionConfig) -> list[str]:
-    schedule = "triangle" if config.training.triangle else "constant"
-    return [f"D{config.data.dim}", f"M{config.data.num_tasks or 'inf'}", schedule, f"steps{config.training.steps}"]
-
-
-def in_words(context: ContextConfig) -> str:
-    """A context's settings in a word."""
-    noise = [context.noise_mode, f"p{context.noise_p:g}", *([f"s{context.noise_sigma:g}"] * (context.noise_sigma > 0))]
-    placement = [context.noise_placement] * (context.noise_placement != "mixed")
-    return "_".join([context.ordering, *(noise + placement) * (context.noise_mode != "clean")])
+def _name(config: RunConfig, identity: str) -> str:
+    words = [config.name, *family_of(config).cell_words(config), f"seed{config.data_seed}"]
+    return f"{'_'.join(words)}-{identity[:8]}"
 
 
 def cells(rows: Sequence[Row]) -> list[Cell]:
@@ -101,7 +92,7 @@ def cells(rows: Sequence[Row]) -> list[Cell]:
 
 def packs(chosen: Sequence[Cell], width: int) -> list[Pack]:
     """Packs of these cells, each of one static shape and with at most `width` trainings."""
-    shapes: dict[RegressionConfig, dict[RegressionConfig, list[Cell]]] = {}
+    shapes: dict[RunConfig, dict[RunConfig, list[Cell]]] = {}
     for cell in chosen:
         shapes.setdefault(static_shape(cell.config), {}).setdefault(training_part(cell.config), []).append(cell)
     return [

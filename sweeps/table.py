@@ -96,7 +96,7 @@ def write(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str],
         same = own.get(known(line), deque([line]))  # one that is not planned stays
         together += [same.popleft()] if same else []
     rest = [line for lines in own.values() for line in lines]
-    replace(out, _text(list(planned[0]), [*together, *rest]))
+    replace(out, text(list(planned[0]), [*together, *rest]))
 
 
 def _check_columns(out: Path, there: Sequence[Line], planned: Sequence[Line]) -> None:
@@ -132,7 +132,8 @@ def _as_text(rows: Sequence[Mapping[str, Any]]) -> list[Line]:
     return list(csv.DictReader(io.StringIO(csv_bytes(rows).decode(), newline="")))
 
 
-def _text(columns: Sequence[str], lines: Sequence[Line]) -> bytes:
+def text(columns: Sequence[str], lines: Sequence[Line]) -> bytes:
+    """Lines as a CSV of these columns."""
     buffer = io.StringIO(newline="")
     writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n")
     writer.writeheader()

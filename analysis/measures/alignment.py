@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from analysis.subject import Subject
-from baselines.comparison import compare
-from src.batch import Batch
-from families.regression import compare_with_gd
+from families.regression import LOGGED, compare_with_gd
 from store import layout
 from store.atomic import write_csv, write_json
 from store.rundir import read_metrics

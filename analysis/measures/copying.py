@@ -31,7 +31,10 @@ def first_layer_gradients(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
     """
     config = subject.config
     batch = jax.tree.map(jnp.asarray, subject.batch)
-    norms = [_row_norms(subject.model, config.model, subject.params, batch, row) for row in range(config.num_rows - 2)]
+    norms = [
+        _row_norms(subject.model, config.model, subject.params, batch, row)
+        for row in range(config.architecture.num_rows - 2)
+    ]
     averaged_first, per_task = zip(*norms, strict=True)
     return np.asarray(averaged_first), np.asarray(per_task)
 

@@ -19,7 +19,7 @@ from src.checks import require
 
 def params_of_products(config: RegressionConfig, kq: np.ndarray, pv: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
     """Parameters of one head whose products are these, [L, 1, W, W]: W_Q and W_V are the identity."""
-    identity = np.eye(config.token_width, dtype=np.float32)[:, None, :]
+    identity = np.eye(config.architecture.token_width, dtype=np.float32)[:, None, :]
     return {
         f"{name}/attention": {
             "query": identity,
@@ -40,6 +40,6 @@ def interpolated(subject: Subject, step_size: float, gamma: float = 0.0, share: 
     config = subject.config
     require(len(config.model.layer_names) == 1, "layers with weights of their own cannot be interpolated")
     trained = rescale(*products(config, subject.params), config.data.dim)
-    construction = products(config, gd_params(config, step_size, gamma))
+    construction = products(config, gd_params(config.architecture, step_size, gamma))
     kq, pv = (share * own + (1 - share) * other for own, other in zip(trained, construction, strict=True))
     return Partial(subject.model.predict, params_of_products(config, kq, pv))

@@ -13,7 +13,6 @@ from jax import Array
 
 import store
 from analysis.measures.headline import ratio_and_error
-from analysis.plateau import UNTRAINED
 from baselines.curves import (
     TRIMMED,
     facts,
@@ -27,6 +26,7 @@ from baselines.curves import (
 from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration
 from baselines.step_sizes import DAMPING
+from configs.layerwise import UNTRAINED
 from configs.regression import RegressionConfig
 from families.layerwise import make_model
 from src.batch import Batch

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 import store
 from analysis.measures.headline import mean_and_error
 from configs.columns import HALF_MSE
 from configs.regression import RegressionConfig
-from families.sine import headline_batch, make_model
+from families.sine import both_read_outs, headline_batch, make_model
 from src.batch import Batch
 from src.config import DataConfig
 from src.inputs import sample_inputs
 from src.losses import half_mse
 from src.model import Model, Params
 from src.prng import key as make_key
-from src.sine import read_outs, sines
+from src.sine import sines
 from store import layout
 from store.atomic import write_csv, write_json
 from store.params import flattened

@@ -6,27 +6,26 @@ is the same of two predictors' difference. Raventos et al. 2023, Eq. 4 and App. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax import Array
 
-import src.config
 import store
 from analysis.measures.headline import mean_and_error
 from analysis.measures.transience import verdict
-from baselines import bayes
-from configs.regression import RegressionConfig
-from families.diversity import headline_sequences, latent_sequences, make_model, pool_of, pool_sequences
-from src.batch import Batch
-from src.checks import ConfigError, named
-from src.config import DataConfig
-from src.data import labels
+from configs.diversity import DiversityConfig
+from families.diversity import (
+    distance,
+    headline_sequences,
+    hold,
+    make_model,
+    predictions_of,
+    why_no_ridge,
+)
 from src.model import Model
-from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
 from store import layout, snapshots
 from store.params import flattened
@@ -40,7 +39,7 @@ class Decoder(NamedTuple):
     """A stored run of this family."""
 
     run: Path
-    config: RegressionConfig
+    config: DiversityConfig
     model: Model
     params: Any
 

@@ -57,6 +57,6 @@ def write(subject: Subject) -> None:
 def _construction(config: RegressionConfig, step_size: float) -> tuple[np.ndarray, np.ndarray]:
     """The products of the construction, or empty arrays where it is not defined."""
     try:
-        return products(config, gd_params(config, step_size))
+        return products(config, gd_params(config.architecture, step_size))
     except ConfigError:
         return np.empty(0), np.empty(0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.plateau import UNTRAINED
+from configs.layerwise import UNTRAINED
 from report.measures.trained import Measure
 from store import layout
 from store.readers import expecting, read_json

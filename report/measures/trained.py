@@ -16,11 +16,11 @@ from analysis.measures.headline import half_squared_errors
 from analysis.measures.interpolation import interpolated
 from analysis.measures.over_training import baselines_of
 from analysis.measures.weights import products
-from analysis.plateau import UNTRAINED
 from analysis.subject import Subject, load_subject
 from baselines.comparison import compare
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
 from baselines.gradient_descent import Predictor
+from configs.layerwise import UNTRAINED
 from configs.regression import RegressionConfig
 from families.experiment import task_key
 from families.regression import gd_steps, headline_batch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.plateau import ALIGNED
+from configs.regression import ALIGNED
 from report.contrasts import EXACT, has_learnt
 from report.order_noise_claims.words import (
     SHOWN,

@@ -25,7 +25,7 @@ def subject(model: ModelConfig, data: DataConfig = DATA, plus_plus: bool = False
     if plus_plus:
         rates = np.array(fit_gd_plus_plus(data, model.num_layers, model.recurrent, config.data_seed), float)
     shared = model.recurrent or not plus_plus
-    params = gd_params(config, *(part[0] if shared else part.tolist() for part in rates))
+    params = gd_params(config.architecture, *(part[0] if shared else part.tolist() for part in rates))
     gd = GradientDescent(model.num_layers, 0.2, "given")
     return Subject(Path("nowhere"), config, make_model(config), params, headline_batch(config), gd)
 

@@ -20,7 +20,7 @@ DATA = DataConfig(dim=3, num_pairs=12, num_queries=4, input_law="gaussian", nois
 def of_constructed(depth: int, factor: float, **wanted: Any) -> dict[str, Any]:
     """The losses of a stack that takes steps of factor * c*."""
     config = RegressionConfig(family="layerwise", data=DATA, model=ModelConfig(num_layers=depth), data_seed=4)
-    params = gd_params(config, factor * one_step_size(DATA))
+    params = gd_params(config.architecture, factor * one_step_size(DATA))
     return layerwise(config, make_model(config), params, num_tasks=600, **wanted)
 
 

@@ -26,7 +26,7 @@ def config(**model: object) -> RegressionConfig:
 @given(st.floats(0.01, 2), st.floats(0, 0.5))
 def test_the_construction_has_the_products_of_the_paper(step_size: float, gamma: float) -> None:
     """W_K^T W_Q = diag(I, 0) and P W_V = diag(-gamma I, -c) for columns. Von Oswald et al. 2023, Prop. 1, App. A.10."""
-    kq, pv = products(config(), gd_params(config(), step_size, gamma))
+    kq, pv = products(config(), gd_params(config().architecture, step_size, gamma))
     np.testing.assert_allclose(kq, np.diag([1.0, 1, 1, 0])[None, None], atol=1e-12)
     np.testing.assert_allclose(pv, np.diag([-gamma] * 3 + [-step_size])[None, None], atol=1e-12)
 
@@ -80,7 +80,7 @@ def test_it_does_not_matter_where_the_scale_was(scale: float) -> None:
 
 
 def test_the_construction_is_where_it_should_be_already() -> None:
-    kq, pv = products(config(), gd_params(config(), 0.6))
+    kq, pv = products(config(), gd_params(config().architecture, 0.6))
     for found, before in zip(rescale(kq, pv, 3), (kq, pv), strict=True):
         np.testing.assert_allclose(found, before, atol=1e-12)
 
@@ -94,6 +94,6 @@ def test_without_a_scale_to_move_nothing_moves() -> None:
 
 def test_codes_are_part_of_the_products() -> None:
     built = replace(config(pos_enc_size=4))
-    kq, pv = products(built, gd_params(built, 0.5))
+    kq, pv = products(built, gd_params(built.architecture, 0.5))
     assert kq.shape == pv.shape == (1, 1, 8, 8)
     np.testing.assert_allclose(pv[0, 0], np.diag([0.0] * 3 + [-0.5] + [0.0] * 4), atol=1e-12)

@@ -21,7 +21,7 @@ def constructed(step_sizes, gammas=0.0, **model):
     config = RegressionConfig(data=DATA, model=ModelConfig(**model))
     batch = reference.random_batch(1)
     stack = make_model(config)
-    params = gd_params(config, step_sizes, gammas)
+    params = gd_params(config.architecture, step_sizes, gammas)
     trace = stack.trace(params, batch)
     close(stack.predict(params, batch), trace.layer_predictions[-1])
     return np.asarray(trace.layer_predictions), batch
@@ -75,7 +75,7 @@ def test_a_damped_stack_takes_damped_steps(gamma, x64):
 def test_as_many_rates_as_layers():
     config = RegressionConfig(data=DATA, model=ModelConfig(num_layers=3))
     with pytest.raises(ValueError, match="broadcast"):
-        gd_params(config, (0.1, 0.2))
+        gd_params(config.architecture, (0.1, 0.2))
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_as_many_rates_as_layers():
 def test_refuses_what_it_is_not_defined_for(model, words):
     config = RegressionConfig(data=DATA, model=ModelConfig(**model))
     with pytest.raises(ConfigError, match=f"not defined for {words}$"):
-        gd_params(config, 0.1)
+        gd_params(config.architecture, 0.1)
 
 
 def test_a_softmax_that_no_layer_uses_is_no_obstacle():
     model = ModelConfig(attention=("linear", "softmax"))
-    assert set(gd_params(RegressionConfig(data=DATA, model=model), 0.1)) == {"layer_0/attention"}
+    assert set(gd_params(RegressionConfig(data=DATA, model=model).architecture, 0.1)) == {"layer_0/attention"}
     with pytest.raises(ConfigError):
-        gd_params(RegressionConfig(data=DATA, model=replace(model, num_layers=2)), 0.1)
+        gd_params(RegressionConfig(data=DATA, model=replace(model, num_layers=2)).architecture, 0.1)

@@ -61,7 +61,10 @@ def test_the_models(name: str) -> None:
     assert (two.name, two.model.tokens, two.model.pos_enc_size) == ("twolayer", "interleaved", 10)
     assert [two.model.kind(layer) for layer in range(two.model.num_layers)] == ["softmax", "linear"]
     for config in (one, two):
-        assert (config.token_width, config.num_rows) == {"lsa1": (11, 11), "twolayer": (21, 21)}[config.name]
+        assert (config.architecture.token_width, config.architecture.num_rows) == {
+            "lsa1": (11, 11),
+            "twolayer": (21, 21),
+        }[config.name]
         assert (config.data.dim, config.data.num_pairs, config.data.input_law) == (10, 10, "uniform")
         assert (config.data.input_range, config.data.weight_scale, config.data.noise_std) == (1.0, 1.0, 0.0)
         assert (config.eval_every, config.eval_tasks, config.headline_tasks) == (500, 2048, 10_000)

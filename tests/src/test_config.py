@@ -222,8 +222,8 @@ def test_moments_of_the_input_laws(law, input_range):
 @pytest.mark.parametrize(("tokens", "rows"), [("concatenated", 8), ("interleaved", 15)])
 def test_derived_sizes(tokens, rows):
     value = RegressionConfig(data=DataConfig(dim=3, num_pairs=7), model=ModelConfig(tokens=tokens, pos_enc_size=4))
-    assert value.num_rows == rows
-    assert value.token_width == 3 + 1 + 4
+    assert value.architecture.num_rows == rows
+    assert value.architecture.token_width == 3 + 1 + 4
 
 
 def test_the_last_kind_of_attention_repeats():

@@ -61,13 +61,13 @@ def descended(batch: Batch, step_size: float, steps: int) -> np.ndarray:
 
 def test_a_constructed_layer_rolled_out_is_damped_gradient_descent(x64: None) -> None:
     config, batch = run(replace(LINEAR, num_layers=1)), batch_of()
-    found = roll_out(make_model(config), gd_params(config, 0.1), batch, 5, 0.75)
+    found = roll_out(make_model(config), gd_params(config.architecture, 0.1), batch, 5, 0.75)
     close(found, [descended(batch, 0.075, steps) for steps in range(1, 6)])
 
 
 def test_constructed_layers_are_read_as_steps(x64: None) -> None:
     config, batch = run(LINEAR), batch_of(1)
-    found = make_model(config).trace(gd_params(config, 0.1), batch).layer_predictions
+    found = make_model(config).trace(gd_params(config.architecture, 0.1), batch).layer_predictions
     close(found, [descended(batch, 0.1, steps) for steps in range(1, 4)])
 
 
@@ -75,7 +75,7 @@ def test_in_a_roll_out_only_labels_move(x64: None) -> None:
     """With GD++ weights, which move inputs too, a roll-out is plain gradient descent all the same."""
     config, batch = run(replace(LINEAR, num_layers=1)), batch_of(2)
     model = make_model(config)
-    plus_plus = roll_out(model, gd_params(config, 0.1, 0.02), batch, 3, 0.5)
+    plus_plus = roll_out(model, gd_params(config.architecture, 0.1, 0.02), batch, 3, 0.5)
     close(plus_plus, [descended(batch, 0.05, steps) for steps in range(1, 4)])
 
 

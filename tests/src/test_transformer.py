@@ -123,7 +123,7 @@ def test_initial_parameters_depend_on_the_key_alone():
 def test_the_last_layer_computes_the_querys_row_alone(tokens):
     """The only attention of one layer is [B, 1, 1, N], where a trace has all rows."""
     config = run(ModelConfig(tokens=tokens))
-    model, batch, rows = make_model(config), sample_batch(prng.key(1), DATA, 8), config.num_rows
+    model, batch, rows = make_model(config), sample_batch(prng.key(1), DATA, 8), config.architecture.num_rows
     params = jax.eval_shape(model.init, prng.key(0))
     all_rows, one_row = f"f32[8,1,{rows},{rows - 1}]", f"f32[8,1,1,{rows - 1}]"
     predict, trace = str(jax.make_jaxpr(model.predict)(params, batch)), str(jax.make_jaxpr(model.trace)(params, batch))

@@ -1,0 +1,25 @@
+"""Trains any model of any family on a grid of its axes: python -m sweeps.run MODEL [flags of its family]."""
+
+from __future__ import annotations
+
+from configs.registry import family_of_model
+from runners.run import model_of_line
+from sweeps import command
+
+PROG = "sweeps.run"
+
+
+def main(argv: list[str]) -> int:
+    """The model is the first word; the flags behind it are the axes of its family."""
+    model = model_of_line(argv, PROG, __doc__ or "")
+    if model is None:
+        return 0
+    family, text = family_of_model(model), f"Trains {model} on a grid, and writes one CSV."
+    defaults = {"models": (model,), "seeds": (0,)}
+    return command.main(
+        family, f"{PROG} {model}", text, defaults, f"results_{model}.csv", f"runs/sweep_{model}", argv[1:]
+    )
+
+
+if __name__ == "__main__":
+    command.launch(main)
