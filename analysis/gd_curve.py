@@ -1,4 +1,7 @@
-"""The command line of gradient descent's losses: flags are checked here, before JAX is imported."""
+"""The loss of gradient descent after every step on a distribution of tasks, and of the references: gd_metrics.json.
+
+python -m analysis.gd_curve --dim 20 --num_pairs 20 --steps 50 --out gd_metrics.json
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ from store.rundir import read_config
 STEP_SIZES = ("one_step", "spectral", "spectral_set", "envelope", "line_search")
 DAMPED = ("one_step", "spectral", "spectral_set")
 STARTS = ("zero", "ridge")
-WRITER = "baselines.gd_step"
+WRITER = "baselines.gd_step"  # as in the records of files that earlier versions left, so that these are replaced
 MOST_LOSSES = 2**28  # that are kept, one a task and step
 
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("baselines.gd_step", "Writes the loss of gradient descent on a context after every step.")
+    built = cli.Parser("analysis.gd_curve", "Writes the loss of gradient descent on a context after every step.")
     built.add_argument("--dim", type=int, default=20, help="input dimension")
     built.add_argument("--num_pairs", type=int, default=20, help="pairs of a context")
     built.add_argument("--num_queries", type=int, default=20, help="queries of a context")
@@ -96,6 +99,10 @@ def main(argv: list[str]) -> None:
     )
 
 
-def run() -> NoReturn:
-    """Runs the command on this process's arguments and exits."""
+def launch() -> NoReturn:
+    """Runs the command on this process's arguments, and exits."""
     cli.launch(main, ConfigError, StoreError)
+
+
+if __name__ == "__main__":
+    launch()

@@ -44,7 +44,7 @@ for run in $runs; do
         files="$files $folder/seed_$seed/analysis/layerwise_metrics.json"
         first=${first:-$folder/seed_$seed}
     done
-    "$py" -m baselines.gd_step --like "$first" --num_tasks "$num_tasks" --steps 24 \
+    "$py" -m analysis.gd_curve --like "$first" --num_tasks "$num_tasks" --steps 24 \
         --out "$folder/gd_metrics.json"
     "$py" -m plots.compare_depth --gd "$folder/gd_metrics.json" --layerwise $files --references ridge --out "$folder"
     all="$all $first/analysis/layerwise_metrics.json"

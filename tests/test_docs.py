@@ -305,7 +305,7 @@ SHORTER = {
     "python -m runners.run_layerwise": f"--steps 3 {' '.join(SMALL[:-1])} --config.headline_tasks=50",
     "python -m runners.run_sine": "--steps 20 --batch_size 16 --config.eval_tasks=64 --config.headline_tasks=100",
     "python -m runners.run_task_diversity": DECODER,
-    "python -m baselines.gd_step": "--num_tasks 100",
+    "python -m analysis.gd_curve": "--num_tasks 100",
 }
 NOT_RUN = {"make test": "make -n test"}  # it would run this test
 

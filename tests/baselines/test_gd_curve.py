@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from baselines import gd_command, step_sizes
+from analysis import gd_curve as command
+from baselines import gd_step, gradient_descent, step_sizes
 from baselines.curves import over_tasks, path_losses, summary, unstable_share
 from baselines.gd_curve import gd_curve
 from baselines.gradient_descent import one_step_loss, one_step_size
@@ -45,7 +46,7 @@ def test_the_known_numbers(name: str) -> None:
 
 
 def test_the_commands_choices_are_the_rules() -> None:
-    assert tuple(step_sizes.RULES) == gd_command.STEP_SIZES
+    assert tuple(step_sizes.RULES) == command.STEP_SIZES
 
 
 def test_the_curve_is_gradient_descent_on_each_task() -> None:
@@ -145,7 +146,7 @@ def test_over_tasks_joins_the_chunks_in_order() -> None:
 
 def test_the_command_writes_what_it_says(ran: Ran) -> None:
     words = "--dim 3 --num-pairs 6 --num_queries 2 --noise_std 0.05 --steps 4 --num_tasks 40 --seed 1 --out gd.json"
-    done = ran("baselines.gd_step", *words.split(), "--step_size", "spectral")
+    done = ran("analysis.gd_curve", *words.split(), "--step_size", "spectral")
     assert (done.status, done.err) == (0, "")
     assert "step   4  mse" in done.out
     with open("gd.json") as file:
@@ -154,6 +155,24 @@ def test_the_command_writes_what_it_says(ran: Ran) -> None:
     assert "mean squared error" in found["loss_convention"]
     assert found["data"] == {"dim": 3, "num_pairs": 6, "num_queries": 2, "noise_std": 0.05}
     assert all(after < before for before, after in pairwise(found["mse"]))
+
+
+def test_the_commands_old_name_does_the_same(ran: Ran, refused: Refused) -> None:
+    """A file that it wrote, as earlier versions did, is replaced under the new name."""
+    words = "--dim 3 --num_pairs 6 --num_queries 2 --steps 4 --num_tasks 40 --out gd.json".split()
+    files = []
+    for name in ("baselines.gd_step", "analysis.gd_curve"):
+        assert ran(name, *words).status == 0
+        with open("gd.json", "rb") as file:
+            files.append(file.read())
+    assert files[0] == files[1]
+    assert "did you mean --steps?" in refused("baselines.gd_step", "--step", 3)
+
+
+def test_the_functions_are_found_where_they_were() -> None:
+    assert (gd_step.gd, gd_step.one_step_size) == (gradient_descent.gd, one_step_size)
+    with pytest.raises(AttributeError, match="gdd"):
+        _ = gd_step.gdd
 
 
 @pytest.mark.parametrize(
@@ -174,7 +193,7 @@ def test_the_command_writes_what_it_says(ran: Ran) -> None:
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(refused: Refused, words: str, sentence: str) -> None:
-    assert sentence in refused("baselines.gd_step", *words.split())
+    assert sentence in refused("analysis.gd_curve", *words.split())
 
 
 @pytest.mark.parametrize(
@@ -190,15 +209,15 @@ def test_what_cannot_be_asked_is_one_sentence(refused: Refused, words: str, sent
 def test_what_overflows_is_refused_and_the_file_stays(
     refused: Refused, tmp_path: Path, words: str, sentence: str
 ) -> None:
-    outputs.write({tmp_path / "gd_metrics.json": b"{}"}, "baselines.gd_step")
+    outputs.write({tmp_path / "gd_metrics.json": b"{}"}, command.WRITER)
     small = "--dim 3 --num_pairs 6 --num_queries 2 --steps 4 --num_tasks 40".split()
-    assert sentence in refused("baselines.gd_step", *small, *words.split())
+    assert sentence in refused("analysis.gd_curve", *small, *words.split())
 
 
 def test_a_descent_that_diverges_on_a_few_tasks_is_a_finding(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mean is null from where it overflows; the median is finite, and the file is written."""
     words = "--dim 20 --num_pairs 20 --num_queries 1 --steps 600 --num_tasks 500 --damping 1 --out gd.json"
-    assert ran("baselines.gd_step", *words.split()).status == 0
+    assert ran("analysis.gd_curve", *words.split()).status == 0
     with open("gd.json") as file:
         found = json.load(file)
     assert found["mse"][-1] is None

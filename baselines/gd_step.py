@@ -1,0 +1,17 @@
+"""Another name of the command `python -m analysis.gd_curve`, and of the functions of `baselines.gradient_descent`.
+
+Earlier versions had both here, and what was written for them goes on working.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(import_module("baselines.gradient_descent"), name)
+
+
+if __name__ == "__main__":
+    import_module("analysis.gd_curve").launch()
