@@ -1,8 +1,12 @@
-"""The floors: a room imports only from floors below its own."""
+"""The floors: a room imports only from floors below its own, no module one that imports it; commands stand last."""
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
+
+import pytest
 
 FLOORS = (
     ("environment",),
@@ -17,6 +21,9 @@ FLOORS = (
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 SAME_FLOOR = {("configs", "src"), ("store", "src"), ("curricula", "baselines")}
 WITHOUT_JAX = ("store", "plots", "configs", "environment", "cli", "utils_log", "utils_attention")
+WITHOUT_COMMANDS = {"baselines": ("cli", "analysis", "runners")}  # room -> rooms that it needs nothing of
+# Arrows in functions that close a circle: a runner trains once its flags are valid, `run_one` holds a run as it does.
+LATE = {("runners.command", "runners.common")}
 HEAVY = ("jax", "jaxlib", "haiku", "optax")
 
 
@@ -57,7 +64,7 @@ def violations(root: Path) -> list[str]:
             other = target.split(".")[0]
             if other not in FLOOR or other == room or (room, other) in SAME_FLOOR:
                 continue
-            if FLOOR[other] >= FLOOR[room] or room == "src":
+            if FLOOR[other] >= FLOOR[room] or room == "src" or other in WITHOUT_COMMANDS.get(room, ()):
                 found.append(f"{'/'.join(parts)}:{line} imports {target}")
         for line, target in imported(at_import(tree), name, package):
             if room in WITHOUT_JAX and target.split(".")[0] in HEAVY:
@@ -65,9 +72,59 @@ def violations(root: Path) -> list[str]:
     return found
 
 
+def graph(root: Path, in_functions: bool) -> dict[str, set[str]]:
+    """module -> the modules that it imports, when it is imported or, with `in_functions`, ever.
+
+    A package stands for what its own file holds; that a module's import runs its package's file is no arrow.
+    """
+    names = {".".join(parts[:-1] if path.name == "__init__.py" else parts): path for path, parts in modules(root)}
+    arrows: dict[str, set[str]] = {}
+    for name, path in names.items():
+        tree = ast.parse(path.read_text())
+        found = imported(tree if in_functions else at_import(tree), tuple(name.split(".")), path.name == "__init__.py")
+        targets = {target if target in names else target.rpartition(".")[0] for _, target in found}
+        arrows[name] = {target for target in targets & set(names) - {name} if (name, target) not in LATE}
+    return arrows
+
+
+def circle(root: Path, in_functions: bool) -> list[str]:
+    """Modules of which each imports the next, the last being the first; none if there is no such circle."""
+    try:
+        TopologicalSorter(graph(root, in_functions)).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))  # it names first what is imported
+    return []
+
+
+def early_commands(root: Path) -> list[str]:
+    """Every `if __name__ == ...` that is not its module's last statement: what stands below it runs twice, or never."""
+    found = []
+    for path, parts in modules(root):
+        lines = [node.lineno for node in ast.parse(path.read_text()).body[:-1] if is_command(node)]
+        found += [f"{'/'.join(parts)}:{line}" for line in lines]
+    return found
+
+
+def is_command(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+
+
 def test_imports_point_down(root: Path) -> None:
     assert len(list(modules(root))) > 30
     assert violations(root) == []
+
+
+def test_no_module_imports_one_that_imports_it(root: Path) -> None:
+    assert circle(root, in_functions=False) == []
+
+
+def test_nor_does_one_of_its_functions(root: Path) -> None:
+    assert circle(root, in_functions=True) == []
+
+
+def test_commands_stand_at_the_end_of_their_modules(root: Path) -> None:
+    assert sum(is_command(node) for path, _ in modules(root) for node in ast.parse(path.read_text()).body) > 30
+    assert early_commands(root) == []
 
 
 def test_every_folder_of_code_has_a_floor(root: Path) -> None:
@@ -93,6 +150,9 @@ def test_planted_violations_are_found(tmp_path: Path) -> None:
         "curricula/e.py": "from plots.style import save",
         "cli.py": "import src",
         "store/__init__.py": "from ..sweeps import grid",
+        "baselines/f.py": "import jax\ndef main():\n    import cli",
+        "baselines/g.py": "from analysis.command import Command",
+        "baselines/h.py": "from runners import flags",
     }
     for number, (file, text) in enumerate(planted.items(), start=1):
         assert len(plant(tmp_path, file, text)) == number, file
@@ -107,3 +167,32 @@ def test_what_is_allowed_is_not_found(tmp_path: Path) -> None:
         "src/d.py": "from src.config import DataConfig\nfrom .config import x",
     }.items():
         assert plant(tmp_path, file, text) == [], file
+
+
+def planted_tree(root: Path, files: dict[str, str]) -> Path:
+    """A tree of these files."""
+    for file, text in files.items():
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        (root / file).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize("file", ["analysis/c.py", "analysis/__init__.py"])
+def test_planted_circles_are_found(tmp_path: Path, file: str) -> None:
+    """At import and in a function, by a module and by a package's file; what only types need is none."""
+    last = "analysis" if file.endswith("__init__.py") else "analysis.c"
+    files = {"analysis/a.py": "from analysis import b", "analysis/b.py": f"import {last}\nimport json"}
+    within = planted_tree(tmp_path, files | {file: "def late():\n    from analysis.a import x"})
+    assert circle(within, in_functions=False) == []
+    found = circle(within, in_functions=True)
+    assert (set(found), found[0]) == ({"analysis.a", "analysis.b", last}, found[-1])
+    assert all(after in graph(within, True)[before] for before, after in pairwise(found))
+    assert set(circle(planted_tree(tmp_path, {file: "from .a import x"}), in_functions=False)) == set(found)
+    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from analysis.a import x"
+    assert circle(planted_tree(tmp_path, {file: typed}), in_functions=False) == []
+
+
+def test_planted_commands_above_imports_are_found(tmp_path: Path) -> None:
+    command = 'if __name__ == "__main__":\n    run()\n'
+    files = {"analysis/a.py": f"{command}import jax", "analysis/b.py": f"import jax\n{command}"}
+    assert early_commands(planted_tree(tmp_path, files)) == ["analysis/a:1"]
