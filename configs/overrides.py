@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from cli import UsageError
 from configs.family import AUTO, Family
-from configs.identity import array_hash, config_id
 from configs.keys import TRUTH, find_key, renamed
+from configs.origins import with_origins
 from configs.registry import named
 from configs.run import RunConfig, made_of
 
@@ -57,11 +56,4 @@ def resolve(config: ConfigDict) -> RunConfig:
     values: dict[str, Any] = config.to_dict()
     family = named(values.pop("family"))
     resolved: RunConfig = made_of(family.complete(values), family.config)
-    return with_origins(family, resolved)
-
-
-def with_origins(family: Family, config: RunConfig) -> RunConfig:
-    """The config with the hashes of the arrays it shares with others and the ids of the runs that it requires."""
-    shared = tuple(f"{name}:{array_hash(array)}" for name, array in sorted(family.shared(config).items()))
-    requires = tuple(config_id(required) for required in family.required(config))
-    return replace(config, shared=shared, requires=requires) if shared or requires else config
+    return with_origins(resolved)

@@ -6,7 +6,7 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -39,9 +39,10 @@ from sweeps.collect import (
 from sweeps.executors import EXECUTORS
 from sweeps.flags import add_flags, grid_of
 from sweeps.grid import RESERVED, Grid, check_number
-from sweeps.plan import Cell, Pack, Row, cells, check_plan, packs, plan, shard, write_plan
+from sweeps.plan import Cell, Pack, Row, cells, check_plan, generations, packs, plan, shard, write_plan
 from sweeps.progress import Progress
 from sweeps.status import counted, statuses
+from sweeps.training import Outcome
 from sweeps.worker import available_cores
 
 SECONDS_BETWEEN_TABLES = 10.0
@@ -240,9 +241,7 @@ def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals:
         return failed
     written, steps = time.monotonic(), 0
     with Progress(sum(pack.steps for pack in parts), len(parts), how.quiet) as progress:
-        train = EXECUTORS[how.executor].run
-        ended = train(how.folder, parts, how.width, progress.report, signals, how.persistence)
-        for outcome in ended:
+        for outcome in _outcomes(parts, how, progress, signals):
             failed |= outcome.reasons
             steps += outcome.pack.steps
             progress.ended(steps)
@@ -251,6 +250,14 @@ def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals:
                     _write(rows, how, failed, patience=0)
                 written = time.monotonic()
     return failed
+
+
+def _outcomes(parts: Sequence[Pack], how: Execution, progress: Progress, signals: Signals) -> Iterator[Outcome]:
+    """How packs end: those that build on others' runs begin when these have ended."""
+    for together in generations(parts):
+        if not signals.heard:
+            train = EXECUTORS[how.executor].run
+            yield from train(how.folder, together, how.width, progress.report, signals, how.persistence)
 
 
 def _tidy(done: Sequence[Path]) -> None:

@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 from configs.family import AUTO
+from configs.origins import with_origins
 from configs.overrides import resolve, set_values
 from configs.registry import family_of, family_of_model
 from configs.run import RunConfig
@@ -63,7 +64,8 @@ class Grid:
                 resolved = resolve(config)
             for seed in self.seeds:  # a thousandfold faster than to resolve each
                 with _named(model, point):
-                    seeded = replace(resolved, **self._seeds(seed))
+                    changes: dict[str, Any] = dict(self._seeds(seed))
+                    seeded = with_origins(replace(resolved, **changes))
                 yield seeded
 
     def _seeds(self, seed: int) -> dict[str, int]:

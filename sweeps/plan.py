@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from configs.identity import RESULTS_VERSION, config_id
+from configs.origins import generation, required_of, root
 from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
 from configs.upgrade import earlier_id
@@ -86,8 +87,26 @@ def _name(config: RunConfig, identity: str) -> str:
 
 
 def cells(rows: Sequence[Row]) -> list[Cell]:
-    """The cells of a plan, each once."""
-    return list(dict.fromkeys(row.cell for row in rows))
+    """The cells of a plan, each once, behind those that they build on."""
+    found: dict[Cell, None] = {}
+    for row in rows:
+        found |= dict.fromkeys(cell_of(config) for config in _row_to(row.cell.config))
+    return list(found)
+
+
+def _row_to(config: RunConfig) -> Iterator[RunConfig]:
+    """The configs of the runs that one builds on, then its own."""
+    for required in required_of(config):
+        yield from _row_to(required)
+    yield config
+
+
+def generations(parts: Sequence[Pack]) -> list[list[Pack]]:
+    """Packs in groups of which each can begin when those before it have ended."""
+    found: dict[int, list[Pack]] = {}
+    for pack in parts:
+        found.setdefault(generation(pack.cells[0].config), []).append(pack)
+    return [found[number] for number in sorted(found)]
 
 
 def packs(chosen: Sequence[Cell], width: int) -> list[Pack]:
@@ -103,10 +122,10 @@ def packs(chosen: Sequence[Cell], width: int) -> list[Pack]:
 
 
 def shard(chosen: Sequence[Cell], index: int, count: int) -> list[Cell]:
-    """The cells of shard `index` of `count`, from 1. It depends on a cell's training alone, so shards are disjoint
-    whatever is finished, and a training is done in one of them.
+    """The cells of shard `index` of `count`, from 1. It depends on a cell's training alone, or that of the first run in
+    the row that it builds on, so shards are disjoint whatever is finished, and a training is done in one of them.
     """
-    return [cell for cell in chosen if int(config_id(training_part(cell.config)), 16) % count == index - 1]
+    return [cell for cell in chosen if int(config_id(training_part(root(cell.config))), 16) % count == index - 1]
 
 
 def plan_file(folder: Path, out: Path) -> Path:

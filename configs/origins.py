@@ -1,0 +1,37 @@
+"""What a config is made of besides its fields: the arrays that its family shares among runs, the runs it builds on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from configs.identity import array_hash, config_id
+from configs.registry import family_of
+from configs.run import RunConfig
+
+Config = TypeVar("Config", bound=RunConfig)
+
+
+def with_origins(config: Config) -> Config:
+    """The config with the hashes of the arrays it shares with others and the ids of the runs that it requires."""
+    arrays = family_of(config).shared(config)
+    shared = tuple(f"{name}:{array_hash(array)}" for name, array in sorted(arrays.items()))
+    requires = tuple(config_id(required) for required in required_of(config))
+    same = (shared, requires) == (config.shared, config.requires)
+    return config if same else replace(config, shared=shared, requires=requires)
+
+
+def required_of(config: RunConfig) -> list[RunConfig]:
+    """The configs of the runs that a run builds on."""
+    return [with_origins(required) for required in family_of(config).required(config)]
+
+
+def generation(config: RunConfig) -> int:
+    """How many runs stand in a row before this one can begin."""
+    return max((1 + generation(required) for required in required_of(config)), default=0)
+
+
+def root(config: RunConfig) -> RunConfig:
+    """The first of the runs in the row that a run builds on; itself where there is none."""
+    required = required_of(config)
+    return root(required[0]) if required else config
