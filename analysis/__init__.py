@@ -1,3 +1,21 @@
-"""From a run to numbers: commands, each a light module, over `analysis.measures`, which measures."""
+"""From a run to numbers: commands, each a light module, over `analysis.measures`, which measures.
+
+`analysis.load_run(directory)` gives a finished run with its model.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+
+if TYPE_CHECKING:
+    from analysis.loaded import load_run
+
+__all__ = ["load_run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from analysis import loaded  # brings JAX, which commands import when their flags are valid
+
+    return getattr(loaded, name)

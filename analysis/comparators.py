@@ -15,10 +15,10 @@ from analysis.command import Command
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures the comparators of a stored run, and says of each its loss or why it has none."""
+    from analysis.compared import load_compared
     from analysis.measures.comparators import write
-    from analysis.subject import load_subject
 
-    values = write(load_subject(run, allow_pickle=flags.allow_pickle))
+    values = write(load_compared(run, allow_pickle=flags.allow_pickle))
     words = {name: _in_words(part) for name, part in values.items() if isinstance(part, Mapping)}
     return {name: value for name, value in values.items() if name not in words} | words
 

@@ -25,10 +25,10 @@ def parser() -> cli.Parser:
 
 def measure(run: Path, control: Path) -> dict[str, Any]:
     """Compares two finished runs, and leaves what was found with the transformer's."""
+    from analysis.loaded import load_run
     from analysis.measures.compare_sine import write
-    from analysis.measures.sine_functions import load_sines
 
-    return write(load_sines(run), load_sines(control))
+    return write(load_run(run), load_run(control))
 
 
 def main(argv: list[str]) -> None:

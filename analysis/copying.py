@@ -14,10 +14,10 @@ from analysis.command import Command
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """How far the first layer's rows of a stored run depend on their own, the following and other tokens."""
+    from analysis.loaded import load_run
     from analysis.measures.copying import write
-    from analysis.subject import load_subject
 
-    return write(load_subject(run, allow_pickle=flags.allow_pickle))
+    return write(load_run(run, flags.allow_pickle))
 
 
 COMMAND = Command("copying", "Measures how far the first layer's rows depend on the following token.", measure)

@@ -48,9 +48,10 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """
     place = run / layout.LAYERWISE if flags.out is None else flags.out
     outputs.check([place], WRITER, run)
-    from analysis.measures.layerwise import layerwise, load
+    from analysis.loaded import load_run
+    from analysis.measures.layerwise import layerwise
 
-    found = layerwise(*load(run, flags.allow_pickle), flags.num_tasks, flags.layers, flags.damping)
+    found = layerwise(load_run(run, flags.allow_pickle), flags.num_tasks, flags.layers, flags.damping)
     if flags.damping is not None:
         medians = zip(found["median"], found["gd"]["median"], strict=True)
         finite_results("damping", flags.damping, [{"tf": own, "gd": descent} for own, descent in medians])

@@ -34,10 +34,10 @@ def check(flags: argparse.Namespace) -> None:
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Evaluates a stored run; `ConfigError` if numbers at one of the scales are not finite."""
+    from analysis.compared import load_compared
     from analysis.measures.ood_eval import ood_curve, write_rows
-    from analysis.subject import load_subject
 
-    subject = load_subject(run, allow_pickle=flags.allow_pickle)
+    subject = load_compared(run, allow_pickle=flags.allow_pickle)
     rows = ood_curve(subject, flags.alphas, flags.keep_labels)
     for alpha, row in zip(flags.alphas, rows, strict=True):
         finite_results("alphas", alpha, [row])

@@ -14,10 +14,10 @@ from analysis.command import Command
 
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Compares a stored run at every snapshot of its training."""
+    from analysis.compared import load_compared
     from analysis.measures.over_training import write
-    from analysis.subject import load_subject
 
-    return write(load_subject(run, allow_pickle=flags.allow_pickle))
+    return write(load_compared(run, allow_pickle=flags.allow_pickle))
 
 
 COMMAND = Command(

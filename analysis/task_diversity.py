@@ -14,9 +14,10 @@ from analysis.command import Command
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """The headline numbers of a stored run, measured again."""
-    from analysis.measures.task_diversity import headline, load_decoder
+    from analysis.loaded import load_run
+    from analysis.measures.task_diversity import headline
 
-    return headline(load_decoder(run, flags.allow_pickle))
+    return headline(load_run(run, flags.allow_pickle))
 
 
 COMMAND = Command(

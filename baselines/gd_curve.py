@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -13,12 +12,13 @@ from baselines.curves import facts, over_tasks, path_losses, reference_losses, s
 from baselines.linear_mmse import bayes_penalty, ridge_weights
 from baselines.step_sizes import RULES, Problem
 from src.batch import Batch
-from src.config import QueriesData
+from src.config import DataConfig
+from src.precision import use_highest_precision
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite is the caller's to refuse or to keep
 def gd_curve(
-    data: QueriesData,
+    data: DataConfig,
     seed: int,
     num_tasks: int,
     steps: int,
@@ -31,7 +31,7 @@ def gd_curve(
 
     `penalty` is that ridge's, Bayes' if None. The tasks are those a run of the same seed is evaluated on.
     """
-    jax.config.update("jax_default_matmul_precision", "highest")
+    use_highest_precision()
     penalty = bayes_penalty(data) if penalty is None else penalty
 
     def start_of(batch: Batch) -> Array:

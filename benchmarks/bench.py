@@ -62,8 +62,9 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
 
     from benchmarks import machine, table
     from benchmarks.measurements import MEASUREMENTS
+    from src.precision import use_highest_precision
 
-    jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
+    use_highest_precision()
     facts = machine.describe()
     logger.line(f"{facts['machine']}, load average {facts['load_average']:.2f}")
     if facts["load_average"] > machine.BUSY:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis import load_run
 from analysis.measures.copying import first_layer_gradients, own_next_other
-from analysis.subject import load_subject
 from configs.overrides import resolve, set_values
 from configs.presets import preset
 from runners.common import run_one
@@ -52,9 +52,7 @@ print(f"one step of gradient descent: {record['gd_loss']:.4f}")
 # gradient is averaged over tasks before its norm is taken; the per-task norms come second.
 
 # %%
-for name, norms in zip(
-    ("averaged over tasks", "norm of each task"), first_layer_gradients(load_subject(run)), strict=True
-):
+for name, norms in zip(("averaged over tasks", "norm of each task"), first_layer_gradients(load_run(run)), strict=True):
     print(f"{name:20s}", {key: round(value, 3) for key, value in own_next_other(norms).items()})
 
 # %% [markdown]
@@ -62,7 +60,7 @@ for name, norms in zip(
 # by one position, whatever the token.
 
 # %%
-norms, _ = first_layer_gradients(load_subject(run))
+norms, _ = first_layer_gradients(load_run(run))
 following = np.diagonal(norms, offset=1)
 print("following token, rows with x:", np.round(following[0::2], 2))
 print("following token, rows with y:", np.round(following[1::2], 2))

@@ -11,8 +11,9 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
+from analysis import load_run
 from analysis.measures.compare_sine import compare
-from analysis.measures.sine_functions import AMPLITUDE, PHASE, functions, load_sines
+from analysis.measures.sine_functions import AMPLITUDE, PHASE, functions
 from baselines.linear_mmse import ridge
 from baselines.mlp_gd import least_step_loss
 from configs.overrides import resolve, set_values
@@ -87,7 +88,7 @@ runs = {"transformer": Path("runs/walk_sine"), "control": Path("runs/walk_sine_c
 control_config = preset("sine_control")
 set_values(control_config, {"training.steps": 4000, "init_seed": 1})
 print(run_one(config, runs["transformer"]), run_one(resolve(control_config), runs["control"]))
-trained = {name: load_sines(run) for name, run in runs.items()}
+trained = {name: load_run(run) for name, run in runs.items()}
 for name, value in compare(*trained.values()).items():
     print(f"{name:18s} {value:.5f}")
 

@@ -18,12 +18,14 @@ import numpy as np
 
 from configs.run import RunConfig
 from environment import num_threads
+from families.origins import note_frozen
 from runners.command import held
 from runners.finish import NOTHING_MORE, Wanted, ending_of, finish, import_what_ends_a_run
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.persistence import USUAL, Persistence
 from runners.shapes import static_shape, training_part
 from runners.signals import Signals, Stopped, hearing_signals
+from src.precision import use_highest_precision
 from src.train import NEVER
 from store import checkpoint, rundir, snapshots
 from store.provenance import now, provenance
@@ -52,7 +54,7 @@ def run_pack(
     trainings = {training_part(job.config) for job in jobs}
     if len(trainings) > width or len({static_shape(job.config) for job in jobs}) > 1:
         raise ValueError(f"a pack holds at most {width} trainings here, of one static shape")
-    jax.config.update("jax_default_matmul_precision", "highest")  # TF32 is too coarse for losses near 1e-3
+    use_highest_precision()
     logger.line(f"device: {device_text()}")
     status = {job: rundir.read_status(job.run) for job in jobs}
     pending = [job for job in jobs if status[job] not in rundir.FINISHED]
@@ -146,6 +148,7 @@ def _take_up(pack: Pack) -> None:
         elif job.config.snapshots:
             snapshots.check(job.run)
         if pack.step == 0:
+            note_frozen(job.run, pack.shared, job.config)
             _record(pack, index, float(first_losses[index]))
         rundir.update_meta(job.run, compile_seconds=pack.compile_seconds)
     meta = rundir.read_meta(pack.lanes[0].job.run)

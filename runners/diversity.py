@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measures.task_diversity import Decoder, headline
+from analysis.loaded import LoadedRun
+from analysis.measures.task_diversity import headline
 from configs.diversity import DiversityConfig
 from families.diversity import Setting, predictions_of
 from runners.finish import Ending, Wanted, write_batch
@@ -32,7 +33,7 @@ def finish(
     }
     write_npz(run / layout.PREDICTIONS, predictions)
     yield {}
-    yield {"headline": headline(Decoder(run, config, model, params))}
+    yield {"headline": headline(LoadedRun(run, config, model, params, setting.inside.batch))}
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig) -> list[str]:

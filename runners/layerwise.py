@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from analysis.loaded import LoadedRun
 from analysis.measures.layerwise import layerwise
 from configs.layerwise import LayerwiseConfig
 from families.layerwise import Setting
@@ -21,7 +22,7 @@ def finish(
     """Writes its files, and gives what it measured."""
     write_batch(run, setting.batch)
     yield {}
-    found = layerwise(config, model, params)
+    found = layerwise(LoadedRun(run, config, model, params, setting.batch))
     write_json(run / layout.LAYERWISE, found)
     yield {"layerwise": found}
 

@@ -17,7 +17,7 @@ from jax import Array
 
 from configs.run import RunConfig
 from families.experiment import experiment_of
-from runners.origins import shared_with
+from families.origins import shared_with
 from runners.shapes import static_shape, training_part
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
@@ -121,7 +121,7 @@ class Pack:
         places = [trainings.index(training_part(job.config)) for job in jobs]
         self.alive = [True] * len(jobs)
         ours = programs(static_shape(config), width)
-        self.shared = shared_with(config, [job.run for job in jobs])
+        self.shared = shared_with(config, jobs[0].run)
         self.model = self.experiment.make_model(config, self.shared)
         self.trainer, self.members = ours.trainer, make_members(trainings, width)
         self.step, self.state = self._restore([job.run for job in jobs], places)

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
+from analysis.compared import ComparedRun, load_compared
 from analysis.measures import (
     alignment,
     attention_maps,
@@ -23,7 +24,6 @@ from analysis.measures import (
     weights,
 )
 from analysis.ood_eval import ALPHAS
-from analysis.subject import Subject, load_subject
 from configs.regression import RegressionConfig
 from curricula.context import Context
 from families.regression import Setting, first_training_context
@@ -38,7 +38,7 @@ from store.atomic import write_json, write_npy, write_npz
 from store.readers import read_json
 
 # name in the summary -> how it is measured; copying is what the first layer of interleaved tokens does
-MEASURES: dict[str, Callable[[Subject], Any]] = {
+MEASURES: dict[str, Callable[[ComparedRun], Any]] = {
     "headline": headline.headline,
     "alignment": alignment.write,
     "ood": lambda subject: ood_eval.write(subject, list(ALPHAS)),
@@ -65,7 +65,7 @@ def finish(
     context, gd = setting
     _write_contexts(run, config, context)
     yield {"contexts": {name: asdict(getattr(config, name)) for name in ("base", "train", "eval")}}
-    subject = Subject(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)
+    subject = ComparedRun(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)
     _write_predictions(subject)
     if wanted.options.get("save_attention"):
         attention_maps.write(subject, wanted.options["attention_batch"])
@@ -85,7 +85,7 @@ def finish(
 def add_attention(run: Path, wanted: Wanted) -> None:
     """Captures the attention of a run that finished without it, if it is asked for."""
     if wanted.options.get("save_attention") and not (run / layout.ATTENTION_SUMMARY).exists():
-        attention_maps.write(load_subject(run), wanted.options["attention_batch"])
+        attention_maps.write(load_compared(run), wanted.options["attention_batch"])
         draw_run(run)
 
 
@@ -117,7 +117,7 @@ def _predictions(predictors: dict[str, Partial], batch: Batch) -> dict[str, jax.
     return {name: predict(batch) for name, predict in predictors.items()}
 
 
-def _write_predictions(subject: Subject) -> None:
+def _write_predictions(subject: ComparedRun) -> None:
     found = _predictions({"tf": subject.predict, "gd": subject.gd.predict}, subject.batch)
     write_npz(subject.run / layout.PREDICTIONS, {name: np.asarray(found[name]) for name in ("tf", "gd")})
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from analysis.loaded import LoadedRun
 from analysis.measures import sine_functions
-from analysis.measures.sine_functions import Sines
 from configs.sine import SineConfig
 from families.sine import both_read_outs
 from runners.finish import Ending, Wanted, write_batch
@@ -28,7 +28,7 @@ def finish(
     before, after = both_read_outs(model, params, batch)
     write_npz(run / layout.PREDICTIONS, {"before": np.asarray(before), "after": np.asarray(after)})
     yield {}
-    subject = Sines(run, config, model, params)
+    subject = LoadedRun(run, config, model, params, batch)
     yield {"headline": sine_functions.headline(subject), "functions": sine_functions.write(subject)}
 
 

@@ -27,7 +27,7 @@ def load(run: str | Path, allow_pickle: bool = False) -> Run:
     """Loads a finished run; `StoreError` says what is missing or broken.
 
     The batch is checked against the config. The parameters are not, for that takes the model: commands check them
-    (`analysis.subject.load_subject`).
+    (`analysis.load_run`).
     With `allow_pickle`, parameters that are there as params.pkl alone are read from it; nothing in it is run.
     """
     path = Path(run)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.subject import Subject
+from analysis.compared import ComparedRun
 from families.regression import LOGGED, compare_with_gd
 from store import layout
 from store.atomic import write_csv, write_json
@@ -15,7 +15,7 @@ from store.rundir import read_metrics
 CURVE = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
 
 
-def alignment(subject: Subject) -> dict[str, Any]:
+def alignment(subject: ComparedRun) -> dict[str, Any]:
     """The transformer against gradient descent on the analysis batch."""
     step_size = np.float32(subject.gd.step_size)
     values = compare_with_gd(subject.model, subject.gd.steps, subject.params, step_size, subject.batch)
@@ -29,12 +29,12 @@ def alignment(subject: Subject) -> dict[str, Any]:
     }
 
 
-def write(subject: Subject) -> dict[str, Any]:
+def write(subject: ComparedRun) -> dict[str, Any]:
     """Writes alignment.json, and the curve over training from the metrics that the run logged."""
     return write_values(subject, alignment(subject))
 
 
-def write_values(subject: Subject, values: dict[str, Any]) -> dict[str, Any]:
+def write_values(subject: ComparedRun, values: dict[str, Any]) -> dict[str, Any]:
     """`write` of what `alignment` gave."""
     records = [record | {"tf_loss": record["test_loss"]} for record in read_metrics(subject.run, LOGGED)]
     write_json(subject.run / layout.ALIGNMENT, values)

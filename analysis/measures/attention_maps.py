@@ -6,20 +6,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.subject import Subject
+from analysis.loaded import LoadedRun
 from store import layout
 from store.atomic import write_json, write_npy, write_npz
 from utils_attention import batch_mean, summarise
 
 
-def capture(subject: Subject, num_tasks: int) -> list[np.ndarray]:
+def capture(subject: LoadedRun, num_tasks: int) -> list[np.ndarray]:
     """Maps [B', H, R, C] of each layer: rows are tokens that look, columns the context's tokens they look at."""
     batch = jax.tree.map(lambda leaf: jnp.asarray(leaf[:num_tasks]), subject.batch)
     trace = jax.jit(subject.model.trace)(subject.params, batch)
     return [np.asarray(maps) for maps in trace.attention]
 
 
-def write(subject: Subject, num_tasks: int) -> None:
+def write(subject: LoadedRun, num_tasks: int) -> None:
     """Writes each layer's maps, each head's batch mean, and the summary."""
     layers = capture(subject, num_tasks)
     for layer, maps in enumerate(layers):

@@ -19,8 +19,8 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
+from analysis.compared import ComparedRun
 from analysis.measures.separation import separation
-from analysis.subject import Subject
 from curricula.context import Context
 from families.regression import clean_twin
 from plots.attention_stats import draw_attention_stats
@@ -40,7 +40,7 @@ def influence(predict: Partial, batch: Batch) -> Array:
     return jax.grad(lambda y: jnp.sum(predict(batch._replace(y=y))))(batch.y)
 
 
-def attention_scores(subject: Subject, batch: Batch) -> list[dict[str, Array]]:
+def attention_scores(subject: ComparedRun, batch: Batch) -> list[dict[str, Array]]:
     """For each layer {score: [B, H, N]} of attention and contribution, signed and absolute."""
     return _attention_scores(subject.model, subject.config.model, subject.params, batch)
 
@@ -76,7 +76,7 @@ def _pair_scores(weights: Array, slope: Array, num_pairs: int) -> dict[str, Arra
     return _signed_and_absolute(attention=attention, contribution=contribution)
 
 
-def gd_scores(subject: Subject, batch: Batch) -> dict[str, Array]:
+def gd_scores(subject: ComparedRun, batch: Batch) -> dict[str, Array]:
     """The same scores [B, N] of gradient descent, whose attention to pair j is x_j.x_query."""
     attention = jnp.einsum("bnd,bd->bn", batch.x, batch.x_query)
     slope = influence(subject.gd.predict, batch)
@@ -87,7 +87,7 @@ def _signed_and_absolute(**scores: Array) -> dict[str, Array]:
     return {name: value for own, score in scores.items() for name, value in ((own, score), (f"abs_{own}", abs(score)))}
 
 
-def attention_stats(subject: Subject, context: Context) -> dict[str, Any]:
+def attention_stats(subject: ComparedRun, context: Context) -> dict[str, Any]:
     """All scores on the evaluation contexts, in numbers: see `analysis.measures.separation`."""
     hit = np.asarray(context.hit)
     batches = (context.batch, clean_twin(subject.config, context))
@@ -128,7 +128,7 @@ def attention_stats(subject: Subject, context: Context) -> dict[str, Any]:
     }
 
 
-def write(subject: Subject, context: Context, figure: bool = True) -> dict[str, Any]:
+def write(subject: ComparedRun, context: Context, figure: bool = True) -> dict[str, Any]:
     """Writes attention_stats.json and, if wanted, its figure."""
     values = attention_stats(subject, context)
     write_json(subject.run / layout.ATTENTION_STATS, values)

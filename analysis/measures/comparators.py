@@ -21,8 +21,8 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
+from analysis.compared import ComparedRun
 from analysis.measures.headline import mean_and_error
-from analysis.subject import Subject
 from baselines.gradient_descent import gd, search_step_size
 from baselines.linear_mmse import linear_mmse
 from baselines.mask_bayes import MAX_PAIRS, check_masks, mask_bayes
@@ -114,7 +114,7 @@ def comparator_errors(config: RegressionConfig, gd: GradientDescent, batch: Batc
     return half_errors(comparators(config, gd), batch)
 
 
-def write(subject: Subject) -> dict[str, Any]:
+def write(subject: ComparedRun) -> dict[str, Any]:
     """Writes comparators.json: the loss of each comparator on the headline tasks, with its standard error.
 
     Where one is not defined the file says why, and has null in its place.

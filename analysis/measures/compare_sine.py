@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 from jax import Array
-from jax.tree_util import Partial
 
-from analysis.measures import alignment
+from analysis.loaded import LoadedRun
 from analysis.measures.headline import half_squared_errors, mean_and_error, ratio_and_error
-from analysis.measures.sine_functions import Sines, facts, functions, rows
+from analysis.measures.sine_functions import facts, functions, rows
+from baselines import comparison
 from configs.columns import HALF_MSE
 from families.sine import headline_batch
 from plots.sines import draw_comparison
@@ -23,13 +23,13 @@ from store.atomic import write_csv, write_json
 from store.readers import StoreError
 
 
-def write(tf: Sines, control: Sines) -> dict[str, Any]:
+def write(tf: LoadedRun, control: LoadedRun) -> dict[str, Any]:
     """Writes sine_comparison.json and .csv, and draws them, in the transformer's run.
 
     `StoreError` unless they are a transformer and a control of the same distribution of sines.
     """
     for subject, wanted in ((tf, False), (control, True)):
-        if (subject.config.model.step_size > 0) != wanted:
+        if (subject.of_family("sine").config.model.step_size > 0) != wanted:
             raise StoreError(f"{subject.run} is {'no' if wanted else 'a'} control; the transformer's run comes first")
     if tf.config.data != control.config.data:
         raise StoreError(f"{tf.run} and {control.run} were trained on sines of other laws")
@@ -41,15 +41,14 @@ def write(tf: Sines, control: Sines) -> dict[str, Any]:
     return values
 
 
-def compare(tf: Sines, control: Sines) -> dict[str, Any]:
+def compare(tf: LoadedRun, control: LoadedRun) -> dict[str, Any]:
     """Losses with standard errors on the transformer's headline tasks, paired, and how alike the two predict.
 
-    preds_diff, model_diff and model_cos are those of `analysis.measures.alignment`. A sensitivity to an input of one
+    preds_diff, model_diff and model_cos are those of `baselines.comparison`. A sensitivity to an input of one
     dimension is a slope, so model_cos is the share of equal signs less that of opposite ones.
     """
     batch = headline_batch(tf.config)
-    predictors = {"tf": Partial(tf.model.predict, tf.params), "control": Partial(control.model.predict, control.params)}
-    errors = half_squared_errors(predictors, batch)
+    errors = half_squared_errors({"tf": tf.predict, "control": control.predict}, batch)
     result: dict[str, Any] = {"tasks": tf.config.headline_tasks}
     for name, values in errors.items():
         result[f"{name}_loss"], result[f"{name}_loss_se"] = mean_and_error(values)
@@ -61,10 +60,10 @@ def compare(tf: Sines, control: Sines) -> dict[str, Any]:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _alike(tf: Model, control: Model, tf_params: Params, control_params: Params, batch: Batch) -> dict[str, Array]:
-    return alignment.compare(partial(tf.predict, tf_params), partial(control.predict, control_params), batch)
+    return comparison.compare(partial(tf.predict, tf_params), partial(control.predict, control_params), batch)
 
 
-def _functions(tf: Sines, control: Sines) -> dict[str, np.ndarray]:
+def _functions(tf: LoadedRun, control: LoadedRun) -> dict[str, np.ndarray]:
     """The functions of both on the fixed sine, in columns."""
     own, other = functions(tf), functions(control)
     shared = {name: own[name] for name in ("x", "target")}

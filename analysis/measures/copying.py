@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.subject import Subject
+from analysis.loaded import LoadedRun
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import ModelConfig
@@ -24,7 +24,7 @@ from store import layout
 from store.atomic import write_json
 
 
-def first_layer_gradients(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
+def first_layer_gradients(subject: LoadedRun) -> tuple[np.ndarray, np.ndarray]:
     """Norms [2N - 1, 2N] of d sum(first layer's row k) / d (data channels of input row j), k and j context rows.
 
     Two versions: the gradient averaged over tasks before the norm is taken, and the norm of each task averaged after.
@@ -71,7 +71,7 @@ def own_next_other(norms: np.ndarray) -> dict[str, float]:
     return {"own": own, "next": following, "other": other, "next_over_other": following / max(other, 1e-12)}
 
 
-def copying(subject: Subject) -> dict[str, Any]:
+def copying(subject: LoadedRun) -> dict[str, Any]:
     """The sensitivities of the first layer in both versions; `ConfigError` unless tokens are interleaved."""
     if subject.config.model.tokens != "interleaved":
         raise ConfigError(
@@ -85,7 +85,7 @@ def copying(subject: Subject) -> dict[str, Any]:
     }
 
 
-def write(subject: Subject) -> dict[str, Any]:
+def write(subject: LoadedRun) -> dict[str, Any]:
     """Writes copying.json."""
     values = copying(subject)
     write_json(subject.run / layout.COPYING, values)

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.subject import Subject
+from analysis.compared import ComparedRun
 from baselines.gradient_descent import Predictor, context_losses
 from baselines.linear_mmse import bayes_penalty, ridge
 from families.regression import headline_batch
@@ -32,7 +32,7 @@ def zero(batch: Batch) -> Array:
 
 
 # name in the summary -> how the run's baseline is made
-BASELINES: dict[str, Callable[[Subject], Predictor]] = {
+BASELINES: dict[str, Callable[[ComparedRun], Predictor]] = {
     "gd": lambda subject: subject.gd.predict,
     "ridge": lambda subject: partial(ridge, penalty=bayes_penalty(subject.config.data)),
     "zero": lambda subject: zero,
@@ -42,7 +42,7 @@ BASELINES: dict[str, Callable[[Subject], Predictor]] = {
 MOST_RATES, LARGEST_DIM = 3, 20  # steps with rates of their own, and dimensions, up to which GD++ is fitted in seconds
 
 
-def fitted_gd_plus_plus_of(subject: Subject) -> Partial | None:
+def fitted_gd_plus_plus_of(subject: ComparedRun) -> Partial | None:
     """GD++ with learned rates and a step for each linear layer, for several of them on concatenated tokens.
 
     None where fitting the rates takes more than a few seconds: five layers with rates of their own take twelve, twelve
@@ -102,7 +102,7 @@ def ratio_and_error(numerator: np.ndarray, denominator: np.ndarray) -> tuple[flo
 _context_losses = jax.jit(context_losses, static_argnums=1)
 
 
-def headline(subject: Subject) -> dict[str, Any]:
+def headline(subject: ComparedRun) -> dict[str, Any]:
     """Losses on the headline tasks, with standard errors; ratios to gradient descent, and to GD++, are paired."""
     config = subject.config
     batch = headline_batch(config)
@@ -120,7 +120,7 @@ def headline(subject: Subject) -> dict[str, Any]:
     return result
 
 
-def _against_gd_plus_plus(subject: Subject, batch: Batch, tf: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+def _against_gd_plus_plus(subject: ComparedRun, batch: Batch, tf: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
     """The ratio to GD++ and its loss, in a program of its own, so that the others' bits stay; null, and why, without.
 
     Nothing where it is not fitted.

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from jax.tree_util import Partial
 
+from analysis.loaded import LoadedRun
 from analysis.measures.weights import products, rescale
-from analysis.subject import Subject
 from baselines.construction import gd_params
 from configs.regression import RegressionConfig
 from src.checks import require
@@ -31,7 +31,7 @@ def params_of_products(config: RegressionConfig, kq: np.ndarray, pv: np.ndarray)
     }
 
 
-def interpolated(subject: Subject, step_size: float, gamma: float = 0.0, share: float = 0.5) -> Partial:
+def interpolated(subject: LoadedRun, step_size: float, gamma: float = 0.0, share: float = 0.5) -> Partial:
     """The predictor whose products are `share` of the trained ones and the rest the construction's.
 
     The construction is gradient descent at this step size, or GD++ if gamma is not 0. `ConfigError` where there is

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-import store
+from analysis.loaded import LoadedRun
 from analysis.measures.headline import ratio_and_error
+from analysis.plateau import UNTRAINED
 from baselines.curves import (
     TRIMMED,
     facts,
@@ -26,17 +25,10 @@ from baselines.curves import (
 from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration
 from baselines.step_sizes import DAMPING
-from configs.layerwise import UNTRAINED
 from configs.regression import RegressionConfig
-from families.layerwise import make_model
 from src.batch import Batch
 from src.checks import require
 from src.layerwise import roll_out
-from src.model import Model, Params
-from src.prng import key as make_key
-from store import layout
-from store.params import flattened
-from store.readers import check_arrays
 
 ROLL_OUT_LAYERS = 50
 OVERLAP = 0.05  # the roll-out overlaps gradient descent where their ratio is within this of 1 at every step
@@ -49,18 +41,14 @@ def is_rolled_out(config: RegressionConfig) -> bool:
 
 
 def layerwise(
-    config: RegressionConfig,
-    model: Model,
-    params: Params,
-    num_tasks: int | None = None,
-    layers: int | None = None,
-    damping: float | None = None,
+    subject: LoadedRun, num_tasks: int | None = None, layers: int | None = None, damping: float | None = None
 ) -> dict[str, Any]:
     """Losses after layers 1 to L; the paired ratio to gradient descent; how many steps of it reach each layer's loss.
 
     One trained layer is rolled out with `damping`; of a deeper stack the first L layers count. Gradient descent takes
     steps of damping * c*, which for a roll-out is what it is by definition if the layer is one step of c*.
     """
+    config = subject.config
     depth = ROLL_OUT_LAYERS if is_rolled_out(config) else config.model.num_layers
     layers = depth if layers is None else layers
     require(
@@ -73,7 +61,7 @@ def layerwise(
     num_tasks = config.headline_tasks if num_tasks is None else num_tasks
     require(num_tasks * layers < 2**28, f"{layers} layers of {num_tasks} tasks are 2^28 losses or more")
     c = damping * one_step_size(config.data)
-    losses = over_tasks(_losses_of(config, model, params, layers, damping, c), config.data, config.data_seed, num_tasks)
+    losses = over_tasks(_losses_of(subject, layers, damping, c), config.data, config.data_seed, num_tasks)
     tf, gd, zero, to_reach = (losses.pop(name) for name in ("tf", "gd", "zero", "to_reach"))
     found = summary(tf)
     means = np.array(found["trimmed_mean"])
@@ -96,10 +84,9 @@ def layerwise(
     }
 
 
-def _losses_of(
-    config: RegressionConfig, model: Model, params: Params, layers: int, damping: float, c: float
-) -> Callable[[Batch], dict[str, Array]]:
-    """From a batch to the losses [., B] of the model and of all that it is held against."""
+def _losses_of(subject: LoadedRun, layers: int, damping: float, c: float) -> Callable[[Batch], dict[str, Array]]:
+    """From a batch to the losses [., B] of the model and of all that it is compared with."""
+    config, model, params = subject.config, subject.model, subject.params
 
     def losses_of(batch: Batch) -> dict[str, Array]:
         if is_rolled_out(config):
@@ -141,13 +128,3 @@ def verdict(rolled_out: bool, ratios: np.ndarray, losses: np.ndarray, zero: floa
     if not losses[-1] <= UNTRAINED * zero:
         return "did not train"
     return "trained, decreasing with depth" if (np.diff(losses) < 0).all() else "trained, not decreasing with depth"
-
-
-def load(run: Path, allow_pickle: bool = False) -> tuple[RegressionConfig, Model, Params]:
-    """A finished run of the family layerwise; `StoreError` if the parameters are another model's."""
-    jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
-    config, params, _ = store.load(run, allow_pickle)
-    model = make_model(config)
-    expected = flattened(jax.eval_shape(model.init, make_key(0)))
-    check_arrays(run / layout.PARAMS, flattened(params), {name: leaf.shape for name, leaf in expected.items()})
-    return config, model, params

@@ -12,14 +12,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis.measures.task_diversity import Decoder
+from analysis.loaded import LoadedRun
 from families.diversity import Held, predictions_of
 from src.checks import require
 
 POINTS = 11
 
 
-def losses_between(one: Decoder, other: Decoder, held: Held, points: int = POINTS) -> np.ndarray:
+def losses_between(one: LoadedRun, other: LoadedRun, held: Held, points: int = POINTS) -> np.ndarray:
     """Losses [P] (squared error / D) of (1 - a) theta_1 + a theta_2, a from 0 to 1; `ConfigError` if shapes differ."""
     shapes = [jax.tree.map(np.shape, dict(decoder.params)) for decoder in (one, other)]
     require(shapes[0] == shapes[1], f"{one.run} and {other.run} are models of different shapes: no line joins them")
@@ -41,7 +41,7 @@ def barrier(losses: np.ndarray) -> float:
     return float(np.max(losses - chord))
 
 
-def weight_distance(one: Decoder, other: Decoder) -> float:
+def weight_distance(one: LoadedRun, other: LoadedRun) -> float:
     """The Euclidean distance of two models' parameters, over the mean of their norms."""
     first, second = (np.concatenate([np.ravel(x) for x in jax.tree.leaves(d.params)]) for d in (one, other))
     return float(2 * np.linalg.norm(first - second) / (np.linalg.norm(first) + np.linalg.norm(second)))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from analysis.compared import ComparedRun
 from analysis.measures.headline import half_squared_errors, mean_and_error
-from analysis.subject import Subject
 from configs.regression import RegressionConfig
 from families.regression import headline_batch, headline_batches
 from src.batch import Batch
@@ -27,7 +27,7 @@ def scaled_batches(config: RegressionConfig, alphas: Sequence[float], keep_label
     return headline_batches(config, laws)
 
 
-def ood_curve(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
+def ood_curve(subject: ComparedRun, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
     """One row for each alpha: mean squared errors (without the half) and their standard errors, and whose labels."""
     rows = []
     predictors = {"tf": subject.predict, "gd": subject.gd.predict}
@@ -40,12 +40,12 @@ def ood_curve(subject: Subject, alphas: list[float], keep_labels: bool = False) 
     return rows
 
 
-def write(subject: Subject, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
+def write(subject: ComparedRun, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
     """Writes ood.csv."""
     return write_rows(subject, ood_curve(subject, alphas, keep_labels))
 
 
-def write_rows(subject: Subject, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def write_rows(subject: ComparedRun, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """`write` of what `ood_curve` gave."""
     write_csv(subject.run / layout.OOD, rows)
     return rows

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 from jax.tree_util import Partial
 
+from analysis.compared import ComparedRun
 from analysis.measures.copying import copying
-from analysis.subject import Subject
 from baselines.comparison import compare
 from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
 from src.checks import ConfigError
-from store import layout, snapshots
+from store import layout
 from store.atomic import write_csv
-from store.params import flattened
-from store.readers import check_arrays
 
 COMPARED = {"loss": "gd_loss", **{name: name for name in ("preds_diff", "model_diff", "model_cos")}}
 COPIED = ("own", "next", "other")
 
 
-def moments(subject: Subject) -> Iterator[tuple[int, Subject]]:
-    """The subject at every snapshot of its training; `StoreError` if it has none, or another model's."""
-    shapes = {name: leaf.shape for name, leaf in flattened(subject.params).items()}
-    for step, params in snapshots.read(subject.run):
-        check_arrays(subject.run / layout.SNAPSHOTS, flattened(params), shapes)
-        yield step, subject._replace(params=params)
-
-
-def baselines_of(subject: Subject) -> dict[str, Partial | str]:
+def baselines_of(subject: ComparedRun) -> dict[str, Partial | str]:
     """Gradient descent, and GD++ with learned rates where a run has several linear layers.
 
     In place of a baseline that is not defined, why: GD++ is fitted in closed form, which needs the inputs' variance.
@@ -45,40 +35,40 @@ def baselines_of(subject: Subject) -> dict[str, Partial | str]:
     return found
 
 
-def over_training(subject: Subject) -> list[dict[str, Any]]:
-    """A row for each snapshot: step, tf_loss, and for each baseline its loss and `analysis.alignment.compare`'s values.
+def over_training(subject: ComparedRun) -> list[dict[str, Any]]:
+    """A row for each snapshot: step, tf_loss, and for each baseline its loss and `alignment.compare`'s values.
 
     Of interleaved tokens also the first layer's sensitivities to its own, the next and other tokens, averaged over
     tasks before the norm as in the paper's Fig. 5.
     """
-    found: list[Callable[[Subject], Mapping[str, Any]]] = [
-        lambda moment, name=name, other=other: _against(name, other, moment)
+    found: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
+        lambda checkpoint, name=name, other=other: _against(name, other, checkpoint)
         for name, other in baselines_of(subject).items()
     ]
     if subject.config.model.tokens == "interleaved":
         found.append(_copied)
     return [
-        {"step": step} | {name: value for measure in found for name, value in measure(moment).items()}
-        for step, moment in moments(subject)
+        {"step": step} | {name: value for measure in found for name, value in measure(checkpoint).items()}
+        for step, checkpoint in subject.checkpoints()
     ]
 
 
-def _against(name: str, other: Partial | str, moment: Subject) -> dict[str, Any]:
+def _against(name: str, other: Partial | str, checkpoint: ComparedRun) -> dict[str, Any]:
     if isinstance(other, str):
         return dict.fromkeys(f"{name}_{key}" for key in COMPARED) | {f"{name}_reason": other}
-    values = _compare(moment.predict, other, moment.batch)
+    values = _compare(checkpoint.predict, other, checkpoint.batch)
     return {"tf_loss": float(values["tf_loss"])} | {f"{name}_{key}": float(values[of]) for key, of in COMPARED.items()}
 
 
 _compare = jax.jit(compare)
 
 
-def _copied(moment: Subject) -> dict[str, float]:
-    values = copying(moment)["averaged_before_norm"]
+def _copied(checkpoint: ComparedRun) -> dict[str, float]:
+    values = copying(checkpoint)["averaged_before_norm"]
     return {name: values[name] for name in COPIED}
 
 
-def write(subject: Subject) -> list[dict[str, Any]]:
+def write(subject: ComparedRun) -> list[dict[str, Any]]:
     """Writes over_training.csv."""
     rows = over_training(subject)
     write_csv(subject.run / layout.OVER_TRAINING, rows)

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-import store
+from analysis.loaded import LoadedRun
 from analysis.measures.headline import mean_and_error
 from configs.columns import HALF_MSE
-from configs.regression import RegressionConfig
-from families.sine import both_read_outs, headline_batch, make_model
+from families.sine import both_read_outs, headline_batch
 from src.batch import Batch
-from src.config import DataConfig
+from src.config import SineData
 from src.inputs import sample_inputs
 from src.losses import half_mse
-from src.model import Model, Params
 from src.prng import key as make_key
 from src.sine import sines
 from store import layout
 from store.atomic import write_csv, write_json
-from store.params import flattened
-from store.readers import StoreError, check_arrays
 
 AMPLITUDE, PHASE = 0.4, np.pi / 4  # of the sine whose functions are shown
 CONTEXT_SEED = 0  # of its context, the same for all runs
@@ -32,28 +26,7 @@ QUERIES = 100
 COLUMNS = ("x", "target", "before", "after")
 
 
-class Sines(NamedTuple):
-    """A run of the family sine: what an analysis of it looks at."""
-
-    run: Path
-    config: RegressionConfig
-    model: Model
-    params: Params
-
-
-def load_sines(run: Path) -> Sines:
-    """Loads a finished run of sines; `StoreError` if it is of another family, or the parameters another model's."""
-    jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
-    config, params, _ = store.load(run)
-    if config.family != "sine":
-        raise StoreError(f"{run} is a run of the family {config.family}, not of sines")
-    model = make_model(config)
-    expected = flattened(jax.eval_shape(model.init, make_key(0)))
-    check_arrays(run / layout.PARAMS, flattened(params), {name: leaf.shape for name, leaf in expected.items()})
-    return Sines(run, config, model, params)
-
-
-def headline(subject: Sines) -> dict[str, Any]:
+def headline(subject: LoadedRun) -> dict[str, Any]:
     """Losses with standard errors on the headline tasks: after the context, before it, and of answering 0."""
     batch = headline_batch(subject.config)
     before, after = both_read_outs(subject.model, subject.params, batch)
@@ -64,7 +37,7 @@ def headline(subject: Sines) -> dict[str, Any]:
     return result
 
 
-def fixed_sine(data: DataConfig) -> Batch:
+def fixed_sine(data: SineData) -> Batch:
     """One sine and one context, asked at `QUERIES` inputs over the whole range: a batch of as many tasks."""
     half = data.input_range / 2
     context = sample_inputs(make_key(CONTEXT_SEED), data, (1, data.num_pairs, 1))
@@ -74,7 +47,7 @@ def fixed_sine(data: DataConfig) -> Batch:
     return Batch(x, sines(x, w), x_query, sines(x_query[:, None], w)[:, 0], w)
 
 
-def functions(subject: Sines) -> dict[str, np.ndarray]:
+def functions(subject: LoadedRun) -> dict[str, np.ndarray]:
     """The fixed sine's inputs and targets, and the read-outs there before and after its context, each [QUERIES]."""
     batch = fixed_sine(subject.config.data)
     before, after = both_read_outs(subject.model, subject.params, batch)
@@ -82,14 +55,14 @@ def functions(subject: Sines) -> dict[str, np.ndarray]:
     return {name: np.asarray(array) for name, array in zip(COLUMNS, arrays, strict=True)}
 
 
-def facts(data: DataConfig) -> dict[str, Any]:
+def facts(data: SineData) -> dict[str, Any]:
     """The fixed sine and its context, in numbers."""
     batch = fixed_sine(data)
     context = {"context_x": np.asarray(batch.x[0, :, 0]).tolist(), "context_y": np.asarray(batch.y[0]).tolist()}
     return {"amplitude": AMPLITUDE, "phase": PHASE, **context}
 
 
-def write(subject: Sines) -> dict[str, float]:
+def write(subject: LoadedRun) -> dict[str, float]:
     """Writes sine_functions.csv and .json, and gives the losses of the two functions on the grid."""
     found = functions(subject)
     on_grid = {f"{name}_loss": float(half_mse(found[name], found["target"])) for name in ("before", "after")}

@@ -6,66 +6,26 @@ is the same of two predictors' difference. Raventos et al. 2023, Eq. 4 and App. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
-import jax
 import numpy as np
 
-import store
+from analysis.loaded import LoadedRun
 from analysis.measures.headline import mean_and_error
 from analysis.measures.transience import verdict
-from configs.diversity import DiversityConfig
 from families.diversity import (
     distance,
     headline_sequences,
     hold,
-    make_model,
     predictions_of,
     why_no_ridge,
 )
-from src.model import Model
-from src.prng import key as make_key
-from store import layout, snapshots
-from store.params import flattened
-from store.readers import check_arrays
 
-LAPLACE_SAMPLES = 4096
 RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from ridge, it is ridge
 
 
-class Decoder(NamedTuple):
-    """A stored run of this family."""
-
-    run: Path
-    config: DiversityConfig
-    model: Model
-    params: Any
-
-
-def load_decoder(run: Path, allow_pickle: bool = False) -> Decoder:
-    """Loads a finished run; `StoreError` if the parameters are another model's."""
-    jax.config.update("jax_default_matmul_precision", "highest")  # as in training, see runners.common
-    config, params, _ = store.load(run, allow_pickle)
-    model = make_model(config)
-    check_arrays(run / layout.PARAMS, flattened(params), shapes_of(model))
-    return Decoder(run, config, model, params)
-
-
-def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:
-    """The shapes of a model's parameters by name."""
-    return {name: leaf.shape for name, leaf in flattened(jax.eval_shape(model.init, make_key(0))).items()}
-
-
-def moments(subject: Decoder) -> Iterator[tuple[int, Decoder]]:
-    """The decoder at every snapshot of its training; `StoreError` if it has none, or another model's."""
-    for step, params in snapshots.read(subject.run):
-        check_arrays(subject.run / layout.SNAPSHOTS, flattened(params), shapes_of(subject.model))
-        yield step, subject._replace(params=params)
-
-
-def headline(subject: Decoder) -> dict[str, Any]:
+def headline(subject: LoadedRun) -> dict[str, Any]:
     """Losses and Deltas on further sequences, with standard errors over sequences, and which predictor the model is."""
     config, dim = subject.config, subject.config.data.dim
     found: dict[str, Any] = {"tasks": config.headline_tasks}

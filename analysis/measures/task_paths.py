@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from analysis.measures.task_diversity import Decoder
+from analysis.loaded import LoadedRun
 from families.diversity import hold, pool_of, predictions_of
 from families.experiment import task_key
 from src.checks import require
@@ -27,7 +27,7 @@ def path(one: np.ndarray, other: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return norm * mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
 
 
-def losses_on_paths(subject: Decoder, points: int = POINTS) -> dict[str, np.ndarray]:
+def losses_on_paths(subject: LoadedRun, points: int = POINTS) -> dict[str, np.ndarray]:
     """Losses [P] (squared error / D) along the paths between pairs of the pool's first tasks, averaged over pairs.
 
     Of the model (tf), ridge and dmmse, on the same sequences; a runs from 0 to 1. `ConfigError` without two tasks.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.subject import Subject
+from analysis.compared import ComparedRun
 from baselines.construction import gd_params
 from configs.regression import RegressionConfig
 from src.checks import ConfigError
@@ -42,7 +42,7 @@ def rescale(kq: np.ndarray, pv: np.ndarray, dim: int) -> tuple[np.ndarray, np.nd
     return kq / beta, pv * beta
 
 
-def write(subject: Subject) -> None:
+def write(subject: ComparedRun) -> None:
     """Writes weights.npz: the products as trained and rescaled, and the construction's (empty where there is none)."""
     config = subject.config
     kq, pv = products(config, subject.params)

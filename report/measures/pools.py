@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from analysis.loaded import LoadedRun, load_run
 from analysis.measures import mode_connectivity, task_paths, threshold, trajectory_pca, transience
-from analysis.measures.task_diversity import Decoder, load_decoder, moments
 from baselines.idealised import idealised, smoothed
 from configs.regression import RegressionConfig
 from families.diversity import hold, latent_sequences, predictions_of, root_sequences
@@ -65,9 +65,9 @@ def history(run: Path, name: str) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def decoder_of(run: Path) -> Decoder:
+def decoder_of(run: Path) -> LoadedRun:
     """A finished run, loaded once."""
-    return load_decoder(run)
+    return load_run(run)
 
 
 # at the end of training
@@ -261,7 +261,7 @@ def trajectory(run: Path) -> tuple[np.ndarray, np.ndarray]:
     """The steps [T] of a run's snapshots and its predictions [T, 512 K] at each on sequences of the root task."""
     subject = decoder_of(run)
     batch = root_sequences(subject.config, ROOT_SEQUENCES)
-    found = [(step, predictions_of(moment.model, moment.params, batch).ravel()) for step, moment in moments(subject)]
+    found = [(step, predictions_of(at.model, at.params, batch).ravel()) for step, at in subject.checkpoints()]
     return np.array([step for step, _ in found]), np.stack([row for _, row in found])
 
 

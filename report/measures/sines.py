@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.loaded import load_run
 from analysis.measures.compare_sine import compare
-from analysis.measures.sine_functions import functions, headline, load_sines
+from analysis.measures.sine_functions import functions, headline
 
-load = lru_cache(maxsize=16)(load_sines)
+load = lru_cache(maxsize=16)(load_run)
 
 
 def loss(run: Path) -> float:

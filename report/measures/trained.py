@@ -10,17 +10,17 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
+from analysis.compared import ComparedRun, load_compared
 from analysis.measures import shifts
 from analysis.measures.copying import copying
 from analysis.measures.headline import half_squared_errors
 from analysis.measures.interpolation import interpolated
 from analysis.measures.over_training import baselines_of
 from analysis.measures.weights import products
-from analysis.subject import Subject, load_subject
+from analysis.plateau import UNTRAINED
 from baselines.comparison import compare
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
 from baselines.gradient_descent import Predictor
-from configs.layerwise import UNTRAINED
 from configs.regression import RegressionConfig
 from families.experiment import task_key
 from families.regression import gd_steps, headline_batch
@@ -33,9 +33,9 @@ Measure = Callable[[Path], float]
 
 
 @lru_cache(maxsize=64)
-def subject_of(run: Path) -> Subject:
+def subject_of(run: Path) -> ComparedRun:
     """A finished run, loaded once for all claims on it."""
-    return load_subject(run)
+    return load_compared(run)
 
 
 @lru_cache(maxsize=64)

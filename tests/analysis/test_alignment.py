@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.compared import load_compared
 from analysis.measures import alignment
-from analysis.subject import load_subject
 from src.batch import Batch
 from store import StoreError, layout
 from store.params import write_params
@@ -111,7 +111,7 @@ def test_the_command_finds_that_the_construction_is_gradient_descent(constructio
 
 def test_at_another_step_size_it_is_a_multiple_of_gradient_descent(construction: Path, tmp_path: Path) -> None:
     run = copied(construction, tmp_path / "run")
-    alignment.write(load_subject(run, 2 * ETA))
+    alignment.write(load_compared(run, 2 * ETA))
     found = stored(run)
     for name, value in expected(run, 2 * ETA).items():
         np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
@@ -122,7 +122,7 @@ def test_at_another_step_size_it_is_a_multiple_of_gradient_descent(construction:
 def test_the_curve_is_written_again_from_the_metrics(lsa1_run: Path, tmp_path: Path) -> None:
     run = copied(lsa1_run, tmp_path / "run")
     (run / layout.ALIGNMENT_CURVE).unlink()
-    alignment.write(load_subject(run))
+    alignment.write(load_compared(run))
     for name in (layout.ALIGNMENT_CURVE, layout.ALIGNMENT):
         assert (run / name).read_bytes() == (lsa1_run / name).read_bytes()
 
@@ -132,10 +132,10 @@ def test_a_run_with_a_broken_file_is_refused_by_name(lsa1_run: Path, tmp_path: P
     run = copied(lsa1_run, tmp_path / "run")
     (run / name).write_bytes((run / name).read_bytes()[:200])
     with pytest.raises(StoreError, match=f"run/{name} cannot be read"):
-        load_subject(run)
+        load_compared(run)
     (run / name).unlink()
     with pytest.raises(StoreError, match=f"run/{name} does not exist"):
-        load_subject(run)
+        load_compared(run)
 
 
 def test_parameters_from_the_pickle_give_the_same_numbers(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:

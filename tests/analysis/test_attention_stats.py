@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from analysis.compared import ComparedRun
 from analysis.measures.attention_stats import attention_scores, attention_stats, gd_scores, influence
-from analysis.subject import Subject
 from baselines.construction import gd_params
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, clean_twin, evaluation_context, make_model
@@ -29,12 +29,12 @@ def subject(config, params=None, seed=0):
     model = make_model(config)
     weights = params if params is not None else model.init(key(seed))
     batch = jax.tree.map(np.asarray, evaluation_context(config).batch)
-    return Subject(Path("nowhere"), config, model, weights, batch, GradientDescent(1, STEP, "given"))
+    return ComparedRun(Path("nowhere"), config, model, weights, batch, GradientDescent(1, STEP, "given"))
 
 
 def constructed(**changes):
     config = RegressionConfig(eval_tasks=1500, eval=NOISE, **changes)
-    return subject(config, gd_params(config.architecture, STEP))
+    return subject(config, gd_params(config, STEP))
 
 
 def test_contributions_of_a_linear_layer_sum_to_the_prediction():

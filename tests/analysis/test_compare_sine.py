@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.compare_sine import measure
-from analysis.measures.sine_functions import load_sines
+from analysis.loaded import load_run
 from families.sine import headline_batch
 from plots.sines import draw_functions
 from store import StoreError, layout
@@ -21,7 +21,7 @@ def test_the_command_compares_on_the_headline_tasks(
     done = workshop.run("analysis.compare_sine", run, control_run)
     assert done.returncode == 0, done.stderr
     found = json.loads((run / layout.SINE_COMPARISON).read_text())
-    tf, control = load_sines(run), load_sines(control_run)
+    tf, control = load_run(run), load_run(control_run)
     batch = headline_batch(tf.config)
     target = np.asarray(batch.y_query, np.float64)
     own, other = (np.asarray(each.model.predict(each.params, batch), np.float64) for each in (tf, control))
@@ -52,7 +52,7 @@ def test_the_command_compares_on_the_headline_tasks(
 
 
 def test_what_cannot_be_compared_is_refused(sine_run: Path, control_run: Path, lsa1_run: Path, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="is a run of the family regression, not of sines"):
+    with pytest.raises(StoreError, match="is a run of the family regression, not of sine"):
         measure(lsa1_run, control_run)
     with pytest.raises(StoreError, match="is a control; the transformer's run comes first"):
         measure(control_run, sine_run)

@@ -2,13 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from analysis.compared import ComparedRun
 from analysis.measures.copying import copying, first_layer_gradients, own_next_other
-from analysis.subject import Subject
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, evaluation_context, make_model
 from src.checks import ConfigError
@@ -46,10 +47,10 @@ def first_layer(sharpness: float, data: float) -> dict[str, np.ndarray]:
     }
 
 
-def subject(config: RegressionConfig, sharpness: float, data: float) -> Subject:
+def subject(config: RegressionConfig, sharpness: float, data: float) -> ComparedRun:
     params = {"layer_0/attention": first_layer(sharpness, data), "layer_1/attention": first_layer(0, 0)}
     batch = evaluation_context(config).batch
-    return Subject(Path("run"), config, make_model(config), params, batch, GradientDescent(1, 0.5, "given"))
+    return ComparedRun(Path("run"), config, make_model(config), params, batch, GradientDescent(1, 0.5, "given"))
 
 
 def test_a_layer_that_copies_is_seen_to_copy() -> None:
@@ -106,7 +107,7 @@ def test_own_next_and_other_partition_the_rows() -> None:
 def test_concatenated_tokens_have_nothing_to_copy() -> None:
     config = RegressionConfig(data=CONFIG.data, eval_tasks=8)
     with pytest.raises(ConfigError, match="copying is defined for interleaved tokens; run has concatenated ones"):
-        copying(subject(CONFIG, 0, 0)._replace(config=config))
+        copying(replace(subject(CONFIG, 0, 0), config=config))
 
 
 def test_the_command_refuses_a_run_of_concatenated_tokens(lsa1_run: Path, workshop: Workshop) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import src.config
+from analysis.compared import ComparedRun
 from analysis.measures.headline import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, headline
-from analysis.subject import Subject
 from baselines.construction import gd_params
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
 from configs.regression import RegressionConfig
@@ -18,16 +18,16 @@ from src.config import DataConfig, InputMoments, ModelConfig
 DATA = DataConfig(dim=3, num_pairs=5)
 
 
-def subject(model: ModelConfig, data: DataConfig = DATA, plus_plus: bool = False) -> Subject:
+def subject(model: ModelConfig, data: DataConfig = DATA, plus_plus: bool = False) -> ComparedRun:
     """Layers that are steps of gradient descent, or of GD++ with the rates that are fitted."""
     config = RegressionConfig(data=data, model=model, headline_tasks=500, step_size_tasks=200)
     rates = np.array([[0.2], [0.0]])
     if plus_plus:
         rates = np.array(fit_gd_plus_plus(data, model.num_layers, model.recurrent, config.data_seed), float)
     shared = model.recurrent or not plus_plus
-    params = gd_params(config.architecture, *(part[0] if shared else part.tolist() for part in rates))
+    params = gd_params(config, *(part[0] if shared else part.tolist() for part in rates))
     gd = GradientDescent(model.num_layers, 0.2, "given")
-    return Subject(Path("nowhere"), config, make_model(config), params, headline_batch(config), gd)
+    return ComparedRun(Path("nowhere"), config, make_model(config), params, headline_batch(config), gd)
 
 
 @pytest.mark.parametrize("recurrent", [True, False])

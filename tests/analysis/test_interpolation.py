@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
+from analysis.compared import ComparedRun
 from analysis.measures.interpolation import interpolated, params_of_products
 from analysis.measures.weights import products
-from analysis.subject import Subject
 from baselines.construction import gd_params
 from baselines.gradient_descent import gd, gd_plus_plus
 from configs.regression import RegressionConfig
@@ -23,11 +23,11 @@ CONFIG = RegressionConfig(data=DataConfig(dim=4, num_pairs=6), model=ModelConfig
 BATCH = sample_batch(jax.random.key(0), CONFIG.data, 64)
 
 
-def subject(config: RegressionConfig = CONFIG) -> Subject:
+def subject(config: RegressionConfig = CONFIG) -> ComparedRun:
     """A run with random weights; its products have nothing of the construction."""
     model = make_model(config)
     params = {name: dict(part) for name, part in model.init(key(3)).items()}
-    return Subject(Path("nowhere"), config, model, params, BATCH, GradientDescent(1, 0.4, "given"))
+    return ComparedRun(Path("nowhere"), config, model, params, BATCH, GradientDescent(1, 0.4, "given"))
 
 
 def test_params_of_products_compute_what_the_products_do() -> None:
@@ -51,7 +51,7 @@ def test_the_construction_of_gd_plus_plus_is_the_other_end_of_a_stack() -> None:
 
 def test_between_two_that_are_one_algorithm_is_that_algorithm() -> None:
     """The construction with its scale moved between its products."""
-    looked_at = subject()._replace(params=gd_params(CONFIG.architecture, 0.4))
+    looked_at = replace(subject(), params=gd_params(CONFIG, 0.4))
     looked_at.params["layer_0/attention"]["query"] = 5 * looked_at.params["layer_0/attention"]["query"]
     looked_at.params["layer_0/attention"]["value"] = looked_at.params["layer_0/attention"]["value"] / 5
     np.testing.assert_allclose(interpolated(looked_at, 0.4)(BATCH), gd(BATCH, 0.4), atol=1e-5)

@@ -1,10 +1,12 @@
 """Losses after every layer: a constructed layer is gradient descent on every task; words for what a curve shows."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from analysis.loaded import LoadedRun
 from analysis.measures.layerwise import layerwise, paired_ratio, steps_to_reach, verdict
 from baselines.construction import gd_params
 from baselines.gd_curve import gd_curve
@@ -20,8 +22,8 @@ DATA = DataConfig(dim=3, num_pairs=12, num_queries=4, input_law="gaussian", nois
 def of_constructed(depth: int, factor: float, **wanted: Any) -> dict[str, Any]:
     """The losses of a stack that takes steps of factor * c*."""
     config = RegressionConfig(family="layerwise", data=DATA, model=ModelConfig(num_layers=depth), data_seed=4)
-    params = gd_params(config.architecture, factor * one_step_size(DATA))
-    return layerwise(config, make_model(config), params, num_tasks=600, **wanted)
+    params = gd_params(config, factor * one_step_size(DATA))
+    return layerwise(LoadedRun(Path(), config, make_model(config), params, None), num_tasks=600, **wanted)
 
 
 def test_a_layer_that_is_one_step_overlaps_gradient_descent_when_rolled_out() -> None:

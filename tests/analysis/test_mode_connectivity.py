@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.loaded import LoadedRun
 from analysis.measures.mode_connectivity import barrier, losses_between, weight_distance
-from analysis.measures.task_diversity import Decoder
 from configs.regression import RegressionConfig
 from families.diversity import Held
 from src.batch import Batch
@@ -19,8 +19,8 @@ CONFIG = RegressionConfig(family="diversity", data=DataConfig(dim=2, num_pairs=3
 MODEL = Model(None, lambda params, batch: params["m"]["w"] * batch.y, None, None)
 
 
-def decoder(w: float) -> Decoder:
-    return Decoder(Path(f"run_{w}"), CONFIG, MODEL, {"m": {"w": np.float32(w)}})
+def decoder(w: float) -> LoadedRun:
+    return LoadedRun(Path(f"run_{w}"), CONFIG, MODEL, {"m": {"w": np.float32(w)}}, None)
 
 
 def held() -> Held:
@@ -48,4 +48,4 @@ def test_distances_are_relative_to_the_norm() -> None:
 def test_models_of_different_shapes_are_not_joined() -> None:
     wide = replace(CONFIG), {"m": {"w": np.zeros(2, np.float32)}}
     with pytest.raises(ConfigError, match="different shapes"):
-        losses_between(decoder(1.0), Decoder(Path("wide"), wide[0], MODEL, wide[1]), held())
+        losses_between(decoder(1.0), LoadedRun(Path("wide"), wide[0], MODEL, wide[1], None), held())

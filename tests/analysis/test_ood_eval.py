@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.compared import ComparedRun, load_compared
 from analysis.measures.ood_eval import ood_curve, write
-from analysis.subject import Subject, load_subject
 from baselines.construction import gd_params
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, evaluation_context, make_model
@@ -19,11 +19,11 @@ STEP = 1 / 1.65  # E tr S / E tr S^2 = 8.3333 / 13.75 at D = N = 10 and x ~ U(-1
 ALPHAS = [0.5, 1.0, 1.5, 2.0, 3.0]
 
 
-def subject(config: RegressionConfig, scale: float = 1.0) -> Subject:
+def subject(config: RegressionConfig, scale: float = 1.0) -> ComparedRun:
     """One constructed layer that takes a step `scale` times as long as the gradient descent it is held against."""
     batch = evaluation_context(config).batch
     gd = GradientDescent(1, STEP, "given")
-    return Subject(Path(), config, make_model(config), gd_params(config.architecture, scale * STEP), batch, gd)
+    return ComparedRun(Path(), config, make_model(config), gd_params(config, scale * STEP), batch, gd)
 
 
 def mse_in_closed_form(r: float) -> float:
@@ -104,7 +104,7 @@ def test_a_curve_at_the_end_of_a_training_may_overflow(lsa1_run: Path, tmp_path:
     """That never fails the run: what is not finite is empty there."""
     run = copied(lsa1_run, tmp_path / "run")
     with np.errstate(over="ignore", invalid="ignore"):
-        rows = write(load_subject(run), [1.0, 1e12])
+        rows = write(load_compared(run), [1.0, 1e12])
     assert np.isfinite(rows[0]["test_mse"])
     assert not np.isfinite(rows[1]["test_mse"])
     assert (run / layout.OOD).read_text().count("\n") == 3

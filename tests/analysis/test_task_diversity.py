@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import src.config
-from analysis.measures.task_diversity import Decoder, headline, moments, verdict_of
+from analysis.loaded import LoadedRun
+from analysis.measures.task_diversity import headline, verdict_of
 from baselines.idealised import idealised
 from configs.overrides import resolve, set_values
 from configs.presets import preset
@@ -66,7 +67,7 @@ def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(monkeypat
     known = config(num_tasks=4, headline_tasks=16)
     monkeypatch.setitem(src.config.TASK_LAWS, "gaussian", None)
     model = make_model(known)
-    found = headline(Decoder(Path(), known, model, model.init(key(0))))
+    found = headline(LoadedRun(Path(), known, model, model.init(key(0)), None))
     for name in ("id_ridge_loss", "ood_ridge_loss", "id_delta_ridge", "ood_delta_ridge"):
         assert (found[name], found[f"{name}_se"]) == (None, None)
         assert "'gaussian' has no variance in TASK_LAWS of src/config.py" in found[f"{name}_reason"]
@@ -102,15 +103,15 @@ def test_a_snapshot_of_another_model_is_refused(tmp_path: Path) -> None:
     model = make_model(chosen)
     params = model.init(key(0))
     other = make_model(replace(chosen, model=replace(chosen.model, embed_size=16))).init(key(0))
-    subject = Decoder(tmp_path, chosen, model, params)
+    subject = LoadedRun(tmp_path, chosen, model, params, None)
     for kept, refused in ((params, False), (other, True)):
         rows = {name: np.asarray(value)[None] for name, value in flattened(kept).items()}
         write_safetensors(tmp_path / layout.SNAPSHOTS, rows | {"step": np.array([7])}, {"rows": 1})
         if refused:
             with pytest.raises(StoreError, match=str(layout.SNAPSHOTS)):
-                list(moments(subject))
+                list(subject.checkpoints())
         else:
-            assert [step for step, _ in moments(subject)] == [7]
+            assert [step for step, _ in subject.checkpoints()] == [7]
 
 
 def test_a_further_posterior_mean_is_measured_and_has_columns(root: Path) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from analysis.compared import ComparedRun
 from analysis.measures import comparators
-from analysis.subject import Subject
 from baselines import linear_mmse as linear
 from baselines import mask_bayes as masks
 from baselines.linear_mmse import bayes_penalty, linear_mmse, partly_agreeing, ridge
@@ -82,7 +82,7 @@ def test_where_nothing_is_hit_every_mode_is_clean(flips: ContextConfig, x64: Non
 
 def test_the_file_of_comparators_has_null_and_the_reason(flips: ContextConfig, tmp_path: Path) -> None:
     config = RegressionConfig(data=DATA, eval=flips, headline_tasks=64, step_size_tasks=128)
-    comparators.write(Subject(tmp_path, config, None, None, None, GradientDescent(1, 0.3, "given")))
+    comparators.write(ComparedRun(tmp_path, config, None, None, None, GradientDescent(1, 0.3, "given")))
     found = read_json(tmp_path / layout.COMPARATORS)
     for name, registry in (("linear_mmse", "LINEAR_MMSE"), ("mask_bayes", "HITS")):
         assert (found[name]["loss"], found[name]["loss_se"]) == (None, None)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import store
+from analysis.compared import load_compared
 from analysis.measures import alignment
-from analysis.subject import load_subject
 from families.regression import make_model
 from plots.run_figures import draw_run
 from store import layout
@@ -81,7 +81,7 @@ def test_its_predictions_are_those_of_its_parameters(example: Path) -> None:
 def test_it_is_analysed_to_the_same_numbers(copy: Path) -> None:
     before = read(copy, layout.ALIGNMENT)
     (copy / layout.ALIGNMENT).unlink()
-    alignment.write(load_subject(copy))
+    alignment.write(load_compared(copy))
     after = read(copy, layout.ALIGNMENT)
     assert after.keys() >= before.keys()
     for name, value in before.items():

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import store
-from analysis.measures.layerwise import layerwise, load
+from analysis.loaded import load_run
+from analysis.measures.layerwise import layerwise
 from runners.common import Job, run_pack
 from store import layout
 from sweeps.collect import collect
@@ -66,7 +67,7 @@ def test_a_run_leaves_what_the_contract_says(lsa_run: Path, stack_run: Path) -> 
 def test_the_test_loss_is_that_of_the_stored_batch_and_parameters(stack_run: Path) -> None:
     config, params, batch = store.load(stack_run)
     assert batch.x_query.shape == (32, 4, 3)
-    _, model, _ = load(stack_run)
+    model = load_run(stack_run).model
     predictions = np.asarray(model.trace(params, batch).layer_predictions[-1], float)
     last = json.loads((stack_run / layout.METRICS).read_text().splitlines()[-1])
     assert last["test_loss"] == pytest.approx(0.5 * np.mean((predictions - batch.y_query) ** 2), rel=1e-5)
@@ -77,7 +78,7 @@ def test_what_is_measured_is_written_and_repeats(lsa_run: Path, stack_run: Path)
     for run, layers in ((lsa_run, 50), (stack_run, 2)):
         found = read(run / layout.LAYERWISE)
         assert found["layers"] == len(found["mse"]) == len(found["sem"]) == len(found["gd"]["mse"]) == layers
-        again = layerwise(*load(run))
+        again = layerwise(load_run(run))
         assert again["mse"] == pytest.approx(found["mse"], rel=1e-6)
         assert read(run / layout.SUMMARY)["layerwise"] == found
 

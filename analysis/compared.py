@@ -1,0 +1,24 @@
+"""A run of linear regression and the gradient descent that it is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.loaded import LoadedRun, load_run
+from configs.regression import RegressionConfig
+from families.regression import GradientDescent, find_gd
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRun(LoadedRun):
+    """A run of linear regression, and its gradient descent."""
+
+    gd: GradientDescent
+
+
+def load_compared(directory: str | Path, eta: float | None = None, allow_pickle: bool = False) -> ComparedRun:
+    """`load_run` of a run of linear regression, and its gradient descent as `find_gd` finds it."""
+    loaded = load_run(directory, allow_pickle).of_family(RegressionConfig.family)
+    gd = find_gd(loaded.config, eta)
+    return ComparedRun(loaded.run, loaded.config, loaded.model, loaded.params, loaded.batch, gd)

@@ -1,0 +1,67 @@
+"""A finished run of any family with its model: what every analysis begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import jax
+from jax.tree_util import Partial
+
+import store
+from families.experiment import model_of
+from families.origins import shared_with
+from src.model import Model, Params
+from src.precision import use_highest_precision
+from src.prng import key
+from store import layout, snapshots
+from store.params import flattened
+from store.readers import StoreError, check_arrays
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedRun:
+    """A run with its trained model and its evaluation set, which is `store.load`'s batch."""
+
+    run: Path
+    config: Any
+    model: Model
+    params: Params
+    batch: Any
+
+    @property
+    def predict(self) -> Partial:
+        """The trained model: batch in, predictions out, [B] of one query a task. Its arrays are arguments of a jit."""
+        return Partial(self.model.predict, self.params)
+
+    def checkpoints(self) -> Iterator[tuple[int, Self]]:
+        """(step, this run with the parameters it had then) for each snapshot of its training, one at a time.
+
+        `StoreError` if it kept none, or if they are another model's.
+        """
+        shapes = {name: leaf.shape for name, leaf in flattened(self.params).items()}
+        for step, params in snapshots.read(self.run):
+            check_arrays(self.run / layout.SNAPSHOTS, flattened(params), shapes)
+            yield step, replace(self, params=params)
+
+    def of_family(self, family: str) -> Self:
+        """Itself; `StoreError` if it is a run of another family."""
+        if self.config.family != family:
+            raise StoreError(f"{self.run} is a run of the family {self.config.family}, not of {family}")
+        return self
+
+
+def load_run(directory: str | Path, allow_pickle: bool = False) -> LoadedRun:
+    """Loads a finished run: `store.load` with the model, in the precision of its training.
+
+    `StoreError` says what is missing or broken, also parameters of another model.
+    """
+    use_highest_precision()
+    run = Path(directory)
+    config, params, batch = store.load(run, allow_pickle)
+    model = model_of(config, shared_with(config, run))
+    expected = flattened(jax.eval_shape(model.init, key(0)))
+    check_arrays(run / layout.PARAMS, flattened(params), {name: leaf.shape for name, leaf in expected.items()})
+    return LoadedRun(run, config, model, params, batch)

@@ -1,0 +1,49 @@
+"""The arrays that a run has in common with others: its family's, and those of the runs that it builds on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from configs.identity import array_hash
+from configs.run import RunConfig
+from families.experiment import experiment_of, shared_of
+from src.train import Shared
+from store import rundir
+from store.params import read_params
+from store.readers import StoreError
+
+FROZEN = "frozen"  # in meta.json: the hashes of arrays of the runs that a run requires
+
+
+def shared_with(config: RunConfig, run: Path) -> Shared:
+    """The shared arrays of a run: its family's, and those of the runs that it requires.
+
+    `StoreError` if one of these is missing or unfinished, or its arrays are not those the run began with; `ConfigError`
+    if an array of the family is not that of the config.
+    """
+    if not config.shared and not config.requires:
+        return {}
+    required = [read_params(rundir.find(identity, run)) for identity in config.requires]
+    frozen = {name: np.asarray(array) for name, array in experiment_of(config).frozen(config, required).items()}
+    _check_frozen(run, {name: array_hash(array) for name, array in frozen.items()})
+    arrays: dict[str, Any] = {**shared_of(config), **frozen}
+    return {name: jnp.asarray(array) for name, array in arrays.items()}
+
+
+def _check_frozen(run: Path, hashes: dict[str, str]) -> None:
+    noted = rundir.read_meta(run).get(FROZEN, hashes)
+    if noted != hashes:
+        name = next(name for name in {*noted, *hashes} if noted.get(name) != hashes.get(name))
+        raise StoreError(f"{run} began with another {name} of the runs that it requires; --overwrite trains it anew")
+
+
+def note_frozen(run: Path, shared: Shared, config: RunConfig) -> None:
+    """Notes, with a run that begins, the hashes of the arrays of the runs that it requires."""
+    known = {entry.partition(":")[0] for entry in config.shared}
+    hashes = {name: array_hash(np.asarray(array)) for name, array in shared.items() if name not in known}
+    if hashes:
+        rundir.update_meta(run, **{FROZEN: hashes})
