@@ -13,7 +13,7 @@ from jax.tree_util import Partial
 import store
 from families.experiment import model_of
 from families.origins import shared_with
-from src.model import Model, Params
+from src.model import Model
 from src.precision import use_highest_precision
 from src.prng import key
 from store import layout, snapshots
@@ -28,7 +28,7 @@ class LoadedRun:
     run: Path
     config: Any
     model: Model
-    params: Params
+    params: Any  # module -> name -> array, NumPy's or JAX's
     batch: Any
 
     @property

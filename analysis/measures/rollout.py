@@ -3,6 +3,10 @@
 e_y <- e_y + damping * attention, of every row; the prediction after k applications is minus the query's label. Damped
 gradient descent with the same damping is what one layer of the construction gives. Von Oswald et al. 2023, Fig. 1 and
 App. A.7: undamped, the errors of some tasks grow. Activations are not clipped here.
+
+Here a layer is its two products, as trained or as constructed, and all rows' updates tell which tasks are unstable.
+`src.layerwise.roll_out` rolls out a model, for its predictions alone; its sums have another order and so other last
+digits.
 """
 
 from __future__ import annotations

@@ -4,10 +4,12 @@ import jax
 import numpy as np
 import pytest
 
+from analysis.measures.interpolation import params_of_products
 from analysis.measures.rollout import gd_products, rollout
 from baselines.gradient_descent import gd, one_step_size
-from src.config import DataConfig
+from src.config import DataConfig, ModelConfig, RunConfig
 from src.data import sample_batch
+from src.layerwise import make_model, roll_out
 
 DATA = DataConfig(dim=5, num_pairs=7)
 BATCH = sample_batch(jax.random.key(0), DATA, 200)
@@ -31,6 +33,17 @@ def test_any_products_against_numpy() -> None:
         update = np.einsum("bjw,wv,biv->bij", rows[:, :-1], kq, rows) @ (rows[:, :-1] @ pv[-1])[:, :, None]
         rows[:, :, -1] += 0.5 * update[:, :, 0]
         np.testing.assert_allclose(prediction, -rows[:, -1, -1], rtol=1e-4, atol=1e-4)
+
+
+def test_products_and_the_depth_curves_layer_roll_out_alike() -> None:
+    """Two orders of the same sums: equal to float32's rounding, and not to the bit."""
+    rng = np.random.default_rng(1)
+    kq, pv = (rng.normal(0, 0.3, (6, 6)).astype(np.float32) for _ in range(2))
+    config = RunConfig(family="layerwise", data=DATA, model=ModelConfig(num_layers=1))
+    params = params_of_products(config, kq[None, None], pv[None, None])
+    batch = BATCH._replace(x_query=BATCH.x_query[:, None], y_query=BATCH.y_query[:, None])
+    of_layer = roll_out(make_model(config), params, batch, 4, 0.5)[:, :, 0]
+    np.testing.assert_allclose(rollout(kq, pv, BATCH, 4, 0.5).predictions, of_layer, rtol=1e-4, atol=1e-4)
 
 
 def test_unstable_tasks_are_those_whose_largest_eigenvalue_is_too_large() -> None:
