@@ -16,9 +16,9 @@ import cli
 from analysis.plateau import left_plateau
 from configs.regression import RegressionConfig
 from src.statistics import mean_and_interval
-from store import layout
+from store import conditions, layout
 from store.readers import StoreError, expecting, read_json
-from store.rundir import read_config
+from store.rundir import read_config, read_meta
 
 # column -> where it stands in metrics_summary.json
 COLUMNS = {
@@ -55,7 +55,16 @@ def compare(runs: Sequence[Path]) -> str:
         mean, half_width = mean_and_interval(values)
         count = f"{sum(known)} of {len(known)}" if known else WORDS[None]
         rows |= {"mean": [*map(float, mean), count], "± 95 %": [*map(float, half_width), ""]}
-    return table([*COLUMNS, "left plateau"], rows)
+    return "\n".join([table([*COLUMNS, "left plateau"], rows), *_resumed_elsewhere(runs)])
+
+
+def _resumed_elsewhere(runs: Sequence[Path]) -> list[str]:
+    """A line on each run that has other bits than an uninterrupted one."""
+    return [
+        f"bitwise false: {cli.printable(run)}, resumed elsewhere with {conditions.elsewhere_in_words(run)}"
+        for run in runs
+        if not conditions.is_bitwise(read_meta(run))
+    ]
 
 
 def _summary(run: Path) -> dict[str, Any]:

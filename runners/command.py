@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import cli
 from cli import printable
@@ -18,11 +18,9 @@ from runners import compile_cache, flags
 from runners.signals import RESUMES, hearing_signals
 from runners.summary import summary_text
 from src.checks import ConfigError
-from store import checkpoint, layout, rundir
+from store import checkpoint, conditions, layout, rundir, sources
 from store.lock import locked
-from store.provenance import versions
 from store.readers import StoreError, expecting, is_count, is_number
-from store.sources import remark
 
 MOST_NAMED = 8  # files in a sentence
 
@@ -42,7 +40,8 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     request = flags.read(models, prog, description, argv)
     programs = compile_cache.default_folder() if request.compile_cache else None
     directory = rundir.choose(request.config, request.out, request.overwrite)
-    with held([(directory, request.config)], request.overwrite, programs=programs):
+    strict = request.persistence.strict_resume
+    with held([(directory, request.config)], request.overwrite, programs=programs, strict=strict):
         # JAX, which is imported here, reads the number of threads once
         from runners.common import Job, Wanted, run_pack
         from utils_log import ConsoleLogger
@@ -62,7 +61,11 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
 
 @contextmanager
 def held(
-    runs: Sequence[tuple[Path, RunConfig]], overwrite: bool = False, width: int = 1, programs: Path | None = None
+    runs: Sequence[tuple[Path, RunConfig]],
+    overwrite: bool = False,
+    width: int = 1,
+    programs: Path | None = None,
+    strict: bool = False,
 ) -> Iterator[None]:
     """Holds the directories of runs that can be trained, cleared if they are to be trained anew.
 
@@ -79,7 +82,7 @@ def held(
             for identity in config.requires:
                 rundir.find(identity, run)
             if not overwrite:
-                restore_conditions(run, width)
+                restore_conditions(run, width, strict)
         if programs:
             compile_cache.part(programs)  # its name has the number of threads, which is settled now
         for run, _ in runs if overwrite else ():
@@ -103,8 +106,9 @@ def report(directory: Path, name: str, status: str) -> int:
 
 
 def say_changed(runs: Sequence[Path]) -> None:
-    """Says in a line if finished runs were made by other sources than these."""
-    if line := remark([rundir.read_meta(run) for run in runs]):
+    """Says in a line if finished runs were made by other sources, and in another if some were resumed elsewhere."""
+    metas = [rundir.read_meta(run) for run in runs]
+    for line in filter(None, (sources.remark(metas), conditions.remark(metas))):
         print(line)
 
 
@@ -138,29 +142,30 @@ def report_divergence(run: Path, name: str) -> int:
     return 1
 
 
-def restore_conditions(directory: Path, width: int = 1) -> None:
-    """Gives an unfinished run the thread count it began with; `StoreError` if that, a version or the width differs.
+def restore_conditions(directory: Path, width: int = 1, strict: bool = False) -> None:
+    """Gives an unfinished run the thread count it had, unless the user chose another or JAX has read it already.
 
-    The same bits come only from the same versions, threads and width of the pack. To be called before JAX is imported.
+    To be called before JAX is imported. `StoreError` if meta.json is not one; if strict, also if the run would go on
+    under other conditions than it had, as far as they are known without JAX.
     """
-    meta = rundir.read_meta(directory)
-    begun = "versions" in meta or checkpoint.steps(directory)
-    if meta.get("status") in rundir.FINISHED or not begun:
+    meta, steps = rundir.read_meta(directory), checkpoint.steps(directory)
+    if meta.get("status") in rundir.FINISHED or not ("versions" in meta or steps):
         return
-    now_in_force = {**versions(), "pack_width": width}
-    with expecting(directory / layout.META, "a run's meta.json; --overwrite trains the run anew"):
-        conditions = {**meta["versions"], "pack_width": meta["pack_width"]}
-        threads = meta["threads"]
-        chunk_steps = meta.get("chunk_steps", 1)  # it is there from the first checkpoint on
-        if not (is_count(threads) and 0 < threads <= MOST_THREADS and is_number(meta["run_seconds"])):
-            raise ValueError
-        if not (is_count(chunk_steps) and chunk_steps > 0):
-            raise ValueError
-    for name, was in conditions.items():
-        if was != now_in_force.get(name):
-            found = now_in_force.get(name)
-            raise StoreError(f"{directory} was begun with {name} {was}, not {found}; --overwrite trains it anew")
-    if threads != num_threads():
-        if threads_are_set() or "jax" in sys.modules:
-            raise StoreError(f"{directory} was begun with {threads} threads; set NPROC={threads} to resume")
+    threads = _checked_threads(directory, meta, max(steps, default=0))
+    if threads != num_threads() and not threads_are_set() and "jax" not in sys.modules:
         os.environ["NPROC"] = str(threads)
+    if strict:
+        conditions.check(directory, conditions.here(width))
+
+
+def _checked_threads(run: Path, meta: Mapping[str, Any], step: int) -> int:
+    """The thread count a run had at a step; `StoreError` unless all that a resume takes from meta.json is there."""
+    found = conditions.in_force(run, step)
+    with expecting(run / layout.META, "a run's meta.json; --overwrite trains the run anew"):
+        chunk_steps = meta.get("chunk_steps", 1)  # it is there from the first checkpoint on
+        counts = (found["threads"], found["pack_width"], chunk_steps)
+        if not all(is_count(count) and count > 0 for count in counts) or found["threads"] > MOST_THREADS:
+            raise ValueError
+        if not (is_number(meta["run_seconds"]) and all(isinstance(found[name], str) for name in meta["versions"])):
+            raise ValueError
+        return int(found["threads"])

@@ -16,6 +16,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from cli import printable
 from configs.run import RunConfig
 from environment import num_threads
 from families.origins import note_frozen
@@ -27,9 +28,8 @@ from runners.shapes import static_shape, training_part
 from runners.signals import Signals, Stopped, hearing_signals
 from src.precision import use_highest_precision
 from src.train import NEVER
-from store import checkpoint, rundir, snapshots
+from store import checkpoint, conditions, rundir, snapshots
 from store.provenance import now, provenance
-from store.readers import StoreError
 from store.sources import changed
 from utils_log import NULL_LOGGER, Logger
 
@@ -58,8 +58,9 @@ def run_pack(
     logger.line(f"device: {device_text()}")
     status = {job: rundir.read_status(job.run) for job in jobs}
     pending = [job for job in jobs if status[job] not in rundir.FINISHED]
-    for job in pending:
-        check_device(job.run)
+    if persistence.strict_resume:
+        for job in pending:
+            conditions.check(job.run, conditions.here(width, device_text()))
     with contextlib.nullcontext(signals) if signals else hearing_signals() as heard:
         try:
             for job in (job for job in jobs if status[job] == "done"):
@@ -87,10 +88,10 @@ def run_one(
 ) -> str:
     """Trains one config into a run directory, or finishes what is there: what the runners do, for use from Python.
 
-    `StoreError` if the directory holds a run of another config, or one begun under other conditions.
+    `StoreError` if the directory holds a run of another config; if strict, also if it went on under other conditions.
     """
     rundir.choose(config, str(run), overwrite=False)
-    with held([(run, config)]):
+    with held([(run, config)], strict=persistence.strict_resume):
         return run_pack([Job(run, config)], logger, persistence=persistence)
 
 
@@ -102,13 +103,6 @@ def device_text() -> str:
     return f"{count}{devices[0].device_kind}{threads}, jax {jax.__version__}"
 
 
-def check_device(run: Path) -> None:
-    """`StoreError` if an unfinished run has checkpoints made on another device: its bits would differ."""
-    was = rundir.read_meta(run).get("device", device_text())
-    if was != device_text() and checkpoint.steps(run) and rundir.read_status(run) not in rundir.FINISHED:
-        raise StoreError(f"{run} was begun on {was}, not {device_text()}; --overwrite trains it anew")
-
-
 def _train_and_finish(
     jobs: Sequence[Job], width: int, logger: Logger, wanted: Wanted, signals: Signals, persistence: Persistence
 ) -> None:
@@ -117,6 +111,7 @@ def _train_and_finish(
     pack = Pack(jobs, width)
     signals.check()
     _take_up(pack)
+    _note_conditions(pack, logger)
     _train(pack, logger, signals, persistence.checkpoint_seconds)
     for index, (job, _, setting) in enumerate(pack.lanes):
         if pack.alive[index]:
@@ -150,10 +145,24 @@ def _take_up(pack: Pack) -> None:
         if pack.step == 0:
             note_frozen(job.run, pack.shared, job.config)
             _record(pack, index, float(first_losses[index]))
-        rundir.update_meta(job.run, compile_seconds=pack.compile_seconds)
     meta = rundir.read_meta(pack.lanes[0].job.run)
     pack.run_seconds = float(meta["run_seconds"])
     pack.chunk_steps = min(int(meta.get("chunk_steps", 1)), GROWTH)  # it was chosen on a machine that may be slower now
+
+
+def _note_conditions(pack: Pack, logger: Logger) -> None:
+    """Leaves in meta.json what has changed of each run's conditions since it began, and says what is new of that."""
+    here = conditions.here(pack.width, device_text())
+    changes: dict[int, list[conditions.Change]] = {}  # by training: its state is that of the first run that shares it
+    for job, place, _ in pack.lanes:
+        own = conditions.history(job.run, pack.step, here) if pack.step > 0 else []
+        past = changes.setdefault(place, [])
+        past += [change for change in own if change not in past]
+        told = {"bitwise": not past, "resumed_elsewhere": past}
+        rundir.update_meta(job.run, compile_seconds=pack.compile_seconds, **told)
+        if new := [change for change in past if change["step"] == pack.step]:
+            words = f"{printable(job.run)} goes on elsewhere, with {conditions.in_words(new)}"
+            logger.line(f"{words}: its bits are not those of an uninterrupted run")
 
 
 def _recorded(pack: Pack, step: int) -> list[int]:

@@ -9,21 +9,30 @@ import cli
 
 
 class Persistence(NamedTuple):
-    """checkpoint_seconds: of training between two saves of a run's state, 0 for a save after every chunk."""
+    """checkpoint_seconds: of training between two saves of a run's state, 0 for a save after every chunk.
+
+    strict_resume: whether a run is refused that would go on under other conditions than it had (`store.conditions`).
+    """
 
     checkpoint_seconds: float = 20.0
+    strict_resume: bool = False
 
 
 USUAL = Persistence()
 
 
 def add_flags(built: cli.Parser) -> None:
-    """The flags of whatever trains and resumes runs. They are no part of a run's config: no bit depends on them."""
+    """The flags of whatever trains and resumes runs; they are no part of a run's config."""
     built.add_argument(
         "--checkpoint_seconds",
         type=_seconds,
         default=USUAL.checkpoint_seconds,
         help="training between two saves of a run's state; a kill loses at most so much and a chunk",
+    )
+    built.add_argument(
+        "--strict_resume",
+        action="store_true",
+        help="refuse to go on with a run under other versions, threads, pack width or device than it had",
     )
 
 

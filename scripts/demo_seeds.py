@@ -67,8 +67,9 @@ def main(argv: list[str]) -> int:
     runs = [rundir.choose(c, str(flags.out / f"seed_{c.data_seed}"), flags.overwrite) for c in configs]
     programs = compile_cache.default_folder() if flags.compile_cache else None
     pairs = list(zip(runs, configs, strict=True))
-    with held(pairs, flags.overwrite, WIDTH, programs):
-        if stopped_by := _train(pairs, programs, flags.quiet, persistence.from_flags(flags)):
+    kept = persistence.from_flags(flags)
+    with held(pairs, flags.overwrite, WIDTH, programs, kept.strict_resume):
+        if stopped_by := _train(pairs, programs, flags.quiet, kept):
             return report_stop(runs, stopped_by)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:

@@ -60,7 +60,8 @@ def restore(run: Path, step: int, like: Mapping[str, np.ndarray]) -> dict[str, n
     try:
         arrays, _ = read_safetensors(layout.checkpoint(run, step))
         if _kinds(arrays) != _kinds(like):
-            raise StoreError(f"{layout.checkpoint(run, step)} does not hold this run's training state")
+            differing = _differing(_kinds(arrays), _kinds(like))
+            raise StoreError(f"{layout.checkpoint(run, step)} does not hold this run's training state: {differing}")
     except StoreError as error:
         raise StoreError(f"{error}; --overwrite trains the run anew") from None
     return arrays
@@ -74,6 +75,14 @@ def remove_after(run: Path, step: int) -> None:
 
 def _kinds(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, ...], str]]:
     return {name: (array.shape, array.dtype.str) for name, array in arrays.items()}
+
+
+def _differing(found: Mapping[str, object], like: Mapping[str, object]) -> str:
+    """What differs first: a version of a package may lay a state out otherwise than another."""
+    names = sorted(name for name in found.keys() | like.keys() if found.get(name) != like.get(name))
+    what = "is missing" if names[0] not in found else "is unknown" if names[0] not in like else "has another shape"
+    more = f", and {len(names) - 1} more differ" if len(names) > 1 else ""
+    return f"{names[0]} {what}{more}"
 
 
 def remove(run: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from configs.registry import family_of
 from configs.run import RunConfig, fields_of
-from store import layout
+from store import conditions, layout
 from store.readers import StoreError, expecting, is_number, read_json, read_json_lines
 from store.rundir import has_begun, read_config, read_meta, read_metrics, read_status
 from store.sources import changed
@@ -23,7 +23,8 @@ class Entry(NamedTuple):
 
     reason: why it is broken, else "". config: its fields by dotted name. loss: that of its test set with its name, None
     where there is none yet. time: when it ended, or else began. size in bytes. sources: same, changed or not recorded.
-    shown: False of a folder in which nothing looks like a run; these are counted.
+    shown: False of a folder in which nothing looks like a run; these are counted. bitwise: False of a run that was
+    resumed elsewhere (`store.conditions`).
     """
 
     path: Path
@@ -35,6 +36,7 @@ class Entry(NamedTuple):
     size: int = 0
     sources: str = ""
     shown: bool = True
+    bitwise: bool = True
 
 
 def listing(folder: Path) -> list[Entry]:
@@ -82,7 +84,8 @@ def _entry(run: Path, is_near: bool) -> Entry:
     except (StoreError, OSError) as error:
         return Entry(run, BROKEN, str(error), time=_last_change(run), size=_size(run))
     fields, time = {"family": config.family, **flat(fields_of(config))}, _time(meta) or _last_change(run)
-    return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta))
+    bitwise = conditions.is_bitwise(meta)
+    return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta), bitwise=bitwise)
 
 
 def _sources(meta: Mapping[str, Any]) -> str:

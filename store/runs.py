@@ -38,6 +38,7 @@ def _cells(entry: Entry, told: Mapping[str, Any], now: datetime) -> tuple[str, .
     if entry.reason:
         return (*shown, "", "", cli.printable(" ".join(entry.reason.split())))
     loss = "" if entry.loss is None else f"{entry.loss[0]} {entry.loss[1]:.4g}"
+    told = told if entry.bitwise else {**told, "bitwise": "false"}
     fields = " ".join(f"{name}={_value(value)}" for name, value in told.items())
     return (*shown, loss, entry.sources, cli.printable(f"{entry.config['name']} {fields}"))
 

@@ -16,7 +16,7 @@ from configs.identity import RESULTS_VERSION
 from configs.registry import family_of, family_of_model
 from configs.run import RunConfig
 from src.checks import ConfigError
-from store import layout, outputs, rundir
+from store import conditions, layout, outputs, rundir
 from store.atomic import naming
 from store.lock import locked_file
 from store.readers import StoreError, expecting, read_json
@@ -86,8 +86,14 @@ def rows_now(
     for row in rows:
         place = folder / NOWHERE if row.cell.name in anew else folder
         with expecting(folder / row.cell.name, "a finished cell of a sweep; --overwrite trains it anew"):
-            values.append(row_values(row, place, failed) | {table.FOLDER: name})
+            found = row_values(row, place, failed)
+            values.append({**found, table.FOLDER: name, "bitwise": _bitwise(place / row.cell.name, found["status"])})
     return values
+
+
+def _bitwise(run: Path, status: str) -> str | None:
+    """Whether a finished cell has the bits of an uninterrupted run."""
+    return str(conditions.is_bitwise(rundir.read_meta(run))).lower() if status == "done" else None
 
 
 def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:

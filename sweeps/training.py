@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from runners.command import restore_conditions
 from runners.persistence import USUAL, Persistence
 from runners.signals import Signals
-from store import rundir
+from store import conditions, rundir
 from store.lock import locked
 from store.readers import StoreError
 from sweeps.plan import Pack
@@ -74,7 +73,7 @@ def train(
             job = Job(folder / cell.name, cell.config)
             try:
                 locks.enter_context(locked(job.run, patience=PATIENCE))
-                _make_ready(job, width)
+                _make_ready(job, width, persistence.strict_resume)
                 ready.append(job)
             except Exception as error:
                 reasons[cell.name] = _in_words(error)
@@ -107,21 +106,11 @@ def _in_words(error: Exception) -> str:
     return str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
 
 
-def _make_ready(job: Job, width: int) -> None:
-    """Clears an unfinished cell that began with another device, threads, versions or width: its bits would differ."""
-    from runners.common import check_device
+def _make_ready(job: Job, width: int, strict: bool) -> None:
+    """`StoreError` if a cell's place holds what cannot be gone on with; if strict, what has other conditions too."""
+    from runners.common import device_text
 
     rundir.choose(job.config, str(job.run), overwrite=False)
-    try:
-        restore_conditions(job.run, width)
-        check_device(job.run)
-    except StoreError:
-        _clear(job.run)
-
-
-def _clear(run: Path) -> None:
-    try:
-        rundir.clear(run)
-    except OSError:
-        rundir.note_failure(run, traceback.format_exc())
-        raise
+    restore_conditions(job.run, width)
+    if strict:
+        conditions.check(job.run, conditions.here(width, device_text()))

@@ -35,6 +35,7 @@ class FakePack:
     family: Family
 
     def __init__(self, jobs: list[Job], width: int):
+        self.width = width
         self.lanes = [Lane(job, place, None) for place, job in enumerate(jobs)]
         self.alive = [True] * len(jobs)
         self.step = max(checkpoint.common_steps([job.run for job in jobs]), default=0)
@@ -79,8 +80,8 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     return [Job(tmp_path / f"seed_{seed}", replace(BASE, data_seed=seed)) for seed in (0, 1)]
 
 
-def train(jobs: list[Job], attention: int | None = None) -> str:
-    return run_pack(jobs, NullLogger(), Wanted(attention), width=2, persistence=EVERY_CHUNK)
+def train(jobs: list[Job], attention: int | None = None, persistence: Persistence = EVERY_CHUNK) -> str:
+    return run_pack(jobs, NullLogger(), Wanted(attention), width=2, persistence=persistence)
 
 
 def statuses(jobs: list[Job]) -> list[str]:
@@ -112,15 +113,21 @@ def test_an_error_in_a_pack_is_nobodys_until_it_is_known_whose_it_is(
     assert "ZeroDivisionError" in rundir.read_meta(jobs[1].run)["error"]
 
 
-def test_a_run_does_not_go_on_on_another_device(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_on_on_another_device_and_says_so_unless_that_is_refused(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         sending(patch, FakePack, "advance")
         assert train(jobs) == "stopped"
     rundir.update_meta(jobs[1].run, device="NVIDIA H200, jax 0.1")
     before = snapshot(jobs[1].run.parent)
     with pytest.raises(StoreError, match=r"seed_1 was begun on NVIDIA H200, jax 0\.1, not .*; --overwrite trains it"):
-        train(jobs)
+        train(jobs, persistence=Persistence(strict_resume=True))
     assert snapshot(jobs[1].run.parent) == before
+    assert train(jobs) == "done"
+    change = {"step": 1, "what": "device", "was": "NVIDIA H200, jax 0.1", "is": common.device_text()}
+    metas = [rundir.read_meta(job.run) for job in jobs]
+    assert [(meta["bitwise"], meta["resumed_elsewhere"]) for meta in metas] == [(True, []), (False, [change])]
 
 
 def test_checkpoints_that_only_some_runs_have_go_before_the_metrics_are_cut(

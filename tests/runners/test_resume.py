@@ -212,7 +212,7 @@ def test_the_restored_thread_count_is_the_one_that_the_run_then_uses(
         ({"versions": {"jax": "0.1"}}, {}, "was begun with jax 0.1, not "),
     ],
 )
-def test_what_cannot_be_restored_is_refused(
+def test_what_cannot_be_restored_is_refused_if_that_is_asked_for(
     story: Story,
     workshop: Workshop,
     tmp_path: Path,
@@ -222,7 +222,7 @@ def test_what_cannot_be_restored_is_refused(
 ) -> None:
     run = changed(story, tmp_path / "run", **values)
     before = results(run)
-    done = workshop.run(LSA1, *SIZES, "--out", run, **environment)
+    done = workshop.run(LSA1, *SIZES, "--strict_resume", "--out", run, **environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"error: {run} {words.format(threads=THREADS)}" in done.stderr
     assert done.stderr.count("\n") == 1

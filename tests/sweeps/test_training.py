@@ -1,4 +1,4 @@
-"""A pack of a sweep in this process, on packs that train nothing: whose an error is, and what begins anew."""
+"""A pack of a sweep in this process, on packs that train nothing: whose an error is, and what goes on."""
 
 import signal
 from collections.abc import Iterator
@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from runners import common
+from runners.persistence import Persistence
 from runners.signals import Signals
-from store import checkpoint, rundir
+from store import checkpoint, layout, rundir
 from sweeps.plan import Pack, cell_of
 from sweeps.training import Outcome, train
+from tests.doors import snapshot
 from tests.runners.test_common import BASE, FakePack, fake_finish, finishing
 
 
@@ -68,23 +70,36 @@ def stopped_elsewhere(pack: Pack, folder: Path, monkeypatch: pytest.MonkeyPatch)
     return run
 
 
-def test_a_cell_that_was_begun_on_another_device_begins_anew(
+def test_a_cell_that_was_begun_on_another_device_goes_on_from_its_step(
     pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
-    assert checkpoint.steps(run)
+    assert checkpoint.steps(run) == [1]
     assert trained(pack, tmp_path).reasons == {}
-    assert (rundir.read_status(run), rundir.read_meta(run)["device"]) == ("done", common.device_text())
+    meta = rundir.read_meta(run)
+    assert (meta["status"], meta["device"], meta["bitwise"]) == ("done", "NVIDIA H200, jax 0.1", False)
+    assert [(change["step"], change["what"]) for change in meta["resumed_elsewhere"]] == [(1, "device")]
+    assert rundir.read_meta(tmp_path / pack.cells[1].name)["bitwise"] is True
 
 
-def test_a_cell_that_cannot_begin_anew_has_failed(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_that_is_refused_the_cell_has_failed_and_stays_as_it_is(
+    pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
+    before = snapshot(run)
+    outcome = train(tmp_path, pack, 2, lambda steps: None, Signals(), Persistence(strict_resume=True))
+    reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {common.device_text()}; --overwrite trains it anew"
+    assert outcome == Outcome(pack, {run.name: reason})
+    assert snapshot(run) == before
+    assert rundir.read_status(tmp_path / pack.cells[1].name) == "done"
 
-    def refuse(_: Path) -> None:
-        raise PermissionError(1, "Operation not permitted", "attn")
 
-    monkeypatch.setattr(rundir, "clear", refuse)
-    outcome = trained(Pack(pack.cells[:1]), tmp_path)
-    assert outcome == Outcome(Pack(pack.cells[:1]), {run.name: "attn: Operation not permitted"})
-    assert rundir.read_status(run) == "failed"
-    assert "PermissionError" in rundir.read_meta(run)["error"]
+def test_a_cell_whose_meta_is_damaged_has_failed_and_is_not_cleared(
+    pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stopped_elsewhere(pack, tmp_path, monkeypatch)
+    rundir.update_meta(run, threads="many")
+    before = snapshot(run)
+    reasons = trained(pack, tmp_path).reasons
+    assert reasons == {run.name: f"{run / layout.META} is not a run's meta.json; --overwrite trains the run anew"}
+    assert snapshot(run) == before

@@ -1,0 +1,90 @@
+"""What a run says of the conditions it was trained under: those that its state comes from, and no others."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from src.config import RunConfig
+from store import StoreError, checkpoint, conditions, layout, rundir
+
+A = {"python": "3.11", "jax": "0.10", "pack_width": 1, "threads": 1, "device": "cpu, 1 threads, jax 0.10"}
+B = A | {"threads": 2, "device": "cpu, 2 threads, jax 0.10"}
+THREADS = {"what": "threads", "was": 1, "is": 2}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run that was begun under A and saved at step 10."""
+    rundir.begin(tmp_path, RunConfig())
+    versions = {name: A[name] for name in ("python", "jax")}
+    rundir.update_meta(tmp_path, status="running", versions=versions, **{n: A[n] for n in conditions.OF_A_PROCESS})
+    checkpoint.save(tmp_path, 10, {"a": np.zeros(1)}, {})
+    return tmp_path
+
+
+def goes_on(run: Path, step: int, now: dict[str, Any]) -> list[conditions.Change]:
+    """What a process does that goes on from a step."""
+    found = conditions.history(run, step, now)
+    rundir.update_meta(run, bitwise=not found, resumed_elsewhere=found)
+    return found
+
+
+def test_under_the_same_conditions_nothing_has_changed(run: Path) -> None:
+    assert goes_on(run, 10, A) == []
+    conditions.check(run, A)
+    assert conditions.is_bitwise(rundir.read_meta(run))
+
+
+def test_a_change_stays_with_the_run_and_is_noted_once(run: Path) -> None:
+    """Threads are one change, although the device's text has their number too; going back is another."""
+    first = {"step": 10, **THREADS}
+    assert goes_on(run, 10, B) == [first]
+    assert goes_on(run, 20, B) == [first]
+    assert goes_on(run, 30, A) == [first, {"step": 30, "what": "threads", "was": 2, "is": 1}]
+    assert not conditions.is_bitwise(rundir.read_meta(run))
+
+
+def test_conditions_under_which_nothing_was_saved_count_for_nothing(run: Path) -> None:
+    """Gone on with under B from step 10 and killed before a save, it goes on from step 10 again."""
+    goes_on(run, 10, B)
+    assert conditions.in_force(run, 10)["threads"] == 1
+    assert goes_on(run, 10, A) == []
+    assert conditions.is_bitwise(rundir.read_meta(run))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"jax": "0.11"}, "was begun with jax 0.10, not 0.11; --overwrite trains it anew"),
+        ({"pack_width": 8}, "was begun with pack_width 1, not 8; --overwrite trains it anew"),
+        ({"threads": 2}, "was begun with 1 threads; set NPROC=1 to resume"),
+        ({"device": "H200, jax 0.10"}, "was begun on cpu, 1 threads, jax 0.10, not H200, jax 0.10; --overwrite trains"),
+        ({"jax": "0.11", "threads": 2}, "was begun with jax 0.10, not 0.11 and with threads 1, not 2; --overwrite"),
+    ],
+)
+def test_what_differs_is_named_where_it_is_refused(run: Path, changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        conditions.check(run, A | changed)
+    assert str(caught.value).startswith(f"{run} {said}")
+
+
+def test_the_last_conditions_count_where_others_are_refused(run: Path) -> None:
+    goes_on(run, 10, B)
+    checkpoint.save(run, 20, {"a": np.zeros(1)}, {})
+    conditions.check(run, B)
+    with pytest.raises(StoreError, match="set NPROC=2"):
+        conditions.check(run, A)
+
+
+def test_a_run_without_a_state_goes_on_with_nothing_so_nothing_is_refused(run: Path) -> None:
+    layout.checkpoint(run, 10).unlink()
+    conditions.check(run, B)
+
+
+def test_finished_runs_that_were_resumed_elsewhere_are_counted() -> None:
+    same, other = {"bitwise": True}, {"bitwise": False}
+    assert conditions.remark([same, {}]) == ""  # an earlier version's, which was never resumed elsewhere
+    assert conditions.remark([same, other, {}]).startswith("1 of 3 finished runs were resumed elsewhere")
+    assert conditions.remark([other]).startswith("this run was resumed elsewhere")
