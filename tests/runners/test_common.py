@@ -130,6 +130,26 @@ def test_a_run_goes_on_on_another_device_and_says_so_unless_that_is_refused(
     assert [(meta["bitwise"], meta["resumed_elsewhere"]) for meta in metas] == [(True, []), (False, [change])]
 
 
+@pytest.mark.parametrize(("elsewhere", "bitwise"), [(0, [False, False]), (1, [True, False])])
+def test_a_run_that_takes_its_state_from_another_shares_its_past(
+    elsewhere: int, bitwise: list[bool], jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs that differ in evaluation alone go on with the state of the first of them."""
+    with monkeypatch.context() as patch:
+        sending(patch, FakePack, "advance")
+        assert train(jobs) == "stopped"
+    rundir.update_meta(jobs[elsewhere].run, device="NVIDIA H200, jax 0.1")
+
+    class Sharing(FakePack):
+        def __init__(self, jobs: list[Job], width: int):
+            super().__init__(jobs, width)
+            self.lanes = [Lane(job, 0, None) for job in jobs]
+
+    monkeypatch.setattr(common, "Pack", Sharing)
+    assert train(jobs) == "done"
+    assert [rundir.read_meta(job.run)["bitwise"] for job in jobs] == bitwise
+
+
 def test_checkpoints_that_only_some_runs_have_go_before_the_metrics_are_cut(
     jobs: list[Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
