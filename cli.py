@@ -26,6 +26,7 @@ CONFIG_HELP = "--config.help"
 OUT_OF_MEMORY = "there is not enough memory for arrays of these sizes; fewer tasks or a smaller model need less"
 
 
+BETWEEN: dict[type, str] = {list: ",", tuple: "/"}  # the values of a list in a help text
 KINDS = {"int": "a whole number", "float": "a number"}  # Python's types in words
 
 
@@ -37,7 +38,7 @@ class Parser(argparse_flags.ArgumentParser):
     """argparse with whole flag names only, errors in one sentence, and the nearest flag named for an unknown one."""
 
     def __init__(self, prog: str, description: str):
-        super().__init__(
+        super().__init__(  # type: ignore[no-untyped-call]  # absl annotates none of it
             prog=f"python -m {prog}",
             description=description,
             allow_abbrev=False,
@@ -50,7 +51,9 @@ class Parser(argparse_flags.ArgumentParser):
         for word in argv:
             if word.startswith("-") and word.endswith("=--"):  # argparse takes such a value away
                 raise UsageError(f"argument {word[:-3]}: expected one argument")
-        arguments, rest = self.parse_known_args([_underscored(word) for word in argv])
+        arguments: argparse.Namespace
+        words = [_underscored(word) for word in argv]
+        arguments, rest = self.parse_known_args(words)  # type: ignore[no-untyped-call]  # absl's
         if rest:
             flag = rest[0].split("=")[0]
             known = [option for action in self._actions for option in action.option_strings]
@@ -69,7 +72,7 @@ class _Help(argparse.HelpFormatter):
         text, default = action.help or "", action.default
         if action.nargs == 0 or default is None or default == []:
             return text
-        between = {list: ",", tuple: "/"}.get(type(default))
+        between = BETWEEN.get(type(default))
         shown = between.join(map(str, default)) if between else str(default)
         return f"{text} (default: {shown.replace('%', '%%')})"
 
@@ -140,12 +143,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception]) -> NoReturn:
     """Runs a command on this process's arguments and exits: 0, or 2 with one sentence for what the user can mend."""
     _spell_out()
+    mendable: tuple[type[Exception], ...] = (UsageError, environment.Unusable, *user_errors)
     try:
         environment.num_threads()
         environment.settle_figures()
         status = main(sys.argv[1:]) or 0
         _flush()
-    except (UsageError, environment.Unusable, *user_errors) as error:
+    except mendable as error:
         status = _complain(str(error))
     except BrokenPipeError:  # whoever read the output, as `head` does, has had enough
         _silence()

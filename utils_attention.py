@@ -10,7 +10,8 @@ import numpy as np
 
 def batch_mean(maps: np.ndarray) -> np.ndarray:
     """Mean over tasks: [B, H, R, C] -> [H, R, C]."""
-    return np.asarray(maps, np.float64).mean(axis=0).astype(np.float32)
+    mean: np.ndarray = np.asarray(maps, np.float64).mean(axis=0)
+    return mean.astype(np.float32)
 
 
 def head_summary(maps: np.ndarray) -> dict[str, float]:

@@ -145,7 +145,7 @@ class Bar:
         self.bar.close()
 
 
-class _Bar(tqdm):
+class _Bar(tqdm):  # type: ignore[misc]  # tqdm ships no types
     """tqdm's, with a `speed` for its format: its own rate has no space before the unit."""
 
     @property

@@ -39,7 +39,7 @@ def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
     """A row for each of ours, with the plain loop's cost and the ratio beside it; one more for memory."""
     seconds, ratios = entry["seconds"], entry["times_faster"]
     plain = duration(seconds["plain"]) if "plain" in seconds else ""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             entry["text"] + SAID.get(who, ""),
             duration(own),

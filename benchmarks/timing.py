@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+T = TypeVar("T")
 Timed = Callable[[int], float]  # does so many units of work, gives the seconds they took
 
 
@@ -33,9 +34,9 @@ def units_for(timed: Timed, seconds: float) -> int:
     return max(1, round(units * seconds / took))
 
 
-def in_turns(timed: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
+def in_turns(timed: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, list[T]]:
     """What each gives, called in turns: a, b, a, b, ..."""
-    values: dict[str, list[float]] = {name: [] for name in timed}
+    values: dict[str, list[T]] = {name: [] for name in timed}
     for _ in range(repeats):
         for name, call in timed.items():
             values[name].append(call())

@@ -95,7 +95,7 @@ with np.printoptions(precision=2, suppress=True):
 
 
 # %%
-def with_products(kq: np.ndarray, pv: np.ndarray) -> dict:
+def with_products(kq: np.ndarray, pv: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
     """Parameters that have these products: W_K and P are the identity."""
     identity = np.eye(len(kq))
     return {

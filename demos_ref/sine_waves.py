@@ -65,7 +65,7 @@ control = make_model(control_config)
 params = dict(control.init(key(1)))
 width = control_config.model.embed_size
 label = np.diag(np.arange(width) == width - 1).astype(np.float32)
-built = {
+built: dict[str, np.ndarray] = {
     "query": np.eye(width) - label,
     "key": np.eye(width) - label,
     "value": -label,

@@ -18,6 +18,7 @@ from store import outputs
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,7 +41,7 @@ AMPLE = 6.0  # inches that are enough for all that stands around axes
 CUT = "arrows: intervals that leave the possible values are cut there"  # what a caption says of `mark_cut`'s
 INCHES_A_HANDLE = 0.32  # before a legend's words, with what parts columns
 
-RC = {
+RC: dict[RcKeyType, Any] = {
     "figure.dpi": 150,
     "font.size": 9,
     "axes.spines.top": False,
@@ -54,7 +55,7 @@ RC = {
     "lines.linewidth": 1.6,
     "pdf.fonttype": 42,  # TrueType, which journals ask for
 }
-COMPACT = RC | {
+COMPACT: dict[RcKeyType, Any] = RC | {
     "figure.dpi": 200,
     "font.size": 7,
     "axes.titlesize": 7,
@@ -76,7 +77,7 @@ COMPACT = RC | {
 }
 
 
-def styled(draw: Callable[P, R], settings: Mapping[str, Any] = RC) -> Callable[P, R]:
+def styled(draw: Callable[P, R], settings: Mapping[RcKeyType, Any] = RC) -> Callable[P, R]:
     """Draws in the house's style, and leaves matplotlib's settings as they were."""
 
     @wraps(draw)
@@ -212,7 +213,8 @@ def _grow(figure: Figure) -> None:
     wanted, ample = figure.get_figheight(), figure.get_figheight() + AMPLE
     figure.set_figheight(ample)
     figure.draw_without_rendering()
-    first = {axes.get_subplotspec().rowspan.start: axes for axes in figure.axes}
+    placed = [(axes.get_subplotspec(), axes) for axes in figure.axes]
+    first = {place.rowspan.start: axes for place, axes in placed if place is not None}
     inside = sum(axes.get_position().height for axes in first.values()) * ample
     figure.set_figheight(round(wanted + ample - inside, 2))
     figure.draw_without_rendering()  # what matplotlib makes only now is made in this style
@@ -220,7 +222,8 @@ def _grow(figure: Figure) -> None:
     for axes in figure.axes:  # the layout's last digits depend on where its variables happen to lie in memory
         axes.set_position(np.round(axes.get_position().bounds, 4))
     for text in figure.texts:
-        text.set_position(np.round(text.get_position(), 4))
+        x, y = np.round(text.get_position(), 4)
+        text.set_position((x, y))
 
 
 def _columns(names: Sequence[str], width: float, points: float) -> int:

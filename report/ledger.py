@@ -176,7 +176,7 @@ def read_measurements(path: Path) -> dict[str, Measurement]:
         for _, line in table.iterrows():
             values, seeds = (tuple(json.loads(line[name])) for name in ("values", "seeds"))
             if values:
-                facts = (str(line[name]) for name in ("device", "date", "git_hash", "trained_at"))
+                facts = {name: str(line[name]) for name in ("device", "date", "git_hash", "trained_at")}
                 cells = tuple(str(line["cells"]).split())
-                found[str(line["claim"])] = Measurement(values, seeds, float(line["minutes"]), *facts, cells)
+                found[str(line["claim"])] = Measurement(values, seeds, float(line["minutes"]), cells=cells, **facts)
     return found

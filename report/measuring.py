@@ -34,8 +34,8 @@ from runners.common import device_text
 from store import outputs, rundir
 from store.atomic import csv_bytes, json_bytes
 from store.provenance import git_commit, now
-from sweeps.collect import standing
 from sweeps.plan import Cell, cells, plan
+from sweeps.status import standing
 
 SEEDS = (0, 1, 2)  # of claims that need no training
 TABLE, PAGE = "claims.csv", "claims.md"
@@ -96,7 +96,7 @@ def finished(name: str, folder: Path) -> list[Path]:
     return done if len(done) == len(cells_of(name)) else []
 
 
-def _ended(name: str, folder: Path) -> dict[int, Path | tuple[Path, ...]]:
+def _ended(name: str, folder: Path) -> Mapping[int, Path | tuple[Path, ...]]:
     """The ledger's runs of a name by seed, of the seeds whose runs are all done or have diverged."""
     of_seed: dict[int, list[Cell]] = {}
     for cell in cells_of(name):

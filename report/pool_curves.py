@@ -257,8 +257,8 @@ def plane(runs: Sequence[Path]) -> list[dict[str, Any]]:
             rows += [_row(panel, series, step, *score[[x, y]]) for step, score in zip(steps, scores, strict=True)]
             for who, values in pools.predictors_on_root(run).items():
                 if who == "dmmse" or not np.isfinite(pools.tasks_of(run)):
-                    score = trajectory_pca.project(joint, values)[[x, y]]
-                    rows.append(_row(panel, series if who == "dmmse" else RIDGE, 0, *score, kind="point"))
+                    along, up = trajectory_pca.project(joint, values)[[x, y]]
+                    rows.append(_row(panel, series if who == "dmmse" else RIDGE, 0, along, up, kind="point"))
     return sorted(rows, key=lambda row: row["panel"])
 
 

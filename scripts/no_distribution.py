@@ -15,8 +15,8 @@ SENTENCE = (
 
 def refuse(*_: Any, **__: Any) -> NoReturn:
     """Any hook of a build."""
-    if __spec__ is not None and __spec__.cached:
-        cached = Path(__spec__.cached)
+    if name := getattr(__spec__, "cached", None):  # a file that is run by its name has no __spec__
+        cached = Path(name)
         cached.unlink(missing_ok=True)
         if cached.parent.is_dir() and not any(cached.parent.iterdir()):
             cached.parent.rmdir()

@@ -90,7 +90,8 @@ def csv_bytes(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None =
     """A table: one mapping a row; these columns, or those of the first row in its order."""
     import pandas as pd  # half a second, which a command line that only checks its flags should not pay
 
-    return pd.DataFrame(list(rows), columns=columns).to_csv(index=False, lineterminator="\n").encode()
+    text: str = pd.DataFrame(list(rows), columns=columns).to_csv(index=False, lineterminator="\n")
+    return text.encode()
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -105,9 +106,8 @@ def write_npy(path: Path, array: np.ndarray) -> None:
 
 def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Writes named arrays. NumPy's zip entries carry a fixed date, so equal arrays are equal files."""
-    write_with(
-        path, lambda buffer: np.savez(buffer, **{name: np.asarray(array, order="C") for name, array in arrays.items()})
-    )
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    write_with(path, lambda buffer: np.savez(buffer, allow_pickle=False, **contiguous))
 
 
 def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:

@@ -129,7 +129,7 @@ def _check_length(content: bytes) -> None:
     hashed = 0
     for count, (operation, argument, _) in enumerate(pickletools.genops(content)):
         hashed += operation.name.startswith(("TUPLE", "FROZENSET"))
-        far = operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and argument > MOST_OPERATIONS
+        far = operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and (argument or 0) > MOST_OPERATIONS
         if count > MOST_OPERATIONS or hashed > MOST_TUPLES or far:
             raise ValueError("it holds more parts than parameters have")
 

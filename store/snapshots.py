@@ -98,7 +98,7 @@ def _index(run: Path) -> tuple[list[int], dict[str, list[int]]]:
     return steps, shapes
 
 
-def _rows(run: Path, steps: Sequence[int], shapes: Mapping[str, Sequence[int]], mode: Literal["r", "r+"]) -> np.ndarray:
+def _rows(run: Path, steps: Sequence[int], shapes: Mapping[str, Sequence[int]], mode: Literal["r", "r+"]) -> np.memmap:
     """The growing file, mapped into memory: a row for each step."""
     return np.memmap(
         run / layout.GROWING_SNAPSHOTS, KIND, mode, shape=(len(steps), _row_bytes(shapes) // KIND.itemsize)

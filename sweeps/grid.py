@@ -68,7 +68,7 @@ class Grid:
                     seeded = with_origins(replace(resolved, **changes))
                 yield seeded
 
-    def _seeds(self, seed: int) -> dict[str, int]:
+    def _seeds(self, seed: int) -> dict[str, Any]:
         """The fields of a seed, less those that are the same everywhere."""
         fields = {"data_seed": seed + self.data_offset, "init_seed": seed}
         return {name: value for name, value in fields.items() if name not in self.settings}

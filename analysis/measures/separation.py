@@ -36,7 +36,8 @@ def matched_auroc(scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> n
     if not np.isfinite(scores).all():
         return np.full(weights.shape[1], np.nan)
     counts = np.array([pair_counts(scores[:, j], hit[:, j], weights) for j in range(scores.shape[1])]).sum(axis=0)
-    return np.divide(counts[0], counts[1], out=np.full(weights.shape[1], np.nan), where=counts[1] > 0)
+    shares: np.ndarray = np.divide(counts[0], counts[1], out=np.full(weights.shape[1], np.nan), where=counts[1] > 0)
+    return shares
 
 
 def raw_auroc(scores: np.ndarray, hit: np.ndarray) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import jax.numpy as jnp
 import numpy as np
 
 from analysis.loaded import LoadedRun
@@ -24,7 +25,8 @@ def path(one: np.ndarray, other: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """The tasks w_a [P, D] on the way from `other` (a = 0) to `one` (a = 1)."""
     mixed = shares[:, None] * one + (1 - shares[:, None]) * other
     norm = (np.linalg.norm(one) + np.linalg.norm(other)) / 2
-    return norm * mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
+    tasks: np.ndarray = norm * mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
+    return tasks
 
 
 def losses_on_paths(subject: LoadedRun, points: int = POINTS) -> dict[str, np.ndarray]:
@@ -39,7 +41,7 @@ def losses_on_paths(subject: LoadedRun, points: int = POINTS) -> dict[str, np.nd
     tasks = np.asarray(pool_of(config, min(count, 8)))
     pairs = list(combinations(range(len(tasks)), 2))[:PAIRS]
     ways = np.stack([path(tasks[i], tasks[j], shares) for i, j in pairs])  # [pairs, P, D]
-    w = np.repeat(ways.reshape(-1, config.data.dim), SEQUENCES, axis=0).astype(np.float32)
+    w = jnp.asarray(np.repeat(ways.reshape(-1, config.data.dim), SEQUENCES, axis=0), jnp.float32)
     held = hold(config, sequences_with(task_key(config, Purpose.PATH), config.data, w))
     found = {"tf": predictions_of(subject.model, subject.params, held.batch), **held.references}
     shape = (len(pairs), points, SEQUENCES, -1)

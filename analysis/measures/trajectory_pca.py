@@ -52,7 +52,8 @@ def project(joint: Joint, rows: np.ndarray) -> np.ndarray:
 
     It is the nearest point of the plane; how far a row is from the plane it does not say.
     """
-    return (rows - joint.mean) @ joint.axes.T
+    scores: np.ndarray = (rows - joint.mean) @ joint.axes.T
+    return scores
 
 
 def smooth(scores: np.ndarray, sigma: float) -> np.ndarray:
@@ -111,7 +112,10 @@ def cosine_content(scores: np.ndarray) -> np.ndarray:
     centred = scores - scores.mean(axis=0)
     power = (centred**2).sum(axis=0) * (cosines**2).sum(axis=0)  # the cosines' means are 0
     constant = np.ptp(scores, axis=0) == 0
-    return np.divide((centred * cosines).sum(axis=0) ** 2, power, out=np.full(components, np.nan), where=~constant)
+    shares: np.ndarray = np.divide(
+        (centred * cosines).sum(axis=0) ** 2, power, out=np.full(components, np.nan), where=~constant
+    )
+    return shares
 
 
 def _check_rows(rows: np.ndarray, components: int) -> None:

@@ -65,7 +65,8 @@ def rise(losses: np.ndarray, window: int = 1) -> np.ndarray:
     weights = np.ones(window)
     sums = np.apply_along_axis(np.convolve, -1, losses, weights, "same")
     averaged = sums / np.convolve(np.ones(count), weights, "same")
-    return averaged[..., -1] - averaged.min(axis=-1)
+    above: np.ndarray = averaged[..., -1] - averaged.min(axis=-1)
+    return above
 
 
 def dip(losses: np.ndarray, window: int = 1) -> Dip:

@@ -21,7 +21,7 @@ LEAST_CHANGE = 1.0  # per cent that an axis of changes shows on either side of 0
 LEAST_RATIO = 0.02  # the same of ratios, around 1
 LOSS, CHANGE = "test loss", "change from GD, %"  # measures, which are also the axes' labels
 ERROR, RATIO = "MSE", "MSE / GD's MSE"
-GREEN = {"color": style.DESCENT, "linewidth": 1.0}
+GREEN: dict[str, Any] = {"color": style.DESCENT, "linewidth": 1.0}
 COMPARED: dict[str, dict[str, Any]] = {
     "gd_loss": GREEN | {"linestyle": "-", "marker": "."},
     "gd_tuned_step_loss": GREEN | {"linestyle": "--", "marker": "x"},

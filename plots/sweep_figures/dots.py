@@ -18,7 +18,6 @@ from plots.sweep_figures.table import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 # column -> whose it is, how it looks; the transformer has its model's colour
 SCORES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -95,8 +94,8 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
         for line, place in zip(lines, places, strict=True):
             model = line.settings["model"]
             found = points(line.rows, column, line.rows[column])
-            place += 0.55 * ((models.index(model) + 0.5) / len(models) - 0.5)
-            panels.error_bars(panel, [place], found, across=True, within=POSSIBLE[column], **looks.of_model(model))
+            at = place + 0.55 * ((models.index(model) + 0.5) / len(models) - 0.5)
+            panels.error_bars(panel, [at], found, across=True, within=POSSIBLE[column], **looks.of_model(model))
             looks.explain(model, **looks.of_model(model))
             series.append(Series(MODEL, column, line.settings, found))
         panel.axvline(same, color=style.DESCENT, linestyle="--", zorder=1)
@@ -126,7 +125,7 @@ def _height(names: Sequence[str]) -> float:
     return (len(names) + 0.2) * max(ROW, LINE * lines + 0.03)
 
 
-def _label(axes: Sequence[Axes], names: Sequence[str]) -> None:
+def _label(axes: np.ndarray, names: Sequence[str]) -> None:
     """Rows from the top down; axes share them."""
     for panel in axes:
         panel.set_yticks(range(len(names)), names)

@@ -98,7 +98,7 @@ def _draw_panel(panel: Panel, looks: Looks, orderings: Sequence[str], found: Seq
 
 def _arrow(panel: Panel, x: float, value: float, colour: Any, number: int) -> None:
     """A seed beyond the panel's upper edge, several of one ordering below each other."""
-    where = {"transform": panel.axes.get_xaxis_transform(), "va": "top", "ha": "center"}
+    where: dict[str, Any] = {"transform": panel.axes.get_xaxis_transform(), "va": "top", "ha": "center"}
     paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # over the interval, which leaves the axes
     words = f"\N{UPWARDS ARROW}{value:.2f}"
     panel.axes.text(x, 1.0 - 0.1 * number, words, color=colour, fontsize=6.5, bbox=paper, zorder=5, **where)

@@ -16,7 +16,6 @@ from plots.sweep_figures.settings import Line
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -158,7 +157,7 @@ def _laid_out(
 
 def error_bars(
     axes: Axes, x: Sequence[float], line: Sequence[Point], across: bool = False, within: Bounds = ANYWHERE, **how: Any
-) -> Artist:
+) -> None:
     """Means joined as `how` says, with their intervals where there are any; `across` exchanges the axes.
 
     A t interval of few seeds may leave what a measure can be, `within`: it is drawn up to there, and ends in an arrow.
@@ -169,8 +168,9 @@ def error_bars(
     how = {"elinewidth": 0.8} | how
     style.mark_cut(axes, x, intervals, within, how.get("color"), across)
     if across:
-        return axes.errorbar(means, x, xerr=ends, **how)
-    return axes.errorbar(x, means, yerr=ends, **how)
+        axes.errorbar(means, x, xerr=ends, **how)
+    else:
+        axes.errorbar(x, means, yerr=ends, **how)
 
 
 def cut(series: Iterable[Series], within: Mapping[str, Bounds]) -> str:

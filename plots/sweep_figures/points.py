@@ -90,7 +90,7 @@ def rows_done(table: pd.DataFrame, shown: int) -> str:
     A table of which a figure was given a part still knows the sweep's numbers.
     """
     planned, done = table.attrs.get(PLANNED, (len(table), int(table["done"].sum())))
-    return f"{done} of {planned} planned rows are done" + f", {shown} of them shown" * (shown != done)
+    return f"{done} of {planned} planned rows are done" + (f", {shown} of them shown" if shown != done else "")
 
 
 def _seeds(seeds: Sequence[int]) -> str:

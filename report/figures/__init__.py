@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-Series = Mapping[tuple[str, str], tuple[Sequence[float], Sequence[float]]]  # (panel, series) -> x, y
+import numpy as np
+
+Values = Sequence[float] | np.ndarray
+Series = Mapping[tuple[str, str], tuple[Values, Values]]  # (panel, series) -> x, y
 
 
 class Figure(NamedTuple):

@@ -75,7 +75,8 @@ def median_end(damping: float) -> Measure:
 
 
 def _last(kq: Array, pv: Array, damping: Array, batch: Batch) -> Array:
-    return rollout.rollout(kq, pv, batch, ROLLED, damping).predictions[-1]
+    last: Array = rollout.rollout(kq, pv, batch, ROLLED, damping).predictions[-1]
+    return last
 
 
 def unstable(damping: float, whose: str = "tf") -> Measure:

@@ -42,13 +42,18 @@ def subject_of(run: Path) -> ComparedRun:
 def _headline(run: Path) -> dict[str, np.ndarray]:
     """Half the squared errors on the headline tasks of the transformer and of what it is held against."""
     subject = subject_of(run)
-    predictors = {"tf": subject.predict} | baselines_of(subject)
+    predictors = {"tf": subject.predict} | defined_baselines(subject)
     return half_squared_errors(predictors, headline_batch(subject.config))
+
+
+def defined_baselines(subject: Subject) -> dict[str, Partial]:
+    """`analysis.over_training.baselines_of`, less those that are not defined."""
+    return {name: predict for name, predict in baselines_of(subject).items() if not isinstance(predict, str)}
 
 
 def gd_plus_plus_of(run: Path) -> Partial:
     """GD++ with learned rates as a predictor, of as many steps as the run has layers; shared where its weights are."""
-    return baselines_of(subject_of(run))["gd_plus_plus"]
+    return defined_baselines(subject_of(run))["gd_plus_plus"]
 
 
 def loss_of(whose: str) -> Measure:
@@ -75,7 +80,7 @@ def median_over(other: str) -> Measure:
 
     def measure(run: Path) -> float:
         subject = subject_of(run)
-        found = context_losses({"tf": subject.predict, "other": baselines_of(subject)[other]}, subject.config)
+        found = context_losses({"tf": subject.predict, "other": defined_baselines(subject)[other]}, subject.config)
         return float(np.median(found["tf"]) / np.median(found["other"]))
 
     return measure
@@ -167,7 +172,7 @@ def ratio_under(shift: str, value: float, other: str = "") -> Measure:
 def _ratios_under(run: Path, shift: str, values: Sequence[float], other: str) -> list[float]:
     subject = subject_of(run)
     name = other or ("gd" if gd_steps(subject.config.model) == 1 else "gd_plus_plus")
-    predictors = {"tf": subject.predict, "other": baselines_of(subject)[name]}
+    predictors = {"tf": subject.predict, "other": defined_baselines(subject)[name]}
     losses = shifts.shifted_losses(subject.config, predictors, shift, values)
     ratios = losses["tf"].mean(axis=1) / losses["other"].mean(axis=1)
     return [float(ratio) if np.isfinite(ratio) else float("inf") for ratio in ratios]

@@ -116,7 +116,8 @@ def plateau(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 def _trained(row: pd.Series) -> str:
     noise = f"{row['train_noise_mode']} {row['train_p']:g}" if row["train_noise_mode"] != "clean" else "clean"
-    return f"{row['train_ordering']}, {noise}" + f", {row['train_placement']}" * (row["train_placement"] != "mixed")
+    placement = f", {row['train_placement']}" if row["train_placement"] != "mixed" else ""
+    return f"{row['train_ordering']}, {noise}{placement}"
 
 
 def unsupported_curriculum(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
