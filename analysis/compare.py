@@ -14,7 +14,7 @@ import numpy as np
 
 import cli
 from analysis.plateau import left_plateau
-from configs.regression import RegressionConfig
+from configs.run import RunConfig
 from src.statistics import mean_and_interval
 from store import conditions, layout
 from store.readers import StoreError, expecting, read_json
@@ -85,7 +85,7 @@ def _left_plateau(run: Path, summary: Mapping[str, Any]) -> bool | None:
         return met
 
 
-def _without_seeds(config: RegressionConfig) -> RegressionConfig:
+def _without_seeds(config: RunConfig) -> RunConfig:
     return replace(config, data_seed=0, init_seed=0, preset="")
 
 

@@ -6,6 +6,7 @@ python -m analysis.gd_curve --dim 20 --num_pairs 20 --steps 50 --out gd_metrics.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,7 +14,7 @@ from typing import Any, NoReturn
 import cli
 from environment import check_devices
 from src.checks import ConfigError, finite_results, require
-from src.config import LARGEST, QueriesData
+from src.config import LARGEST, LinearData, QueriesData
 from store import outputs
 from store.atomic import json_bytes
 from store.readers import StoreError
@@ -48,9 +49,17 @@ def parser() -> cli.Parser:
 def data_of(flags: argparse.Namespace) -> QueriesData:
     """The law of the tasks: that of a run, or Gaussian inputs and noise."""
     if flags.like is not None:
-        return read_config(flags.like).data
+        return _like(read_config(flags.like), flags.like)
     given = {name: getattr(flags, name) for name in ("dim", "num_pairs", "num_queries", "noise_std")}
     return QueriesData(input_law="gaussian", **given)
+
+
+def _like(config: Any, run: Path) -> QueriesData:
+    """The distribution of a run's tasks, with as many queries a context as it has."""
+    data = getattr(config, "data", None)
+    require(isinstance(data, LinearData), f"{run} is a run of the family {config.family}, whose tasks are not linear")
+    fields = {field.name: getattr(data, field.name) for field in dataclasses.fields(LinearData)}
+    return QueriesData(**fields, num_queries=getattr(data, "num_queries", 1))
 
 
 def check(flags: argparse.Namespace) -> None:

@@ -19,7 +19,8 @@ def sensitivity(predict: Predictor, batch: Batch) -> Array:
     def total(x_query: Array) -> Array:
         return jnp.sum(predict(batch._replace(x_query=x_query)))
 
-    return jax.grad(total)(jnp.asarray(batch.x_query))
+    gradients: Array = jax.grad(total)(jnp.asarray(batch.x_query))
+    return gradients
 
 
 def cosine(a: Array, b: Array) -> Array:

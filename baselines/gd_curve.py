@@ -12,13 +12,13 @@ from baselines.curves import facts, over_tasks, path_losses, reference_losses, s
 from baselines.linear_mmse import bayes_penalty, ridge_weights
 from baselines.step_sizes import RULES, Problem
 from src.batch import Batch
-from src.config import DataConfig
+from src.config import QueriesData
 from src.precision import use_highest_precision
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite is the caller's to refuse or to keep
 def gd_curve(
-    data: DataConfig,
+    data: QueriesData,
     seed: int,
     num_tasks: int,
     steps: int,

@@ -51,8 +51,8 @@ def set_values(config: ConfigDict, values: Mapping[str, Any]) -> None:
             owner[field] = parse(value, default_of(family, key), name) if isinstance(value, str) else value
 
 
-def resolve(config: ConfigDict) -> RunConfig:
-    """The frozen run config: what follows other fields has its value, what the run builds on its id or hash."""
+def resolve(config: ConfigDict) -> Any:
+    """The frozen run config of the preset's family: what follows other fields has its value, what the run builds on its id or hash."""
     values: dict[str, Any] = config.to_dict()
     family = named(values.pop("family"))
     resolved: RunConfig = made_of(family.complete(values), family.config)

@@ -27,7 +27,7 @@ class Context(NamedTuple):
     """
 
     batch: Batch
-    index: Array
+    index: Array  # type: ignore[assignment]  # a tuple's method of that name is of no use here
     hit: Array
     ordered: Array
 

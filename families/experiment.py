@@ -27,7 +27,7 @@ def first_batch(config: Any) -> Batch | None:
     if not config.training.full_batch:
         return None
     experiment = experiment_of(config)
-    key = purpose_key(make_key(np.uint32(config.data_seed)), Purpose.TRAIN)
+    key = purpose_key(make_key(config.data_seed), Purpose.TRAIN)
     shared = shared_of(config)
     return jax.jit(experiment.batches(config))(key, np.int32(0), experiment.lane(config), shared)
 

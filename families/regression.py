@@ -90,7 +90,8 @@ def headline_batches(config: RegressionConfig, laws: Sequence[DataConfig]) -> tu
 
 def step_size_batch(config: RegressionConfig) -> Batch:
     """Clean tasks on which step sizes are searched, shared with nothing else."""
-    return _sample(task_key(config, Purpose.STEP_SIZE), config.data, config.step_size_tasks)
+    batch: Batch = _sample(task_key(config, Purpose.STEP_SIZE), config.data, config.step_size_tasks)
+    return batch
 
 
 def corrupted_step_size_batch(config: RegressionConfig) -> Batch:

@@ -41,12 +41,14 @@ def batches(config: SineConfig) -> BatchFn:
 
 def evaluation_batch(config: SineConfig) -> Batch:
     """The evaluation batch, which is also the analysis batch."""
-    return _sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
+    batch: Batch = _sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
+    return batch
 
 
 def headline_batch(config: SineConfig) -> Batch:
     """Further tasks, for the headline numbers."""
-    return _sample(task_key(config, Purpose.HEADLINE), config.data, config.headline_tasks)
+    batch: Batch = _sample(task_key(config, Purpose.HEADLINE), config.data, config.headline_tasks)
+    return batch
 
 
 @partial(jax.jit, static_argnums=0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import cli
-from configs.regression import RegressionConfig
+from configs.run import RunConfig
 from runners.command import same_command
 from runners.signals import hearing_signals
 from src.checks import ConfigError
@@ -126,7 +126,7 @@ def _train(out: Path, quiet: bool) -> int:
     from utils_log import ConsoleLogger
 
     requests = {name: runner_flags.read(model, RUNNERS[model], "", words) for name, (model, words, _) in RUNS.items()}
-    configs: list[tuple[Path, RegressionConfig]] = [(out / name, request.config) for name, request in requests.items()]
+    configs: list[tuple[Path, RunConfig]] = [(out / name, request.config) for name, request in requests.items()]
     for run, config in configs:
         rundir.choose(config, str(run), overwrite=True)
     with (
@@ -136,7 +136,15 @@ def _train(out: Path, quiet: bool) -> int:
     ):
         for run, config in configs:
             logger.line(f"{run.name}:")
-            if run_pack([Job(run, config)], logger, Wanted(attention_batch=64), signals=signals) == "stopped":
+            if (
+                run_pack(
+                    [Job(run, config)],
+                    logger,
+                    Wanted(options={"save_attention": True, "attention_batch": 64}),
+                    signals=signals,
+                )
+                == "stopped"
+            ):
                 return signals.heard[0]
     return 0
 

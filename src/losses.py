@@ -7,16 +7,17 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 
-def half_squared_errors(predictions: Array, targets: Array) -> Array:
+def half_squared_errors(predictions: Array, targets: ArrayLike) -> Array:
     """(prediction - target)^2 / 2, of the predictions' shape; these may have further leading axes, as of layers."""
     return 0.5 * (predictions - jnp.broadcast_to(targets, predictions.shape)) ** 2
 
 
-def half_mse(predictions: Array, targets: Array) -> Array:
+def half_mse(predictions: ArrayLike, targets: ArrayLike) -> Array:
     """Half the mean squared error, mean((prediction - target)^2) / 2, as in the paper's figures; over all axes."""
-    return 0.5 * jnp.mean((predictions - jnp.broadcast_to(targets, predictions.shape)) ** 2)
+    return 0.5 * jnp.mean((predictions - jnp.broadcast_to(targets, jnp.shape(predictions))) ** 2)
 
 
 def binary_cross_entropies(logits: Array, labels: Array) -> Array:

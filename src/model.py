@@ -13,7 +13,7 @@ from jax import Array
 from src.attn import Hook, no_hook
 from src.losses import half_mse, half_squared_errors
 
-Params = Mapping[str, Mapping[str, Array]]
+Params = Mapping[str, Mapping[str, Any]]  # module -> name -> array, JAX's or NumPy's
 Batch = Any  # any pytree of arrays with a leading axis of tasks
 
 

@@ -120,7 +120,7 @@ class Trainer(NamedTuple):
     """
 
     init: Callable[[Member, Shared], TrainState]
-    chunk: Callable[[TrainState, Member, Shared, Array, Array], tuple[TrainState, ChunkInfo]]
+    chunk: jax.stages.Wrapped
 
 
 def make_trainer(

@@ -29,8 +29,8 @@ LAST = (layout.META, layout.CONFIG)  # to be cleared
 LEFTOVERS = {layout.LOCK, layout.MANIFEST, *(layout.draft(Path(name)).name for name in layout.OWN)}  # alone no run
 
 
-def read_config(run: Path) -> RunConfig:
-    """The config of a run directory."""
+def read_config(run: Path) -> Any:
+    """The config of a run directory; which family's it is, only the file says."""
     path = run / layout.CONFIG
     if not path.exists():
         raise StoreError(f"{run} is not a run directory: it has no {layout.CONFIG}")

@@ -77,7 +77,7 @@ def train(
                 ready.append(job)
             except Exception as error:
                 reasons[cell.name] = _in_words(error)
-        wanted, logger = Wanted(figures=False, corruption=True), StepReporter(report, pack.trainings)
+        wanted, logger = Wanted(figures=False, table=True), StepReporter(report, pack.trainings)
         training = partial(
             run_pack, logger=logger, wanted=wanted, width=width, signals=signals, persistence=persistence
         )

@@ -135,7 +135,8 @@ def write(subject: ComparedRun) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)  # the runs of a sweep have evaluations in common, also those of several models
 def _losses(law: RegressionConfig, gd: GradientDescent) -> dict[str, Any]:
-    batch, found = headline_batch(law), {}
+    batch = headline_batch(law)
+    found: dict[str, dict[str, Any]] = {}
     for name, make in COMPARATORS.items():
         try:
             loss, error = mean_and_error(half_errors({name: make(law, gd)}, batch)[name])

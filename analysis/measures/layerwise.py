@@ -11,7 +11,6 @@ from jax import Array
 
 from analysis.loaded import LoadedRun
 from analysis.measures.headline import ratio_and_error
-from analysis.plateau import UNTRAINED
 from baselines.curves import (
     TRIMMED,
     facts,
@@ -25,7 +24,7 @@ from baselines.curves import (
 from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration
 from baselines.step_sizes import DAMPING
-from configs.regression import RegressionConfig
+from configs.layerwise import UNTRAINED, LayerwiseConfig
 from src.batch import Batch
 from src.checks import require
 from src.layerwise import roll_out
@@ -35,7 +34,7 @@ OVERLAP = 0.05  # the roll-out overlaps gradient descent where their ratio is wi
 REACHABLE = 400  # steps of descent at 1 / lambda_max that are tried to reach a layer's loss
 
 
-def is_rolled_out(config: RegressionConfig) -> bool:
+def is_rolled_out(config: LayerwiseConfig) -> bool:
     """Whether a model is one layer on plain tokens, which is looked at as applied many times."""
     return config.model.num_layers == 1 and config.model.embed_size == 0
 

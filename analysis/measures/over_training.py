@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -42,8 +43,7 @@ def over_training(subject: ComparedRun) -> list[dict[str, Any]]:
     tasks before the norm as in the paper's Fig. 5.
     """
     found: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
-        lambda checkpoint, name=name, other=other: _against(name, other, checkpoint)
-        for name, other in baselines_of(subject).items()
+        partial(_against, name, other) for name, other in baselines_of(subject).items()
     ]
     if subject.config.model.tokens == "interleaved":
         found.append(_copied)

@@ -12,9 +12,9 @@ import numpy as np
 from analysis.loaded import LoadedRun, load_run
 from analysis.measures import mode_connectivity, task_paths, threshold, trajectory_pca, transience
 from baselines.idealised import idealised, smoothed
-from configs.regression import RegressionConfig
+from configs.diversity import DiversityConfig
 from families.diversity import hold, latent_sequences, predictions_of, root_sequences
-from src.config import DataConfig
+from src.config import PoolData
 from store import layout
 from store.readers import expecting, read_json
 from store.rundir import read_config, read_metrics
@@ -28,13 +28,13 @@ OfSeed = Sequence[Path]
 Measure = Callable[..., float]
 
 
-def data_of(dim: int) -> DataConfig:
+def data_of(dim: int) -> PoolData:
     """Sequences of 2 D pairs at the signal-to-noise ratio that all dimensions share."""
-    return DataConfig(dim=dim, num_pairs=2 * dim, input_law="gaussian", noise_std=(dim / 32) ** 0.5)
+    return PoolData(dim=dim, num_pairs=2 * dim, input_law="gaussian", noise_std=(dim / 32) ** 0.5)
 
 
 @lru_cache(maxsize=512)
-def config_of(run: Path) -> RegressionConfig:
+def config_of(run: Path) -> DiversityConfig:
     """A run's config."""
     return read_config(run)
 
@@ -308,7 +308,7 @@ def component_of_ood_loss(runs: OfSeed) -> float:
 
 
 @lru_cache(maxsize=256)
-def _idealised(data: DataConfig, num_tasks: int, seed: int, count: int) -> Mapping[str, float]:
+def _idealised(data: PoolData, num_tasks: int, seed: int, count: int) -> Mapping[str, float]:
     return idealised(data, num_tasks, seed, count)
 
 

@@ -17,10 +17,10 @@ from analysis.measures.headline import half_squared_errors
 from analysis.measures.interpolation import interpolated
 from analysis.measures.over_training import baselines_of
 from analysis.measures.weights import products
-from analysis.plateau import UNTRAINED
 from baselines.comparison import compare
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
 from baselines.gradient_descent import Predictor
+from configs.layerwise import UNTRAINED
 from configs.regression import RegressionConfig
 from families.experiment import task_key
 from families.regression import gd_steps, headline_batch
@@ -46,7 +46,7 @@ def _headline(run: Path) -> dict[str, np.ndarray]:
     return half_squared_errors(predictors, headline_batch(subject.config))
 
 
-def defined_baselines(subject: Subject) -> dict[str, Partial]:
+def defined_baselines(subject: ComparedRun) -> dict[str, Partial]:
     """`analysis.over_training.baselines_of`, less those that are not defined."""
     return {name: predict for name, predict in baselines_of(subject).items() if not isinstance(predict, str)}
 
