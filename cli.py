@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import contextlib
 import difflib
 import io
 import os
@@ -23,6 +24,7 @@ import environment
 
 CONFIG_PREFIX = "--config."
 CONFIG_HELP = "--config.help"
+PLUGIN = "--plugin"
 OUT_OF_MEMORY = "there is not enough memory for arrays of these sizes; fewer tasks or a smaller model need less"
 
 
@@ -45,6 +47,7 @@ class Parser(argparse_flags.ArgumentParser):
             inherited_absl_flags=None,
             formatter_class=_Help,
         )
+        self.add_argument(PLUGIN, action=_Loaded, metavar="FILE", help="load a plugin; may be given several times")
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """The flags' values; raises `UsageError`."""
@@ -75,6 +78,13 @@ class _Help(argparse.HelpFormatter):
         between = BETWEEN.get(type(default))
         shown = between.join(map(str, default)) if between else str(default)
         return f"{text} (default: {shown.replace('%', '%%')})"
+
+
+class _Loaded(argparse.Action):
+    """Stands in the help for a flag that `launch` has taken away by the time a command line is parsed."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        raise UsageError(f"{PLUGIN} is a flag of commands; in Python, call plugins.load({values!r}) first")
 
 
 class _Extend(argparse.Action):
@@ -134,6 +144,43 @@ def split_config_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     return rest, values
 
 
+def split_plugin_flags(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Takes `--plugin FILE` and `--plugin=FILE` out of a command line: (the rest, the files in order)."""
+    rest: list[str] = []
+    files: list[str] = []
+    words = iter(argv)
+    for word in words:
+        flag, equals, file = word.partition("=")
+        if flag != PLUGIN:
+            rest.append(word)
+            continue
+        if not equals:
+            file = next(words, "")
+        if not file or (not equals and file.startswith("--")):
+            raise UsageError(f"argument {PLUGIN}: expected one argument")
+        files.append(file)
+    return rest, files
+
+
+def plugin_flags(files: Iterable[object]) -> list[str]:
+    """The flags that load these files in another process."""
+    return [word for file in files for word in (PLUGIN, str(file))]
+
+
+def load_plugins(files: Sequence[str]) -> None:
+    """Loads plugins; `UsageError` for one that is broken. What they print goes to standard error: it is no result."""
+    if not files:
+        return
+    import plugins  # which stands above this floor: nothing of it is needed where there are none
+
+    for file in files:
+        with contextlib.redirect_stdout(sys.stderr):
+            try:
+                plugins.load(file)
+            except plugins.PluginError as error:
+                raise UsageError(str(error)) from None
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """', did you mean ...?' with the nearest known word, or nothing."""
     nearest = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
@@ -147,7 +194,9 @@ def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception
     try:
         environment.num_threads()
         environment.settle_figures()
-        status = main(sys.argv[1:]) or 0
+        argv, files = split_plugin_flags(sys.argv[1:])
+        load_plugins(files)
+        status = main(argv) or 0
         _flush()
     except mendable as error:
         status = _complain(str(error))

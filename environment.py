@@ -66,6 +66,15 @@ def threads_are_set() -> bool:
     return bool(os.environ.get("NPROC"))
 
 
+def jax_has_started() -> bool:
+    """Whether JAX has its devices, and with them its number of threads: from then on NPROC changes nothing.
+
+    That JAX is imported, as by a plugin, is not enough: it reads NPROC when it first needs a device.
+    """
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    return bridge is not None and bool(bridge.backends_are_initialized())
+
+
 def settle_figures() -> None:
     """`Unusable` if Matplotlib would refuse `MPLBACKEND`, as it does on its import, after minutes of training.
 
@@ -88,7 +97,7 @@ def check_devices() -> None:
     A process of its own tries it: this one may have to settle the number of threads first, or leave a GPU to others.
     """
     asked = os.environ.get("JAX_PLATFORMS", "")
-    if asked in ("", "cpu") or "jax" in sys.modules:
+    if asked in ("", "cpu") or jax_has_started():
         return
     line = [sys.executable, "-c", "import jax; jax.devices()"]
     tried = subprocess.run(

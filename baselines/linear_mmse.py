@@ -16,6 +16,8 @@ from src.checks import require
 from src.config import ContextConfig, DataConfig, LinearData
 from src.data import query_labels, sample_batch
 from src.prng import key
+from src.registries import NOISE_MODES
+from src.registry import Functions
 
 TASKS = 64  # fixed ones, to see what a predictor recovers
 
@@ -83,10 +85,9 @@ def _random_pairs(batch: Batch, data: DataConfig, context: ContextConfig) -> Arr
 
 
 # noise mode -> the best predictor that is linear in the labels, for contexts where some pairs are hit
-LINEAR_MMSE: dict[str, Callable[[Batch, DataConfig, ContextConfig], Array]] = {
-    "label_noise": _label_noise,
-    "random_pairs": _random_pairs,
-}
+LINEAR_MMSE: Functions[Callable[[Batch, DataConfig, ContextConfig], Array]] = Functions(
+    NOISE_MODES, "linear_mmse", {"label_noise": _label_noise, "random_pairs": _random_pairs}
+)
 
 
 def linear_mmse(batch: Batch, data: DataConfig, context: ContextConfig) -> Array:
@@ -108,7 +109,7 @@ def linear_mmse(batch: Batch, data: DataConfig, context: ContextConfig) -> Array
         return ridge(batch, bayes_penalty(data))
     require(
         context.noise_mode in LINEAR_MMSE,
-        f"the noise mode {context.noise_mode!r} has no predictor in LINEAR_MMSE of baselines/linear_mmse.py",
+        f"the noise mode {context.noise_mode!r} is registered without its linear_mmse",
     )
     return LINEAR_MMSE[context.noise_mode](batch, data, context)
 

@@ -23,6 +23,8 @@ from baselines.linear_mmse import linear_mmse
 from src.batch import Batch
 from src.checks import require
 from src.config import ContextConfig, DataConfig
+from src.registries import NOISE_MODES
+from src.registry import Functions
 
 MAX_PAIRS = 16  # 65 536 masks: a millisecond or two a task
 CELLS = 2**16  # masks times tasks of a chunk: a few MiB, whatever N is
@@ -72,10 +74,9 @@ def _random_pairs(pair: NextPair, context: ContextConfig, out: np.ndarray) -> np
 
 # noise mode -> what a hit pair tells: writes the table without the pair to out [R, R, P, C], gives the label's log
 # density, [P, C] or [C]
-HITS: dict[str, Callable[[NextPair, ContextConfig, np.ndarray], np.ndarray]] = {
-    "label_noise": _label_noise,
-    "random_pairs": _random_pairs,
-}
+HITS: Functions[Callable[[NextPair, ContextConfig, np.ndarray], np.ndarray]] = Functions(
+    NOISE_MODES, "mask_bayes", {"label_noise": _label_noise, "random_pairs": _random_pairs}
+)
 
 
 def check_masks(data: DataConfig, context: ContextConfig) -> None:
@@ -85,7 +86,7 @@ def check_masks(data: DataConfig, context: ContextConfig) -> None:
         return
     require(
         context.noise_mode in HITS,
-        f"the noise mode {context.noise_mode!r} has no entry in HITS of baselines/mask_bayes.py",
+        f"the noise mode {context.noise_mode!r} is registered without its mask_bayes",
     )
     if context.hit_rate == 1:
         return

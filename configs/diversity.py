@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 from configs import columns, cost
 from configs.family import Columns, Criterion, Curve, Family, Flag, Found, Meaning, NamedLoss, Panel, Preset, Summary
 from configs.run import RunConfig
-from src.config import BLOCKS, POSTERIOR_MEANS, SCHEDULES, TASK_LAWS, DecoderConfig, PoolData, check_arrays
+from src.config import BLOCKS, DecoderConfig, PoolData, check_arrays
+from src.registries import POSTERIOR_MEANS, SCHEDULES, TASK_DISTRIBUTIONS
 
 NOISY_DIM, PAIRS_A_DIM = 32, 2  # of a sequence: its noise variance is D over the first, its length D times the second
 IN_CONTEXT = 0.5  # of what exact inference gains from the context: see `gain`
@@ -108,13 +109,6 @@ def tasks_or_infinity(text: str) -> int:
     return int(text)
 
 
-def schedule(text: str) -> str:
-    """A schedule's name."""
-    if text not in SCHEDULES:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SCHEDULES)}")
-    return text
-
-
 FLAGS = (
     Flag(
         "num_tasks",
@@ -122,12 +116,12 @@ FLAGS = (
         tasks_or_infinity,
         "tasks in the pool, M; inf draws a fresh one for each sequence",
     ),
-    Flag("task_law", "data.task_law", str, "distribution of the tasks", TASK_LAWS),
+    Flag("task_law", "data.task_law", str, "distribution of the tasks", TASK_DISTRIBUTIONS),
     Flag("dim", "data.dim", int, "dimension; noise variance D/32 and 2 D pairs follow it"),
     Flag("num_pairs", "data.num_pairs", int, "pairs of a sequence, K"),
     Flag("noise_std", "data.noise_std", float, "standard deviation of the labels' noise"),
     Flag("weight_decay", "training.weight_decay", float, "weight decay of the blocks' kernels"),
-    Flag("schedule", "training.schedule", schedule, f"of the learning rate: {', '.join(SCHEDULES)}"),
+    Flag("schedule", "training.schedule", str, "of the learning rate", SCHEDULES),
 )
 CAPACITY = tuple(
     Flag(key.rpartition(".")[2], key, str, f"{key} of the config")
@@ -166,11 +160,20 @@ HEADLINE = tuple(
     f"{prefix}_{name}"
     for prefix in ("id", "ood")
     for name in (
-        *(f"{who}_loss{se}" for who in ("tf", "ridge", "dmmse", *POSTERIOR_MEANS) for se in ("", "_se")),
-        *(f"delta_{who}{se}" for who in ("ridge", "dmmse", *POSTERIOR_MEANS) for se in ("", "_se")),
+        *(f"{who}_loss{se}" for who in ("tf", "ridge", "dmmse", "laplace") for se in ("", "_se")),
+        *(f"delta_{who}{se}" for who in ("ridge", "dmmse", "laplace") for se in ("", "_se")),
         "apart",
     )
 )
+
+
+def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Found], Any]]:
+    """The columns of the posterior mean that a plugin registered for a config's tasks, or of all that plugins did."""
+    laws = POSTERIOR_MEANS if config is None else [config.data.task_law]
+    further = [name for name in laws if name in POSTERIOR_MEANS and TASK_DISTRIBUTIONS.plugin(name)]
+    named = [f"{prefix}_{text}" for prefix in ("id", "ood") for text in ("{}_loss", "delta_{}")]
+    names = [f"{text.format(name)}{se}" for text in named for name in further for se in ("", "_se")]
+    return {name: _in_headline(name) for name in names}
 
 
 def _not_defined(found: Found) -> str | None:
@@ -242,7 +245,7 @@ FAMILY = Family(
     models=MODELS,
     loss_convention=columns.HALF_MSE,
     test_loss=NamedLoss("id_loss", columns.at("headline", "id_tf_loss")),
-    columns=Columns(ASKED, MEASURED),
+    columns=Columns(ASKED, MEASURED, further=further_means),
     panels=(
         Panel(
             "loss (half MSE, noise included)",
@@ -257,7 +260,7 @@ FAMILY = Family(
     axes=(*FLAGS, *CAPACITY),
     meanings={
         "data.num_tasks": Meaning("tasks in the pool, M; 0 draws a fresh one for each sequence"),
-        "data.task_law": Meaning("distribution of the tasks", TASK_LAWS),
+        "data.task_law": Meaning("distribution of the tasks", TASK_DISTRIBUTIONS),
         "model.block": Meaning("kind of a decoder's block", BLOCKS),
         "model.embed_size": Meaning("channels of a row"),
         "model.attention_output": Meaning("a matrix after the heads"),

@@ -64,7 +64,8 @@ class Columns(NamedTuple):
     """The columns of a sweep's table: name -> value of a config, or of a finished run's files.
 
     In this order: `exp`, `model`, `asked`, `seed`, `first` results, `status`, further `settings`, `measured`. `files`
-    are the JSON files that results are made of beside the summary, by short name.
+    are the JSON files that results are made of beside the summary, by short name. further(config) are columns of what
+    plugins registered, of a config or, of None, all of them.
     """
 
     asked: Mapping[str, Callable[[Any], Any]]
@@ -72,6 +73,7 @@ class Columns(NamedTuple):
     first: Mapping[str, Callable[[Found], Any]] = {}
     settings: Mapping[str, Callable[[Any], Any]] = {}
     files: Mapping[str, str] = {}
+    further: Callable[[Any], Mapping[str, Callable[[Found], Any]]] = _nothing
 
 
 class Curve(NamedTuple):

@@ -12,7 +12,8 @@ from configs.keys import OUTSIDE
 from configs.overrides import resolve
 from configs.registry import named
 from configs.run import fields_of
-from src.config import ATTENTION_KINDS, INPUT_LAWS, OPTIMIZERS, SCHEDULES, TOKENS
+from src.config import OPTIMIZERS, TOKENS
+from src.registries import ATTENTION_KINDS, INPUT_DISTRIBUTIONS, SCHEDULES
 
 # of the fields that several families have; those of one alone stand with it
 MEANINGS: dict[str, Meaning] = {
@@ -26,7 +27,7 @@ MEANINGS: dict[str, Meaning] = {
     "log_records": Meaning("further records, at logarithmically spaced steps"),
     "data.dim": Meaning("input dimension, D"),
     "data.num_pairs": Meaning("pairs of a context, N, or of a sequence, K"),
-    "data.input_law": Meaning("distribution of the inputs", INPUT_LAWS),
+    "data.input_law": Meaning("distribution of the inputs", INPUT_DISTRIBUTIONS),
     "data.input_range": Meaning("width of the uniform distribution, standard deviation of the Gaussian one"),
     "data.weight_scale": Meaning("standard deviation of a task's weights"),
     "data.noise_std": Meaning("standard deviation of the labels' noise"),

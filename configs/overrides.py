@@ -52,7 +52,7 @@ def set_values(config: ConfigDict, values: Mapping[str, Any]) -> None:
 
 
 def resolve(config: ConfigDict) -> Any:
-    """The frozen run config of the preset's family: what follows other fields has its value, what the run builds on its id or hash."""
+    """The frozen run config of the preset's family: what follows other fields, runs or arrays has its value."""
     values: dict[str, Any] = config.to_dict()
     family = named(values.pop("family"))
     resolved: RunConfig = made_of(family.complete(values), family.config)

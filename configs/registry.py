@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from cli import did_you_mean
@@ -11,26 +12,28 @@ from configs.family import Family
 from configs.run import TAGS, RunConfig, fields_of, made_of
 from configs.upgrade import DEFAULTS_1, is_earlier, upgraded
 from src.checks import ConfigError, require
+from src.registries import FAMILIES
+from src.registry import why_not_loaded
 
-FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in (regression, layerwise, sine, diversity)}
+for _module in (regression, layerwise, sine, diversity):
+    FAMILIES.build_in(_module.FAMILY.name, _module.FAMILY)
 
 
-def register(family: Family) -> Family:
-    """Adds a family; `ConfigError` if it lacks a part, or takes the name of a family or of a model."""
+def check(family: Family) -> None:
+    """`ConfigError` if a family that a plugin registers lacks a part, or takes the name of a model."""
     require(isinstance(family, Family), f"{family!r} is no configs.family.Family")
-    require(family.name not in FAMILIES, f"there is a family {family.name!r} already; give yours another name")
-    require(family.config.family == family.name, f"the config of the family {family.name} must have it as its family")
+    name = family.name
+    require(
+        family.config.family == name, f"the config of the family {name} must have the class variable family {name!r}"
+    )
+    require(bool(family.models), f"the family {name} lacks a part: it has no models")
     for model in family.models:
-        require(model not in models(), f"there is a model {model!r} already, of the family {taken(model)}")
-    for part in family.modules:
-        require(bool(part), f"the family {family.name} names no module for one of its parts: model and batches, ending")
-    FAMILIES[family.name] = family
-    return family
-
-
-def taken(model: str) -> str:
-    """The family that has a model of this name."""
-    return family_of_model(model).name
+        require(
+            model not in models(), f"there is a model {model!r} already, of the family {family_of_model(model).name}"
+        )
+    for what, module in zip(("model and batches", "ending"), family.modules, strict=True):
+        require(bool(module), f"the family {name} lacks a part: it names no module for its {what}")
+        require(find_spec(module) is not None, f"the family {name} lacks a part: there is no module {module}")
 
 
 def models() -> list[str]:
@@ -58,12 +61,15 @@ def named(name: str) -> Family:
         raise ConfigError(
             f"there is no family {name!r} here; known are {', '.join(FAMILIES)}, and --plugin FILE brings others"
         )
-    return FAMILIES[name]
+    family: Family = FAMILIES[name]
+    return family
 
 
 def from_dict(values: Mapping[str, Any]) -> RunConfig:
     """A config from what `configs.run.to_dict` gave, of this schema or an earlier one."""
     require(isinstance(values, Mapping), f"a config must be an object, not {type(values).__name__}")
+    if why := why_not_loaded(values):
+        raise ConfigError(f"it {why}")
     kind = named(str(values.get("family", DEFAULTS_1["family"]) if is_earlier(values) else values.get("family"))).config
     defaults = fields_of(kind())
     fields = upgraded(values, defaults) if is_earlier(values) else {k: v for k, v in values.items() if k not in TAGS}

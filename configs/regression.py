@@ -29,19 +29,9 @@ from configs.family import (
     Preset,
 )
 from configs.run import RunConfig
-from src.checks import sizes
-from src.config import (
-    BY_DIFFICULTY,
-    DIFFICULTIES,
-    NOISE_MODES,
-    ORDERINGS,
-    PLACEMENTS,
-    WITHOUT_SIGMA,
-    Architecture,
-    ContextConfig,
-    DataConfig,
-    ModelConfig,
-)
+from src.checks import require, sizes
+from src.config import DIFFICULTIES, PLACEMENTS, Architecture, ContextConfig, DataConfig, ModelConfig
+from src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, WITHOUT_SIGMA
 
 ALIGNED = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left
 
@@ -50,13 +40,15 @@ ALIGNED = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the p
 class RegressionConfig(RunConfig):
     """A run of the family: `base` is what the user asked of both contexts; `train` and `eval` are the ones in force.
 
-    Gradient descent's step size is searched on `step_size_tasks` clean tasks.
+    Gradient descent's step size is searched on `step_size_tasks` clean tasks. `opponents` are registered predictors
+    whose losses stand in the headline too.
     """
 
     family: ClassVar[str] = "regression"
 
     name: str = "lsa1"
     step_size_tasks: int = 65_536
+    opponents: tuple[str, ...] = ()
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     base: ContextConfig = ContextConfig()
@@ -66,6 +58,8 @@ class RegressionConfig(RunConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         sizes(self, "step_size_tasks", least=2)
+        for opponent in self.opponents:
+            require(opponent in OPPONENTS, f"opponents has {opponent!r}, which no plugin registers")
         self.architecture.check(self.tasks_at_once)
         sorts = [context.ordering for context in (self.train, self.eval) if context.ordering in BY_DIFFICULTY]
         if sorts:
@@ -164,6 +158,7 @@ MEANINGS_OF_A_CONTEXT: dict[str, tuple[str, Iterable[str]]] = {
 }
 MEANINGS: dict[str, Meaning] = {
     "step_size_tasks": Meaning("clean tasks by which gradient descent's step size is chosen"),
+    "opponents": Meaning("further predictors in the headline, those of plugins", OPPONENTS),
     "data.num_distractors": Meaning("labels of a context replaced by N(0, 1)"),
     **{
         f"{context}.{field}": Meaning(text.format(words), names)
@@ -326,6 +321,15 @@ MEASURED: dict[str, Callable[[Found], Any]] = {
         if whose or alpha != 3.0
     },
 }
+
+
+def further_losses(config: RegressionConfig | None) -> dict[str, Callable[[Found], Any]]:
+    """The columns of a config's opponents, or of all that are registered."""
+    names = OPPONENTS if config is None else config.opponents
+    columns_of = (f"{name}_{number}{se}" for name in names for number in ("loss", "ratio") for se in ("", "_se"))
+    return {column: _at("headline", column) for column in columns_of}
+
+
 FILES = {"separation": "analysis/attention_stats.json", "comparators": "analysis/comparators.json"}
 
 
@@ -362,7 +366,12 @@ FAMILY = Family(
     loss_convention=columns.HALF_MSE,
     test_loss=NamedLoss("loss", _at("headline", "tf_loss")),
     columns=Columns(
-        {name: _setting("eval", name) for name in IN_FORCE if name != "difficulty"}, MEASURED, FIRST, SETTINGS, FILES
+        {name: _setting("eval", name) for name in IN_FORCE if name != "difficulty"},
+        MEASURED,
+        FIRST,
+        SETTINGS,
+        FILES,
+        further_losses,
     ),
     panels=(WITH_DESCENT,),
     batch_shapes=batch_shapes,
@@ -372,7 +381,7 @@ FAMILY = Family(
     meanings=MEANINGS,
     follows={"base.difficulty": AUTO, "train": "as base", "eval": "as base"},
     complete=complete,
-    training_ignores={"base": ContextConfig(), "eval": ContextConfig(), "step_size_tasks": 2},
+    training_ignores={"base": ContextConfig(), "eval": ContextConfig(), "step_size_tasks": 2, "opponents": ()},
     lane={"train.noise_p": 0.0, "train.noise_sigma": 0.0},
     canonical=canonical,
     cell_words=cell_words,

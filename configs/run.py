@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from src.checks import require, sizes
 from src.config import TrainConfig
+from src.registries import FAMILIES, FIELDS
+from src.registry import LOADED, Registry
 
 SCHEMA_VERSION = 2  # of configs as they are written, and of the files in a run directory
 TAGS = ("schema_version", "family")  # what a written config begins with, which are no fields
@@ -44,6 +46,7 @@ class RunConfig:
     training: TrainConfig = TrainConfig()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "plugins", tuple(sorted(set(plugins_of(self)))))
         require(
             re.fullmatch(r"\w[\w.-]*", self.name) is not None, f"name is {self.name!r}; it must be a plain file name"
         )
@@ -72,6 +75,25 @@ class RunConfig:
         last, count = self.training.steps, self.log_records
         spaced = [round(last ** (index / max(count - 1, 1))) for index in range(count)]
         return sorted({0, *range(0, last, self.eval_every), *spaced, last})
+
+
+def plugins_of(config: Any) -> Iterator[str]:
+    """The plugins that a config's family and words are of, and its sections' words, as name:hash."""
+    if LOADED and isinstance(config, RunConfig):
+        yield from _records(FAMILIES, config.family)
+    for field in dataclasses.fields(config) if LOADED else ():
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from plugins_of(value)
+        elif field.name in FIELDS:
+            for word in value if isinstance(value, tuple) else (value,):
+                yield from _records(FIELDS[field.name], word)
+
+
+def _records(registry: Registry[Any], word: str) -> Iterator[str]:
+    plugin = registry.plugin(word)
+    if plugin is not None:
+        yield plugin.record
 
 
 def to_dict(config: RunConfig) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from curricula.noise import corrupt
 from curricula.ordering import ORDERINGS, difficulty_keys
 from curricula.placement import PLACEMENTS
 from src.batch import Batch
-from src.config import BY_DIFFICULTY, ContextConfig, DataConfig
+from src.config import ContextConfig, DataConfig
 from src.data import sample_batch, take_pairs
+from src.registries import BY_DIFFICULTY
 
 
 class Context(NamedTuple):

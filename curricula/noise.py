@@ -1,6 +1,6 @@
 """Corruptions of a context's pairs.
 
-Each noise mode is one function here of the name that `src.config.NOISE_MODES` registers. It takes the clean batch and
+Each noise mode is one function here of the name that `src.registries.NOISE_MODES` has. It takes the clean batch and
 the pairs that are hit, and gives the corrupted batch and the label error it injected, |y - clean label| [B, N], which
 is exactly 0 where nothing was hit. The query and its label are never corrupted.
 """
@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from src import config
+from src import registries
 from src.batch import Batch
 from src.checks import named
 from src.config import LinearData
 from src.data import labels
 from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
+from src.registry import Functions
 
 Corruption = Callable[[Array, Batch, Array, "float | Array", LinearData], tuple[Batch, Array]]
 
@@ -52,7 +53,9 @@ def random_pairs(key: Array, batch: Batch, hit: Array, sigma: float | Array, dat
     return batch._replace(x=jnp.where(hit_inputs, x, batch.x), y=jnp.where(hit, y, batch.y)), error
 
 
-NOISE_MODES: dict[str, Corruption] = named(config.NOISE_MODES, globals())
+NOISE_MODES: Functions[Corruption] = Functions(
+    registries.NOISE_MODES, "corrupt", named(registries.NOISE_MODES.built_in, globals())
+)
 
 
 def corrupt(

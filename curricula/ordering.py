@@ -1,7 +1,7 @@
 """Orders of a context's pairs.
 
-Each ordering is one function here, (batch, difficulty [B, N]) -> index [B, N], of the name that `src.config.ORDERINGS`
-registers; position i then holds pair index[b, i]. Sorts are stable. The query never moves.
+Each ordering is one function here, (batch, difficulty [B, N]) -> index [B, N], of the name that
+`src.registries.ORDERINGS` has; position i then holds pair index[b, i]. Sorts are stable. The query never moves.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from jax import Array
 
 from baselines.gradient_descent import one_step_size
 from curricula.sorting import stable_order
-from src import config
+from src import registries
 from src.batch import Batch
 from src.checks import named
 from src.config import LinearData
+from src.registry import Functions
 
 Difficulty = tuple[Array, ...]  # sort keys [B, N], the first counts most
 
@@ -42,7 +43,9 @@ def hard2easy(batch: Batch, difficulty: Difficulty) -> Array:
     return stable_order([-values for values in difficulty])
 
 
-ORDERINGS: dict[str, Callable[[Batch, Difficulty], Array]] = named(config.ORDERINGS, globals())
+ORDERINGS: Functions[Callable[[Batch, Difficulty], Array]] = Functions(
+    registries.ORDERINGS, "order", named(registries.ORDERINGS.built_in, globals())
+)
 
 
 def leave_one_out_gd_error(batch: Batch, data: LinearData) -> Array:

@@ -19,18 +19,19 @@ import jax
 import numpy as np
 from jax import Array
 
-import src.config
 from baselines import bayes
 from configs.diversity import DiversityConfig, gains
 from families.experiment import NO_ARRAYS, Experiment
 from src import decoder
 from src.batch import Batch
-from src.checks import ConfigError, named
+from src.checks import ConfigError
 from src.config import PoolData
 from src.data import labels
 from src.model import Model
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
+from src.registries import TASK_DISTRIBUTIONS
+from src.registry import Functions
 from src.sequences import sample_sequences, task_pool
 from src.train import BatchFn, Shared
 
@@ -140,7 +141,7 @@ class Setting(NamedTuple):
     outside: Held
 
 
-def laplace(config: DiversityConfig, batch: Batch) -> Array:
+def laplace(batch: Batch, config: DiversityConfig) -> Array:
     """Predictions [B, K]: the posterior mean of a Laplace prior, by importance sampling."""
     key = purpose_key(make_key(config.data_seed), Purpose.LATENT)
     means: Array = _laplace(batch, config.data.weight_scale, config.data.noise_std**2, key, LAPLACE_SAMPLES)
@@ -148,7 +149,9 @@ def laplace(config: DiversityConfig, batch: Batch) -> Array:
 
 
 # task distribution -> its posterior mean, where that is not ridge and can be computed
-POSTERIOR_MEANS: dict[str, Callable[[DiversityConfig, Batch], Array]] = named(src.config.POSTERIOR_MEANS, globals())
+POSTERIOR_MEANS: Functions[Callable[[Batch, DiversityConfig], Array]] = Functions(
+    TASK_DISTRIBUTIONS, "posterior_mean", {"laplace": laplace}
+)
 
 
 def why_no_ridge(data: PoolData) -> str | None:
@@ -174,7 +177,7 @@ def references(config: DiversityConfig, batch: Batch) -> dict[str, np.ndarray]:
     if data.num_tasks > 0:
         found["dmmse"] = _dmmse(batch, pool_of(config), variance)
     if data.task_law in POSTERIOR_MEANS:
-        found[data.task_law] = POSTERIOR_MEANS[data.task_law](config, batch)
+        found[data.task_law] = POSTERIOR_MEANS[data.task_law](batch, config)
     return {name: np.asarray(values, np.float64) for name, values in found.items()}
 
 

@@ -42,7 +42,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     directory = rundir.choose(request.config, request.out, request.overwrite)
     strict = request.persistence.strict_resume
     with held([(directory, request.config)], request.overwrite, programs=programs, strict=strict):
-        # JAX, which is imported here, reads the number of threads once
+        # JAX, which reads the number of threads once, has its devices from here on
         from runners.common import Job, Wanted, run_pack
         from utils_log import ConsoleLogger
 
@@ -71,7 +71,7 @@ def held(
 
     Whatever may refuse comes before the first is cleared: locks, what the directories hold now that nobody else can
     change it, the conditions of a resume, the folder of compiled programs; devices even before a folder is made for a
-    lock. To be entered before JAX is imported.
+    lock. To be entered before JAX has devices.
     """
     check_devices()
     with ExitStack() as locks:
@@ -145,7 +145,7 @@ def report_divergence(run: Path, name: str) -> int:
 def restore_conditions(directory: Path, width: int = 1, strict: bool = False) -> None:
     """Gives an unfinished run the thread count it had, unless the user chose another or JAX has read it already.
 
-    To be called before JAX is imported. `StoreError` if meta.json is not one; if strict, also if the run would go on
+    To be called before JAX has devices. `StoreError` if meta.json is not one; if strict, also if the run would go on
     under other conditions than it had, as far as they are known without JAX.
     """
     meta, steps = rundir.read_meta(directory), checkpoint.steps(directory)

@@ -14,8 +14,8 @@ from configs.diversity import DiversityConfig
 from families.diversity import Setting, predictions_of
 from runners.finish import Ending, Wanted, write_batch
 from runners.summary import LABELS, row
-from src.config import BAYES_IS_RIDGE, POSTERIOR_MEANS
 from src.model import Model
+from src.registries import BAYES_IS_RIDGE, POSTERIOR_MEANS
 from store import layout
 from store.atomic import write_npz
 

@@ -32,6 +32,14 @@ COMMON = (
 )
 
 
+# fields that nobody sets -> what they are
+NOT_SET = {
+    "preset": "a table to start from: --preset",
+    "plugins": "what the others' words come from: --plugin",
+    "family": "what the model is of",
+}
+
+
 class Request(NamedTuple):
     """What the user asked a runner for. `options` are those of the family's flags that are no fields of the config."""
 
@@ -100,8 +108,9 @@ def _at(config: Any, key: str) -> Any:
 def read(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> Request:
     """The request in a command line; `UsageError` or `ConfigError` for what cannot be run."""
     rest, overrides = cli.split_config_flags(argv)
-    if "preset" in overrides:
-        raise cli.UsageError("preset is not a field to set but a table to start from: --preset")
+    for name, instead in NOT_SET.items():
+        if name in overrides:
+            raise cli.UsageError(f"{name} is not a field to set but {instead}")
     flags = parser(models, prog, description).parse(rest)
     family = family_of_model(flags.model)
     model = flags.model

@@ -133,6 +133,7 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfi
     lines.append(row("transformer / gradient descent, same tasks", numbers, "loss_ratio"))
     if "gd_plus_plus_ratio" in numbers:
         lines.append(row("transformer / GD++, same tasks", numbers, "gd_plus_plus_ratio"))
+    lines += [row(f"transformer / {name}, same tasks", numbers, f"{name}_ratio") for name in config.opponents]
     lines += [
         f"alignment on {align['tasks']} tasks: cosine of sensitivities {align['model_cos']:.4f}, mean |prediction "
         f"difference| {align['preds_diff']:.4f}, mean ‖sensitivity difference‖ {align['model_diff']:.4f}",

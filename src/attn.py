@@ -18,6 +18,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from src.products import pair_scores, weighted_sums
+from src.registries import ATTENTION_KINDS
+from src.registry import Functions
 
 Hook = Callable[[str, int, Array], Array]  # (name, layer, value) -> the value to go on with
 
@@ -37,7 +39,9 @@ def linear_weights(scores: Array, key_size: int) -> Array:
     return scores
 
 
-ATTENTION_WEIGHTS = {"linear": linear_weights, "softmax": softmax_weights}
+ATTENTION_WEIGHTS: Functions[Callable[[Array, int], Array]] = Functions(
+    ATTENTION_KINDS, "weights", {"linear": linear_weights, "softmax": softmax_weights}
+)
 
 
 class Attention(hk.Module):

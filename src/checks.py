@@ -27,7 +27,9 @@ def named(names: Iterable[str], module: Mapping[str, Any]) -> dict[str, Any]:
     """The functions of these names in a module's `globals()`; raises for a name without one."""
     found = {name: module.get(name) for name in names}
     for name, function in found.items():
-        require(callable(function), f"{name!r} is registered in src/config.py, but {module['__name__']} has no {name}")
+        require(
+            callable(function), f"{name!r} is registered in src/registries.py, but {module['__name__']} has no {name}"
+        )
     return found
 
 

@@ -11,47 +11,24 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from src.checks import ConfigError, finite, in_range, one_of, require, sizes
+from src.registries import (
+    ADDITIVE,
+    ATTENTION_KINDS,
+    INPUT_DISTRIBUTIONS,
+    NOISE_MODES,
+    ORDERINGS,
+    SCHEDULES,
+    TASK_DISTRIBUTIONS,
+)
 
-
-class InputMoments(NamedTuple):
-    """Even moments of an input coordinate as functions of `input_range`; None where there is none, or none is known.
-
-    Closed forms take coordinates to be independent and symmetric about 0.
-    """
-
-    variance: Callable[[float], float] | None = None
-    fourth: Callable[[float], float] | None = None
-
-
-# input distribution -> its moments; `src.inputs` has its sampler, of the same name
-INPUT_LAWS: Mapping[str, InputMoments] = {
-    "uniform": InputMoments(lambda width: width**2 / 12, lambda width: width**4 / 80),
-    "gaussian": InputMoments(lambda std: std**2, lambda std: 3 * std**4),
-}
 TOKENS = ("concatenated", "interleaved")
-ATTENTION_KINDS = ("linear", "softmax")
-ORDERINGS = ("random", "smallnorm2largenorm", "easy2hard", "hard2easy")
-BY_DIFFICULTY = ("easy2hard", "hard2easy")  # the orderings that sort by a difficulty
 DIFFICULTIES = ("residual", "gd_error")
-NOISE_MODES = ("clean", "label_noise", "random_pairs")
-ADDITIVE = ("label_noise",)  # the noise modes that change nothing at sigma = 0
-WITHOUT_SIGMA = ("clean", "random_pairs")  # those that sigma does not reach: runs that differ in it alone are one
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
-# task distribution -> the variance of a coordinate, of `weight_scale` and the dimension, or None where it is not known;
-# `src.sequences` has its sampler. Ridge regression is made from it.
-TASK_LAWS: Mapping[str, Callable[[float, int], float] | None] = {
-    "gaussian": lambda scale, dim: scale**2,
-    "laplace": lambda scale, dim: scale**2,
-    "sphere": lambda scale, dim: scale**2 / dim,
-}
-BAYES_IS_RIDGE = ("gaussian",)  # the task distributions whose posterior mean is ridge regression
-POSTERIOR_MEANS = ("laplace",)  # those of another one, which `analysis.measures.task_diversity` computes
 BLOCKS = ("gpt2", "regression")
 EMBEDDED = ("pairs", "inputs")
-SCHEDULES = ("constant", "cosine", "triangle")
 OPTIMIZERS = ("adamw", "sgd")
 
 LARGEST = 3.4028234663852886e38  # of the numbers of float32, in which everything is computed
@@ -81,7 +58,7 @@ class LinearData:
 
     def __post_init__(self) -> None:
         sizes(self, "dim", "num_pairs")
-        one_of("input_law", self.input_law, INPUT_LAWS)
+        one_of("input_law", self.input_law, INPUT_DISTRIBUTIONS)
         scale("input_range", self.input_range)
         scale("weight_scale", self.weight_scale)
         scale("noise_std", self.noise_std, open_low=False)
@@ -89,24 +66,25 @@ class LinearData:
     @property
     def input_variance(self) -> float:
         """Variance of one input coordinate; `ConfigError` if none is registered."""
-        return self._moment("variance", INPUT_LAWS[self.input_law].variance)
+        return self._moment("variance", INPUT_DISTRIBUTIONS[self.input_law].variance)
 
     @property
     def input_fourth_moment(self) -> float:
         """Fourth moment of one input coordinate; `ConfigError` if none is registered."""
-        return self._moment("fourth moment", INPUT_LAWS[self.input_law].fourth)
+        return self._moment("fourth moment", INPUT_DISTRIBUTIONS[self.input_law].fourth)
 
     def _moment(self, name: str, of_range: Callable[[float], float] | None) -> float:
         if of_range is None:
-            raise ConfigError(f"the input distribution {self.input_law!r} has no {name} in INPUT_LAWS of src/config.py")
+            raise ConfigError(f"the input distribution {self.input_law!r} is registered without a {name}")
         return of_range(self.input_range)
 
     def check_moments(self, user: str) -> None:
         """`ConfigError` if the inputs lack a moment of the closed-form step of gradient descent, which `user` needs."""
+        moments = INPUT_DISTRIBUTIONS[self.input_law]
         require(
-            None not in INPUT_LAWS[self.input_law],
-            f"input_law is {self.input_law!r}, whose variance or fourth moment is not in INPUT_LAWS of "
-            f"src/config.py; {user} needs both, for the closed-form step of gradient descent",
+            None not in (moments.variance, moments.fourth),
+            f"input_law is {self.input_law!r}, which is registered without its variance or fourth moment; {user} "
+            "needs both, for the closed-form step of gradient descent",
         )
 
     @property
@@ -156,14 +134,14 @@ class PoolData(LinearData):
             self.num_pairs > 1,
             f"num_pairs is {self.num_pairs}; a sequence is at least 2 pairs long, for the first has no context",
         )
-        one_of("task_law", self.task_law, TASK_LAWS)
+        one_of("task_law", self.task_law, TASK_DISTRIBUTIONS)
 
     @property
     def task_variance(self) -> float:
         """Variance of one coordinate of a task of the task distribution; `ConfigError` if none is registered."""
-        variance = TASK_LAWS[self.task_law]
+        variance = TASK_DISTRIBUTIONS[self.task_law].variance
         if variance is None:
-            raise ConfigError(f"the task distribution {self.task_law!r} has no variance in TASK_LAWS of src/config.py")
+            raise ConfigError(f"the task distribution {self.task_law!r} is registered without a variance")
         return variance(self.weight_scale, self.dim)
 
 

@@ -1,4 +1,4 @@
-"""Distributions of the inputs: a sampler each, of the name under which `src.config.INPUT_LAWS` has its moments.
+"""Distributions of the inputs: a sampler each, named as in `src.registries.INPUT_DISTRIBUTIONS`, with the moments.
 
 A sampler takes a key, `input_range`, which scales the inputs, and the shape; coordinates are independent.
 """
@@ -10,9 +10,10 @@ from collections.abc import Callable
 import jax
 from jax import Array
 
-from src import config
+from src import registries
 from src.checks import named
 from src.config import LinearData, SineData
+from src.registry import Functions
 
 Sampler = Callable[[Array, float, tuple[int, ...]], Array]
 
@@ -28,9 +29,11 @@ def gaussian(key: Array, input_range: float, shape: tuple[int, ...]) -> Array:
     return input_range * jax.random.normal(key, shape)
 
 
-INPUT_LAWS: dict[str, Sampler] = named(config.INPUT_LAWS, globals())
+INPUT_DISTRIBUTIONS: Functions[Sampler] = Functions(
+    registries.INPUT_DISTRIBUTIONS, "sample", named(registries.INPUT_DISTRIBUTIONS.built_in, globals())
+)
 
 
 def sample_inputs(key: Array, data: LinearData | SineData, shape: tuple[int, ...]) -> Array:
     """Inputs of any shape from the config's input distribution."""
-    return INPUT_LAWS[data.input_law](key, data.input_range, shape)
+    return INPUT_DISTRIBUTIONS[data.input_law](key, data.input_range, shape)

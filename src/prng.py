@@ -147,6 +147,6 @@ class Purpose(IntEnum):
     CHOICE = 25
 
 
-def purpose_key(key: Array, purpose: Purpose) -> Array:
-    """The key of one purpose: fold_in(key, purpose). Each purpose of a key is drawn from once."""
+def purpose_key(key: Array, purpose: int) -> Array:
+    """The key of a `Purpose`, or of a plugin's: fold_in(key, purpose). Each purpose of a key is drawn from once."""
     return jax.random.fold_in(key, int(purpose))

@@ -14,13 +14,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from src import config
+from src import registries
 from src.batch import Batch
 from src.checks import named
 from src.config import PoolData
 from src.data import labels
 from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
+from src.registry import Functions
 
 
 def gaussian(key: Array, dim: int) -> Array:
@@ -41,13 +42,15 @@ def sphere(key: Array, dim: int) -> Array:
     return unit
 
 
-TASK_LAWS: dict[str, Callable[[Array, int], Array]] = named(config.TASK_LAWS, globals())
+TASK_DISTRIBUTIONS: Functions[Callable[[Array, int], Array]] = Functions(
+    registries.TASK_DISTRIBUTIONS, "sample", named(registries.TASK_DISTRIBUTIONS.built_in, globals())
+)
 
 
 def tasks_of(key: Array, data: PoolData, numbers: Array) -> Array:
     """Tasks [B, D] by their numbers [B] under a key: `weight_scale` times draws of the task distribution."""
-    law = TASK_LAWS[data.task_law]
-    return data.weight_scale * jax.vmap(lambda number: law(jax.random.fold_in(key, number), data.dim))(numbers)
+    draw = TASK_DISTRIBUTIONS[data.task_law]
+    return data.weight_scale * jax.vmap(lambda number: draw(jax.random.fold_in(key, number), data.dim))(numbers)
 
 
 def task_pool(key: Array, data: PoolData, num_tasks: int) -> Array:

@@ -18,10 +18,12 @@ import optax
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-import src.config
+from src import config as configs
+from src import registries
 from src.checks import named
 from src.config import TrainConfig
 from src.model import Batch, Model, Params
+from src.registry import Functions
 
 NEVER = 2**31 - 1  # the `diverged_at` of a run that did not
 
@@ -79,7 +81,9 @@ def triangle(lr: Array, config: TrainConfig, step: Array) -> Array:
     return lr * jnp.minimum(jnp.minimum(step + 1, config.steps - step).astype(lr.dtype) / (config.steps / 2), 1)
 
 
-SCHEDULES: dict[str, Callable[[Array, TrainConfig, Array], Array]] = named(src.config.SCHEDULES, globals())
+SCHEDULES: Functions[Callable[[Array, TrainConfig, Array], Array]] = Functions(
+    registries.SCHEDULES, "rate", named(registries.SCHEDULES.built_in, globals())
+)
 
 
 def scheduled(lr: Array, config: TrainConfig, step: Array) -> Array:
@@ -99,7 +103,7 @@ def sgd(config: TrainConfig) -> optax.GradientTransformation:
     return optax.identity()
 
 
-OPTIMIZERS: dict[str, Callable[[TrainConfig], optax.GradientTransformation]] = named(src.config.OPTIMIZERS, globals())
+OPTIMIZERS: dict[str, Callable[[TrainConfig], optax.GradientTransformation]] = named(configs.OPTIMIZERS, globals())
 
 
 def make_optimizer(config: TrainConfig, decayed: Callable[[Params], Any] | None = None) -> optax.GradientTransformation:

@@ -14,6 +14,7 @@ from configs.registry import from_dict
 from configs.run import RunConfig, to_dict
 from configs.upgrade import earlier_id
 from src.checks import ConfigError
+from src.registry import why_changed, why_not_loaded
 from store import layout, manifest
 from store.atomic import json_text, naming, write_bytes, write_json
 from store.provenance import now
@@ -34,8 +35,11 @@ def read_config(run: Path) -> Any:
     path = run / layout.CONFIG
     if not path.exists():
         raise StoreError(f"{run} is not a run directory: it has no {layout.CONFIG}")
+    values = read_json(path)
+    if why := why_not_loaded(values):
+        raise StoreError(f"{run} {why}")
     try:
-        config = from_dict(read_json(path))
+        config = from_dict(values)
     except ConfigError as error:
         raise StoreError(f"{path} cannot be used: {error}") from None
     return config
@@ -234,6 +238,8 @@ def check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
 
 def _check_same(out: Path, config: RunConfig) -> None:
     read_status(out)
+    if why := why_changed(read_json(out / layout.CONFIG)):
+        raise StoreError(f"{out} {why}, choose another --out, or --overwrite it")
     if stored_id(out) != config_id(config):
         raise StoreError(
             f"{out} holds a run of another config or results version; choose another --out, or --overwrite it"

@@ -56,7 +56,7 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
         **results(columns.first),
         "status": status,
         **{name: value(asked) for name, value in columns.settings.items()},
-        **results(columns.measured),
+        **results({**columns.measured, **columns.further(asked)}),
         "results_version": RESULTS_VERSION,
     }
 
@@ -74,7 +74,9 @@ def files_of(run: Path, config: RunConfig) -> Found:
 def results_of(names: Iterable[str], models: Iterable[str]) -> set[str]:
     """Those of the columns of a table of these models whose values the cells decide."""
     families = {family_of_model(model).name: family_of_model(model).columns for model in models}
-    measured = {name for columns in families.values() for name in (*columns.first, *columns.measured)}
+    measured = {
+        name for columns in families.values() for name in (*columns.first, *columns.measured, *columns.further(None))
+    }
     return {*names} & {*measured, *OUTCOME}
 
 

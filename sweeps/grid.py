@@ -19,7 +19,12 @@ from src.checks import ConfigError, require
 
 MOST_POINTS = 100_000  # of a plan; more are a slip of the finger, and no folder holds so many runs
 # settings that would reach nothing, or make rows that cannot be told apart -> what to use instead
-RESERVED = {"preset": "; every model has its default one", "data_seed": ": --seeds", "name": ": --models"}
+RESERVED = {
+    "preset": "; every model has its default one",
+    "data_seed": ": --seeds",
+    "name": ": --models",
+    "plugins": ": --plugin",
+}
 
 
 @dataclass(frozen=True)

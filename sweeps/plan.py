@@ -18,6 +18,7 @@ from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
 from configs.upgrade import earlier_id
 from runners.shapes import static_shape, training_part
+from src.registry import why_not_loaded
 from store.atomic import json_bytes, replace
 from store.readers import StoreError, expecting, read_json
 from sweeps.grid import Grid, canonical, check_number
@@ -184,6 +185,10 @@ def read_plan(path: Path) -> list[Row]:
     found = read_json(path)
     if found.get("results_version") != RESULTS_VERSION:
         raise StoreError(f"{path} is of another results version; run its sweep again")
+    with expecting(path, "the plan of a sweep"):
+        reasons = {why_not_loaded(config) for row in found["rows"] for config in (row["asked"], row["cell"])} - {None}
+    if reasons:
+        raise StoreError(f"a run of {path} {min(map(str, reasons))}")
     with expecting(path, "the plan of a sweep"):
         return [Row(from_dict(row["asked"]), cell_of(from_dict(row["cell"]))) for row in found["rows"]]
 

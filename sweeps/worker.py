@@ -22,6 +22,8 @@ from configs.registry import from_dict
 from configs.run import to_dict
 from runners.persistence import Persistence
 from runners.signals import hearing_signals
+from src.checks import ConfigError
+from src.registry import LOADED
 from sweeps.plan import Pack, cell_of
 from sweeps.training import Outcome, Report, train
 
@@ -45,7 +47,7 @@ class Worker:
     def __init__(self, core: int):
         inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "sweeps.worker", str(core)],
+            [sys.executable, "-m", "sweeps.worker", str(core), *cli.plugin_flags(p.path for p in LOADED.values())],
             env=os.environ | {"NPROC": "1", "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *inherited]))},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -104,7 +106,7 @@ def _orders(lines: IO[str]) -> queue.SimpleQueue[dict[str, Any]]:
 
 
 def main(core: int) -> None:
-    """The worker's side. To be called before JAX is imported: it reads the cores it has once."""
+    """The worker's side. To be called before JAX has devices: it reads the cores it has once."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
@@ -132,4 +134,4 @@ def parser() -> cli.Parser:
 
 
 if __name__ == "__main__":
-    cli.launch(lambda argv: main(parser().parse(argv).core))
+    cli.launch(lambda argv: main(parser().parse(argv).core), ConfigError)

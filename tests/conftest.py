@@ -1,11 +1,15 @@
 """Strict numerics and a fixed hypothesis profile. The root is on the path through pytest's `pythonpath`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import jax
 import pytest
+
+from src.registries import ALL
+from src.registry import LOADED, Plugin, Registry
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -24,3 +28,14 @@ def x64() -> Iterator[None]:
 def root() -> Path:
     """The repository's root folder."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def registered() -> Iterator[Callable[[Registry[Any], str, Any], None]]:
+    """Adds an entry to a registry as a plugin does; the test's end takes it back."""
+    plugin = Plugin("of_a_test", Path("of_a_test.py"), "0123456789abcdef")
+    LOADED[plugin.name] = plugin
+    yield lambda registry, name, entry: registry.add(name, entry, plugin)
+    for registry in ALL:
+        registry.drop(plugin)
+    del LOADED[plugin.name]

@@ -24,6 +24,7 @@ from families.regression import headline_batch
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import DataConfig
+from src.registries import OPPONENTS
 
 
 def zero(batch: Batch) -> Array:
@@ -115,6 +116,8 @@ def headline(subject: ComparedRun) -> dict[str, Any]:
     result |= ratios | losses["tf"] | losses["gd"] | plus_plus
     for numbers in losses.values():
         result |= numbers
+    for name in config.opponents:
+        result |= _against(subject, name, batch, errors_of["tf"])
     if subject.gd.steps == 1 and config.eval.noise_mode == "clean" and config.data.num_distractors == 0:
         result |= averaged_loss(batch, config.data, subject.gd.step_size)
     return result
@@ -134,6 +137,17 @@ def _against_gd_plus_plus(subject: ComparedRun, batch: Batch, tf: np.ndarray) ->
         return {}, {}
     errors = half_squared_errors({"gd_plus_plus": plus_plus}, batch)["gd_plus_plus"]
     return _named(ratio, ratio_and_error(tf, errors)), _named(loss, mean_and_error(errors))
+
+
+def _against(subject: ComparedRun, name: str, batch: Batch, tf: np.ndarray) -> dict[str, Any]:
+    """The loss of a registered opponent and the ratio to it, in a program of its own; null, and why, if it says so."""
+    predict = partial(OPPONENTS[name].predict, config=subject.config)
+    ratio, loss = f"{name}_ratio", f"{name}_loss"
+    try:
+        errors = half_squared_errors({name: predict}, batch)[name]
+    except ConfigError as reason:
+        return _not_defined(ratio, reason) | _not_defined(loss, reason)
+    return _named(ratio, ratio_and_error(tf, errors)) | _named(loss, mean_and_error(errors))
 
 
 def _named(name: str, value_and_error: tuple[float, float]) -> dict[str, Any]:

@@ -11,15 +11,13 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from src.config import ORDERINGS, WITHOUT_SIGMA
+from src.registries import BY_DIFFICULTY, ORDERINGS, WITHOUT_SIGMA
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CLEAN = "clean"
 EVALUATED = "as evaluated"
-BY_DIFFICULTY = ("easy2hard", "hard2easy")
-ORDERED = ("random", *BY_DIFFICULTY, *(name for name in ORDERINGS if name not in ("random", *BY_DIFFICULTY)))
 
 Options = dict[str, tuple[Any, ...]]  # of each setting the values that a cell agrees with; none: it agrees with any
 Settings = dict[str, Any]  # of a line; None: not in force
@@ -100,8 +98,19 @@ def _rank(name: str, value: Any, counts: Mapping[str, Counter[Any]]) -> tuple[in
         return 0, 0.0
     if isinstance(value, (int, float)):
         return 1, value
-    known = ORDERED if name.endswith("ordering") and value in ORDERED else tuple(counts[name])
+    known = _ordered() if name.endswith("ordering") and value in ORDERINGS else tuple(counts[name])
     return 2, float(known.index(value))
+
+
+def _ordered() -> tuple[str, ...]:
+    """The orderings as figures have them."""
+    first = ("random", *BY_DIFFICULTY)
+    return *first, *(name for name in ORDERINGS if name not in first)
+
+
+def _by_difficulty(ordering: str) -> bool:
+    """Whether an ordering sorts by a difficulty; it may, where it is that of a plugin which is not loaded."""
+    return ordering in BY_DIFFICULTY or ordering not in ORDERINGS
 
 
 def _options(row: Mapping[str, Any], along: str | None) -> Options:
@@ -111,11 +120,11 @@ def _options(row: Mapping[str, Any], along: str | None) -> Options:
     if along == "p" and not row["noisy"]:
         found["noise_mode"] = ()
     found["ordering"] = (row["ordering"],)
-    by_difficulty = row["noisy"] and row["ordering"] in BY_DIFFICULTY  # without noise both difficulties are one
+    by_difficulty = row["noisy"] and _by_difficulty(row["ordering"])  # without noise both difficulties are one
     found["difficulty"] = (row["eval_difficulty"],) if by_difficulty else ()
     found |= {f"train_{name}": _trained(value, noise[name]) for name, value in training.items()}
     found["train_ordering"] = _trained(row["train_ordering"], None if along == "ordering" else row["ordering"])
-    if training["p"] is not None and row["train_ordering"] in BY_DIFFICULTY:
+    if training["p"] is not None and _by_difficulty(row["train_ordering"]):
         found["train_difficulty"] = _trained(row["train_difficulty"], *(found["difficulty"] or [None]))
     else:
         found["train_difficulty"] = ()

@@ -24,7 +24,7 @@ def drawn(mode, p, sigma=0.5, size=4000, seed=0, data=DATA):
 
 
 def test_the_registry_is_the_list_of_names():
-    assert tuple(NOISE_MODES) == config.NOISE_MODES
+    assert tuple(NOISE_MODES) == tuple(config.NOISE_MODES)
 
 
 @given(st.sampled_from(NOISY), st.floats(0, 1), st.integers(0, 2**32 - 1))

@@ -47,7 +47,7 @@ def ascending(values, slack=1e-5):
 
 
 def test_the_registry_is_the_list_of_names():
-    assert tuple(ORDERINGS) == config.ORDERINGS
+    assert tuple(ORDERINGS) == tuple(config.ORDERINGS)
 
 
 @given(SETTINGS)

@@ -10,8 +10,9 @@ import pytest
 from scipy.stats import chi2
 
 from src.batch import Batch
-from src.config import TASK_LAWS, DataConfig
+from src.config import DataConfig
 from src.prng import key
+from src.registries import TASK_DISTRIBUTIONS
 from src.sequences import sample_sequences, task_pool, tokenise
 
 DATA = DataConfig(dim=3, num_pairs=4, input_law="gaussian", weight_scale=2.0, noise_std=0.5)
@@ -49,7 +50,7 @@ def count_different(*tasks):
 # Pools
 
 
-@pytest.mark.parametrize("law", TASK_LAWS)
+@pytest.mark.parametrize("law", TASK_DISTRIBUTIONS)
 def test_pools_are_nested(law):
     """Bit for bit (on the sphere, but for rounding), root task included; another seed's have no task in common."""
     large, small = pool(1, law), pool(1, law, 7)

@@ -20,7 +20,7 @@ from src import config as known
 from store import provenance
 
 CHOICES = {
-    "input_law": known.INPUT_LAWS,
+    "input_law": known.INPUT_DISTRIBUTIONS,
     "tokens": known.TOKENS,
     "ordering": known.ORDERINGS,
     "difficulty": known.DIFFICULTIES,
@@ -30,8 +30,10 @@ CHOICES = {
     "preset": ("default", "paper"),
     "family": known.FAMILIES,
     "embedded": known.EMBEDDED,
-    "task_law": known.TASK_LAWS,
+    "task_law": known.TASK_DISTRIBUTIONS,
     "block": known.BLOCKS,
+    "opponents": (),  # there is none without a plugin
+    "plugins": (),  # they follow from the others
 }
 LEAVES = [
     (section, name)

@@ -1,0 +1,173 @@
+"""Plugins: orderings, noise modes, distributions and more, of one's own, in a file that is no part of this tree.
+
+A command loads one with `--plugin FILE`, Python with `plugins.load(FILE)` or an import of it. A run that uses one of
+its names records its name and a hash of its sources. docs/extending.md has an example of each kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from plugin_files import PluginError, load, registering
+from src import registries
+from src.checks import ConfigError, require
+from src.registry import Registry
+
+__all__ = [
+    "PluginError",
+    "attention",
+    "input_distribution",
+    "load",
+    "noise_mode",
+    "opponent",
+    "ordering",
+    "purpose",
+    "schedule",
+    "task_distribution",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NUMBERS = (2**16, 2**31)  # of plugins' key purposes; the built-in ones are smaller
+
+
+def ordering(name: str, *, by_difficulty: bool = False) -> Callable[[F], F]:
+    """Registers f(batch, difficulty) -> index [B, N]: position i will hold the pair index[b, i].
+
+    `difficulty` is a tuple of sort keys [B, N], the first counts most; empty unless `by_difficulty`.
+    """
+
+    def entry(function: F) -> Any:
+        return registries.Ordering(by_difficulty, function)
+
+    return _adder(registries.ORDERINGS, name, "batch difficulty", entry)
+
+
+def noise_mode(
+    name: str,
+    *,
+    additive: bool = False,
+    ignores_sigma: bool = False,
+    linear_mmse: Callable[..., Any] | None = None,
+    mask_bayes: Callable[..., Any] | None = None,
+) -> Callable[[F], F]:
+    """Registers f(key, batch, hit, sigma, data) -> (batch, label error [B, N]); pairs that are not hit must stay.
+
+    `additive`: it changes nothing at sigma = 0. `ignores_sigma`: runs that differ in sigma alone are one. `linear_mmse`
+    (batch, data, context) -> [B] is the best linear predictor under this noise, and `mask_bayes` (pair, context, out)
+    what a hit pair tells, as in `baselines.linear_mmse` and `baselines.mask_bayes`; without them they are null.
+    """
+    _check_function("linear_mmse", linear_mmse, "batch data context")
+    _check_function("mask_bayes", mask_bayes, "pair context out")
+
+    def entry(function: F) -> Any:
+        return registries.NoiseMode(additive, ignores_sigma, function, linear_mmse, mask_bayes)
+
+    return _adder(registries.NOISE_MODES, name, "key batch hit sigma data", entry)
+
+
+def input_distribution(
+    name: str,
+    *,
+    variance: Callable[[float], float] | None = None,
+    fourth: Callable[[float], float] | None = None,
+) -> Callable[[F], F]:
+    """Registers f(key, input_range, shape) -> x of independent coordinates, symmetric about 0.
+
+    `variance` and `fourth` moment of a coordinate are functions of `input_range`; without one, what needs it is null
+    with the reason, or refused before training.
+    """
+    _check_function("variance", variance, "input_range")
+    _check_function("fourth", fourth, "input_range")
+
+    def entry(function: F) -> Any:
+        return registries.InputDistribution(variance, fourth, function)
+
+    return _adder(registries.INPUT_DISTRIBUTIONS, name, "key input_range shape", entry)
+
+
+def task_distribution(
+    name: str,
+    *,
+    variance: Callable[[float, int], float] | None = None,
+    bayes: str | Callable[..., Any] = "",
+) -> Callable[[F], F]:
+    """Registers f(key, dim) -> w [D], a task before it is scaled by `weight_scale`.
+
+    `variance` of a coordinate is a function of `weight_scale` and the dimension; ridge regression needs it. `bayes` is
+    "ridge" where that is the posterior mean, or a function (batch, config) -> predictions [B, K] that is.
+    """
+    require(callable(bayes) or bayes in ("", "ridge"), f"bayes is {bayes!r}; it must be 'ridge' or a function")
+    _check_function("variance", variance, "weight_scale dim")
+    mean = bayes if callable(bayes) else None
+    _check_function("bayes", mean, "batch config")
+
+    def entry(function: F) -> Any:
+        return registries.TaskDistribution(variance, "own" if mean else str(bayes), function, mean)
+
+    return _adder(registries.TASK_DISTRIBUTIONS, name, "key dim", entry)
+
+
+def attention(name: str) -> Callable[[F], F]:
+    """Registers f(scores [B, H, R, N], key_size) -> weights [B, H, R, N], the attention of a row r to the pairs."""
+    return _adder(registries.ATTENTION_KINDS, name, "scores key_size", registries.AttentionKind)
+
+
+def opponent(name: str) -> Callable[[F], F]:
+    """Registers f(batch, config) -> predictions [B], for the headline of runs with `--config.opponents=NAME`.
+
+    It may raise `src.checks.ConfigError` where it is not defined: the headline then has null, and that reason.
+    """
+    return _adder(registries.OPPONENTS, name, "batch config", registries.Opponent)
+
+
+def schedule(name: str) -> Callable[[F], F]:
+    """Registers f(lr, config, step) -> the learning rate of a step (from 0); `config` is the run's `TrainConfig`."""
+    return _adder(registries.SCHEDULES, name, "lr config step", registries.Schedule)
+
+
+def purpose(name: str) -> int:
+    """A number for `src.prng.purpose_key`, of the name alone, which no other purpose has: a key of one's own."""
+    plugin = registering(__file__)
+    first, last = NUMBERS
+    number = first + int.from_bytes(hashlib.sha256(str(name).encode()).digest()[:8]) % (last - first)
+    from src.prng import Purpose  # brings JAX, which whoever draws random numbers has
+
+    require(name not in Purpose.__members__, f"key purpose {name!r} is built in and cannot be replaced")
+    if registries.PURPOSES.plugin(name) == plugin:  # asked for again, in another of the plugin's files
+        return number
+    taken = [other for other, value in registries.PURPOSES.items() if value == number and other != name]
+    require(not taken, f"key purpose {name!r} has the number of {''.join(taken[:1])!r}; take another name")
+    registries.PURPOSES.add(name, number, plugin)
+    return number
+
+
+def _adder(registry: Registry[Any], name: str, arguments: str, entry: Callable[[Any], Any]) -> Callable[[F], F]:
+    """A decorator that adds what `entry` makes of a function to a registry, under a name."""
+    require(isinstance(name, str), f"the name of a kind of {registry.kind} is missing; it is the first argument")
+    plugin = registering(__file__)
+
+    def add(function: F) -> F:
+        require(callable(function), f"{registry.kind} {name!r} is {function!r}; it must be a function")
+        _check_function(f"{registry.kind} {name!r}", function, arguments)
+        registry.add(name, entry(function), plugin)
+        return function
+
+    return add
+
+
+def _check_function(what: str, function: Callable[..., Any] | None, arguments: str) -> None:
+    """`ConfigError` unless a function, if there is one, can be called with these arguments."""
+    if function is None:
+        return
+    names = arguments.split()
+    require(callable(function), f"{what} is {function!r}; it must be a function of ({', '.join(names)})")
+    try:
+        inspect.signature(function).bind(*names)
+    except TypeError as error:
+        raise ConfigError(f"{what} must take the arguments ({', '.join(names)}): {error}") from None
+    except ValueError:  # a builtin that does not say
+        return

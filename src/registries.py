@@ -1,0 +1,148 @@
+"""What a config's words may be: one registry for each kind, with the facts that are needed before JAX is imported.
+
+Functions of built-in names stand in the modules that use them, under the same names; a plugin's stand in its entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from src.registry import Registry, Selection
+
+Function = Callable[..., Any]
+
+
+class Ordering(NamedTuple):
+    """An order of a context's pairs. order(batch, difficulty) -> index [B, N]; `curricula.ordering`.
+
+    Only an ordering that is `by_difficulty` is given sort keys; others get an empty tuple.
+    """
+
+    by_difficulty: bool = False
+    order: Function | None = None
+
+
+class NoiseMode(NamedTuple):
+    """A corruption of pairs. corrupt(key, batch, hit, sigma, data) -> (batch, label error); `curricula.noise`.
+
+    `additive`: it changes nothing at sigma = 0. `ignores_sigma`: runs that differ in sigma alone are one.
+    `linear_mmse` and `mask_bayes` are what knows of it, as in `baselines.linear_mmse` and `baselines.mask_bayes`.
+    """
+
+    additive: bool = False
+    ignores_sigma: bool = False
+    corrupt: Function | None = None
+    linear_mmse: Function | None = None
+    mask_bayes: Function | None = None
+
+
+class InputDistribution(NamedTuple):
+    """A distribution of inputs. sample(key, input_range, shape) -> x; `src.inputs`.
+
+    `variance` and `fourth` are even moments of a coordinate as functions of `input_range`; None where there is none, or
+    none is known. Closed forms take coordinates to be independent and symmetric about 0.
+    """
+
+    variance: Callable[[float], float] | None = None
+    fourth: Callable[[float], float] | None = None
+    sample: Function | None = None
+
+
+class TaskDistribution(NamedTuple):
+    """A distribution of tasks. sample(key, dim) -> w [D]; `src.sequences`.
+
+    `variance` is that of a coordinate, of `weight_scale` and the dimension, or None where it is not known; ridge
+    regression is made from it. `bayes` says what the posterior mean is: "ridge", "own", which is
+    posterior_mean(batch, config) -> predictions [B, K] (`analysis.task_diversity`), or "" where nobody has said.
+    """
+
+    variance: Callable[[float, int], float] | None = None
+    bayes: str = ""
+    sample: Function | None = None
+    posterior_mean: Function | None = None
+
+
+class AttentionKind(NamedTuple):
+    """A kind of attention. weights(scores [B, H, R, N], key_size) -> weights [B, H, R, N]; `src.attn`."""
+
+    weights: Function | None = None
+
+
+class Opponent(NamedTuple):
+    """What a run is compared with if its config asks. predict(batch, config) -> [B]; `analysis.headline`."""
+
+    predict: Function
+
+
+class Schedule(NamedTuple):
+    """A learning rate over training. rate(lr, config, step) -> the learning rate of a step, from 0; `src.train`."""
+
+    rate: Function | None = None
+
+
+OTHER_LOSSES = (
+    *("tf", "gd", "gd_plus_plus", "ridge", "zero", "gd_clean_step", "gd_tuned_step", "linear_mmse", "mask_bayes"),
+    *("loss", "test"),  # columns of a table begin with these
+)
+
+ORDERINGS = Registry(
+    "ordering",
+    {
+        "random": Ordering(),
+        "smallnorm2largenorm": Ordering(),
+        "easy2hard": Ordering(by_difficulty=True),
+        "hard2easy": Ordering(by_difficulty=True),
+    },
+)
+NOISE_MODES = Registry(
+    "noise mode",
+    {
+        "clean": NoiseMode(ignores_sigma=True),
+        "label_noise": NoiseMode(additive=True),
+        "random_pairs": NoiseMode(ignores_sigma=True),
+    },
+)
+INPUT_DISTRIBUTIONS = Registry(
+    "input distribution",
+    {
+        "uniform": InputDistribution(lambda width: width**2 / 12, lambda width: width**4 / 80),
+        "gaussian": InputDistribution(lambda std: std**2, lambda std: 3 * std**4),
+    },
+)
+TASK_DISTRIBUTIONS = Registry(
+    "task distribution",
+    {
+        "gaussian": TaskDistribution(lambda scale, dim: scale**2, bayes="ridge"),
+        "laplace": TaskDistribution(lambda scale, dim: scale**2, bayes="own"),
+        "sphere": TaskDistribution(lambda scale, dim: scale**2 / dim),
+    },
+    reserved=("tf", "ridge", "dmmse", "zero"),  # an own posterior mean has its distribution's name among these
+)
+ATTENTION_KINDS = Registry("attention", {"linear": AttentionKind(), "softmax": AttentionKind()})
+SCHEDULES = Registry("schedule", {"constant": Schedule(), "cosine": Schedule(), "triangle": Schedule()})
+# Built-in predictors are compared with in any case; a config asks for others by name.
+OPPONENTS: Registry[Opponent] = Registry("opponent", {}, reserved=OTHER_LOSSES)
+FAMILIES: Registry[Any] = Registry("family", {})  # `configs.registry` has the built-in ones
+PURPOSES: Registry[int] = Registry("key purpose", {})  # name -> number; the built-in ones are `src.prng.Purpose`
+
+ALL: tuple[Registry[Any], ...] = (
+    *(ORDERINGS, NOISE_MODES, INPUT_DISTRIBUTIONS, TASK_DISTRIBUTIONS, ATTENTION_KINDS, SCHEDULES, OPPONENTS),
+    *(FAMILIES, PURPOSES),
+)
+# field of a config -> where its word, or its words, are registered
+FIELDS: Mapping[str, Registry[Any]] = {
+    "opponents": OPPONENTS,
+    "input_law": INPUT_DISTRIBUTIONS,
+    "task_law": TASK_DISTRIBUTIONS,
+    "attention": ATTENTION_KINDS,
+    "ordering": ORDERINGS,
+    "noise_mode": NOISE_MODES,
+    "schedule": SCHEDULES,
+}
+
+BY_DIFFICULTY = Selection(ORDERINGS, lambda ordering: ordering.by_difficulty)
+ADDITIVE = Selection(NOISE_MODES, lambda mode: mode.additive)  # those that change nothing at sigma = 0
+WITHOUT_SIGMA = Selection(NOISE_MODES, lambda mode: mode.ignores_sigma)  # runs that differ in sigma alone are one
+BAYES_IS_RIDGE = Selection(TASK_DISTRIBUTIONS, lambda tasks: tasks.bayes == "ridge")
+POSTERIOR_MEANS = Selection(TASK_DISTRIBUTIONS, lambda tasks: tasks.bayes == "own")

@@ -1,0 +1,147 @@
+"""Registries: names and what they stand for, added to by plugins and never overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from src.checks import require
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+RESERVED = ("auto",)  # what a command line says for "as the base has it"
+
+
+class Plugin(NamedTuple):
+    """A file or a folder that registers names: its name, where it is, and a hash of its sources."""
+
+    name: str
+    path: Path
+    digest: str
+
+    @property
+    def record(self) -> str:
+        """The plugin as a run's config has it: name:hash."""
+        return f"{self.name}:{self.digest}"
+
+
+LOADED: dict[str, Plugin] = {}  # by name; `plugins.load` and imports of plugins fill it
+
+
+class Registry(Mapping[str, T]):
+    """Names of one kind -> what they stand for. Built-in names come first, those of plugins in the order they came."""
+
+    def __init__(self, kind: str, built_in: Mapping[str, T], reserved: Iterable[str] = ()):
+        self.kind = kind
+        self._entries = dict(built_in)
+        self._plugins: dict[str, str] = {}
+        self._reserved = (*RESERVED, *reserved)
+
+    def __getitem__(self, name: str) -> T:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def built_in(self) -> tuple[str, ...]:
+        """The names that no plugin added."""
+        return tuple(name for name in self if name not in self._plugins)
+
+    def plugin(self, name: str) -> Plugin | None:
+        """The plugin that added a name; None for a built-in or unknown one."""
+        return LOADED.get(self._plugins.get(name, ""))
+
+    def build_in(self, name: str, entry: T) -> None:
+        """Adds a built-in name, whose entry is made above the registry."""
+        require(name not in self, f"{self.kind} {name!r} is there already")
+        self._entries[name] = entry
+
+    def add(self, name: str, entry: T, plugin: Plugin) -> None:
+        """Adds a plugin's name; `ConfigError` for one that is taken or cannot be typed on a command line."""
+        plain = name.isidentifier() and name.isascii()
+        require(plain, f"{self.kind} {name!r}: a name is letters, digits and _, and begins with no digit")
+        require(name not in self._reserved, f"{self.kind} {name!r}: the word is reserved; take another name")
+        owner = self._plugins.get(name)
+        require(name not in self or owner is not None, f"{self.kind} {name!r} is built in and cannot be replaced")
+        require(owner is None, f"{self.kind} {name!r} is registered already, by the plugin {owner}")
+        self._entries[name] = entry
+        self._plugins[name] = plugin.name
+
+    def drop(self, plugin: Plugin) -> None:
+        """Takes back what a plugin added, which then failed to load."""
+        for name in [name for name, owner in self._plugins.items() if owner == plugin.name]:
+            del self._entries[name], self._plugins[name]
+
+
+class Selection(Collection[str]):
+    """The names of a registry whose entries have a field set, as it is now."""
+
+    def __init__(self, registry: Registry[Any], chosen: Callable[[Any], bool]):
+        self._registry, self._chosen = registry, chosen
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._registry and self._chosen(self._registry[str(name)])
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, entry in self._registry.items() if self._chosen(entry))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class Functions(Mapping[str, F]):
+    """Name -> function: for built-in names a module's own, for a plugin's the field of its entry; as they are now.
+
+    Names without a function are left out.
+    """
+
+    def __init__(self, registry: Registry[Any], field: str, own: Mapping[str, F]):
+        self._registry, self._field, self._own = registry, field, own
+
+    def __getitem__(self, name: str) -> F:
+        function: F | None = self._own.get(name) or getattr(self._registry[name], self._field)
+        if function is None:
+            raise KeyError(name)
+        return function
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._registry if self._own.get(name) or getattr(self._registry[name], self._field))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def why_changed(config: Mapping[str, Any]) -> str | None:
+    """What is said of a run where one of its config's plugins is loaded with other sources; None if none is.
+
+    The config is as JSON has it; the sentence lacks its subject, the run.
+    """
+    for name, digest in _recorded(config):
+        if name in LOADED and LOADED[name].digest != digest:
+            plugin = LOADED[name]
+            return (
+                f"was trained with the plugin {name} as it was then (hash {digest}), and {plugin.path} has changed "
+                f"(hash {plugin.digest}); give the plugin as it was"
+            )
+    return None
+
+
+def _recorded(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The name and the hash of each plugin of a config."""
+    records = config.get("plugins")
+    parts = (str(record).partition(":") for record in records) if isinstance(records, (list, tuple)) else ()
+    return [(name, digest) for name, _, digest in parts]
+
+
+def why_not_loaded(config: Mapping[str, Any]) -> str | None:
+    """What is said of a run where one of its config's plugins is not loaded, or has changed; None if all are there."""
+    for name, _ in _recorded(config):
+        if name not in LOADED:
+            return f"was trained with the plugin {name}; give --plugin FILE (in Python: plugins.load(FILE))"
+    return why_changed(config)
