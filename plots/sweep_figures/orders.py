@@ -9,7 +9,7 @@ from plots import style
 from plots.sweep_figures import panels, settings
 from plots.sweep_figures.panels import DESCENT, MODEL, Drawn, Looks, Panel
 from plots.sweep_figures.points import Point, Series, points, records
-from plots.sweep_figures.settings import ORDERED
+from plots.sweep_figures.settings import ordered
 from plots.sweep_figures.table import TASKS
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def draw_order(table: pd.DataFrame) -> Drawn:
         return panels.nothing("no cell is done", table)
     lines = settings.lines(used, along="ordering")
     present = set(used["ordering"])
-    orderings = [name for name in ORDERED if name in present] + sorted(present - set(ORDERED))
+    orderings = [name for name in ordered() if name in present] + sorted(present - set(ordered()))
     figure, drawn = panels.stack(lines, ["noise_mode"], HEIGHT)
     looks, series, outside = Looks(lines), [], 0
     for panel in drawn:

@@ -98,11 +98,11 @@ def _rank(name: str, value: Any, counts: Mapping[str, Counter[Any]]) -> tuple[in
         return 0, 0.0
     if isinstance(value, (int, float)):
         return 1, value
-    known = _ordered() if name.endswith("ordering") and value in ORDERINGS else tuple(counts[name])
+    known = ordered() if name.endswith("ordering") and value in ORDERINGS else tuple(counts[name])
     return 2, float(known.index(value))
 
 
-def _ordered() -> tuple[str, ...]:
+def ordered() -> tuple[str, ...]:
     """The orderings as figures have them."""
     first = ("random", *BY_DIFFICULTY)
     return *first, *(name for name in ORDERINGS if name not in first)

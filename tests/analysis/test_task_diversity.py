@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import src.config
 from analysis.loaded import LoadedRun
 from analysis.measures.task_diversity import headline, verdict_of
 from baselines.idealised import idealised
@@ -18,6 +17,8 @@ from configs.regression import RegressionConfig
 from families.diversity import Held, distance, latent_sequences, make_model, measured, pool_sequences, references
 from src.checks import ConfigError
 from src.prng import key
+from src.registries import TASK_DISTRIBUTIONS, TaskDistribution
+from src.sequences import gaussian
 from store import layout
 from store.atomic import write_safetensors
 from store.params import flattened
@@ -62,19 +63,19 @@ def test_dmmse_knows_the_runs_own_pool() -> None:
     np.testing.assert_allclose(references(chosen, batch)["dmmse"], targets, atol=1e-5)
 
 
-def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(registered) -> None:
     """dMMSE, which knows the pool alone, stays; the verdict compares with nothing."""
-    known = config(num_tasks=4, headline_tasks=16)
-    monkeypatch.setitem(src.config.TASK_LAWS, "gaussian", None)
+    registered(TASK_DISTRIBUTIONS, "unknown", TaskDistribution(sample=gaussian))
+    known = config(num_tasks=4, headline_tasks=16, task_law="unknown")
     model = make_model(known)
     found = headline(LoadedRun(Path(), known, model, model.init(key(0)), None))
     for name in ("id_ridge_loss", "ood_ridge_loss", "id_delta_ridge", "ood_delta_ridge"):
         assert (found[name], found[f"{name}_se"]) == (None, None)
-        assert "'gaussian' has no variance in TASK_LAWS of src/config.py" in found[f"{name}_reason"]
+        assert "'unknown' is registered without a variance" in found[f"{name}_reason"]
     assert found["id_dmmse_loss"] < found["id_zero_loss"]
     assert "id_apart" not in found
     assert found["verdict"] == "nothing to compare with"
-    with pytest.raises(ConfigError, match="no variance in TASK_LAWS"):
+    with pytest.raises(ConfigError, match="without a variance"):
         idealised(known.data, 4, 0, count=8)
 
 

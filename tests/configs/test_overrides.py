@@ -183,8 +183,8 @@ def test_what_is_not_given_is_the_presets() -> None:
 # Contexts
 
 CONTEXT = {
-    "ordering": ("ordering", st.sampled_from(ORDERINGS)),
-    "noise_mode": ("noise_mode", st.sampled_from(NOISE_MODES)),
+    "ordering": ("ordering", st.sampled_from(tuple(ORDERINGS))),
+    "noise_mode": ("noise_mode", st.sampled_from(tuple(NOISE_MODES))),
     "noise_p": ("noise_p", st.floats(0, 1)),
     "noise_sigma": ("noise_sigma", st.floats(0, 10)),
     "noise_placement": ("noise_placement", st.sampled_from(PLACEMENTS)),

@@ -17,9 +17,9 @@ from src.prng import key
 DATA = DataConfig(dim=4, num_pairs=7)
 SETTINGS = st.builds(
     ContextConfig,
-    ordering=st.sampled_from(config.ORDERINGS),
+    ordering=st.sampled_from(tuple(config.ORDERINGS)),
     difficulty=st.sampled_from(config.DIFFICULTIES),
-    noise_mode=st.sampled_from(config.NOISE_MODES),
+    noise_mode=st.sampled_from(tuple(config.NOISE_MODES)),
     noise_p=st.sampled_from([0.0, 0.3, 1.0]),
     noise_sigma=st.sampled_from([0.0, 0.5]),
     noise_placement=st.sampled_from(config.PLACEMENTS),

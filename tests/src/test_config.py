@@ -168,6 +168,7 @@ def test_every_checked_field_is_tried_above():
         "attention_output",
         "doubled_residual",
         "snapshots",
+        "plugins",  # found from the others
     }
     tried = {(kind, name) for kind, name, _, _ in BAD_VALUES}
     assert {(kind, f.name) for kind in CONFIGS for f in dataclasses.fields(kind) if f.name not in free} == tried
@@ -238,11 +239,16 @@ def test_layer_names():
 
 def test_configs_need_the_standard_library_alone():
     """So that flags are checked before JAX is imported."""
-    nodes = [node for part in (config, checks) for node in ast.walk(ast.parse(Path(part.__file__).read_text()))]
+    nodes = [
+        node
+        for part in (config, checks, registries, registry)
+        for node in ast.walk(ast.parse(Path(part.__file__).read_text()))
+    ]
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
     assert "dataclasses" in names
-    assert {name.split(".")[0] for name in names if name != "src.checks"} <= sys.stdlib_module_names
+    own = {"src.checks", "src.registries", "src.registry"}
+    assert {name.split(".")[0] for name in names if name not in own} <= sys.stdlib_module_names
 
 
 @pytest.mark.parametrize(

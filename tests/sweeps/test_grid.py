@@ -20,9 +20,9 @@ from sweeps.plan import cell_of, plan
 
 CONTEXTS = st.builds(
     ContextConfig,
-    st.sampled_from(ORDERINGS),
+    st.sampled_from(tuple(ORDERINGS)),
     st.sampled_from(["residual", "gd_error"]),
-    st.sampled_from(NOISE_MODES),
+    st.sampled_from(tuple(NOISE_MODES)),
     st.sampled_from([0.0, 0.25, 0.5, 1.0]),
     st.sampled_from([0.0, 0.5]),
     st.sampled_from(PLACEMENTS),

@@ -41,8 +41,8 @@ def some(values: tuple[object, ...]) -> st.SearchStrategy[list[object]]:
 
 AXES = st.fixed_dictionaries(
     {
-        "ordering": some(ORDERINGS),
-        "noise_mode": some(NOISE_MODES),
+        "ordering": some(tuple(ORDERINGS)),
+        "noise_mode": some(tuple(NOISE_MODES)),
         "noise_p": some((0.0, 0.25, 0.5)),
         "noise_sigma": some((0.0, 0.5)),
         "noise_placement": some(PLACEMENTS).map(lambda found: found[:1]),

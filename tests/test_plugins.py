@@ -1,0 +1,425 @@
+"""Plugins are loaded by their flag alone, add names and take none; a broken one is one sentence that names its line."""
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import cli
+import plugins
+from configs.overrides import resolve, set_values
+from configs.presets import preset
+from plugin_files import digest_of
+from src import registries
+from src.checks import ConfigError
+from src.config import ContextConfig, DataConfig, ModelConfig, RunConfig, from_dict, to_dict
+from src.prng import Purpose
+from src.registry import LOADED, Plugin
+from store.provenance import config_id
+from tests.doors import COMMANDS, SWEEPS, Refused, ran, refused
+from tests.plugin_sources import EVERYTHING, LIGHT
+
+__all__ = ["ran", "refused"]
+
+RUNNER = "runners.run_concat_inputs_targets"
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    """Plugins that are loaded here are gone afterwards."""
+    before, modules = dict(LOADED), set(sys.modules)
+    yield
+    for plugin in [plugin for name, plugin in LOADED.items() if name not in before]:
+        for registry in registries.ALL:
+            registry.drop(plugin)
+        del LOADED[plugin.name]
+    for name in set(sys.modules) - modules:
+        del sys.modules[name]
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def command(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    root = Path(__file__).resolve().parent.parent
+    line = [sys.executable, *map(str, words)]
+    return subprocess.run(line, cwd=cwd or root, capture_output=True, text=True, timeout=120)
+
+
+# Names
+
+
+@pytest.fixture
+def everything(tmp_path: Path, fresh: None) -> Plugin:
+    plugins.load(written(tmp_path / "everything.py", EVERYTHING))
+    return LOADED["everything"]
+
+
+USES = {
+    "ordering": {"base.ordering": "last_first"},
+    "train ordering": {"train.ordering": "hardest_first"},
+    "noise mode": {"eval.noise_mode": "flips", "base.noise_p": 0.1},
+    "inputs": {"data.input_law": "rademacher"},
+    "attention": {"model.attention": "halved"},
+    "one layer's attention": {"num_layers": 2, "model.attention": "linear,halved"},
+    "opponent": {"opponents": "nothing,undefined"},
+}
+
+
+def configured(model: str, settings: dict[str, object]) -> RunConfig:
+    config = preset(model)
+    set_values(config, settings)
+    return resolve(config)
+
+
+@pytest.mark.parametrize("used", USES)
+def test_a_run_that_uses_a_name_has_the_plugin_in_its_id(used: str, everything: Plugin) -> None:
+    config = configured("lsa1", USES[used])
+    assert config.plugins == (everything.record,)
+    LOADED["everything"] = everything._replace(digest="another")
+    changed = replace(config)
+    assert changed.plugins == ("everything:another",)
+    assert config_id(changed) != config_id(config)
+    assert from_dict(to_dict(changed)) == changed
+
+
+def test_so_has_one_whose_tasks_are_a_plugins(everything: Plugin) -> None:
+    assert configured("tiny", {"task_law": "signs"}).plugins == (everything.record,)
+
+
+def test_a_run_that_uses_nothing_has_the_id_it_had(tmp_path: Path, fresh: None) -> None:
+    configs = [configured("lsa1", {"base.ordering": "easy2hard"}), configured("tiny", {}), RunConfig()]
+    ids = [config_id(config) for config in configs]
+    plugins.load(written(tmp_path / "everything.py", EVERYTHING))
+    again = [configured("lsa1", {"base.ordering": "easy2hard"}), configured("tiny", {}), RunConfig()]
+    assert again == configs
+    assert [config_id(config) for config in again] == ids
+    assert {config.plugins for config in again} == {()}
+
+
+def test_a_config_that_drops_the_name_drops_the_plugin(everything: Plugin) -> None:
+    config = RunConfig(train=ContextConfig(ordering="last_first"))
+    assert replace(config, train=ContextConfig()) == RunConfig()
+    assert RunConfig(plugins=(everything.record,)) == RunConfig()
+
+
+def test_what_a_registry_is_asked_for_is_there_at_once(everything: Plugin) -> None:
+    """The modules that look functions up were imported before."""
+    from analysis.task_diversity import POSTERIOR_MEANS
+    from baselines.linear_mmse import LINEAR_MMSE
+    from baselines.mask_bayes import HITS
+    from curricula.noise import NOISE_MODES
+    from curricula.ordering import ORDERINGS
+    from src.attn import ATTENTION_WEIGHTS
+    from src.inputs import INPUT_DISTRIBUTIONS
+    from src.sequences import TASK_DISTRIBUTIONS
+
+    added = {
+        id(mapping): set(mapping) - set(known)
+        for mapping, known in (
+            (ORDERINGS, registries.ORDERINGS.built_in),
+            (NOISE_MODES, registries.NOISE_MODES.built_in),
+            (LINEAR_MMSE, registries.NOISE_MODES.built_in),
+            (HITS, registries.NOISE_MODES.built_in),
+            (INPUT_DISTRIBUTIONS, registries.INPUT_DISTRIBUTIONS.built_in),
+            (TASK_DISTRIBUTIONS, registries.TASK_DISTRIBUTIONS.built_in),
+            (POSTERIOR_MEANS, registries.TASK_DISTRIBUTIONS.built_in),
+            (ATTENTION_WEIGHTS, registries.ATTENTION_KINDS.built_in),
+        )
+    }
+    flips = {"flips"}
+    expected = [{"last_first", "hardest_first"}, flips, flips, flips, {"rademacher"}, {"signs"}, {"signs"}, {"halved"}]
+    assert list(added.values()) == expected
+    assert set(registries.SCHEDULES) == {"constant", "cosine", "triangle", "halving"}
+    assert registries.SCHEDULES["halving"].rate is not None
+    assert set(registries.BY_DIFFICULTY) == {"easy2hard", "hard2easy", "hardest_first"}
+    assert "flips" in registries.WITHOUT_SIGMA
+    assert "flips" not in registries.ADDITIVE
+    assert set(registries.POSTERIOR_MEANS) == {"laplace", "signs"}
+    with pytest.raises(KeyError):
+        LINEAR_MMSE["clean"]
+
+
+def test_moments_of_a_plugin_are_used(everything: Plugin) -> None:
+    assert DataConfig(input_law="rademacher", input_range=3.0).input_variance == 9 / 4
+    assert RunConfig(data=DataConfig(input_law="rademacher"), train=ContextConfig(ordering="easy2hard")).plugins
+
+
+def test_a_name_that_no_plugin_has_is_refused_with_those_that_are_there(everything: Plugin) -> None:
+    with pytest.raises(
+        ConfigError, match=r"ordering is 'last'; it must be one of random, .*, last_first, hardest_first$"
+    ):
+        ContextConfig(ordering="last")
+    with pytest.raises(ConfigError, match="attention is 'hard'; it must be one of linear, softmax, halved"):
+        ModelConfig(attention=("hard",))
+    with pytest.raises(ConfigError, match="opponents has 'ridge', which no plugin registers"):
+        RunConfig(opponents=("ridge",))
+
+
+# Purposes
+
+
+def test_a_purpose_has_a_number_of_its_own_that_stays(everything: Plugin) -> None:
+    """2^16 + the first 8 bytes of the SHA-256 of the name, modulo 2^31 - 2^16."""
+    word = int.from_bytes(hashlib.sha256(b"OTHER_SIGNS").digest()[:8], "big")
+    number = 2**16 + word % (2**31 - 2**16)
+    assert dict(registries.PURPOSES) == {"OTHER_SIGNS": number}
+    assert max(Purpose) < 2**16 <= number < 2**31
+
+
+def test_purposes_that_clash_are_refused(tmp_path: Path, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(plugins.PluginError, match="line 2: key purpose 'TASK' is built in"):
+        plugins.load(written(tmp_path / "taken.py", "import plugins\nplugins.purpose('TASK')"))
+    plugins.load(written(tmp_path / "one.py", "import plugins\nA = plugins.purpose('A'), plugins.purpose('A')"))
+    with pytest.raises(plugins.PluginError, match="key purpose 'A' is registered already, by the plugin one"):
+        plugins.load(written(tmp_path / "two.py", "import plugins\nplugins.purpose('A')"))
+    monkeypatch.setattr(plugins, "NUMBERS", (registries.PURPOSES["A"], registries.PURPOSES["A"] + 1))
+    with pytest.raises(plugins.PluginError, match="key purpose 'B' has the number of 'A'; take another name"):
+        plugins.load(written(tmp_path / "three.py", "import plugins\nplugins.purpose('B')"))
+
+
+# What is broken
+
+BROKEN = {
+    "syntax error": ("import plugins\n\ndef f(:\n    pass", "line 3: SyntaxError: "),
+    "not text": ("x = 1\n\0", ": SyntaxError: source code string cannot contain null bytes"),
+    "exception": ("x = 1\n\nfoo = 1 / 0", "line 3: ZeroDivisionError: division by zero"),
+    "deeper": ("def f():\n    raise KeyError('mine')\n\nf()", "line 2: KeyError: 'mine'"),
+    "from a library": ("import json\njson.loads('{')", "line 2: JSONDecodeError: "),
+    "import": ("import no_such_module", "line 1: ModuleNotFoundError: No module named 'no_such_module'"),
+    "exit": ("import sys\nsys.exit(0)", "line 2: SystemExit: 0"),
+    "shadows": (LIGHT.format(name="easy2hard"), "line 5: ordering 'easy2hard' is built in and cannot be replaced"),
+    "twice": (LIGHT.format(name="a") * 2, "line 12: ordering 'a' is registered already, by the plugin broken"),
+    "no name": ("import plugins\n@plugins.ordering\ndef f(batch, difficulty): pass", "line 2: the name of a kind of"),
+    "not a name": (LIGHT.format(name="a-b"), "line 5: ordering 'a-b': a name is letters, digits and _"),
+    "reserved": (LIGHT.format(name="auto"), "line 5: ordering 'auto': the word is reserved"),
+    "too few": ("import plugins\n@plugins.attention('a')\ndef f(x): pass", "line 2: attention 'a' must take the argum"),
+    "no function": ("import plugins\nplugins.opponent('a')(3)", "line 2: opponent 'a' is 3; it must be a function"),
+    "unknown argument": ("import plugins\nplugins.ordering('a', hard=1)", "line 2: TypeError: ordering() got an unexp"),
+    "unknown kind": ("import plugins\nplugins.order('a')", "line 2: AttributeError: module 'plugins' has no attribute"),
+    "wrong moment": (
+        "import plugins\nplugins.input_distribution(\n    'a',\n    variance=2,\n)",
+        "line 2: variance is 2; it must be a function of (input_range)",
+    ),
+    "wrong opponent": (
+        "import plugins\nplugins.noise_mode('a', linear_mmse=lambda batch: batch)",
+        "line 2: linear_mmse must take the arguments (batch, data, context): too many positional arguments",
+    ),
+    "wrong bayes": (
+        "import plugins\nplugins.task_distribution('a', bayes='yes')",
+        "line 2: bayes is 'yes'; it must be",
+    ),
+    "headline": ("import plugins\nplugins.opponent('gd')(lambda batch, config: 0)", "line 2: opponent 'gd': the word"),
+    "64 bits": ("import jax\njax.config.update('jax_enable_x64', True)", ": it turns on JAX's 64-bit numbers"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_plugin_is_one_sentence_with_its_line(
+    case: str, tmp_path: Path, refused: Refused, fresh: None
+) -> None:
+    text, sentence = BROKEN[case]
+    file = written(tmp_path / "broken.py", text)
+    before = {registry.kind: list(registry) for registry in registries.ALL}
+    try:
+        said = refused("store.runs", "--plugin", file)
+    finally:
+        if case == "64 bits":
+            import jax
+
+            jax.config.update("jax_enable_x64", False)
+    between = ", " if sentence.startswith("line") else ""
+    assert said.startswith(f"error: plugin {file}{between}{sentence}")
+    assert {registry.kind: list(registry) for registry in registries.ALL} == before
+    assert "broken" not in LOADED
+    assert "broken" not in sys.modules
+
+
+def test_a_broken_plugin_has_no_traceback_in_a_process_of_its_own(tmp_path: Path) -> None:
+    file = written(tmp_path / "broken.py", BROKEN["deeper"][0])
+    done = command("-m", RUNNER, "--plugin", file, "--out", tmp_path / "run")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: plugin {file}, line 2: KeyError: 'mine'\n"
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_that_is_no_plugin_is_refused(tmp_path: Path, refused: Refused, fresh: None) -> None:
+    (tmp_path / "folder").mkdir()
+    for path, sentence in {
+        "missing.py": "it does not exist",
+        "folder": "it is a folder without an __init__.py",
+        "notes.txt": "it is no .py file",
+        "my-plugin.py": "'my-plugin' is no name for a module; rename it",
+        "json.py": "json is the name of another module, so rename it",
+        "runners.py": "runners is the name of another module, so rename it",
+        "time.py": "time is the name of another module, so rename it",
+    }.items():
+        if path.endswith(("s.txt", "n.py", "s.py", "time.py")) and not path.startswith("missing"):
+            written(tmp_path / path, "")
+        assert refused("store.runs", "--plugin", tmp_path / path) == f"error: plugin {tmp_path / path}: {sentence}\n"
+
+
+@pytest.mark.parametrize("words", [["--plugin"], ["--plugin="], ["--plugin", "--help"]])
+def test_the_flag_needs_a_file(words: list[str], refused: Refused) -> None:
+    assert refused("store.runs", *words) == "error: argument --plugin: expected one argument\n"
+
+
+def test_the_flag_is_not_taken_in_silence_where_nothing_loads(tmp_path: Path) -> None:
+    with pytest.raises(cli.UsageError, match=r"in Python, call plugins\.load\('a\.py'\) first"):
+        cli.Parser("some.command", "").parse(["--plugin", "a.py"])
+
+
+# Several plugins, and folders
+
+
+def test_two_plugins_are_loaded_side_by_side_and_in_one_run(tmp_path: Path, fresh: None) -> None:
+    for name in ("one", "two"):
+        plugins.load(written(tmp_path / f"{name}.py", LIGHT.format(name=f"order_{name}")))
+    config = RunConfig(train=ContextConfig(ordering="order_two"), eval=ContextConfig(ordering="order_one"))
+    assert config.plugins == (LOADED["one"].record, LOADED["two"].record)
+    assert RunConfig(train=ContextConfig(ordering="order_two")).plugins == (LOADED["two"].record,)
+
+
+def test_no_plugin_takes_anothers_name(tmp_path: Path, fresh: None) -> None:
+    one = written(tmp_path / "one.py", LIGHT.format(name="mine"))
+    module = plugins.load(one)
+    assert plugins.load(one) is module  # once
+    with pytest.raises(
+        plugins.PluginError, match=r"two\.py, line 5: ordering 'mine' is registered already, by the plugin on"
+    ):
+        plugins.load(written(tmp_path / "two.py", LIGHT.format(name="mine")))
+    elsewhere = written(tmp_path / "elsewhere" / "one.py", LIGHT.format(name="other"))
+    with pytest.raises(plugins.PluginError, match="one is the name of another module"):
+        plugins.load(elsewhere)
+    assert registries.ORDERINGS.plugin("mine") == LOADED["one"]
+
+
+def test_a_plugin_that_changes_is_not_loaded_again(tmp_path: Path, fresh: None) -> None:
+    """Programs that were compiled with it are still there."""
+    file = written(tmp_path / "one.py", LIGHT.format(name="mine"))
+    plugins.load(file)
+    file.write_text(LIGHT.format(name="yours"))
+    with pytest.raises(plugins.PluginError, match="has changed since it was loaded; start Python anew"):
+        plugins.load(file)
+    assert "mine" in registries.ORDERINGS
+
+
+def folder_of(path: Path, name: str = "mine") -> Path:
+    written(path / "__init__.py", "from .orders import order\nfrom . import helpers\n")
+    written(path / "orders.py", LIGHT.format(name=name))
+    written(path / "helpers.py", "VALUE = 1\n")
+    return path
+
+
+def test_a_folder_is_a_plugin_with_all_its_files(tmp_path: Path, fresh: None) -> None:
+    folder = folder_of(tmp_path / "lab")
+    plugins.load(folder)
+    record = RunConfig(train=ContextConfig(ordering="mine")).plugins
+    assert record == (LOADED["lab"].record,)
+    assert not list(folder.rglob("*.pyc"))
+    digests = {LOADED["lab"].digest}
+    for file, text in {"helpers.py": "VALUE = 2\n", "orders.py": "", "new.py": ""}.items():
+        written(folder / file, text)
+        digests.add(digest_of(folder))
+    (folder / "new.py").rename(folder / "newer.py")
+    digests.add(digest_of(folder))
+    written(folder / "notes.txt", "no source")
+    assert digest_of(folder) in digests
+    assert len(digests) == 5
+
+
+def test_a_broken_file_of_a_folder_is_named(tmp_path: Path, fresh: None) -> None:
+    folder = folder_of(tmp_path / "lab", "random")
+    with pytest.raises(plugins.PluginError, match=r"plugin \S+/lab/orders.py, line 5: ordering 'random' is built in"):
+        plugins.load(folder)
+    assert not [name for name in sys.modules if name.startswith("lab")]
+
+
+def test_the_hash_of_a_file_is_that_of_its_bytes(tmp_path: Path, fresh: None) -> None:
+    file = written(tmp_path / "one.py", LIGHT.format(name="mine"))
+    plugins.load(file)
+    assert LOADED["one"].record == f"one:{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}"
+
+
+# The doors
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *SWEEPS, "store.runs", "sweeps.worker", "baselines.gd_step"])
+def test_every_command_shows_the_flag(name: str, ran) -> None:
+    done = ran(name, "--help")
+    assert done.status == 0
+    assert "--plugin FILE" in " ".join(done.out.split())
+
+
+def test_choices_and_help_know_the_names_without_jax(tmp_path: Path) -> None:
+    """Of every kind that a runner lists; a plugin may do without JAX, and then so does the help."""
+    kinds = {
+        "ordering": "batch, difficulty",
+        "noise_mode": "key, batch, hit, sigma, data",
+        "input_distribution": "key, input_range, shape",
+        "task_distribution": "key, dim",
+        "attention": "scores, key_size",
+        "opponent": "batch, config",
+    }
+    lines = [f"plugins.{kind}('my_{kind}')(lambda {arguments}: 0)" for kind, arguments in kinds.items()]
+    file = written(tmp_path / "light.py", "\n".join(["import plugins, sys", "sys.modules['jax'] = None", *lines]))
+    helped = command("-m", RUNNER, "--help", f"--plugin={file}")
+    assert "hard2easy,my_ordering}" in helped.stdout
+    assert "random_pairs,my_noise_mode}" in helped.stdout
+    listed = command("-m", RUNNER, "--plugin", file, "--config.help").stdout
+    for kind in ("ordering", "noise_mode", "input_distribution", "attention", "opponent"):
+        assert f", my_{kind}\n" in listed or f": my_{kind}\n" in listed
+    decoder = command("-m", "runners.run_task_diversity", "--plugin", file, "--help")
+    assert "my_task_distribution" in decoder.stdout
+    assert [done.returncode for done in (helped, decoder)] == [0, 0]
+    assert "my_" not in command("-m", RUNNER, "--help").stdout
+
+
+def test_what_a_plugin_prints_is_no_result(tmp_path: Path) -> None:
+    file = written(tmp_path / "loud.py", "print('hello')")
+    done = command("-m", "store.runs", "--plugin", file, tmp_path)
+    assert "hello" not in done.stdout
+    assert "hello" in done.stderr
+
+
+# Python
+
+IMPORTED = """
+import sys
+sys.path.insert(0, {folder!r})
+from src.config import ContextConfig, RunConfig
+{how}
+import plugins
+from store.provenance import config_id
+config = RunConfig(train=ContextConfig(ordering="mine"))
+print(*config.plugins, config_id(config))
+"""
+
+
+def test_an_import_gives_the_ids_that_the_flag_gives(tmp_path: Path) -> None:
+    written(tmp_path / "one.py", LIGHT.format(name="mine"))
+    folder_of(tmp_path / "lab")
+    for name, path in {"one": "one.py", "lab": "lab"}.items():
+        ways = (
+            f"import {name}",
+            f"import plugins; plugins.load({str(tmp_path / path)!r})",
+            f"import plugins; plugins.load({str(tmp_path / path)!r}); import {name}",
+            f"import plugins, {name}; plugins.load({str(tmp_path / path)!r})",
+        )
+        done = [command("-c", IMPORTED.format(folder=str(tmp_path), how=way)) for way in ways]
+        assert [each.stderr for each in done] == [""] * 4
+        assert len({each.stdout for each in done}) == 1
+        assert done[0].stdout.startswith(f"{name}:")
+
+
+def test_a_line_that_is_in_no_file_registers_nothing() -> None:
+    code = "import plugins; plugins.ordering('mine')(lambda batch, difficulty: 0)"
+    done = command("-c", code)
+    assert "ConfigError: a plugin is a file: put this into one" in done.stderr
