@@ -1,5 +1,6 @@
 """The pages under docs/ and the README say what the code does: their tables are compared, their examples run."""
 
+import hashlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cli
 from analysis import gd_curve, layerwise
 from configs.overrides import resolve
 from configs.presets import preset
@@ -49,7 +51,9 @@ def run(words: list[str], folder: Path, compiled: Path | None = None) -> subproc
 def test_the_contract_lists_exactly_the_runners_flags(root: Path) -> None:
     parser = flags.parser("lsa1", "a", "b")
     options = {option for action in parser._actions for option in action.option_strings}
-    known = {option for option in options if not option.startswith(("-h", "--help"))}
+    known = {option for option in options if not option.startswith(("-h", "--help", cli.PLUGIN))}
+    assert f"Every command takes `{cli.PLUGIN} FILE`" in (root / "docs/contract.md").read_text()  # said once
+    assert cli.PLUGIN in options
     rows = section(root / "docs/contract.md", "Runners").split("|---|---|---|")[1].split("\n\n")[0].strip().split("\n")
     listed = {flag for row in rows for flag in re.findall(r"`(--[a-z_.]+)`", row.split("|")[1])}
     assert listed == known
@@ -210,6 +214,10 @@ def headline_of(run: Path) -> dict[str, Any]:
     return found
 
 
+# of a decoder, which has no step size to search and takes longer a step
+SMALL_DECODER = "--batch_size 16 --config.eval_tasks=32 --config.headline_tasks=50".split()
+
+
 @pytest.mark.slow
 def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
     copy = copy_of(root, tmp_path / "copy")
@@ -217,16 +225,21 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
     for language, path, text in blocks(root / "docs/extending.md"):
         if language == "python":
             assert not (copy / path).exists()
+            (copy / path).parent.mkdir(exist_ok=True)
             (copy / path).write_text(text)
         elif language == "diff":
             apply(text, copy)
-        else:
-            words = [sys.executable, *text.split()[1:], *SMALL]
-            done = run(words, copy, tmp_path / "compiled")
-            assert done.returncode == 0, done.stderr
-            printed[words[words.index("--out") + 1]] = done.stdout
-    names = ("ordering", "noise", "opponents", "inputs", "baseline", "runner")
+        elif language == "sh":
+            for line in text.splitlines():
+                program, *words = line.split()
+                assert program == "python"
+                small = SMALL_DECODER if "task_diversity" in line else SMALL if "--out" in line else []
+                done = run([sys.executable, *words, *small], copy, tmp_path / "compiled")
+                assert done.returncode == 0, done.stderr
+                printed[words[-1]] = done.stdout
+    names = ("ordering", "noise", "opponents", "inputs", "tasks", "attention", "baseline", "edited", "runner")
     assert list(printed) == [f"runs/{name}" for name in names]
+    check_plugins(copy)
     batch = np.load(copy / "runs/ordering/analysis/analysis_batch.npz")
     assert (np.diff(np.linalg.norm(batch["x"], axis=2), axis=1) <= 1e-6).all()
     mask = np.load(copy / "runs/noise/noise_mask.npy")
@@ -235,18 +248,37 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(batch["y"], np.where(mask, -clean, clean), atol=1e-5)
     check_opponents(copy, printed["runs/noise"])
     assert set(np.unique(np.abs(np.load(copy / "runs/inputs" / layout.ANALYSIS_BATCH)["x"]))) == {0.5}
+    assert set(np.unique(np.abs(np.load(copy / "runs/tasks" / layout.ANALYSIS_BATCH)["w"]))) == {1.0}
     check_an_input_distribution_without_moments(copy, tmp_path / "compiled")
     headline = headline_of(copy / "runs/baseline")
     assert headline["mean_label_loss"] > headline["gd_loss"]
+    labels = np.abs(np.load(copy / "runs/edited" / layout.ANALYSIS_BATCH)["y"])
+    assert (np.diff(labels, axis=1) >= 0).all()
     assert json.loads((copy / "runs/runner/config.json").read_text())["model"]["num_heads"] == 2
+
+
+def check_plugins(copy: Path) -> None:
+    """Each run of a plugin records it with the hash that sha256sum gives, and no other run records one."""
+    plugins = {
+        **{"ordering": "largenorm", "noise": "flips", "opponents": "known_flips", "inputs": "distributions"},
+        **{"tasks": "distributions", "attention": "relu", "baseline": "opponents"},
+    }
+    for name in (*plugins, "edited", "runner"):
+        found = json.loads((copy / f"runs/{name}" / layout.CONFIG).read_text())["plugins"]
+        expected = [
+            f"{plugin}:{hashlib.sha256((copy / f'my/{plugin}.py').read_bytes()).hexdigest()[:16]}"
+            for plugin in [plugins.get(name)]
+            if plugin
+        ]
+        assert found == expected
 
 
 def check_opponents(copy: Path, printed: str) -> None:
     """Of a mode that is not registered they are null with the reason; of one that is they beat what knows less."""
     without, known = (comparators_of(copy / f"runs/{name}") for name in ("noise", "opponents"))
-    for name, registry in (("linear_mmse", "LINEAR_MMSE"), ("mask_bayes", "HITS")):
+    for name in ("linear_mmse", "mask_bayes"):
         assert without[name]["loss"] is None
-        assert f"has no {'entry' if registry == 'HITS' else 'predictor'} in {registry}" in without[name]["reason"]
+        assert f"is registered without its {name}" in without[name]["reason"]
         assert f"not defined: {without[name]['reason']}" in printed
     zero = headline_of(copy / "runs/opponents")["zero_loss"]
     for name in ("gd_clean_step", "gd_tuned_step"):
@@ -255,21 +287,16 @@ def check_opponents(copy: Path, printed: str) -> None:
 
 
 def check_an_input_distribution_without_moments(copy: Path, compiled: Path) -> None:
-    """Student's t as the page adds it, then without its variance too: what needs a moment is refused, or null."""
-    words = [sys.executable, "-m", "runners.run_concat_inputs_targets", "--config.input_law=student", *SMALL]
+    """Student's t, which has no fourth moment, and Cauchy's, which has none: what needs one is refused, or null."""
+    words = [sys.executable, "-m", "runners.run_concat_inputs_targets", "--plugin", "my/distributions.py", *SMALL]
     words += ["--steps", "40", "--out"]
-    refused = run([*words, "runs/refused", "--ordering", "easy2hard"], copy)
+    refused = run([*words, "runs/refused", "--ordering", "easy2hard", "--config.input_law=student"], copy)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "input_law is 'student'" in refused.stderr
     assert not (copy / "runs/refused").exists()
-    without = "\n".join(
-        ["--- a/src/config.py", "+++ b/src/config.py", "@@"]
-        + ['-    "student": InputMoments(lambda scale: 3 * scale**2),', '+    "student": InputMoments(),', ""]
-    )
-    apply(without, copy)
-    done = run([*words, "runs/student"], copy, compiled)
+    done = run([*words, "runs/cauchy", "--config.input_law=cauchy"], copy, compiled)
     assert done.returncode == 0, done.stderr
-    headline = headline_of(copy / "runs/student")
+    headline = headline_of(copy / "runs/cauchy")
     assert headline["gd_loss_averaged"] is None
     assert f"not defined: {headline['gd_loss_averaged_reason']}" in done.stdout
 

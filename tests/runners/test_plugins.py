@@ -15,7 +15,7 @@ from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, copied, token
 
 SETTINGS = (
     "--train_ordering last_first --eval_ordering hardest_first --noise_mode flips --noise_p 0.25 "
-    "--config.init_scale=20 "
+    "--config.init_scale=20 --config.num_pairs=4 "
     "--config.input_law=rademacher --config.attention=halved --config.opponents=nothing,undefined"
 ).split()
 DIVERSITY = "runners.run_task_diversity"
