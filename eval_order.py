@@ -3,7 +3,7 @@
 python -m eval_order --models lsa1,twolayer --ordering random,easy2hard --seeds 0,1,2 --out results_order.csv
 """
 
-from src.config import ORDERINGS
+from src.registries import ORDERINGS
 from sweeps import command
 
 DEFAULTS = {"models": ("lsa1", "twolayer"), "ordering": tuple(ORDERINGS)}

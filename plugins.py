@@ -19,6 +19,7 @@ from src.registry import Registry
 __all__ = [
     "PluginError",
     "attention",
+    "family",
     "input_distribution",
     "load",
     "noise_mode",
@@ -127,6 +128,20 @@ def opponent(name: str) -> Callable[[F], F]:
 def schedule(name: str) -> Callable[[F], F]:
     """Registers f(lr, config, step) -> the learning rate of a step (from 0); `config` is the run's `TrainConfig`."""
     return _adder(registries.SCHEDULES, name, "lr config step", registries.Schedule)
+
+
+def family(description: Any) -> Any:
+    """Registers a family of experiments, a `configs.family.Family`, and gives it.
+
+    `modules` names its other two parts: one with an `EXPERIMENT` (`families.experiment`), one with an `ENDING`
+    (`runners.finish`). `ConfigError` if it lacks a part, or takes a name that is there.
+    """
+    from configs.registry import check
+
+    plugin = registering(__file__)
+    check(description)
+    registries.FAMILIES.add(description.name, description, plugin)
+    return description
 
 
 def purpose(name: str) -> int:

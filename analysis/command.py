@@ -11,20 +11,22 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import cli
+from configs.registry import family_of
 from environment import check_devices
 from src.checks import ConfigError, require
 from store.lock import locked
 from store.readers import StoreError, is_number
 from store.rundir import read_config
 
+OF_ANY_FAMILY = ("losses",)
 Found = Mapping[str, Any] | list[dict[str, Any]]  # what is printed: values by name, or rows
 
 
 class Command(NamedTuple):
     """An analysis of one run: `python -m analysis.NAME --run DIR`.
 
-    measure(run, flags) does the work, in a run of this family, which it has for itself. `check` says of flags what
-    cannot be asked, as `ConfigError`, before anything heavy is imported.
+    measure(run, flags) does the work, in a run which it has for itself, of a family that has this analysis. `check` says
+    of flags what cannot be asked, as `ConfigError`, before anything heavy is imported.
     """
 
     name: str
@@ -32,7 +34,6 @@ class Command(NamedTuple):
     measure: Callable[[Path, argparse.Namespace], Found]
     add_flags: Callable[[cli.Parser], None] = lambda parser: None
     check: Callable[[argparse.Namespace], None] = lambda flags: None
-    family: str = "regression"
 
     def parser(self) -> cli.Parser:
         """The flags of all analyses, and this one's."""
@@ -53,9 +54,7 @@ class Command(NamedTuple):
     def main(self, argv: list[str]) -> None:
         """Measures, and prints what was found."""
         flags = self.read(argv)
-        family = read_config(flags.run).family
-        said = f"{flags.run} is a run of the family {family}; {self.name} is of the family {self.family}"
-        require(family == self.family, said)
+        check_analysis(flags.run, self.name)
         check_devices()
         with locked(flags.run):
             found = self.measure(flags.run, flags)
@@ -64,6 +63,13 @@ class Command(NamedTuple):
     def launch(self) -> NoReturn:
         """Runs the command on this process's arguments, and exits."""
         cli.launch(self.main, StoreError, ConfigError)
+
+
+def check_analysis(run: Path, name: str) -> None:
+    """`ConfigError` if a run is of a family that lacks an analysis; those of any family it has."""
+    family = family_of(read_config(run))
+    have = (*OF_ANY_FAMILY, *family.analyses)
+    require(name in have, f"{run} is a run of the family {family.name}, which has no {name}; it has {', '.join(have)}")
 
 
 def _show(found: Found) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import cli
 from src.checks import ConfigError
-from src.config import ORDERINGS, PLACEMENTS
+from src.config import PLACEMENTS
+from src.registries import ORDERINGS
 from store.readers import StoreError
 from sweeps.command import add_execution_flags, carry_out, execution, fields_of, planned
 from sweeps.grid import Grid

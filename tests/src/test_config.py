@@ -13,7 +13,7 @@ from scipy import stats
 from configs.registry import from_dict
 from configs.regression import RegressionConfig
 from configs.run import to_dict
-from src import checks, config
+from src import checks, config, registries, registry
 from src.checks import ConfigError
 from src.config import ContextConfig, DataConfig, ModelConfig, TrainConfig
 

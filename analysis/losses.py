@@ -1,0 +1,26 @@
+"""The loss on the evaluation set, of a run of any family: at its end, and at every snapshot of its training.
+
+python -m analysis.losses --run DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from analysis.command import Command
+
+
+def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
+    """Mean and standard error over tasks, a row a snapshot; one row, that of the end, where none were kept."""
+    from analysis.loaded import load_run
+    from analysis.measures.losses import write
+
+    return write(load_run(run, flags.allow_pickle))
+
+
+COMMAND = Command("losses", "Measures the loss on the evaluation set over training, with standard errors.", measure)
+
+if __name__ == "__main__":
+    COMMAND.launch()

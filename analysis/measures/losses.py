@@ -1,0 +1,44 @@
+"""The loss on the evaluation set, with its standard error over tasks, as the model's own `losses` have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from analysis.loaded import LoadedRun
+from analysis.measures.headline import mean_and_error
+from src.model import Batch, Model, Params
+from store import layout
+from store.atomic import write_csv
+
+
+@partial(jax.jit, static_argnums=0)
+def _losses(model: Model, params: Params, batch: Batch) -> Array:
+    return model.losses(params, batch)
+
+
+def loss(loaded: LoadedRun) -> dict[str, float]:
+    """loss and loss_se: mean over the tasks of the evaluation set, and its standard error."""
+    mean, error = mean_and_error(np.asarray(_losses(loaded.model, loaded.params, loaded.batch), np.float64))
+    return {"loss": mean, "loss_se": error}
+
+
+def over_training(loaded: LoadedRun) -> Iterator[dict[str, Any]]:
+    """step, loss and loss_se of each snapshot, or of the end alone where the run kept none."""
+    if not loaded.config.snapshots:
+        yield {"step": loaded.config.training.steps, **loss(loaded)}
+        return
+    for step, then in loaded.checkpoints():
+        yield {"step": step, **loss(then)}
+
+
+def write(loaded: LoadedRun) -> list[dict[str, Any]]:
+    """Writes losses.csv."""
+    rows = list(over_training(loaded))
+    write_csv(loaded.run / layout.LOSSES, rows)
+    return rows
