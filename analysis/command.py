@@ -25,8 +25,8 @@ Found = Mapping[str, Any] | list[dict[str, Any]]  # what is printed: values by n
 class Command(NamedTuple):
     """An analysis of one run: `python -m analysis.NAME --run DIR`.
 
-    measure(run, flags) does the work, in a run which it has for itself, of a family that has this analysis. `check` says
-    of flags what cannot be asked, as `ConfigError`, before anything heavy is imported.
+    measure(run, flags) does the work, in a run which it has for itself, of a family that has this analysis. `check`
+    says of flags what cannot be asked, as `ConfigError`, before anything heavy is imported.
     """
 
     name: str

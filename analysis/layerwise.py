@@ -71,7 +71,6 @@ COMMAND = Command(
     measure,
     add_flags,
     check,
-    family="layerwise",
 )
 
 if __name__ == "__main__":

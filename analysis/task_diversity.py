@@ -24,7 +24,6 @@ COMMAND = Command(
     "task_diversity",
     "Compares a decoder with ridge and dMMSE, on tasks of its pool and on fresh ones.",
     measure,
-    family="diversity",
 )
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ LABEL_NOISE: dict[str, Sequence[Any]] = {"noise_mode": ["label_noise"], "noise_p
 
 # question -> the grids that answer it: axes, and settings that are no axis
 QUESTIONS: dict[str, list[tuple[Mapping[str, Sequence[Any]], Mapping[str, Any]]]] = {
-    "ordering at evaluation only": [({**CLEAN_TRAINED, "eval_ordering": ORDERINGS}, {})],
+    "ordering at evaluation only": [({**CLEAN_TRAINED, "eval_ordering": tuple(ORDERINGS)}, {})],
     "ordering in training and evaluation": [({"ordering": SORTED}, {})],
     "ordering in training only": [({"train_ordering": SORTED, "eval_ordering": ["random"]}, {})],
     "noise at evaluation only": [
@@ -55,7 +55,7 @@ QUESTIONS: dict[str, list[tuple[Mapping[str, Sequence[Any]], Mapping[str, Any]]]
         ({**LABEL_NOISE, "train_noise_placement": PLACEMENTS, "eval_noise_placement": PLACEMENTS}, {}),
     ],
     "ordering x noise, at evaluation": [
-        ({**CLEAN_TRAINED, **LABEL_NOISE, "eval_ordering": ORDERINGS}, {}),
+        ({**CLEAN_TRAINED, **LABEL_NOISE, "eval_ordering": tuple(ORDERINGS)}, {}),
         (
             {**CLEAN_TRAINED, **LABEL_NOISE, "eval_ordering": ["easy2hard", "hard2easy"]},
             {"eval.difficulty": "gd_error"},
