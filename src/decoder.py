@@ -23,7 +23,7 @@ from src.attn import Hook, no_hook
 from src.config import DecoderConfig
 from src.model import Model, Params, as_model
 from src.sequences import tokenise
-from src.transformer import normalise
+from src.transformer import ReadOut, normalise
 
 Initialiser = Callable[[Any, Any], Array]
 
@@ -90,7 +90,7 @@ def decode(tokens: Array, model: DecoderConfig, hook: Hook = no_hook) -> Array:
     """
     _, num_rows, token_width = tokens.shape
     stream = Embedding(model, "embed")(tokens)
-    read_out = ReadOut(model, token_width, "read_out")
+    read_out = read_out_of(model, token_width)
     rows = np.arange(num_rows)
     for layer in range(model.num_layers):
         last = layer == model.num_layers - 1 and hook is no_hook
@@ -163,18 +163,11 @@ class CausalAttention(Part):
         return self.linear(pooled, width, "output", biased, before_a_sum=True)
 
 
-class ReadOut(Part):
-    """From the stream at the inputs' rows [B, K, d] to predictions [B, K]: a layer norm, a linear map, channel 0."""
-
-    def __init__(self, model: DecoderConfig, token_width: int, name: str):
-        super().__init__(model, name)
-        self.token_width = token_width
-
-    def __call__(self, stream: Array) -> Array:
-        """The predictions; every call shares its parameters."""
-        channels = self.token_width if self.kind.reads_token else 1
-        seen = normalise(stream, self.model.layer_norm, "norm")
-        return self.linear(seen, channels, "linear", bias=self.kind.reads_token)[:, :, 0]
+def read_out_of(model: DecoderConfig, token_width: int) -> ReadOut:
+    """From the stream at the inputs' rows [B, K, d] to predictions [B, K]: channel 0 of a token's, or of one."""
+    reads_token = BLOCKS[model.block].reads_token
+    channels = token_width if reads_token else 1
+    return ReadOut(lambda: Linear(channels, model, reads_token, False, "linear"), model.layer_norm, "read_out")
 
 
 class Linear(hk.Module):

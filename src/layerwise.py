@@ -7,6 +7,7 @@ meets the same statistics whatever layer it reads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import haiku as hk
@@ -18,7 +19,7 @@ from src.batch import Batch
 from src.config import Architecture, EmbeddedModel
 from src.model import Model, Params, as_model
 from src.queries import tokenise
-from src.transformer import make_blocks, normalise
+from src.transformer import ReadOut, make_blocks
 
 
 @lru_cache
@@ -45,7 +46,7 @@ def run_stack(tokens: Array, architecture: Architecture[EmbeddedModel], hook: Ho
     model, queries = architecture.model, architecture.num_queries
     if model.embed_size > 0:
         tokens = hk.Linear(model.embed_size, name="embed")(tokens)
-    read_out, blocks = ReadOut(architecture, "read_out"), make_blocks(architecture)
+    read_out, blocks = read_out_of(architecture), make_blocks(architecture)
     predictions = []
     for layer, block in enumerate(blocks):
         only_queries = layer == len(blocks) - 1 and hook is no_hook
@@ -57,19 +58,11 @@ def run_stack(tokens: Array, architecture: Architecture[EmbeddedModel], hook: Ho
     return jnp.stack(predictions)
 
 
-class ReadOut(hk.Module):
+def read_out_of(architecture: Architecture[EmbeddedModel]) -> Callable[[Array], Array]:
     """From rows [B, Q, W] to predictions [B, Q]: minus the label channel; of embedded tokens a learned linear map."""
-
-    def __init__(self, architecture: Architecture[EmbeddedModel], name: str):
-        super().__init__(name=name)
-        self.architecture = architecture
-
-    def __call__(self, rows: Array) -> Array:
-        """The predictions; every call shares its parameters."""
-        if self.architecture.model.embed_size == 0:
-            return -rows[:, :, self.architecture.dim]
-        prediction: Array = hk.Linear(1, name="linear")(normalise(rows, self.architecture.model.layer_norm, "norm"))
-        return prediction[:, :, 0]
+    if architecture.model.embed_size == 0:
+        return lambda rows: -rows[:, :, architecture.dim]
+    return ReadOut(lambda: hk.Linear(1, name="linear"), architecture.model.layer_norm, "read_out")
 
 
 def roll_out(model: Model, params: Params, batch: Batch, layers: int, damping: float | Array) -> Array:

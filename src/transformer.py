@@ -6,6 +6,7 @@ space subtracts predictions from labels, and the query's label starts at 0).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 
 import haiku as hk
@@ -84,3 +85,18 @@ def normalise(tokens: Array, wanted: bool, name: str) -> Array:
         return tokens
     normalised: Array = hk.LayerNorm(axis=-1, create_scale=True, create_offset=True, name=name)(tokens)
     return normalised
+
+
+class ReadOut(hk.Module):
+    """From rows [B, Q, W] to predictions [B, Q]: a layer norm, if wanted, then channel 0 of a linear map.
+
+    Every call shares its parameters, so it may look at the rows of any layer.
+    """
+
+    def __init__(self, linear: Callable[[], Callable[[Array], Array]], layer_norm: bool, name: str):
+        super().__init__(name=name)
+        self.linear, self.layer_norm = linear, layer_norm
+
+    def __call__(self, rows: Array) -> Array:
+        """The predictions."""
+        return self.linear()(normalise(rows, self.layer_norm, "norm"))[:, :, 0]
