@@ -16,6 +16,7 @@ from jax import Array
 
 from baselines.iterations import conjugate_gradients, newton_schulz, normal_equations
 from baselines.linear_mmse import bayes_penalty, ridge_weights
+from src import conventions
 from src.batch import Batch
 from src.config import QueriesData
 from src.prng import Purpose
@@ -23,9 +24,6 @@ from src.queries import task_chunks
 
 TRIMMED = 0.001  # share of the tasks, those of the largest losses, that the trimmed mean leaves out
 MOST_SQUARINGS = 24  # of Newton-Schulz: 2^24 steps of descent, beyond what float32 resolves
-LOSS_CONVENTION = (
-    "mse: the mean squared error over a task's queries, noise in their labels included, averaged over tasks"
-)
 
 Losses = Mapping[str, Array]  # name -> losses [T, B]
 
@@ -95,4 +93,4 @@ def unstable_share(losses: np.ndarray, zero: np.ndarray) -> list[float]:
 def facts(data: QueriesData, seed: int, num_tasks: int) -> dict[str, Any]:
     """What a file of losses says of the tasks it is about."""
     law = {"dim": data.dim, "num_pairs": data.num_pairs, "num_queries": data.num_queries, "noise_std": data.noise_std}
-    return {"num_tasks": num_tasks, "seed": seed, "data": law, "loss_convention": LOSS_CONVENTION}
+    return {"num_tasks": num_tasks, "seed": seed, "data": law, "loss_convention": conventions.MSE_OF_QUERIES}

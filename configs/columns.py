@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-HALF_MSE = "loss: half the mean squared error; mse: the mean squared error"  # a loss convention
-
 Found = Mapping[str, Any]
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from configs import columns, cost
 from configs.family import Columns, Criterion, Curve, Family, Flag, Found, Meaning, NamedLoss, Panel, Preset, Summary
 from configs.run import RunConfig
+from src import conventions
 from src.config import BLOCKS, DecoderConfig, PoolData, check_arrays
 from src.registries import POSTERIOR_MEANS, SCHEDULES, TASK_DISTRIBUTIONS
 
@@ -243,7 +244,7 @@ FAMILY = Family(
     name="diversity",
     config=DiversityConfig,
     models=MODELS,
-    loss_convention=columns.HALF_MSE,
+    loss_convention=conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("id_loss", columns.at("headline", "id_tf_loss")),
     columns=Columns(ASKED, MEASURED, further=further_means),
     panels=(

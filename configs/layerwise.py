@@ -10,6 +10,7 @@ from configs import columns, cost
 from configs.family import Columns, Criterion, Family, Found, Meaning, NamedLoss, Preset, Summary
 from configs.regression import WITH_DESCENT
 from configs.run import RunConfig
+from src import conventions
 from src.config import Architecture, EmbeddedModel, LayersTrainConfig, QueriesData
 
 UNTRAINED = 0.9  # of the loss of predicting zero: what ends above it did not train
@@ -96,7 +97,7 @@ FAMILY = Family(
     name="layerwise",
     config=LayerwiseConfig,
     models=MODELS,
-    loss_convention=columns.HALF_MSE,
+    loss_convention=conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("mse", columns.at("layerwise", "mse", -1)),
     columns=Columns({}, MEASURED, {"test_mse": columns.at("layerwise", "mse", -1)}, SETTINGS),
     panels=(WITH_DESCENT,),

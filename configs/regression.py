@@ -29,6 +29,7 @@ from configs.family import (
     Preset,
 )
 from configs.run import RunConfig
+from src import conventions
 from src.checks import require, sizes
 from src.config import DIFFICULTIES, PLACEMENTS, Architecture, ContextConfig, DataConfig, ModelConfig
 from src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, WITHOUT_SIGMA
@@ -363,7 +364,7 @@ FAMILY = Family(
     name="regression",
     config=RegressionConfig,
     models=MODELS,
-    loss_convention=columns.HALF_MSE,
+    loss_convention=conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("loss", _at("headline", "tf_loss")),
     columns=Columns(
         {name: _setting("eval", name) for name in IN_FORCE if name != "difficulty"},

@@ -11,6 +11,7 @@ from typing import ClassVar
 from configs import columns, cost
 from configs.family import Columns, Criterion, Curve, Family, Meaning, NamedLoss, Panel, Preset
 from configs.run import RunConfig
+from src import conventions
 from src.config import EMBEDDED, Architecture, SineData, SineModel
 
 SINE_LEFT = 0.5  # of the loss of predicting zero. A predictor that knows the mean function E y = E[a] (2/pi) cos x, and
@@ -71,7 +72,7 @@ FAMILY = Family(
     name="sine",
     config=SineConfig,
     models=MODELS,
-    loss_convention=columns.HALF_MSE,
+    loss_convention=conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("loss", columns.at("headline", "loss")),
     columns=Columns(
         {}, MEASURED, {"test_mse": columns.doubled("headline", "loss")}, {"steps": lambda config: config.training.steps}

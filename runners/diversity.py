@@ -24,8 +24,7 @@ def finish(
     run: Path, config: DiversityConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes its files, and gives what it measured."""
-    for name, held in zip((layout.ANALYSIS_BATCH, layout.LATENT_BATCH), setting, strict=True):
-        write_batch(run, held.batch, name)
+    write_batch(run, setting.outside.batch, layout.LATENT_BATCH)
     predictions = {
         f"{prefix}_{name}": values.astype(np.float32)
         for prefix, held in zip(("id", "ood"), setting, strict=True)

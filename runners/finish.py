@@ -15,7 +15,7 @@ from analysis.plateau import left_plateau
 from configs.identity import config_id
 from configs.registry import family_of
 from configs.run import RunConfig
-from families.experiment import part
+from families.experiment import experiment_of, part
 from plots.run_figures import draw_run
 from src.model import Batch, Model
 from store import checkpoint, layout, rundir, snapshots
@@ -41,8 +41,8 @@ NOTHING_MORE = Wanted()
 class Ending(NamedTuple):
     """What a family leaves of a finished run.
 
-    finish(run, config, model, params, setting, wanted) writes it part by part, so that a signal need not wait for all
-    of them, and gives what it measured; the same files come from a second call. summary(summary, run, config) makes its
+    finish(run, config, model, params, setting, wanted) writes what is its own beside parameters and evaluation batch,
+    part by part, so that a signal need not wait for all of it, and gives what it measured; the same files come from a second call. summary(summary, run, config) makes its
     lines on a terminal. add(run, wanted) writes what is wanted of a run that is done already.
     """
 
@@ -60,6 +60,7 @@ def ending_of(config: RunConfig) -> Ending:
 def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Any, wanted: Wanted) -> Iterator[None]:
     """Writes all that a finished run leaves, ending with the status "done"."""
     write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
+    write_batch(run, experiment_of(config).evaluation(setting))
     measured: dict[str, Any] = {}
     for found in ending_of(config).finish(run, config, model, params, setting, wanted):
         measured |= found

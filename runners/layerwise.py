@@ -10,7 +10,7 @@ from analysis.loaded import LoadedRun
 from analysis.measures.layerwise import layerwise
 from configs.layerwise import LayerwiseConfig
 from families.layerwise import Setting
-from runners.finish import Ending, Wanted, write_batch
+from runners.finish import Ending, Wanted
 from src.model import Model
 from store import layout
 from store.atomic import write_json
@@ -20,8 +20,6 @@ def finish(
     run: Path, config: LayerwiseConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes its files, and gives what it measured."""
-    write_batch(run, setting.batch)
-    yield {}
     found = layerwise(LoadedRun(run, config, model, params, setting.batch))
     write_json(run / layout.LAYERWISE, found)
     yield {"layerwise": found}

@@ -90,9 +90,8 @@ def add_attention(run: Path, wanted: Wanted) -> None:
 
 
 def _write_contexts(run: Path, config: RegressionConfig, context: Context) -> None:
-    """The evaluation batch and what was done to it; the first training batch's orders and masks; both in words."""
+    """What was done to the evaluation batch; the first training batch's orders and masks; both in words."""
     first = first_training_context(config)
-    write_npz(run / layout.ANALYSIS_BATCH, jax.tree.map(np.asarray, context.batch)._asdict())
     for folder in (run, run / layout.ANALYSIS):
         write_npy(folder / layout.ORDERING_INDEX, np.asarray(context.index))
         write_npy(folder / layout.NOISE_MASK, np.asarray(context.hit))

@@ -12,7 +12,7 @@ from analysis.loaded import LoadedRun
 from analysis.measures import sine_functions
 from configs.sine import SineConfig
 from families.sine import both_read_outs
-from runners.finish import Ending, Wanted, write_batch
+from runners.finish import Ending, Wanted
 from runners.summary import header, row
 from src.batch import Batch
 from src.model import Model
@@ -24,7 +24,6 @@ def finish(
     run: Path, config: SineConfig, model: Model, params: Any, batch: Batch, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes its files, and gives what it measured."""
-    write_batch(run, batch)
     before, after = both_read_outs(model, params, batch)
     write_npz(run / layout.PREDICTIONS, {"before": np.asarray(before), "after": np.asarray(after)})
     yield {}

@@ -8,6 +8,7 @@ import numpy as np
 
 from analysis.compared import ComparedRun
 from families.regression import LOGGED, compare_with_gd
+from src import conventions
 from store import layout
 from store.atomic import write_csv, write_json
 from store.rundir import read_metrics
@@ -25,7 +26,7 @@ def alignment(subject: ComparedRun) -> dict[str, Any]:
         "eta_source": subject.gd.source,
         "gd_steps": subject.gd.steps,
         "tasks": len(subject.batch.y_query),
-        "loss_convention": "half the mean squared error",
+        "loss_convention": conventions.LOSS,
     }
 
 

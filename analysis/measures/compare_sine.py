@@ -13,9 +13,9 @@ from analysis.loaded import LoadedRun
 from analysis.measures.headline import half_squared_errors, mean_and_error, ratio_and_error
 from analysis.measures.sine_functions import facts, functions, rows
 from baselines import comparison
-from configs.columns import HALF_MSE
 from families.sine import headline_batch
 from plots.sines import draw_comparison
+from src import conventions
 from src.batch import Batch
 from src.model import Model, Params
 from store import layout
@@ -36,7 +36,7 @@ def write(tf: LoadedRun, control: LoadedRun) -> dict[str, Any]:
     values = compare(tf, control)
     write_csv(tf.run / layout.SINE_COMPARISON_FUNCTIONS, rows(_functions(tf, control)))
     about = {"run": tf.run.name, "control": control.run.name, **facts(tf.config.data)}
-    write_json(tf.run / layout.SINE_COMPARISON, values | about | {"loss_convention": HALF_MSE})
+    write_json(tf.run / layout.SINE_COMPARISON, values | about | {"loss_convention": conventions.LOSS_AND_MSE})
     draw_comparison(tf.run, control.run.name)
     return values
 

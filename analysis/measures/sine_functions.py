@@ -9,8 +9,8 @@ import numpy as np
 
 from analysis.loaded import LoadedRun
 from analysis.measures.headline import mean_and_error
-from configs.columns import HALF_MSE
 from families.sine import both_read_outs, headline_batch
+from src import conventions
 from src.batch import Batch
 from src.config import SineData
 from src.inputs import sample_inputs
@@ -67,7 +67,7 @@ def write(subject: LoadedRun) -> dict[str, float]:
     found = functions(subject)
     on_grid = {f"{name}_loss": float(half_mse(found[name], found["target"])) for name in ("before", "after")}
     write_csv(subject.run / layout.SINE_FUNCTIONS, rows(found))
-    about = facts(subject.config.data) | on_grid | {"loss_convention": HALF_MSE}
+    about = facts(subject.config.data) | on_grid | {"loss_convention": conventions.LOSS_AND_MSE}
     write_json(subject.run / layout.SINE_FUNCTIONS_FACTS, about)
     return on_grid
 

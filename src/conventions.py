@@ -1,0 +1,7 @@
+"""What the numbers called loss and mse are, as files say it: `loss_convention`. A family may have one of its own."""
+
+LOSS_AND_MSE = "loss: half the mean squared error; mse: the mean squared error"
+LOSS = "half the mean squared error"
+MSE_OF_QUERIES = (
+    "mse: the mean squared error over a task's queries, noise in their labels included, averaged over tasks"
+)
