@@ -42,8 +42,9 @@ class Ending(NamedTuple):
     """What a family leaves of a finished run.
 
     finish(run, config, model, params, setting, wanted) writes what is its own beside parameters and evaluation batch,
-    part by part, so that a signal need not wait for all of it, and gives what it measured; the same files come from a second call. summary(summary, run, config) makes its
-    lines on a terminal. add(run, wanted) writes what is wanted of a run that is done already.
+    part by part, so that a signal need not wait for all of it, and gives what it measured; the same files come from a
+    second call. summary(summary, run, config) makes its lines on a terminal. add(run, wanted) writes what is wanted of
+    a run that is done already.
     """
 
     finish: Callable[[Path, Any, Model, Any, Any, Wanted], Iterator[Mapping[str, Any]]]
