@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -241,11 +242,22 @@ def _check_same(out: Path, config: RunConfig) -> None:
     if why := why_changed(read_json(out / layout.CONFIG)):
         raise StoreError(f"{out} {why}, choose another --out, or --overwrite it")
     if stored_id(out) != config_id(config):
+        _check_shared(out, config)
         raise StoreError(
             f"{out} holds a run of another config or results version; choose another --out, or --overwrite it"
         )
     if config_id(read_config(out)) != config_id(config):
         raise StoreError(f"{out / layout.CONFIG} is not the config that the run was trained with")
+
+
+def _check_shared(out: Path, config: RunConfig) -> None:
+    """`StoreError` if a run's config differs in its shared arrays alone."""
+    stored = read_config(out)
+    if type(stored) is type(config) and replace(stored, shared=config.shared, preset=config.preset) == config:
+        name = min({*stored.shared} ^ {*config.shared}).partition(":")[0]
+        raise StoreError(
+            f"the shared array {name} has changed since {out} began; bring it back, choose another --out, or --overwrite"
+        )
 
 
 def _runs_below(runs: Path) -> list[Path]:

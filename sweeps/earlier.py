@@ -39,7 +39,7 @@ def take_over(rows: Sequence[Row], folder: Path, out: Path) -> int:
     names = found(rows, folder)
     if not names:
         return 0
-    with locked(folder), locked_file(out, PATIENCE):
+    with locked(folder, patience=PATIENCE), locked_file(out, PATIENCE):
         for name, today in names.items():
             os.rename(folder / name, folder / today)
         lines = table.read(out)
