@@ -253,10 +253,11 @@ def _check_same(out: Path, config: RunConfig) -> None:
 def _check_shared(out: Path, config: RunConfig) -> None:
     """`StoreError` if a run's config differs in its shared arrays alone."""
     stored = read_config(out)
-    if type(stored) is type(config) and replace(stored, shared=config.shared, preset=config.preset) == config:
+    alike = type(stored) is type(config) and replace(stored, shared=config.shared, preset=config.preset) == config
+    if alike and stored.shared != config.shared:
         name = min({*stored.shared} ^ {*config.shared}).partition(":")[0]
         raise StoreError(
-            f"the shared array {name} has changed since {out} began; bring it back, choose another --out, or --overwrite"
+            f"the shared array {name} has changed since {out} began; bring it back, or take another --out or --overwrite"
         )
 
 
