@@ -257,7 +257,7 @@ def _check_shared(out: Path, config: RunConfig) -> None:
     if alike and stored.shared != config.shared:
         name = min({*stored.shared} ^ {*config.shared}).partition(":")[0]
         raise StoreError(
-            f"the shared array {name} has changed since {out} began; bring it back, or take another --out or --overwrite"
+            f"the shared array {name} has changed since {out} began; bring it back, or choose another --out"
         )
 
 
