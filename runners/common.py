@@ -20,8 +20,8 @@ from cli import printable
 from configs.run import RunConfig
 from environment import num_threads
 from families.origins import note_frozen
-from runners.command import held
 from runners.finish import NOTHING_MORE, Wanted, ending_of, finish, import_what_ends_a_run
+from runners.holding import held
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.persistence import USUAL, Persistence
 from runners.shapes import static_shape, training_part

@@ -18,7 +18,8 @@ from configs.overrides import resolve
 from configs.presets import preset
 from configs.run import RunConfig
 from runners import compile_cache, persistence
-from runners.command import held, report_divergence, report_stop, say_changed
+from runners.command import report_divergence, report_stop, say_changed
+from runners.holding import held
 from runners.persistence import Persistence
 from runners.signals import RESUMES, hearing_signals
 from src.checks import ConfigError

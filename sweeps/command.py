@@ -17,8 +17,9 @@ from configs.fields import listing
 from configs.registry import named
 from environment import check_devices
 from runners import persistence
-from runners.command import same_command, say_changed, say_what_stays
+from runners.command import same_command, say_changed
 from runners.flags import preset_of_depth
+from runners.holding import say_what_stays
 from runners.persistence import Persistence
 from runners.signals import RESUMES, Signals, hearing_signals
 from src.checks import ConfigError

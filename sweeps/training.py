@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from runners.command import restore_conditions
+from runners.holding import restore_conditions
 from runners.persistence import USUAL, Persistence
 from runners.signals import Signals
 from store import conditions, rundir

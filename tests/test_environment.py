@@ -11,7 +11,7 @@ import pytest
 
 import environment
 from configs.regression import RegressionConfig
-from runners.command import held
+from runners.holding import held
 from store import layout, rundir
 from store.atomic import write_json
 from store.readers import StoreError

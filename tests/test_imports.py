@@ -22,8 +22,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 SAME_FLOOR = {("configs", "src"), ("store", "src"), ("curricula", "baselines")}
 WITHOUT_JAX = ("store", "plots", "configs", "environment", "cli", "utils_log", "utils_attention")
 WITHOUT_COMMANDS = {"baselines": ("cli", "analysis", "runners")}  # room -> rooms that it needs nothing of
-# Arrows in functions that close a circle: a runner trains once its flags are valid, `run_one` holds a run as it does.
-LATE = {("runners.command", "runners.common")}
+LATE: set[tuple[str, str]] = set()
 HEAVY = ("jax", "jaxlib", "haiku", "optax")
 
 

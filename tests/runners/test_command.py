@@ -9,7 +9,8 @@ import pytest
 
 from configs.regression import RegressionConfig
 from runners import compile_cache
-from runners.command import held, report_divergence, report_stop, restore_conditions, same_command
+from runners.command import report_divergence, report_stop, same_command
+from runners.holding import held, restore_conditions
 from store import StoreError, checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import provenance
