@@ -14,7 +14,6 @@ from typing import Any
 from configs.family import Criterion, Summary
 from configs.registry import family_of
 from configs.run import RunConfig
-from families.experiment import experiment_of
 
 
 def left_plateau(config: RunConfig, summary: Summary) -> dict[str, Any]:
@@ -25,6 +24,8 @@ def left_plateau(config: RunConfig, summary: Summary) -> dict[str, Any]:
     criterion = family_of(config).criterion
     if criterion is None:
         return {"met": None, "reason": f"the family {config.family} names no criterion"}
+    from families.experiment import experiment_of  # brings JAX, which commands import when their flags are valid
+
     reason, measured = experiment_of(config).undefined(config, summary), criterion.value(config, summary)
     value = None if measured is None or not math.isfinite(measured) else float(measured)
     met = value is not None and (value >= criterion.threshold if criterion.at_least else value <= criterion.threshold)

@@ -11,16 +11,8 @@ from typing import Any
 from cli import printable
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = (
-    "src",
-    "configs",
-    "curricula",
-    "baselines",
-    "families",
-    "analysis",
-    "runners",
-    "store",
-)  # store: it writes the bytes
+# `store` is among them because it writes the bytes
+FOLDERS = ("src", "configs", "curricula", "baselines", "families", "analysis", "runners", "store")
 FILES = ("utils_attention.py",)  # outside of them: it makes what lies in attn/
 DIGITS = 16  # of a SHA-256, in hexadecimal
 NAMED = 2  # files that a sentence names

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from src.config import RunConfig
+from configs.regression import RegressionConfig
 from store import StoreError, checkpoint, conditions, layout, rundir
 
 A = {"python": "3.11", "jax": "0.10", "pack_width": 1, "threads": 1, "device": "cpu, 1 threads, jax 0.10"}
@@ -17,7 +17,7 @@ THREADS = {"what": "threads", "was": 1, "is": 2}
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A run that was begun under A and saved at step 10."""
-    rundir.begin(tmp_path, RunConfig())
+    rundir.begin(tmp_path, RegressionConfig())
     versions = {name: A[name] for name in ("python", "jax")}
     rundir.update_meta(tmp_path, status="running", versions=versions, **{n: A[n] for n in conditions.OF_A_PROCESS})
     checkpoint.save(tmp_path, 10, {"a": np.zeros(1)}, {})

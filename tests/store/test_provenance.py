@@ -12,35 +12,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs import identity
 from configs.identity import config_id
-from configs.registry import from_dict
+from configs.registry import from_dict, named
 from configs.regression import RegressionConfig
-from configs.run import to_dict
+from configs.run import RunConfig, fields_of, to_dict
 from src import config as known
+from src import registries
 from store import provenance
 
 CHOICES = {
-    "input_law": known.INPUT_DISTRIBUTIONS,
+    "input_law": registries.INPUT_DISTRIBUTIONS,
     "tokens": known.TOKENS,
-    "ordering": known.ORDERINGS,
+    "ordering": registries.ORDERINGS,
     "difficulty": known.DIFFICULTIES,
-    "noise_mode": known.NOISE_MODES,
+    "noise_mode": registries.NOISE_MODES,
     "noise_placement": known.PLACEMENTS,
     "name": ("lsa1", "twolayer"),
     "preset": ("default", "paper"),
-    "family": known.FAMILIES,
     "embedded": known.EMBEDDED,
-    "task_law": known.TASK_DISTRIBUTIONS,
+    "task_law": registries.TASK_DISTRIBUTIONS,
     "block": known.BLOCKS,
+    "schedule": registries.SCHEDULES,
+    "optimizer": known.OPTIMIZERS,
     "opponents": (),  # there is none without a plugin
     "plugins": (),  # they follow from the others
+    "shared": (),  # so do these
+    "requires": (),
 }
-LEAVES = [
-    (section, name)
-    for section, value in to_dict(RegressionConfig()).items()
-    for name in (value if isinstance(value, dict) else [""])
-    if len(CHOICES.get(name or section, "12")) > 1  # else there is no other value
-]
+
+
+def leaves(family: str) -> list[tuple[str, str, str]]:
+    """(family, section, field) of the fields that have another value."""
+    values = fields_of(named(family).config())
+    every = [(s, f) for s, value in values.items() for f in (value if isinstance(value, dict) else [""])]
+    return [(family, s, f) for s, f in every if len(CHOICES.get(f or s, "12")) > 1]
+
+
+LEAVES = [leaf for family in registries.FAMILIES.built_in for leaf in leaves(family)]
+REGRESSION = [leaf[1:] for leaf in leaves("regression")]
 
 
 def another(name: str, value: Any) -> Any:
@@ -48,7 +58,7 @@ def another(name: str, value: Any) -> Any:
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
-        return value + 2
+        return 2 * value or 2
     if isinstance(value, float):
         return value / 2 + 0.3
     if isinstance(value, list):
@@ -56,30 +66,35 @@ def another(name: str, value: Any) -> Any:
     return next(choice for choice in CHOICES[name] if choice != value)
 
 
-def changed(*leaves: tuple[str, str]) -> RegressionConfig:
-    """The default config with these fields changed; of two schedules of the learning rate the triangle alone."""
-    values = to_dict(RegressionConfig())
-    others = {("training", "cosine"), ("training", "warmup_steps")} if ("training", "triangle") in leaves else set()
-    for section, name in set(leaves) - others:
+def changed(*leaves: tuple[str, str], family: str = "regression") -> RunConfig:
+    """A family's default config with these fields changed."""
+    values = to_dict(named(family).config())
+    for section, name in leaves:
         owner, key = (values[section], name) if name else (values, section)
         owner[key] = another(key, owner[key])
-    config: RegressionConfig = from_dict(values)
-    return config
+    return from_dict(values)
 
 
 @pytest.mark.parametrize("leaf", LEAVES, ids=".".join)
-def test_every_field_but_the_presets_name_changes_the_id(leaf: tuple[str, str]) -> None:
-    assert changed(leaf) != RegressionConfig()
-    assert (config_id(changed(leaf)) == config_id(RegressionConfig())) == (leaf == ("preset", ""))
+def test_every_field_but_the_presets_name_changes_the_id(leaf: tuple[str, str, str]) -> None:
+    family, *field = leaf
+    plain, other = changed(family=family), changed((field[0], field[1]), family=family)
+    assert other != plain
+    assert (config_id(other) == config_id(plain)) == (field[0] == "preset")
 
 
-@given(st.sets(st.sampled_from(LEAVES), max_size=4), st.sets(st.sampled_from(LEAVES), max_size=4))
+def test_every_family_has_ids_of_its_own() -> None:
+    """Two families whose configs differ in nothing but their family would share runs otherwise."""
+    assert len({config_id(changed(family=family)) for family in registries.FAMILIES}) == len(registries.FAMILIES)
+
+
+@given(st.sets(st.sampled_from(REGRESSION), max_size=4), st.sets(st.sampled_from(REGRESSION), max_size=4))
 def test_ids_are_equal_exactly_where_configs_are(a: set[tuple[str, str]], b: set[tuple[str, str]]) -> None:
     same = replace(changed(*a), preset="") == replace(changed(*b), preset="")
     assert (config_id(changed(*a)) == config_id(changed(*b))) == same
 
 
-@given(st.sets(st.sampled_from(LEAVES), max_size=4))
+@given(st.sets(st.sampled_from(REGRESSION), max_size=4))
 def test_an_id_survives_json(leaves: set[tuple[str, str]]) -> None:
     config = changed(*leaves)
     assert config_id(from_dict(json.loads(json.dumps(to_dict(config))))) == config_id(config)
@@ -87,7 +102,7 @@ def test_an_id_survives_json(leaves: set[tuple[str, str]]) -> None:
 
 def test_another_version_of_the_results_is_another_id(monkeypatch: pytest.MonkeyPatch) -> None:
     before = config_id(RegressionConfig())
-    monkeypatch.setattr(provenance, "RESULTS_VERSION", provenance.RESULTS_VERSION + 1)
+    monkeypatch.setattr(identity, "RESULTS_VERSION", identity.RESULTS_VERSION + 1)
     assert config_id(RegressionConfig()) != before
 
 

@@ -14,12 +14,11 @@ import pandas as pd
 import pytest
 
 import store
-from configs.registry import from_dict
-from configs.regression import RegressionConfig
+from configs.registry import from_dict, named
 from configs.run import to_dict
 from store import StoreError, layout, rundir, sources
 from store.atomic import write_csv, write_json
-from store.listing import LOSSES, listing
+from store.listing import listing
 from store.runs import COLUMNS, text_of
 
 NOW = datetime(2030, 1, 10, tzinfo=UTC)
@@ -31,9 +30,16 @@ SUMMARIES = {
 }
 
 
-def made(run: Path, hours: float = 1.0, status: str = "done", config: Mapping[str, Any] = {}, **meta: Any) -> Path:
+def made(
+    run: Path,
+    hours: float = 1.0,
+    status: str = "done",
+    config: Mapping[str, Any] = {},
+    family: str = "regression",
+    **meta: Any,
+) -> Path:
     """A run directory with a config, a record, and a summary if it is done; it ended some hours before `NOW`."""
-    values = to_dict(RegressionConfig())
+    values = to_dict(named(family).config())
     for name, value in config.items():
         section, _, field = name.rpartition(".")
         (values[section] if section else values)[field] = value
@@ -42,7 +48,7 @@ def made(run: Path, hours: float = 1.0, status: str = "done", config: Mapping[st
     rundir.update_meta(run, status=status, end=end, sources=sources.sources(), **meta)
     rundir.append_metrics(run, {"step": 40, "train_loss": 0.4, "test_loss": 0.375})
     if status == "done":
-        write_json(run / layout.SUMMARY, SUMMARIES[values["family"]] | {"num_steps": 40, "test_loss": 0.3125})
+        write_json(run / layout.SUMMARY, SUMMARIES[family] | {"num_steps": 40, "test_loss": 0.3125})
     return run
 
 
@@ -71,10 +77,12 @@ def test_ages_are_whole_units(hours: float, age: str, tmp_path: Path) -> None:
     assert f"  {age}  " in line_of(made(tmp_path / "run", hours), tmp_path)
 
 
-@pytest.mark.parametrize("family", LOSSES)
-def test_every_familys_loss_is_found(family: str, tmp_path: Path) -> None:
-    run = made(tmp_path / "run", config={"family": family})
-    assert f"{LOSSES[family][0]} 0.25 " in line_of(run, tmp_path)
+@pytest.mark.parametrize(
+    ("family", "loss"), {"regression": "loss", "sine": "loss", "layerwise": "mse", "diversity": "id_loss"}.items()
+)
+def test_every_familys_loss_is_found(family: str, loss: str, tmp_path: Path) -> None:
+    run = made(tmp_path / "run", family=family)
+    assert f"{loss} 0.25 " in line_of(run, tmp_path)
 
 
 def test_runs_are_found_in_folders_of_sweeps_and_come_newest_first(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_hashes_are_those_of_sha256sum(root: Path) -> None:
     for name in (
         "src/train.py",
         "store/atomic.py",
-        "runners/families.py",
+        "families/regression.py",
         "curricula/context.py",
         "utils_attention.py",
     ):
