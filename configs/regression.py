@@ -141,11 +141,20 @@ def number_or_auto(text: str) -> float | str:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor {AUTO}") from None
 
 
+def captured_tasks(text: str) -> int:
+    """A number of tasks to capture attention of."""
+    if not text.removeprefix("-").isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"attention_batch is {text}; it must be at least 1")
+    return int(text)
+
+
 DIFFICULTY = Flag("difficulty", "base.difficulty", str, "what easy2hard and hard2easy sort by", DIFFICULTIES, AUTO)
 CONTEXT_FLAGS = tuple(_context_flag(prefix, field) for prefix in CONTEXTS for field in OF_A_CONTEXT)
 OPTIONS = (
     Flag("save_attention", "", bool, "capture attention at the end"),
-    Flag("attention_batch", "", int, "tasks to capture attention of", default=512),
+    Flag("attention_batch", "", captured_tasks, "tasks to capture attention of", default=512),
 )
 
 WHERE = {"base": "both contexts", "train": "training contexts", "eval": "evaluation contexts"}

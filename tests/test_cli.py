@@ -215,7 +215,7 @@ def test_sweeps_and_the_smoke_runs_name_the_nearest_flag(command: str, refused: 
     ("words", "sentence"),
     [
         ("--stepz 3", "unknown argument --stepz, did you mean --steps?"),
-        ("--config.num_layer=3", "unknown config key 'num_layer', did you mean num_layers?"),
+        ("--config.num_layer=3", "unknown config key 'num_layer' of the family regression, did you mean num_layers?"),
         ("--config.lr", "--config.lr needs a value"),
         ("--config.lr=fast", "lr is 'fast'; it must be a number"),
         ("--noise_p 1.5", "noise_p is 1.5; it must be between 0 and 1"),
@@ -241,6 +241,8 @@ def test_sweeps_and_the_smoke_runs_name_the_nearest_flag(command: str, refused: 
         ("--pos_enc_size 3", "pos_enc_size is 3"),
         ("--pos_enc_size=-2", "pos_enc_size is -2; it must be a whole number of at least 0"),
         ("--attention_batch 0 --save_attention", "attention_batch is 0; it must be at least 1"),
+        ("--attention_batch=-1", "attention_batch is -1; it must be at least 1"),
+        ("--attention_batch few", "argument --attention_batch: 'few' is not a whole number"),
         ("--lr 0", "lr is 0.0; it must be above 0"),
         ("--lr nan", "lr is nan; it must be finite"),
         ("--lr=-inf", "lr is -inf; it must be finite"),
