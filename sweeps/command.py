@@ -162,8 +162,10 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.folder.exists() and not how.folder.is_dir():
         raise StoreError(f"{how.folder} is a file, not a folder")
     check_out(how.out, how.folder)
-    if not how.dry_run and (taken := earlier.take_over(rows, how.folder, how.out)) and not how.quiet:
-        print(f"{taken} cells of an earlier version have the names of today now", flush=True)
+    taken = 0 if how.dry_run else earlier.take_over(rows, how.folder, how.out)
+    if taken and not how.quiet:
+        have = "cells have the names" if taken > 1 else "cell has the name"
+        print(f"{taken} {have} of this version now; an earlier one had made what is there", flush=True)
     check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
     if how.out.exists():
@@ -171,7 +173,7 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
         table.check(how.out, now, settings_of(now), how.terms)
     check_devices()
     if how.dry_run:
-        print(preview(rows, chosen, how))
+        print("\n".join(filter(None, [preview(rows, chosen, how), earlier.remark(rows, how.folder)])))
         return 0
     with ExitStack() as locks, hearing_signals(RESUMES) as signals:
         _hold(locks, how)

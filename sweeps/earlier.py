@@ -7,24 +7,32 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from configs.identity import config_id
+from configs.upgrade import earlier_id
 from store import rundir
 from store.atomic import replace
 from store.lock import locked, locked_file
 from store.readers import StoreError
 from sweeps import table
-from sweeps.plan import Row, cells, earlier_name
+from sweeps.plan import DIGITS, Row, cells
 
 PATIENCE = 60.0  # seconds that others who write the table are waited for
 
 
 def found(rows: Sequence[Row], folder: Path) -> dict[str, str]:
     """The cells of an earlier version that stand for planned ones which are not there: name of then -> today's."""
-    pairs = {earlier_name(cell.config): cell for cell in cells(rows)} if folder.is_dir() else {}
+    there = {path.name.rpartition("-")[2]: path.name for path in folder.iterdir()} if folder.is_dir() else {}
+    missing = [cell for cell in cells(rows) if not os.path.lexists(folder / cell.name)] if there else []
+    pairs = {there.get(earlier_id(cell.config)[:DIGITS], ""): cell for cell in missing}
     return {
-        name: cell.name
-        for name, cell in pairs.items()
-        if not os.path.lexists(folder / cell.name) and _is_run_of(folder / name, config_id(cell.config))
+        name: cell.name for name, cell in pairs.items() if name and _is_run_of(folder / name, config_id(cell.config))
     }
+
+
+def remark(rows: Sequence[Row], folder: Path) -> str:
+    """What is said of such cells where nothing is renamed; "" if there are none."""
+    count = len(found(rows, folder))
+    have = "cells have the names" if count > 1 else "cell has the name"
+    return f"{count} {have} of an earlier version: the sweep renames them, and trains none anew" if count else ""
 
 
 def _is_run_of(run: Path, identity: str) -> bool:
@@ -36,10 +44,10 @@ def _is_run_of(run: Path, identity: str) -> bool:
 
 def take_over(rows: Sequence[Row], folder: Path, out: Path) -> int:
     """Gives such cells, and the rows of a table that are theirs, the names of today; how many there were."""
-    names = found(rows, folder)
-    if not names:
+    if not found(rows, folder):
         return 0
     with locked(folder, patience=PATIENCE), locked_file(out, PATIENCE):
+        names = found(rows, folder)  # another shard may have been faster
         for name, today in names.items():
             os.rename(folder / name, folder / today)
         lines = table.read(out)

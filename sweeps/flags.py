@@ -38,7 +38,8 @@ def or_auto(flag: Flag) -> Callable[[str], Any]:
 
 
 def grid_of(flags: argparse.Namespace, family: Family, overrides: Mapping[str, str]) -> Grid:
-    """The grid that flags ask for."""
-    axes = {flag.name: getattr(flags, flag.name) for flag in family.axes}
-    steps = {} if "steps" in axes else {"training.steps": flags.steps}
+    """The grid that flags ask for. An axis at "auto" is none, so that models of other families need not have it."""
+    given = {flag.name: getattr(flags, flag.name) for flag in family.axes}
+    axes = {name: values for name, values in given.items() if values != [AUTO]}
+    steps = {} if "steps" in given else {"training.steps": flags.steps}
     return Grid(tuple(flags.models), axes, tuple(flags.seeds), {**steps, **overrides})

@@ -45,7 +45,8 @@ class Grid:
         for model in self.models:
             known = axes_of(model)
             for axis in self.axes:
-                require(axis in known, f"{axis} is no axis of {model}; its axes are {', '.join(known)}")
+                its = f"its axes are {', '.join(known)}" if known else "it has none but --models, --seeds and --steps"
+                require(axis in known, f"{axis} is no axis of {model}; {its}")
         for name, values in [("models", self.models), ("seeds", self.seeds), *self.axes.items()]:
             require(len(values) > 0, f"{name} is an empty list; it needs at least one value")
         for name, instead in RESERVED.items():

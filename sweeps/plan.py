@@ -16,7 +16,6 @@ from configs.identity import RESULTS_VERSION, config_id
 from configs.origins import generation, required_of, root
 from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
-from configs.upgrade import earlier_id
 from runners.shapes import static_shape, training_part
 from src.registry import why_not_loaded
 from store.atomic import json_bytes, replace
@@ -24,6 +23,7 @@ from store.readers import StoreError, expecting, read_json
 from sweeps.grid import Grid, canonical, check_number
 
 EARLIER_PLAN = "plan.json"  # of versions with one plan to a folder
+DIGITS = 8  # of its id at the end of a cell's name
 
 
 class Cell(NamedTuple):
@@ -74,17 +74,8 @@ def plan(grids: Iterable[Grid]) -> list[Row]:
 
 def cell_of(config: RunConfig) -> Cell:
     """The cell of a canonical config. Its name says what it is to a person, and ends with the config's id."""
-    return Cell(_name(config, config_id(config)), config)
-
-
-def earlier_name(config: RunConfig) -> str:
-    """The name that a cell had when ids did not hold the family."""
-    return _name(config, earlier_id(config))
-
-
-def _name(config: RunConfig, identity: str) -> str:
     words = [config.name, *family_of(config).cell_words(config), f"seed{config.data_seed}"]
-    return f"{'_'.join(words)}-{identity[:8]}"
+    return Cell(f"{'_'.join(words)}-{config_id(config)[:DIGITS]}", config)
 
 
 def cells(rows: Sequence[Row]) -> list[Cell]:

@@ -13,6 +13,7 @@ import cli
 from src.checks import ConfigError
 from store import rundir
 from store.readers import StoreError
+from sweeps import earlier
 from sweeps.plan import Cell, cells, read_plans
 
 
@@ -51,11 +52,14 @@ def parser() -> cli.Parser:
 def main(argv: list[str]) -> None:
     """The command line."""
     folder = parser().parse(argv).runs_dir
-    found = {cell: standing(cell, folder) for cell in cells(read_plans(folder))}
+    rows = read_plans(folder)
+    found = {cell: standing(cell, folder) for cell in cells(rows)}
     for cell, (status, why) in found.items():
         if status in ("failed", "diverged"):
             print(cli.printable(f"{status}: {folder / cell.name}{why and f': {why}'}"))
     print(f"{len(found)} cells: {counted(status for status, _ in found.values())}")
+    if said := earlier.remark(rows, folder):
+        print(said)
 
 
 if __name__ == "__main__":

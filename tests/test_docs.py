@@ -111,8 +111,9 @@ def test_the_contract_shows_the_depth_curves_presets(root: Path, model: str, nam
     shown = [float(re.findall(r"[\d.]+(?:e-\d)?", cell)[0]) for cell in cells[2:9]]
     fields = (training.lr, training.b2, training.grad_clip, training.weight_decay, config.model.init_scale)
     assert shown == [*fields, training.batch_size, training.steps]
-    schedule = "cosine" if training.cosine else f"{training.warmup_steps} steps of warm-up"
+    schedule = training.schedule if training.warmup_steps == 0 else f"{training.warmup_steps} steps of warm-up"
     assert cells[9] == schedule
+    assert (training.schedule, training.warmup_steps) in (("cosine", 0), ("constant", 2000))
 
 
 def test_the_contract_names_the_depth_curves_flags_files_and_fields(root: Path, tmp_path: Path) -> None:

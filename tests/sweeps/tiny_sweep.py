@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from configs.family import AUTO
-from runners.flags import CONTEXT_FLAGS, CONTEXTS
+from configs.regression import CONTEXT_FLAGS
 from store import layout, rundir
 from sweeps.grid import Grid
 from sweeps.plan import Row, plan
@@ -70,7 +70,7 @@ def sweep(workshop: Workshop, at: Place, *words: object, grid: Sequence[object] 
 
 def tiny_plan(seeds: Sequence[int] = (0, 1)) -> list[Row]:
     """The plan of the tiny sweep, made without its command line."""
-    axes = {f"{prefix}{flag}": [AUTO] for prefix in CONTEXTS for flag in CONTEXT_FLAGS}
+    axes = {flag.name: [AUTO] for flag in CONTEXT_FLAGS}
     axes |= {"noise_mode": ["clean", "label_noise"], "noise_p": [0.0, 0.5], "noise_sigma": [0.5]}
     axes |= {"noise_placement": ["mixed"], "train_noise_mode": ["clean"]}
     return plan([Grid(("lsa1",), axes, tuple(seeds), {"training.steps": 60, **SETTINGS})])
