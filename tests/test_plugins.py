@@ -11,15 +11,18 @@ import pytest
 
 import cli
 import plugins
+from configs.identity import config_id
 from configs.overrides import resolve, set_values
 from configs.presets import preset
+from configs.registry import from_dict
+from configs.regression import RegressionConfig
+from configs.run import RunConfig, to_dict
 from plugin_files import digest_of
 from src import registries
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig, ModelConfig, RunConfig, from_dict, to_dict
+from src.config import ContextConfig, DataConfig, ModelConfig
 from src.prng import Purpose
 from src.registry import LOADED, Plugin
-from store.provenance import config_id
 from tests.doors import COMMANDS, SWEEPS, Refused, ran, refused
 from tests.plugin_sources import EVERYTHING, LIGHT
 
@@ -95,28 +98,28 @@ def test_so_has_one_whose_tasks_are_a_plugins(everything: Plugin) -> None:
 
 
 def test_a_run_that_uses_nothing_has_the_id_it_had(tmp_path: Path, fresh: None) -> None:
-    configs = [configured("lsa1", {"base.ordering": "easy2hard"}), configured("tiny", {}), RunConfig()]
+    configs = [configured("lsa1", {"base.ordering": "easy2hard"}), configured("tiny", {}), RegressionConfig()]
     ids = [config_id(config) for config in configs]
     plugins.load(written(tmp_path / "everything.py", EVERYTHING))
-    again = [configured("lsa1", {"base.ordering": "easy2hard"}), configured("tiny", {}), RunConfig()]
+    again = [configured("lsa1", {"base.ordering": "easy2hard"}), configured("tiny", {}), RegressionConfig()]
     assert again == configs
     assert [config_id(config) for config in again] == ids
     assert {config.plugins for config in again} == {()}
 
 
 def test_a_config_that_drops_the_name_drops_the_plugin(everything: Plugin) -> None:
-    config = RunConfig(train=ContextConfig(ordering="last_first"))
-    assert replace(config, train=ContextConfig()) == RunConfig()
-    assert RunConfig(plugins=(everything.record,)) == RunConfig()
+    config = RegressionConfig(train=ContextConfig(ordering="last_first"))
+    assert replace(config, train=ContextConfig()) == RegressionConfig()
+    assert RegressionConfig(plugins=(everything.record,)) == RegressionConfig()
 
 
 def test_what_a_registry_is_asked_for_is_there_at_once(everything: Plugin) -> None:
     """The modules that look functions up were imported before."""
-    from analysis.task_diversity import POSTERIOR_MEANS
     from baselines.linear_mmse import LINEAR_MMSE
     from baselines.mask_bayes import HITS
     from curricula.noise import NOISE_MODES
     from curricula.ordering import ORDERINGS
+    from families.diversity import POSTERIOR_MEANS
     from src.attn import ATTENTION_WEIGHTS
     from src.inputs import INPUT_DISTRIBUTIONS
     from src.sequences import TASK_DISTRIBUTIONS
@@ -149,7 +152,7 @@ def test_what_a_registry_is_asked_for_is_there_at_once(everything: Plugin) -> No
 
 def test_moments_of_a_plugin_are_used(everything: Plugin) -> None:
     assert DataConfig(input_law="rademacher", input_range=3.0).input_variance == 9 / 4
-    assert RunConfig(data=DataConfig(input_law="rademacher"), train=ContextConfig(ordering="easy2hard")).plugins
+    assert RegressionConfig(data=DataConfig(input_law="rademacher"), train=ContextConfig(ordering="easy2hard")).plugins
 
 
 def test_a_name_that_no_plugin_has_is_refused_with_those_that_are_there(everything: Plugin) -> None:
@@ -160,7 +163,7 @@ def test_a_name_that_no_plugin_has_is_refused_with_those_that_are_there(everythi
     with pytest.raises(ConfigError, match="attention is 'hard'; it must be one of linear, softmax, halved"):
         ModelConfig(attention=("hard",))
     with pytest.raises(ConfigError, match="opponents has 'ridge', which no plugin registers"):
-        RunConfig(opponents=("ridge",))
+        RegressionConfig(opponents=("ridge",))
 
 
 # Purposes
@@ -282,9 +285,9 @@ def test_the_flag_is_not_taken_in_silence_where_nothing_loads(tmp_path: Path) ->
 def test_two_plugins_are_loaded_side_by_side_and_in_one_run(tmp_path: Path, fresh: None) -> None:
     for name in ("one", "two"):
         plugins.load(written(tmp_path / f"{name}.py", LIGHT.format(name=f"order_{name}")))
-    config = RunConfig(train=ContextConfig(ordering="order_two"), eval=ContextConfig(ordering="order_one"))
+    config = RegressionConfig(train=ContextConfig(ordering="order_two"), eval=ContextConfig(ordering="order_one"))
     assert config.plugins == (LOADED["one"].record, LOADED["two"].record)
-    assert RunConfig(train=ContextConfig(ordering="order_two")).plugins == (LOADED["two"].record,)
+    assert RegressionConfig(train=ContextConfig(ordering="order_two")).plugins == (LOADED["two"].record,)
 
 
 def test_no_plugin_takes_anothers_name(tmp_path: Path, fresh: None) -> None:
@@ -321,7 +324,7 @@ def folder_of(path: Path, name: str = "mine") -> Path:
 def test_a_folder_is_a_plugin_with_all_its_files(tmp_path: Path, fresh: None) -> None:
     folder = folder_of(tmp_path / "lab")
     plugins.load(folder)
-    record = RunConfig(train=ContextConfig(ordering="mine")).plugins
+    record = RegressionConfig(train=ContextConfig(ordering="mine")).plugins
     assert record == (LOADED["lab"].record,)
     assert not list(folder.rglob("*.pyc"))
     digests = {LOADED["lab"].digest}
@@ -394,11 +397,12 @@ def test_what_a_plugin_prints_is_no_result(tmp_path: Path) -> None:
 IMPORTED = """
 import sys
 sys.path.insert(0, {folder!r})
-from src.config import ContextConfig, RunConfig
+from configs.regression import RegressionConfig
+from src.config import ContextConfig
 {how}
 import plugins
-from store.provenance import config_id
-config = RunConfig(train=ContextConfig(ordering="mine"))
+from configs.identity import config_id
+config = RegressionConfig(train=ContextConfig(ordering="mine"))
 print(*config.plugins, config_id(config))
 """
 

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ import pytest
 
 from configs.regression import RegressionConfig
 from runners import common, finish
-from runners.common import Job, Wanted, run_pack
-from runners.families import FAMILIES, Family
-from runners.finish import import_what_ends_a_run
+from runners.common import Job, run_pack
+from runners.finish import NOTHING_MORE, Ending, Wanted, import_what_ends_a_run
 from runners.pack import GROWTH, Lane
 from runners.persistence import Persistence
 from runners.signals import hearing_signals
@@ -32,7 +31,7 @@ class FakePack:
     """A pack whose chunks are one step each and cost nothing."""
 
     diverging_at = common.NEVER  # the step at which every lane diverges
-    family: Family
+    shared: Mapping[str, Any] = {}
 
     def __init__(self, jobs: list[Job], width: int):
         self.width = width
@@ -67,21 +66,17 @@ def fake_finish(run: Path, *_: Any) -> Iterator[None]:
     checkpoint.remove(run)
 
 
-def finishing(finish: Callable[..., Iterator[None]]) -> Family:
-    return FAMILIES["regression"]._replace(finish=finish)
-
-
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     """Two jobs in fresh directories; packs and what ends a run are fakes."""
     monkeypatch.setattr(common, "Pack", FakePack)
-    monkeypatch.setattr(FakePack, "family", finishing(fake_finish), raising=False)
+    monkeypatch.setattr(common, "finish", fake_finish)
     monkeypatch.setattr(common, "import_what_ends_a_run", lambda: None)
     return [Job(tmp_path / f"seed_{seed}", replace(BASE, data_seed=seed)) for seed in (0, 1)]
 
 
-def train(jobs: list[Job], attention: int | None = None, persistence: Persistence = EVERY_CHUNK) -> str:
-    return run_pack(jobs, NullLogger(), Wanted(attention), width=2, persistence=persistence)
+def train(jobs: list[Job], persistence: Persistence = EVERY_CHUNK) -> str:
+    return run_pack(jobs, NullLogger(), NOTHING_MORE, width=2, persistence=persistence)
 
 
 def statuses(jobs: list[Job]) -> list[str]:
@@ -102,7 +97,7 @@ def test_an_error_in_a_pack_is_nobodys_until_it_is_known_whose_it_is(
             raise ZeroDivisionError
         yield from fake_finish(run, *given)
 
-    monkeypatch.setattr(FakePack, "family", finishing(failing))
+    monkeypatch.setattr(common, "finish", failing)
     with pytest.raises(ZeroDivisionError):
         train(jobs)
     assert statuses(jobs) == ["done", "running"]
@@ -244,12 +239,18 @@ def test_a_signal_after_the_last_word_leaves_the_run_done_and_what_follows_alone
     assert signals.heard == [signal.SIGTERM]
 
 
-def test_a_signal_stops_before_the_next_capture_or_training(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_stops_before_what_is_added_to_the_next_run_or_its_training(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A family adds to runs that are done what is asked for later, as regression does captured attention."""
+
+    def add(run: Path, wanted: Wanted) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
     assert train(jobs[:1]) == "done"
-    monkeypatch.setattr(common, "capture_missing_attention", lambda *_: None)
-    sending(monkeypatch, common, "capture_missing_attention", signal.SIGINT)
-    assert (train(jobs[:1], 16), statuses(jobs)) == ("done", ["done", "new"])
-    assert (train(jobs, 16), statuses(jobs)) == ("stopped", ["done", "new"])
+    monkeypatch.setattr(common, "ending_of", lambda config: Ending(fake_finish, lambda *_: [], add))
+    assert (train(jobs[:1]), statuses(jobs)) == ("done", ["done", "new"])
+    assert (train(jobs), statuses(jobs)) == ("stopped", ["done", "new"])
 
 
 def test_what_a_kill_left_of_a_done_run_is_removed(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:

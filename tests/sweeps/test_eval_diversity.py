@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from configs.diversity import FAMILY, HEADLINE
 from store import layout, rundir
-from sweeps.collect import POOLS_MEASURED, row_values
-from sweeps.grid import DIVERSITY_AXES, Grid
+from sweeps.collect import row_values
+from sweeps.grid import Grid
 from sweeps.plan import Cell, cells, packs, plan
 from tests.doors import Ran, Refused
 from tests.runners.tiny import Workshop
@@ -67,8 +68,8 @@ def test_a_rows_numbers_are_its_cells(pools: Place) -> None:
     for row in pools.rows():
         headline = rundir.read_json(pools.runs / row["exp"] / layout.SUMMARY)["headline"]
         assert row["verdict"] == headline["verdict"]
-        filled = {name for name in POOLS_MEASURED if row[name]}
-        assert filled == set(headline) & set(POOLS_MEASURED)
+        filled = {name for name in HEADLINE if row[name]}
+        assert filled == set(headline) & set(HEADLINE)
         assert {name: float(row[name]) for name in filled} == {name: headline[name] for name in filled}
         assert ("id_delta_dmmse" in filled) == (row["num_tasks"] != "inf")  # there is no pool to be a mixture of
         assert {"id_tf_loss", "ood_tf_loss_se", "ood_delta_ridge"} <= filled
@@ -101,11 +102,11 @@ def test_noise_and_length_follow_the_dimension(pools: Place) -> None:
     assert [(row["dim"], row["num_pairs"]) for row in found] == [(4, 8), (8, 16), (16, 32), (8, 16)]
     assert [round(row["noise_std"], 4) for row in found] == [0.3536, 0.5, 0.7071, 0.25]
     assert {row["status"] for row in found} == {"planned"}
-    assert {row[name] for row in found for name in (*POOLS_MEASURED, "verdict")} == {None}
+    assert {row[name] for row in found for name in (*HEADLINE, "verdict")} == {None}
 
 
 def test_whatever_may_differ_between_rows_has_a_column(pools: Place) -> None:
-    assert set(DIVERSITY_AXES) - set(pools.rows()[0]) == set()
+    assert {flag.name for flag in FAMILY.axes} - set(pools.rows()[0]) == set()
 
 
 def test_pools_seeds_and_step_sizes_train_together() -> None:
@@ -119,16 +120,20 @@ def test_pools_seeds_and_step_sizes_train_together() -> None:
         "dim": [4, 8],
         "noise_std": [0.5, 0.25],
         "task_law": ["gaussian", "laplace"],
-        "schedule": [True, False],
+        "schedule": ["triangle", "constant", "cosine"],
         "weight_decay": [0.0, 0.1],
         "num_heads": [1, 2],
         "num_pairs": [8, 16],
     }.items():
-        assert [pack.trainings for pack in packs(planned(**{"num_tasks": [1, 4], axis: values}), 4)] == [2, 2], axis
+        found = packs(planned(**{"num_tasks": [1, 4], axis: values}), 4)
+        assert [pack.trainings for pack in found] == [2] * len(values), axis
 
 
 def test_cells_have_names_that_tell_them_apart() -> None:
-    names = [cell.name for cell in planned(num_tasks=[4, INFINITY], schedule=[True, False], dim=[4, 8], seeds=(0, 1))]
+    names = [
+        cell.name
+        for cell in planned(num_tasks=[4, INFINITY], schedule=["triangle", "constant"], dim=[4, 8], seeds=(0, 1))
+    ]
     assert len(set(names)) == 16
     words = {name.rpartition("-")[0] for name in names}
     assert len(words) == 16
@@ -139,9 +144,9 @@ def test_cells_have_names_that_tell_them_apart() -> None:
     ("words", "sentence"),
     [
         ("--num_tasks 4,0", "a pool has at least 1 task, or inf of them, not 0"),
-        ("--schedule foo", "'foo' is none of constant, triangle"),
+        ("--schedule foo", "schedule is 'foo'; it must be one of constant, cosine, triangle"),
         ("--models huge", "unknown model 'huge'"),
-        ("--models lsa1", "num_tasks is 1, but has no meaning for the family regression"),
+        ("--models lsa1", "num_tasks is no axis of lsa1; its axes are ordering,"),
         ("--num_heads 3", "embed_size is 32; it does not divide among 3 heads"),
         ("--ordering random", "unknown argument --ordering"),
     ],

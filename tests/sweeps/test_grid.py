@@ -12,10 +12,11 @@ from cli import UsageError
 from configs.identity import config_id
 from configs.overrides import resolve
 from configs.presets import preset
-from configs.regression import RegressionConfig
+from configs.regression import RegressionConfig, canonical_context
 from src.checks import ConfigError
-from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS, ContextConfig
-from sweeps.grid import Grid, canonical, canonical_context, check_number
+from src.config import DIFFICULTIES, PLACEMENTS, ContextConfig
+from src.registries import NOISE_MODES, ORDERINGS
+from sweeps.grid import Grid, canonical, check_number
 from sweeps.plan import cell_of, plan
 
 CONTEXTS = st.builds(

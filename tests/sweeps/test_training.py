@@ -15,14 +15,14 @@ from store import checkpoint, layout, rundir
 from sweeps.plan import Pack, cell_of
 from sweeps.training import Outcome, train
 from tests.doors import snapshot
-from tests.runners.test_common import BASE, FakePack, fake_finish, finishing
+from tests.runners.test_common import BASE, FakePack, fake_finish
 
 
 @pytest.fixture
 def pack(monkeypatch: pytest.MonkeyPatch) -> Pack:
     """Two cells that train together."""
     monkeypatch.setattr(common, "Pack", FakePack)
-    monkeypatch.setattr(FakePack, "family", finishing(fake_finish), raising=False)
+    monkeypatch.setattr(common, "finish", fake_finish)
     monkeypatch.setattr(common, "import_what_ends_a_run", lambda: None)
     return Pack(tuple(cell_of(replace(BASE, data_seed=seed)) for seed in (0, 1)))
 
@@ -46,7 +46,7 @@ def test_a_signal_after_an_error_leaves_the_error_with_its_own_cell(
             raise ZeroDivisionError("the sky has fallen")
         yield from fake_finish(run, *given)
 
-    monkeypatch.setattr(FakePack, "family", finishing(finish))
+    monkeypatch.setattr(common, "finish", finish)
     outcome = trained(pack, tmp_path, signals)
     assert (outcome.stopped, outcome.reasons) == (True, {failing.name: "ZeroDivisionError: the sky has fallen"})
     assert rundir.read_status(failing) == "failed"
