@@ -27,10 +27,8 @@ def check(family: Family) -> None:
         family.config.family == name, f"the config of the family {name} must have the class variable family {name!r}"
     )
     require(bool(family.models), f"the family {name} lacks a part: it has no models")
-    for model in family.models:
-        require(
-            model not in models(), f"there is a model {model!r} already, of the family {family_of_model(model).name}"
-        )
+    for model in sorted({*family.models} & {*models()}):
+        raise ConfigError(f"there is a model {model!r} already, of the family {family_of_model(model).name}")
     for what, module in zip(("model and batches", "ending"), family.modules, strict=True):
         require(bool(module), f"the family {name} lacks a part: it names no module for its {what}")
         require(find_spec(module) is not None, f"the family {name} lacks a part: there is no module {module}")

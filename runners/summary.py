@@ -49,9 +49,9 @@ def _title(config: RunConfig) -> str:
     )
 
 
-def header(numbers: Mapping[str, Any]) -> str:
-    """The line above losses on the test set."""
-    return f"{'loss (half MSE) on ' + str(numbers['tasks']) + ' further tasks':<50}    loss   ± s.e."
+def header(numbers: Mapping[str, Any], loss: str = "half MSE") -> str:
+    """The line above losses on the test set, which says what the loss is."""
+    return f"{f'loss ({loss}) on ' + str(numbers['tasks']) + ' further tasks':<50}    loss   ± s.e."
 
 
 def shown(value: Any) -> Any:

@@ -1,0 +1,7 @@
+"""Logistic regression in context, a family of its own: `--plugin tests/families/logistic`."""
+
+import plugins
+
+from .config import FAMILY
+
+plugins.family(FAMILY)

@@ -1,0 +1,61 @@
+"""What a run of the family leaves: its batch, its logits, its numbers on the test set; and its summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from analysis.measures.headline import mean_and_error
+from runners.finish import Ending, Wanted, write_batch
+from runners.summary import header, row
+from src.batch import Batch
+from src.model import Model
+from store import layout
+from store.atomic import write_npz
+
+from .config import LogisticConfig
+from .experiment import LOG_2, headline_batch
+
+
+def finish(
+    run: Path, config: LogisticConfig, model: Model, params: Any, batch: Batch, wanted: Wanted
+) -> Iterator[dict[str, Any]]:
+    """Writes its files, and gives what it measured."""
+    write_batch(run, batch)
+    write_npz(run / layout.PREDICTIONS, {"logits": np.asarray(jax.jit(model.predict)(params, batch))})
+    yield {}
+    yield {"headline": headline(config, model, params)}
+
+
+def headline(config: LogisticConfig, model: Model, params: Any) -> dict[str, Any]:
+    """The loss on the test set, that of saying 1/2, that of who knows w, and the share of labels that are right."""
+    batch = headline_batch(config)
+    logits = np.asarray(jax.jit(model.predict)(params, batch), np.float64)
+    x, y, w = (np.asarray(part, np.float64) for part in (batch.x_query, batch.y_query, batch.w))
+    loss, loss_se = mean_and_error(cross_entropies(logits, y))
+    teacher, teacher_se = mean_and_error(cross_entropies((x * w).sum(1), y))
+    return {
+        **{"tasks": config.headline_tasks, "loss": loss, "loss_se": loss_se},
+        **{"constant_loss": LOG_2, "constant_loss_se": 0.0, "teacher_loss": teacher, "teacher_loss_se": teacher_se},
+        "accuracy": float(((logits > 0) == (y == 1)).mean()),
+    }
+
+
+def cross_entropies(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """log(1 + exp(z)) - y z."""
+    return np.logaddexp(0, logits) - labels * logits
+
+
+def summary_lines(summary: Mapping[str, Any], run: Path, config: LogisticConfig) -> list[str]:
+    """Losses, and those of what it is compared with."""
+    numbers = summary["headline"]
+    rows = {"trained transformer": "loss", "teacher, who knows w": "teacher_loss", "1/2": "constant_loss"}
+    lines = [row(label, numbers, name) for label, name in rows.items()]
+    return [header(numbers, "cross-entropy, nats"), *lines, f"  labels that are right: {numbers['accuracy']:.3f}"]
+
+
+ENDING = Ending(finish, summary_lines)

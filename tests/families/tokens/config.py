@@ -1,0 +1,148 @@
+"""What the family says of itself without JAX: its config, presets, axes, columns, batch and shared array."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from configs import columns
+from configs.family import Columns, Curve, Family, Flag, NamedLoss, Panel, Preset
+from configs.run import RunConfig
+from src.checks import require, sizes
+
+if TYPE_CHECKING:
+    from jax import Array
+
+EMBEDDING = "embedding"  # the shared array
+
+
+class TokenBatch(NamedTuple):
+    """B sequences: tokens and the ones after them, int32 [B, T], and which of them are there, bool [B, T]."""
+
+    tokens: Array
+    targets: Array
+    mask: Array
+
+
+@dataclass(frozen=True)
+class ChainData:
+    """Sequences of 1 to `length` transitions of a first-order Markov chain, a fresh one of `vocab` states for each."""
+
+    vocab: int = 6
+    length: int = 16
+
+    def __post_init__(self) -> None:
+        sizes(self, "vocab", "length", least=2)
+
+
+@dataclass(frozen=True)
+class ReaderModel:
+    """Causal attention on tokens embedded by a frozen matrix, [V, C], of the seed `embedding_seed`.
+
+    `boosted`: its logits are added to those of a finished run that is not, of the seed `base_seed`, which stay frozen.
+    """
+
+    channels: int = 8
+    embedding_seed: int = 0
+    boosted: bool = False
+    base_seed: int = 0
+
+    def __post_init__(self) -> None:
+        sizes(self, "channels")
+        sizes(self, "embedding_seed", "base_seed", least=0)
+        require(
+            self.boosted or self.base_seed == 0, f"base_seed is {self.base_seed}, but the model is not a boosted one"
+        )
+
+
+@dataclass(frozen=True)
+class TokensConfig(RunConfig):
+    """A run of the family."""
+
+    family: ClassVar[str] = "tokens"
+
+    name: str = "reader"
+    data: ChainData = ChainData()
+    model: ReaderModel = ReaderModel()
+
+
+def embedding(config: TokensConfig) -> np.ndarray:
+    """The frozen embedding, N(0, 1) [V, C]."""
+    shape = (config.data.vocab, config.model.channels)
+    return np.random.default_rng(config.model.embedding_seed).standard_normal(shape, np.float32)
+
+
+def shared(config: TokensConfig) -> Mapping[str, np.ndarray]:
+    """The arrays that runs have in common."""
+    return {EMBEDDING: embedding(config)}
+
+
+def required(config: TokensConfig) -> list[TokensConfig]:
+    """The run whose logits a boosted one adds to: of the same settings, but with the base's seed."""
+    model = config.model
+    if not model.boosted:
+        return []
+    base = replace(config, name="reader", model=replace(model, boosted=False, base_seed=0), snapshots=False)
+    return [replace(base, data_seed=model.base_seed, init_seed=model.base_seed)]
+
+
+TRAINED = {"lr": 1e-2, "batch_size": 128, "steps": 2000, "grad_clip": 1.0, "eval_tasks": 512, "headline_tasks": 2048}
+PAPER = TRAINED | {"batch_size": 512, "steps": 20_000}
+
+MODELS = {
+    "reader": {"default": Preset(TRAINED), "paper": Preset(PAPER)},
+    "boosted_reader": {
+        "default": Preset(TRAINED | {"boosted": True}),
+        "paper": Preset(PAPER | {"boosted": True}),
+    },
+}
+
+
+def batch_shapes(config: TokensConfig) -> dict[str, tuple[int, ...]]:
+    """The shapes of the evaluation batch, by field."""
+    return dict.fromkeys(TokenBatch._fields, (config.eval_tasks, config.data.length))
+
+
+def asked(config: TokensConfig) -> dict[str, Any]:
+    """What tells a point of a sweep from others."""
+    return {"length": config.data.length, "channels": config.model.channels, "base_seed": config.model.base_seed}
+
+
+FAMILY = Family(
+    name="tokens",
+    config=TokensConfig,
+    models=MODELS,
+    loss_convention="loss: mean over sequences of the cross-entropy of a token, in nats",
+    test_loss=NamedLoss("loss", columns.at("headline", "loss")),
+    columns=Columns(
+        {name: lambda config, name=name: asked(config)[name] for name in asked(TokensConfig())},
+        {"test_loss_se": columns.at("headline", "loss_se"), "chain_loss": columns.at("headline", "chain_loss")},
+        {"test_loss": columns.at("headline", "loss")},
+    ),
+    panels=(
+        Panel(
+            "cross-entropy of a token (nats)",
+            (
+                Curve("train_loss", "train batch", "train"),
+                Curve("test_loss", "model", "model"),
+                Curve("uniform_loss", "log V", "other"),
+            ),
+        ),
+    ),
+    batch_shapes=batch_shapes,
+    batch=TokenBatch,
+    batch_types={"tokens": "int32", "targets": "int32", "mask": "bool"},
+    axes=(
+        Flag("length", "data.length", int, "most transitions of a sequence"),
+        Flag("channels", "model.channels", int, "channels of an embedded token"),
+        Flag("base_seed", "model.base_seed", int, "seed of the run that a boosted one adds to"),
+    ),
+    cell_words=lambda config: [f"{name}{value}" for name, value in asked(config).items()],
+    task_seconds=lambda config: 1e-8 * config.data.length**2 * config.model.channels,
+    shared=shared,
+    required=required,
+    modules=("tokens.experiment", "tokens.ending"),
+)

@@ -1,0 +1,56 @@
+"""What a run of the family leaves: its batch, the losses of its sequences, its numbers on the test set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from analysis.measures.headline import mean_and_error
+from runners.finish import Ending, Wanted, write_batch
+from runners.summary import header, row
+from src.losses import cross_entropies, masked_mean
+from src.model import Model
+from store import layout
+from store.atomic import write_npz
+
+from .config import TokensConfig
+from .experiment import Chains, Setting, headline_chains
+
+
+def finish(
+    run: Path, config: TokensConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+) -> Iterator[dict[str, Any]]:
+    """Writes its files, and gives what it measured."""
+    write_batch(run, setting.batch)
+    losses = jax.jit(model.losses)
+    write_npz(run / layout.PREDICTIONS, {"losses": np.asarray(losses(params, setting.batch))})
+    yield {}
+    chains = headline_chains(config)
+    measured = {"loss": losses(params, chains.batch), "chain_loss": _losses_of_the_chain(chains)}
+    numbers: dict[str, Any] = {"tasks": config.headline_tasks}
+    for name, values in measured.items():
+        numbers[name], numbers[f"{name}_se"] = mean_and_error(np.asarray(values, np.float64))
+    yield {"headline": numbers}
+
+
+@jax.jit
+def _losses_of_the_chain(chains: Chains) -> jax.Array:
+    """The losses of who knows each sequence's chain."""
+    batch = chains.batch
+    rows = jnp.take_along_axis(chains.transitions, batch.tokens[:, :, None], axis=1)
+    return masked_mean(cross_entropies(jnp.log(rows), batch.targets), batch.mask)
+
+
+def summary_lines(summary: Mapping[str, Any], run: Path, config: TokensConfig) -> list[str]:
+    """The loss, and that of who knows the chains."""
+    numbers = summary["headline"]
+    rows = {"trained reader": "loss", "its chain": "chain_loss"}
+    return [header(numbers, "cross-entropy, nats"), *(row(label, numbers, name) for label, name in rows.items())]
+
+
+ENDING = Ending(finish, summary_lines)

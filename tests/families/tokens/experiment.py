@@ -1,0 +1,147 @@
+"""What the family computes: its models, its batches, its evaluation set, and what is recorded in training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from families.experiment import NO_ARRAYS, Experiment, task_key
+from src.losses import cross_entropies, masked_mean
+from src.model import Model, Params
+from src.prng import Purpose, purpose_key
+from src.train import BatchFn, Shared
+from store.params import flattened, nested
+
+from .config import EMBEDDING, TokenBatch, TokensConfig
+
+BASE = "base."  # before the names of the frozen parameters
+
+
+class Setting(NamedTuple):
+    """What a run is looked at with: its evaluation batch, and the loss log V of equal probabilities."""
+
+    batch: TokenBatch
+    uniform_loss: float
+
+
+class Chains(NamedTuple):
+    """Sequences, and the probabilities [B, V, V] of the chains that they are of."""
+
+    batch: TokenBatch
+    transitions: Array
+
+
+def sample(key: Array, config: TokensConfig, batch_size: int) -> Chains:
+    """Each row of a chain's transitions is uniform on the simplex, as are first states and lengths."""
+    vocab, length = config.data.vocab, config.data.length
+    weights = jax.random.exponential(purpose_key(key, Purpose.TASK), (batch_size, vocab, vocab))
+    transitions = weights / jnp.sum(weights, axis=2, keepdims=True)
+    first = jax.random.randint(purpose_key(key, Purpose.INPUT), (batch_size,), 0, vocab)
+    noise = jax.random.gumbel(purpose_key(key, Purpose.OBSERVATION), (length, batch_size, vocab))
+
+    def step(state: Array, drawn: Array) -> tuple[Array, Array]:
+        row = jnp.take_along_axis(transitions, state[:, None, None], axis=1)[:, 0]
+        then = jnp.argmax(jnp.log(row) + drawn, axis=1).astype(jnp.int32)
+        return then, then
+
+    _, states = jax.lax.scan(step, first, noise)
+    sequences = jnp.concatenate([first[None], states]).T
+    lengths = jax.random.randint(purpose_key(key, Purpose.CHOICE), (batch_size, 1), 1, length + 1)
+    mask = jnp.broadcast_to(jnp.arange(length)[None], (batch_size, length)) < lengths
+    return Chains(TokenBatch(sequences[:, :-1], sequences[:, 1:], mask), transitions)
+
+
+def read(embedded: Array, vocab: int) -> Array:
+    """Logits [B, T, V] of embedded tokens [B, T, C] by causal attention; the read-out is 0 at the start."""
+    _, length, channels = embedded.shape
+    place = hk.get_parameter("place", (length, channels), init=hk.initializers.RandomNormal(0.1))
+    rows = embedded + jnp.broadcast_to(place, embedded.shape)
+    query, key, value = (hk.Linear(channels, name=name)(rows) for name in ("query", "key", "value"))
+    scores = jnp.einsum("btc,bsc->bts", query, key) / math.sqrt(channels)
+    causal = jnp.broadcast_to(jnp.tril(jnp.ones((length, length), bool)), scores.shape)
+    weights = jax.nn.softmax(jnp.where(causal, scores, -1e9), axis=-1)
+    seen = jnp.concatenate([rows, jnp.einsum("bts,bsc->btc", weights, value)], axis=2)
+    logits: Array = hk.Linear(vocab, w_init=jnp.zeros, name="read_out")(jax.nn.tanh(seen))
+    return logits
+
+
+def make_model(config: TokensConfig, shared: Shared = NO_ARRAYS) -> Model:
+    """A reader; a boosted one adds its logits to those of the frozen one."""
+    matrix, length = shared[EMBEDDING], config.data.length
+    transformed: Any = hk.without_apply_rng(hk.transform(lambda embedded: read(embedded, config.data.vocab)))
+
+    def init(key: Array) -> Params:
+        params: Params = transformed.init(key, jnp.zeros((1, length, config.model.channels)))
+        return params
+
+    def predict(params: Params, batch: TokenBatch) -> Array:
+        embedded = matrix[batch.tokens]
+        logits: Array = transformed.apply(params, embedded)
+        return logits + transformed.apply(base_of(shared), embedded) if config.model.boosted else logits
+
+    def losses(params: Params, batch: TokenBatch) -> Array:
+        return masked_mean(cross_entropies(predict(params, batch), batch.targets), batch.mask)
+
+    return Model(init, predict, losses)
+
+
+def frozen(config: TokensConfig, runs: list[Any]) -> dict[str, Any]:
+    """The parameters of the run that a boosted one adds to, as shared arrays."""
+    return {f"{BASE}{name}": array for params in runs for name, array in flattened(params).items()}
+
+
+def base_of(shared: Shared) -> Params:
+    """Those parameters again."""
+    found: Params = nested({name.removeprefix(BASE): array for name, array in shared.items() if name.startswith(BASE)})
+    return found
+
+
+def batches(config: TokensConfig) -> BatchFn:
+    """The batch function of a run's training."""
+
+    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> TokenBatch:
+        return sample(jax.random.fold_in(key, step), config, config.training.batch_size).batch
+
+    return batch_fn
+
+
+_sample = jax.jit(sample, static_argnums=(1, 2))
+
+
+def prepare(config: TokensConfig) -> Setting:
+    """The setting of a config; its evaluation batch is also the analysis batch."""
+    chains: Chains = _sample(task_key(config, Purpose.EVAL), config, config.eval_tasks)
+    return Setting(chains.batch, math.log(config.data.vocab))
+
+
+def headline_chains(config: TokensConfig) -> Chains:
+    """The test set, with its chains."""
+    chains: Chains = _sample(task_key(config, Purpose.HEADLINE), config, config.headline_tasks)
+    return chains
+
+
+def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
+    """A record: the loss on the evaluation batch, and that of a predictor that knows nothing."""
+    return {"test_loss": float(_loss(model, params, setting.batch)), "uniform_loss": setting.uniform_loss}
+
+
+def _mean_loss(model: Model, params: Any, batch: TokenBatch) -> Array:
+    return model.loss(params, batch)
+
+
+_loss = jax.jit(_mean_loss, static_argnums=0)
+
+EXPERIMENT = Experiment(
+    make_model=make_model,
+    batches=batches,
+    prepare=prepare,
+    evaluation=lambda setting: setting.batch,
+    look=look,
+    frozen=frozen,
+)
