@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -118,18 +119,34 @@ def _executed(plugin: Plugin, file: Path) -> ModuleType:
     assert spec is not None
     module = module_from_spec(spec)
     sys.modules[plugin.name] = module
-    wide, cached = _in_64_bits(), sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # a .pyc may be taken for that of a source edited within the same second
+    wide = _in_64_bits()
     try:
-        exec(_code_of(file), module.__dict__)
+        with _uncached():
+            exec(_code_of(file), module.__dict__)
         require(wide or not _in_64_bits(), "it turns on JAX's 64-bit numbers, which changes those of every run")
         require(digest_of(plugin.path) == plugin.digest, "it has changed while it was loaded")
     except BaseException:
         _forget(plugin)
         raise
+    return module
+
+
+@contextmanager
+def _uncached() -> Iterator[None]:
+    """Leaves no .pyc, which may be taken for that of a source edited within the same second."""
+    cached, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
     finally:
         sys.dont_write_bytecode = cached
-    return module
+
+
+def import_of(plugin: Plugin, module: str) -> ModuleType:
+    """A module that a plugin names, imported after the plugin; `PluginError` if it fails or the plugin has changed."""
+    with _sentence_of(plugin.path), _uncached():
+        found = import_module(module)
+        require(digest_of(plugin.path) == plugin.digest, "it has changed since it was loaded; start Python anew")
+    return found
 
 
 def _code_of(file: Path) -> CodeType:

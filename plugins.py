@@ -136,11 +136,12 @@ def family(description: Any) -> Any:
     `modules` names its other two parts: one with an `EXPERIMENT` (`families.experiment`), one with an `ENDING`
     (`runners.finish`). `ConfigError` if it lacks a part, or takes a name that is there.
     """
-    from configs.registry import check
+    from configs.completeness import check, check_presets
 
     plugin = registering(__file__)
     check(description)
     registries.FAMILIES.add(description.name, description, plugin)
+    check_presets(description)
     return description
 
 

@@ -53,7 +53,12 @@ def set_values(config: ConfigDict, values: Mapping[str, Any]) -> None:
 
 def resolve(config: ConfigDict) -> Any:
     """The frozen run config of the preset's family: what follows other fields, runs or arrays has its value."""
+    return with_origins(completed(config))
+
+
+def completed(config: ConfigDict) -> RunConfig:
+    """The same before it knows of runs and arrays."""
     values: dict[str, Any] = config.to_dict()
     family = named(values.pop("family"))
     resolved: RunConfig = made_of(family.complete(values), family.config)
-    return with_origins(resolved)
+    return resolved

@@ -6,7 +6,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from configs.keys import leaves
+from configs.keys import find_key, leaves
 from configs.registry import family_of_model
 from configs.run import fields_of
 
@@ -26,7 +26,7 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
         values["recurrent"] = True
     values |= chosen.by_depth(values.get("num_layers", 1), recurrent)
     for key, value in values.items():
-        section, _, field = keys[key].rpartition(".")
+        section, _, field = find_key(config, key).rpartition(".")
         (config[section] if section else config)[field] = value
     for key in family.follows:
         section, _, field = key.rpartition(".")

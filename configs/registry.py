@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from cli import did_you_mean
@@ -19,21 +18,6 @@ for _module in (regression, layerwise, sine, diversity):
     FAMILIES.build_in(_module.FAMILY.name, _module.FAMILY)
 
 
-def check(family: Family) -> None:
-    """`ConfigError` if a family that a plugin registers lacks a part, or takes the name of a model."""
-    require(isinstance(family, Family), f"{family!r} is no configs.family.Family")
-    name = family.name
-    require(
-        family.config.family == name, f"the config of the family {name} must have the class variable family {name!r}"
-    )
-    require(bool(family.models), f"the family {name} lacks a part: it has no models")
-    for model in sorted({*family.models} & {*models()}):
-        raise ConfigError(f"there is a model {model!r} already, of the family {family_of_model(model).name}")
-    for what, module in zip(("model and batches", "ending"), family.modules, strict=True):
-        require(bool(module), f"the family {name} lacks a part: it names no module for its {what}")
-        require(find_spec(module) is not None, f"the family {name} lacks a part: there is no module {module}")
-
-
 def models() -> list[str]:
     """The models of all families."""
     return [model for family in FAMILIES.values() for model in family.models]
@@ -41,11 +25,11 @@ def models() -> list[str]:
 
 def family_of_model(model: str) -> Family:
     """The family of a model; `ConfigError` for a name that no model has."""
-    found = next((family for family in FAMILIES.values() if model in family.models), None)
-    if found is None:
-        known = f"known are {', '.join(models())}"
-        raise ConfigError(f"unknown model {model!r}{did_you_mean(model, models())}; {known}")
-    return found
+    for family in FAMILIES.values():
+        if model in family.models:
+            return named(family.name)
+    known = f"known are {', '.join(models())}, and --plugin FILE brings others"
+    raise ConfigError(f"unknown model {model!r}{did_you_mean(model, models())}; {known}")
 
 
 def family_of(config: RunConfig) -> Family:

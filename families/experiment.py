@@ -12,10 +12,12 @@ from jax import Array
 
 from configs.registry import family_of
 from configs.run import RunConfig
+from plugin_files import import_of
 from src.checks import ConfigError, require
 from src.model import Batch, Model
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
+from src.registries import FAMILIES
 from src.train import BatchFn, Shared
 
 NO_ARRAYS: Shared = {}
@@ -64,7 +66,8 @@ def experiment_of(config: RunConfig) -> Experiment:
 
 def part(family: str, module: str, name: str, kind: type[Part]) -> Part:
     """A part of a family, from its module; `ConfigError` if it is not there."""
-    found = getattr(import_module(module), name, None)
+    plugin = FAMILIES.plugin(family)
+    found = getattr(import_module(module) if plugin is None else import_of(plugin, module), name, None)
     if not isinstance(found, kind):
         raise ConfigError(
             f"the family {family} lacks a part: {module} has no {name}, a {kind.__module__}.{kind.__name__}"

@@ -20,7 +20,7 @@ from cli import printable
 from configs.run import RunConfig
 from environment import num_threads
 from families.origins import note_frozen
-from runners.finish import NOTHING_MORE, Wanted, ending_of, finish, import_what_ends_a_run
+from runners.finish import NOTHING_MORE, Wanted, check_parts, ending_of, finish, import_what_ends_a_run
 from runners.holding import held
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.persistence import USUAL, Persistence
@@ -54,6 +54,8 @@ def run_pack(
     trainings = {training_part(job.config) for job in jobs}
     if len(trainings) > width or len({static_shape(job.config) for job in jobs}) > 1:
         raise ValueError(f"a pack holds at most {width} trainings here, of one static shape")
+    for job in jobs:
+        check_parts(job.config)
     use_highest_precision()
     logger.line(f"device: {device_text()}")
     status = {job: rundir.read_status(job.run) for job in jobs}

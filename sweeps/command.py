@@ -23,6 +23,7 @@ from runners.holding import say_what_stays
 from runners.persistence import Persistence
 from runners.signals import RESUMES, Signals, hearing_signals
 from src.checks import ConfigError
+from src.registries import FAMILIES
 from store import checkpoint, layout, rundir
 from store.lock import locked, locked_file
 from store.readers import StoreError
@@ -203,6 +204,8 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
     """
     runs = [how.folder / cell.name for cell in chosen if how.overwrite]
     begun = [run for run in runs if rundir.has_begun(run)]
+    if begun:
+        _check_parts(chosen)
     with ExitStack() as locks:
         for run in begun:
             locks.enter_context(locked(run))
@@ -215,6 +218,16 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
         for run in begun:
             say_what_stays(run, rundir.clear(run))
     return rows
+
+
+def _check_parts(chosen: Sequence[Cell]) -> None:
+    """`ConfigError` unless the families of plugins have their parts; the others have, and need no import of JAX."""
+    own = {cell.config.family: cell.config for cell in chosen if FAMILIES.plugin(cell.config.family)}
+    if own:
+        from runners.finish import check_parts
+
+        for config in own.values():
+            check_parts(config)
 
 
 def _write(
