@@ -19,17 +19,19 @@ from store.readers import StoreError
 FROZEN = "frozen"  # in meta.json: the hashes of arrays of the runs that a run requires
 
 
-def shared_with(config: RunConfig, run: Path) -> Shared:
-    """The shared arrays of a run: its family's, and those of the runs that it requires.
+def shared_with(config: RunConfig, run: Path, *others: Path) -> Shared:
+    """The shared arrays of a run, and of others of its pack: its family's, and those of the runs that it requires.
 
-    `StoreError` if one of these is missing or unfinished, or its arrays are not those the run began with; `ConfigError`
+    `StoreError` if one of these is missing or unfinished, or its arrays are not those a run began with; `ConfigError`
     if an array of the family is not that of the config.
     """
     if not config.shared and not config.requires:
         return {}
-    required = [read_params(rundir.find(identity, run)) for identity in config.requires]
+    required = [read_params(found) for found in rundir.find_required(config, run)]
     frozen = {name: np.asarray(array) for name, array in experiment_of(config).frozen(config, required).items()}
-    _check_frozen(run, {name: array_hash(array) for name, array in frozen.items()})
+    hashes = {name: array_hash(array) for name, array in frozen.items()}
+    for beginning in (run, *others):
+        _check_frozen(beginning, hashes)
     arrays: dict[str, Any] = {**shared_of(config), **frozen}
     return {name: jnp.asarray(array) for name, array in arrays.items()}
 

@@ -30,21 +30,27 @@ def held(
     """Holds the directories of runs that can be trained, cleared if they are to be trained anew.
 
     Whatever may refuse comes before the first is cleared: locks, what the directories hold now that nobody else can
-    change it, the conditions of a resume, the folder of compiled programs; devices even before a folder is made for a
-    lock. To be entered before JAX has devices.
+    change it, the conditions of a resume, the parts of the family, the folder of compiled programs; devices and the
+    runs that are required even before a folder is made for a lock. To be entered before JAX has devices.
     """
     check_devices()
+    for run, config in runs:
+        if overwrite or rundir.read_status(run) not in rundir.FINISHED:
+            rundir.find_required(config, run)
     with ExitStack() as locks:
         for run, _ in runs:
             locks.enter_context(locked(run))
         for run, config in runs:
             rundir.check_usable(run, config, overwrite)
-            for identity in config.requires:
-                rundir.find(identity, run)
             if not overwrite:
                 restore_conditions(run, width, strict)
         if programs:
             compile_cache.part(programs)  # its name has the number of threads, which is settled now
+        if overwrite:
+            from runners.finish import check_parts  # imports JAX
+
+            for _, config in runs:
+                check_parts(config)
         for run, _ in runs if overwrite else ():
             say_what_stays(run, rundir.clear(run))
         yield

@@ -15,10 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from configs.registry import family_of
 from configs.run import RunConfig
 from families.experiment import experiment_of
 from families.origins import shared_with
 from runners.shapes import static_shape, training_part
+from src.checks import require
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
 from src.train import Member, Shared, TrainState, lane, make_trainer
@@ -121,7 +123,7 @@ class Pack:
         places = [trainings.index(training_part(job.config)) for job in jobs]
         self.alive = [True] * len(jobs)
         ours = programs(static_shape(config), width)
-        self.shared = shared_with(config, jobs[0].run)
+        self.shared = shared_with(config, *(job.run for job in jobs))
         self.model = self.experiment.make_model(config, self.shared)
         self.trainer, self.members = ours.trainer, make_members(trainings, width)
         self.step, self.state = self._restore([job.run for job in jobs], places)
@@ -156,8 +158,13 @@ class Pack:
 
     def record(self, index: int, train_loss: float) -> dict[str, Any]:
         """A run's line of the metrics."""
-        values = self.experiment.look(self.model, self.params(index), self.lanes[index].setting)
-        return {"step": self.step, "train_loss": train_loss, **values}
+        job, _, setting = self.lanes[index]
+        values = {"train_loss": train_loss, **self.experiment.look(self.model, self.params(index), setting)}
+        family = family_of(job.config)
+        drawn = {curve.field for panel in family.panels for curve in panel.curves}
+        missing = sorted({"test_loss", *drawn} - {*values})
+        require(not missing, f"the family {family.name} draws {', '.join(missing)}, which it does not record")
+        return {"step": self.step, **values}
 
     def params(self, index: int) -> Any:
         """A run's parameters as NumPy arrays."""

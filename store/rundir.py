@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from configs.identity import config_id
-from configs.registry import from_dict
+from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
 from configs.upgrade import earlier_id
 from src.checks import ConfigError
@@ -75,8 +75,16 @@ def stored_id(run: Path) -> str:
     return config_id(config) if stored in (None, earlier_id(config)) else str(stored)
 
 
-def find(identity: str, beside: Path) -> Path:
-    """The finished run of an id, among the runs beside another one or below `runs`; `StoreError` if there is none."""
+def find_required(config: RunConfig, run: Path) -> list[Path]:
+    """The finished runs that a run builds on, among those beside it or below `runs`; `StoreError` if one is missing."""
+    required = family_of(config).required(config) if config.requires else ()
+    return [
+        _find(identity, f"a run of {other.name}, seed {other.data_seed}", run)
+        for identity, other in zip(config.requires, required, strict=True)
+    ]
+
+
+def _find(identity: str, called: str, beside: Path) -> Path:
     unfinished = None
     for folder in dict.fromkeys((beside.parent, RUNS)):
         for run in _runs_below(folder):
@@ -84,11 +92,13 @@ def find(identity: str, beside: Path) -> Path:
                 if read_status(run) == "done":
                     return run
                 unfinished = run
-    if unfinished:
-        raise StoreError(f"{beside} builds on {unfinished}, which is {read_status(unfinished)}; let it finish first")
-    raise StoreError(
-        f"{beside} builds on the run of the id {identity}, which is not in {beside.parent}; train it first"
-    )
+    if unfinished is None:
+        raise StoreError(
+            f"{beside} builds on {called}, of the id {identity}, which is not in {beside.parent}; train it first"
+        )
+    status = read_status(unfinished)
+    how = "take other settings" if status == "diverged" else "let it finish first"
+    raise StoreError(f"{beside} builds on {called}, {unfinished}, which is {status}; {how}")
 
 
 def _id_or_none(run: Path) -> str | None:
