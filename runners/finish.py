@@ -41,15 +41,21 @@ NOTHING_MORE = Wanted()
 class Ending(NamedTuple):
     """What a family leaves of a finished run.
 
-    finish(run, config, model, params, setting, wanted) writes what is its own beside parameters and evaluation batch,
-    part by part, so that a signal need not wait for all of it, and gives what it measured; the same files come from a
-    second call. summary(summary, run, config) makes its lines on a terminal. add(run, wanted) writes what is wanted of
-    a run that is done already.
+    finish(run, config, model, params, setting, wanted) writes it part by part, so that a signal need not wait for all
+    of them, and gives what it measured; the same files come from a second call. The parameters and the evaluation batch
+    are written already. summary(summary, run, config) makes its lines on a terminal. add(run, wanted) writes what is
+    wanted of a run that is done already.
     """
 
     finish: Callable[[Path, Any, Model, Any, Any, Wanted], Iterator[Mapping[str, Any]]]
     summary: Callable[[Mapping[str, Any], Path, Any], list[str]]
     add: Callable[[Path, Wanted], None] = lambda run, wanted: None
+
+
+def check_parts(config: RunConfig) -> None:
+    """`ConfigError` unless a config's family has its parts; a plugin's are imported as late as here."""
+    experiment_of(config)
+    ending_of(config)
 
 
 def ending_of(config: RunConfig) -> Ending:

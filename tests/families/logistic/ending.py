@@ -1,4 +1,4 @@
-"""What a run of the family leaves: its batch, its logits, its numbers on the test set; and its summary."""
+"""What a run of the family leaves: its logits, its numbers on the test set; and its summary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from analysis.measures.headline import mean_and_error
-from runners.finish import Ending, Wanted, write_batch
+from runners.finish import Ending, Wanted
 from runners.summary import header, row
 from src.batch import Batch
 from src.model import Model
@@ -25,7 +25,6 @@ def finish(
     run: Path, config: LogisticConfig, model: Model, params: Any, batch: Batch, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes its files, and gives what it measured."""
-    write_batch(run, batch)
     write_npz(run / layout.PREDICTIONS, {"logits": np.asarray(jax.jit(model.predict)(params, batch))})
     yield {}
     yield {"headline": headline(config, model, params)}

@@ -1,4 +1,4 @@
-"""What a run of the family leaves: its batch, the losses of its sequences, its numbers on the test set."""
+"""What a run of the family leaves: the losses of its sequences, its numbers on the test set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from analysis.measures.headline import mean_and_error
-from runners.finish import Ending, Wanted, write_batch
+from runners.finish import Ending, Wanted
 from runners.summary import header, row
 from src.losses import cross_entropies, masked_mean
 from src.model import Model
@@ -26,7 +26,6 @@ def finish(
     run: Path, config: TokensConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes its files, and gives what it measured."""
-    write_batch(run, setting.batch)
     losses = jax.jit(model.losses)
     write_npz(run / layout.PREDICTIONS, {"losses": np.asarray(losses(params, setting.batch))})
     yield {}
