@@ -1,4 +1,4 @@
-"""What a run of the depth curve leaves: its batch, and the loss after every layer; and its summary."""
+"""What a run of the depth curve leaves: the loss after every layer; and its summary."""
 
 from __future__ import annotations
 

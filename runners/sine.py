@@ -1,4 +1,4 @@
-"""What a run of sines leaves: its batch, its read-outs, its functions; and its summary."""
+"""What a run of sines leaves: its read-outs, its functions; and its summary."""
 
 from __future__ import annotations
 
