@@ -85,7 +85,7 @@ def required(config: TokensConfig) -> list[TokensConfig]:
     model = config.model
     if not model.boosted:
         return []
-    base = replace(config, name="reader", model=replace(model, boosted=False, base_seed=0), snapshots=False)
+    base = replace(config, name="reader", model=replace(model, boosted=False, base_seed=0))
     return [replace(base, data_seed=model.base_seed, init_seed=model.base_seed)]
 
 
