@@ -12,7 +12,7 @@ from configs.keys import OUTSIDE
 from configs.overrides import resolve
 from configs.registry import named
 from configs.run import fields_of
-from src.config import OPTIMIZERS, TOKENS
+from src.config import OPTIMIZERS
 from src.registries import ATTENTION_KINDS, INPUT_DISTRIBUTIONS, SCHEDULES
 
 # of the fields that several families have; those of one alone stand with it
@@ -31,7 +31,6 @@ MEANINGS: dict[str, Meaning] = {
     "data.input_range": Meaning("width of the uniform distribution, standard deviation of the Gaussian one"),
     "data.weight_scale": Meaning("standard deviation of a task's weights"),
     "data.noise_std": Meaning("standard deviation of the labels' noise"),
-    "model.tokens": Meaning("what a token holds", TOKENS),
     "model.attention": Meaning("kind of each layer, the last one repeated", ATTENTION_KINDS),
     "model.num_layers": Meaning("layers"),
     "model.num_heads": Meaning("heads of each layer"),
@@ -39,7 +38,6 @@ MEANINGS: dict[str, Meaning] = {
     "model.recurrent": Meaning("all layers share their weights"),
     "model.damping": Meaning("factor of every residual update"),
     "model.activation_clip": Meaning("bound of the activations after each layer; 0: none"),
-    "model.pos_enc_size": Meaning("channels of the sinusoidal code concatenated to each token"),
     "model.bias": Meaning("biases in attention"),
     "model.layer_norm": Meaning("layer normalisation before each layer"),
     "model.mlp_width": Meaning("hidden channels of an MLP; 0: none"),

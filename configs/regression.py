@@ -31,7 +31,7 @@ from configs.family import (
 from configs.run import RunConfig
 from src import conventions
 from src.checks import require, sizes
-from src.config import DIFFICULTIES, PLACEMENTS, Architecture, ContextConfig, DataConfig, ModelConfig
+from src.config import DIFFICULTIES, PLACEMENTS, TOKENS, Architecture, ContextConfig, DataConfig, ModelConfig
 from src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, WITHOUT_SIGMA
 
 ALIGNED = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left
@@ -170,6 +170,8 @@ MEANINGS: dict[str, Meaning] = {
     "step_size_tasks": Meaning("clean tasks by which gradient descent's step size is chosen"),
     "opponents": Meaning("further predictors in the headline, those of plugins", OPPONENTS),
     "data.num_distractors": Meaning("labels of a context replaced by N(0, 1)"),
+    "model.tokens": Meaning("what a token holds", TOKENS),
+    "model.pos_enc_size": Meaning("channels of the sinusoidal code concatenated to each token"),
     **{
         f"{context}.{field}": Meaning(text.format(words), names)
         for context, words in WHERE.items()

@@ -9,38 +9,47 @@ import pytest
 from cli import UsageError
 from configs.fields import MEANINGS, fields
 from configs.keys import leaves
-from configs.meaning import without_meaning
 from configs.overrides import resolve, set_values
-from configs.presets import ARCHITECTURE, preset
-from configs.regression import RegressionConfig
-from configs.run import to_dict
+from configs.presets import preset
+from configs.registry import family_of_model, models
+from configs.run import fields_of
+from src.registries import FAMILIES
 
 
-def every_field() -> set[str]:
-    """The dotted names of a config's fields."""
+FOUND = {"preset", "plugins", "shared", "requires"}  # a flag of its own, and what comes with the other fields
+
+
+def every_field(family: str) -> set[str]:
+    """The dotted names of the fields of a family's config."""
     return {
         f"{section}.{name}" if name else section
-        for section, value in to_dict(RegressionConfig()).items()
+        for section, value in fields_of(FAMILIES[family].config()).items()
         for name in (value if isinstance(value, dict) else [""])
     }
 
 
-def test_every_field_has_a_meaning_and_no_other_has() -> None:
-    assert set(MEANINGS) == every_field() - {"preset", "plugins"}
-    assert all(0 < len(text.split()) < 20 for text in MEANINGS.values())
-    assert len(set(MEANINGS.values())) == len(MEANINGS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_field_has_a_meaning_and_no_other_has(family: str) -> None:
+    own = FAMILIES[family].meanings
+    assert {*own} <= every_field(family) <= {*own, *MEANINGS} | FOUND
+    texts = {name: str(text) for name, text in (MEANINGS | dict(own)).items() if name in every_field(family)}
+    assert all(0 < len(text.split()) < 20 for text in texts.values())
+    assert len(set(texts.values())) == len(texts)
 
 
-@pytest.mark.parametrize("model", ARCHITECTURE)
-def test_the_fields_are_those_with_a_meaning(model: str) -> None:
+def test_a_shared_meaning_is_of_fields_of_several_families() -> None:
+    for name in MEANINGS:
+        assert sum(name in every_field(family) for family in FAMILIES) > 1, name
+
+
+@pytest.mark.parametrize("model", models())
+def test_the_fields_are_those_of_the_family(model: str) -> None:
     listed = [name for name, *_ in fields(preset(model))]
-    idle = without_meaning(resolve(preset(model)))
-    expected = [name for name in every_field() if name not in idle and name.split(".")[0] not in idle]
     assert len(set(listed)) == len(listed)
-    assert set(listed) == {*expected} - {"preset", "plugins"}
+    assert set(listed) == every_field(family_of_model(model).name) - FOUND
 
 
-@pytest.mark.parametrize("model", ARCHITECTURE)
+@pytest.mark.parametrize("model", models())
 @pytest.mark.parametrize("name", ["default", "paper"])
 def test_the_values_are_what_the_preset_has_and_can_be_typed(model: str, name: str) -> None:
     """Setting every field to the value shown for it changes nothing."""
@@ -66,7 +75,7 @@ def test_the_types_are_those_that_are_accepted(model: str) -> None:
 
 
 def test_every_name_can_be_set() -> None:
-    for model in ARCHITECTURE:
+    for model in models():
         assert {name for name, *_ in fields(preset(model))} <= set(leaves(preset(model)))
 
 

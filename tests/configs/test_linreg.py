@@ -1,22 +1,18 @@
-"""The depth curve's presets and sweeps; fields without a meaning for a family."""
+"""The depth curve's presets and sweeps."""
 
 import pytest
 
-from cli import UsageError
-from configs import linreg
+from configs import layerwise
 from configs.family import PRESETS
-from configs.keys import leaves
-from configs.meaning import WITHOUT_MEANING
-from configs.overrides import resolve, set_values
+from configs.overrides import resolve
 from configs.presets import preset
-from src.config import FAMILIES
 from tests.doors import Ran, Refused, ran, refused
 
 __all__ = ["ran", "refused"]
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("model", linreg.TRAINING)
+@pytest.mark.parametrize("model", layerwise.MODELS)
 def test_every_preset_is_about_the_same_tasks(model: str, name: str) -> None:
     config = resolve(preset(model, name))
     data = config.data
@@ -52,26 +48,3 @@ def test_a_sweep_is_a_line_of_flags_for_each_run(sweep: str, lines: str, ran: Ra
 
 def test_a_sweep_that_is_none_is_refused(refused: Refused) -> None:
     assert "invalid choice: 'width'" in refused("configs.linreg", "width")
-
-
-def test_fields_without_meaning_are_fields() -> None:
-    known = {*leaves(preset("lsa")), "base", "train", "eval"}
-    assert set(WITHOUT_MEANING) == set(FAMILIES)
-    assert {name for names in WITHOUT_MEANING.values() for name in names} <= known
-
-
-@pytest.mark.parametrize(
-    ("model", "name", "value"),
-    [
-        ("lsa", "base.ordering", "easy2hard"),
-        ("softmax", "step_size_tasks", 7),
-        ("linear", "model.tokens", "interleaved"),
-        ("lsa1", "num_queries", 2),
-        ("twolayer", "deep_supervision", True),
-    ],
-)
-def test_setting_them_is_refused(model: str, name: str, value: object) -> None:
-    config = preset(model)
-    set_values(config, {name: value})
-    with pytest.raises(UsageError, match="has no meaning for the family"):
-        resolve(config)

@@ -8,6 +8,7 @@ from ml_collections import ConfigDict
 from configs.overrides import resolve
 from configs.presets import preset
 from configs.regression import RegressionConfig
+from src.checks import ConfigError
 
 # (learning rate, gradient clip, activation clip) by number of layers, and what holds at any depth. Source: the
 # published code of von Oswald et al. 2023 and the project's contract. Clip 0 is off.
@@ -113,7 +114,8 @@ def test_presets_share_nothing() -> None:
     assert resolve(preset("twolayer", "paper")).base == RegressionConfig().base
 
 
-@pytest.mark.parametrize(("model", "name"), [("lsa2", "default"), ("lsa1", "papers")])
-def test_there_is_no_preset_of_another_name(model: str, name: str) -> None:
-    with pytest.raises(KeyError):
-        preset(model, name)
+def test_there_is_no_preset_of_another_name() -> None:
+    with pytest.raises(ConfigError, match="unknown model 'lsa2', did you mean lsa"):
+        preset("lsa2")
+    with pytest.raises(KeyError, match="papers"):
+        preset("lsa1", "papers")

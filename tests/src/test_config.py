@@ -10,14 +10,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from configs.diversity import DiversityConfig
+from configs.layerwise import LayerwiseConfig
 from configs.registry import from_dict
 from configs.regression import RegressionConfig
-from configs.run import to_dict
+from configs.run import RunConfig, made_of, to_dict
+from configs.sine import SineConfig
 from src import checks, config, registries, registry
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig, ModelConfig, TrainConfig
+from src.config import (
+    ContextConfig,
+    DataConfig,
+    DecoderConfig,
+    EmbeddedModel,
+    LayersTrainConfig,
+    LinearData,
+    ModelConfig,
+    PoolData,
+    QueriesData,
+    SineData,
+    SineModel,
+    StackConfig,
+    TrainConfig,
+)
 
-CONFIGS = (RegressionConfig, DataConfig, ModelConfig, TrainConfig, ContextConfig)
+RUNS = (RegressionConfig, LayerwiseConfig, SineConfig, DiversityConfig)
+PARTS = (
+    *(LinearData, DataConfig, QueriesData, PoolData, SineData),
+    *(StackConfig, ModelConfig, EmbeddedModel, SineModel, DecoderConfig),
+    *(TrainConfig, LayersTrainConfig, ContextConfig),
+)
+CONFIGS = (RunConfig, *RUNS, *PARTS)
 ODD = RegressionConfig(
     name="odd",
     data_seed=7,
@@ -36,7 +59,7 @@ def test_frozen(kind):
             setattr(kind(), field.name, None)
 
 
-@pytest.mark.parametrize("value", [RegressionConfig(), ODD])
+@pytest.mark.parametrize("value", [*(kind() for kind in RUNS), ODD], ids=lambda value: value.name)
 def test_round_trip_through_json(value):
     text = json.dumps(to_dict(value))
     again = from_dict(json.loads(text))
@@ -55,11 +78,6 @@ def test_to_dict_keeps_the_values():
         "weight_scale": 1.0,
         "noise_std": 0.25,
         "num_distractors": 2,
-        "num_queries": 1,
-        "amplitude_low": 0.1,
-        "amplitude_high": 0.5,
-        "num_tasks": 0,
-        "task_law": "gaussian",
     }
 
 
@@ -70,49 +88,58 @@ def test_any_legal_numbers_survive_json(input_range, noise_std, dim, seed):
 
 
 def test_missing_fields_take_their_defaults():
-    assert from_dict({"data": {"dim": 3}}) == RegressionConfig(data=DataConfig(dim=3))
-    assert from_dict({}) == RegressionConfig()
+    tags = {"schema_version": 2, "family": "regression"}
+    assert from_dict(tags | {"data": {"dim": 3}}) == RegressionConfig(data=DataConfig(dim=3))
+    assert from_dict(tags) == RegressionConfig()
 
 
 def test_a_whole_number_serves_as_a_float():
-    value = from_dict({"lr": 1}, TrainConfig)
+    value = made_of({"lr": 1}, TrainConfig)
     assert value == TrainConfig(lr=1.0)
     assert isinstance(value.lr, float)
 
 
 BAD_VALUES = (
-    (DataConfig, "dim", 0, "at least 1"),
-    (DataConfig, "num_pairs", 0, "at least 1"),
-    (DataConfig, "num_tasks", -1, "at least 0"),
-    (DataConfig, "task_law", "cauchy", "one of gaussian, laplace, sphere"),
-    (ModelConfig, "block", "gpt3", "one of gpt2, regression"),
-    (RegressionConfig, "log_records", -1, "at least 0"),
-    (DataConfig, "num_queries", 0, "at least 1"),
+    (LinearData, "dim", 0, "at least 1"),
+    (LinearData, "num_pairs", 0, "at least 1"),
+    (LinearData, "input_law", "cauchy", "uniform, gaussian"),
+    (LinearData, "input_range", 0.0, "above 0"),
+    (LinearData, "input_range", float("inf"), "it must be finite"),
+    (LinearData, "weight_scale", -1.0, "above 0"),
+    (LinearData, "noise_std", -0.1, "at least 0"),
+    (LinearData, "noise_std", float("nan"), "it must be finite"),
     (DataConfig, "num_distractors", -1, "at least 0"),
     (DataConfig, "num_distractors", 11, "only 10 pairs"),
-    (DataConfig, "input_law", "cauchy", "uniform, gaussian"),
-    (DataConfig, "input_range", 0.0, "above 0"),
-    (DataConfig, "input_range", float("inf"), "it must be finite"),
-    (DataConfig, "weight_scale", -1.0, "above 0"),
-    (DataConfig, "noise_std", -0.1, "at least 0"),
-    (DataConfig, "noise_std", float("nan"), "it must be finite"),
-    (DataConfig, "amplitude_low", -0.1, "at least 0"),
-    (DataConfig, "amplitude_high", 0.1, "above 0.1"),
+    (QueriesData, "num_queries", 0, "at least 1"),
+    (PoolData, "num_pairs", 1, "a sequence is at least 2 pairs long"),
+    (PoolData, "num_tasks", -1, "at least 0"),
+    (PoolData, "num_tasks", 2**31, "below 2^31"),
+    (PoolData, "task_law", "cauchy", "one of gaussian, laplace, sphere"),
+    (SineData, "num_pairs", 0, "at least 1"),
+    (SineData, "input_range", 0.0, "above 0"),
+    (SineData, "amplitude_low", -0.1, "at least 0"),
+    (SineData, "amplitude_high", 0.1, "above 0.1"),
+    (StackConfig, "attention", (), "at least one layer"),
+    (StackConfig, "attention", ("linear", "cubic"), "linear, softmax"),
+    (StackConfig, "num_layers", 0, "at least 1"),
+    (StackConfig, "num_heads", 0, "at least 1"),
+    (StackConfig, "key_size", -1, "at least 0"),
+    (StackConfig, "mlp_width", -1, "at least 0"),
+    (StackConfig, "damping", 0.0, "above 0"),
+    (StackConfig, "activation_clip", -1.0, "at least 0"),
+    (StackConfig, "init_scale", 0.0, "above 0"),
     (ModelConfig, "tokens", "words", "concatenated, interleaved"),
-    (ModelConfig, "attention", (), "at least one layer"),
-    (ModelConfig, "attention", ("linear", "cubic"), "linear, softmax"),
-    (ModelConfig, "num_layers", 0, "at least 1"),
-    (ModelConfig, "num_heads", 0, "at least 1"),
-    (ModelConfig, "key_size", -1, "at least 0"),
-    (ModelConfig, "mlp_width", -1, "at least 0"),
     (ModelConfig, "pos_enc_size", -2, "at least 0"),
     (ModelConfig, "pos_enc_size", 3, "even"),
-    (ModelConfig, "damping", 0.0, "above 0"),
-    (ModelConfig, "activation_clip", -1.0, "at least 0"),
-    (ModelConfig, "init_scale", 0.0, "above 0"),
-    (ModelConfig, "embed_size", -1, "at least 0"),
-    (ModelConfig, "embedded", "labels", "pairs, inputs"),
-    (ModelConfig, "step_size", -0.1, "at least 0"),
+    (EmbeddedModel, "embed_size", -1, "at least 0"),
+    (SineModel, "embed_size", 1, "at least 2"),
+    (SineModel, "embedded", "labels", "pairs, inputs"),
+    (SineModel, "step_size", -0.1, "at least 0"),
+    (DecoderConfig, "num_layers", 0, "at least 1"),
+    (DecoderConfig, "num_heads", 0, "at least 1"),
+    (DecoderConfig, "block", "gpt3", "one of gpt2, regression"),
+    (DecoderConfig, "embed_size", 0, "does not divide among 1 heads"),
+    (DecoderConfig, "mlp_width", 0, "a decoder's block has an MLP"),
     (TrainConfig, "steps", 0, "at least 1"),
     (TrainConfig, "steps", 2**31 - 1, "below 2^31 - 1"),
     (TrainConfig, "batch_size", 0, "at least 1"),
@@ -122,6 +149,8 @@ BAD_VALUES = (
     (TrainConfig, "weight_decay", -1.0, "at least 0"),
     (TrainConfig, "grad_clip", float("nan"), "it must be finite"),
     (TrainConfig, "warmup_steps", -1, "at least 0"),
+    (TrainConfig, "schedule", "square", "one of constant, cosine, triangle"),
+    (TrainConfig, "optimizer", "adam", "one of adamw, sgd"),
     (ContextConfig, "ordering", "largest", "smallnorm2largenorm"),
     (ContextConfig, "difficulty", "ridge", "residual, gd_error"),
     (ContextConfig, "noise_mode", "pink", "label_noise"),
@@ -129,16 +158,18 @@ BAD_VALUES = (
     (ContextConfig, "noise_p", -0.1, "between 0 and 1"),
     (ContextConfig, "noise_sigma", -0.5, "at least 0"),
     (ContextConfig, "noise_placement", "last", "clean_first"),
-    (RegressionConfig, "family", "vision", "regression"),
-    (RegressionConfig, "eval_every", 0, "at least 1"),
-    (RegressionConfig, "eval_tasks", 1, "at least 2"),
-    (RegressionConfig, "headline_tasks", 0, "at least 2"),
+    (RunConfig, "log_records", -1, "at least 0"),
+    (RunConfig, "eval_every", 0, "at least 1"),
+    (RunConfig, "eval_tasks", 1, "at least 2"),
+    (RunConfig, "headline_tasks", 0, "at least 2"),
+    (RunConfig, "name", "a/b", "a plain file name"),
+    (RunConfig, "data_seed", -1, "from 0 to"),
+    (RunConfig, "init_seed", 2**32, "from 0 to"),
     (RegressionConfig, "step_size_tasks", 0, "at least 2"),
+    (RegressionConfig, "opponents", ("nobody",), "'nobody', which no plugin registers"),
     (RegressionConfig, "eval_tasks", 2**31 // 121 + 1, "an array of 2^31 elements or more"),
     (RegressionConfig, "headline_tasks", 10**30, "an array of 2^31 elements or more"),
     (RegressionConfig, "step_size_tasks", 2**31, "an array of 2^31 elements or more"),
-    (RegressionConfig, "data_seed", -1, "from 0 to"),
-    (RegressionConfig, "init_seed", 2**32, "from 0 to"),
 )
 
 
@@ -153,34 +184,26 @@ def test_a_bad_value_is_one_sentence_that_names_it(kind, name, value, words):
 
 
 def test_every_checked_field_is_tried_above():
-    """A field is tried with a bad value unless every value of its type is legal."""
-    parts = {"data", "model", "training", "base", "train", "eval"}
-    free = parts | {
-        "name",
-        "preset",
-        "recurrent",
-        "bias",
-        "layer_norm",
-        "cosine",
-        "deep_supervision",
-        "full_batch",
-        "triangle",
-        "attention_output",
-        "doubled_residual",
-        "snapshots",
-        "plugins",  # found from the others
-    }
+    """A field is tried with a bad value, where it is declared, unless every value of its type is legal."""
+    free = {"preset", "plugins", "shared", "requires"}  # a word in passing, and what is found from the others
     tried = {(kind, name) for kind, name, _, _ in BAD_VALUES}
-    assert {(kind, f.name) for kind in CONFIGS for f in dataclasses.fields(kind) if f.name not in free} == tried
+    checked = {
+        (kind, field.name)
+        for kind in CONFIGS
+        for field in dataclasses.fields(kind)
+        if not (isinstance(field.default, bool) or dataclasses.is_dataclass(field.default) or field.name in free)
+    }
+    untried = {(kind, name) for kind, name in checked if not any((base, name) in tried for base in kind.__mro__)}
+    assert not untried
 
 
 def test_values_that_do_not_fit_together():
-    with pytest.raises(ConfigError, match="two schedules"):
-        TrainConfig(triangle=True, cosine=True)
     with pytest.raises(ConfigError, match="rises to the middle"):
-        TrainConfig(triangle=True, warmup_steps=3)
-    with pytest.raises(ConfigError, match="below 2\\^31"):
-        DataConfig(num_tasks=2**31)
+        TrainConfig(schedule="triangle", warmup_steps=3)
+    with pytest.raises(ConfigError, match="embed_size is 5; it does not divide among 2 heads"):
+        DecoderConfig(embed_size=5, num_heads=2)
+    with pytest.raises(ConfigError, match="num_layers is 2, but has no meaning for a control"):
+        SineModel(step_size=0.1, num_layers=2)
     with pytest.raises(ConfigError, match="does not divide among 2 heads"):
         ModelConfig(key_size=5, num_heads=2)
     with pytest.raises(ConfigError, match="share their weights"):
@@ -207,8 +230,9 @@ def test_values_that_do_not_fit_together():
     ],
 )
 def test_what_json_can_get_wrong(values, words):
+    tags = {"schema_version": 2, "family": "regression"}
     with pytest.raises(ConfigError, match=words):
-        from_dict(values)
+        from_dict(tags | values if isinstance(values, dict) else values)
 
 
 @pytest.mark.parametrize(("law", "input_range"), [("uniform", 1.0), ("uniform", 3.0), ("gaussian", 0.5)])
@@ -259,15 +283,24 @@ def test_configs_need_the_standard_library_alone():
         ({"data": DataConfig(num_pairs=2**31)}, "eval_tasks is 2048; with 2147483649 rows of 11 channels"),
         ({"model": ModelConfig(key_size=2**31)}, "a model of 1 layers of 2147483648 keys has 2^31 weights or more"),
         ({"model": ModelConfig(num_heads=2**31)}, "has 2^31 weights or more"),
-        ({"model": ModelConfig(embed_size=2**31)}, "eval_tasks is 2048; with 11 rows of 2147483648 channels"),
         ({"model": ModelConfig(mlp_width=2**31)}, "has 2^31 weights or more"),
         ({"model": ModelConfig(num_layers=2**31)}, "has 2^31 weights or more"),
         ({"model": ModelConfig(num_layers=10**30, recurrent=True)}, "has 2^31 weights or more"),
+        ({"model": EmbeddedModel(embed_size=2**31)}, "eval_tasks is 2048; with 11 rows of 2147483648 channels"),
+        ({"data": QueriesData(num_queries=2**31)}, "eval_tasks is 2048; with 2147483658 rows of 11 channels"),
+        ({"model": SineModel(embed_size=2**31)}, "eval_tasks is 2048; with 11 rows of 2147483648 channels"),
+        ({"model": DecoderConfig(embed_size=2**31)}, "eval_tasks is 2048; with 20 rows of 2147483648 channels"),
+        ({"model": DecoderConfig(num_layers=10**30)}, "has 2^31 weights or more"),
     ],
 )
 def test_sizes_beyond_memory_are_refused(part, words):
+    family = next(
+        kind
+        for kind in RUNS
+        if all(type(kind.__dataclass_fields__[name].default) is type(value) for name, value in part.items())
+    )
     with pytest.raises(ConfigError, match=re.escape(words)):
-        RegressionConfig(**part)
+        family(**part)
 
 
 def test_the_largest_sizes_are_allowed():
@@ -283,7 +316,7 @@ def test_names_stay_below_the_runs_folder(name):
 
 NUMBERS = [
     (kind, field.name)
-    for kind in (DataConfig, ModelConfig, TrainConfig, ContextConfig)
+    for kind in PARTS
     for field in dataclasses.fields(kind)
     if isinstance(field.default, float)
 ]

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from configs.diversity import DiversityConfig
 from configs.overrides import resolve
 from configs.presets import preset
-from configs.regression import RegressionConfig
 from families.diversity import make_model
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig, TrainConfig
+from src.config import DecoderConfig, PoolData, TrainConfig
 from src.decoder import block_kernels, num_params
 from src.prng import key
 from src.sequences import tokenise
@@ -21,7 +21,7 @@ from src.train import Member, make_trainer
 from tests import reference
 
 PAIRS, DIM, WIDTH, LAYERS, SIZE = 3, 2, 6, 2, 7
-GPT2 = ModelConfig(embed_size=WIDTH, num_heads=2, num_layers=LAYERS, mlp_width=5, layer_norm=True)
+GPT2 = DecoderConfig(embed_size=WIDTH, num_heads=2, num_layers=LAYERS, mlp_width=5, layer_norm=True)
 REGRESSION = replace(GPT2, block="regression", num_heads=3)
 MODELS = {
     "gpt2": GPT2,
@@ -37,7 +37,7 @@ BOTH = {"gpt2": GPT2, "regression, doubled": replace(REGRESSION, doubled_residua
 
 
 def config_of(model, dim=DIM, num_pairs=PAIRS):
-    return RegressionConfig(family="diversity", data=DataConfig(dim=dim, num_pairs=num_pairs), model=model)
+    return DiversityConfig(data=PoolData(dim=dim, num_pairs=num_pairs), model=model)
 
 
 def shapes_of(config):
@@ -142,7 +142,7 @@ COUNTS = {
 @pytest.mark.parametrize("count", COUNTS)
 def test_the_number_of_parameters_is_the_papers(count):
     parts, dim, num_pairs = COUNTS[count]
-    assert num_params(shapes_of(config_of(ModelConfig(**parts), dim, num_pairs))) == count
+    assert num_params(shapes_of(config_of(DecoderConfig(**parts), dim, num_pairs))) == count
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_the_number_of_parameters_is_the_papers(count):
 )
 def test_the_presets_are_these_models(name, count):
     config, (parts, dim, num_pairs) = resolve(preset(name)), COUNTS[count]
-    assert (config.model, config.data.dim, config.data.num_pairs) == (ModelConfig(**parts), dim, num_pairs)
+    assert (config.model, config.data.dim, config.data.num_pairs) == (DecoderConfig(**parts), dim, num_pairs)
 
 
 def test_configs_that_differ_in_no_model_share_one():
@@ -347,15 +347,15 @@ def test_kernels_are_the_matrices_within_the_blocks(name):
 
 
 def test_weight_decay_shrinks_kernels_alone():
-    """By 1 - lr decay a step where the gradient is 0, as AdamW does (Loshchilov & Hutter 2019). A model that answers
-    with the labels has no gradient; float32 rounds each of 3 steps.
+    """By 1 - lr decay a step where the gradient is 0, as AdamW does (Loshchilov & Hutter 2019). A loss of zero has
+    no gradient; float32 rounds each of 3 steps.
     """
     model, params, batch = setting(replace(GPT2, num_layers=1), np.float32)
-    knowing = model._replace(init=lambda _: params, predict=lambda _, batch: batch.y)
+    perfect = model._replace(init=lambda _: params, losses=lambda _, batch: jnp.zeros(SIZE), mean_loss=None)
     config = TrainConfig(weight_decay=0.1, grad_clip=0.0, batch_size=SIZE, steps=3)
-    trainer = make_trainer(knowing, config, lambda key, step: jax.tree.map(jnp.asarray, batch))
+    trainer = make_trainer(lambda shared: perfect, config, lambda *_: jax.tree.map(jnp.asarray, batch))
     pack = Member(key(0)[None], key(1)[None], jnp.full(1, 0.5))
-    state, info = trainer.chunk(trainer.init(pack), pack, jnp.int32(0), jnp.int32(3))
+    state, info = trainer.chunk(trainer.init(pack, {}), pack, {}, jnp.int32(0), jnp.int32(3))
     assert float(info.loss[0]) == 0.0
     for module, leaves in params.items():
         for name, before in leaves.items():

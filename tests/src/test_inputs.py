@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 
 from baselines.gradient_descent import context_losses, one_step_size
+from configs.layerwise import LayerwiseConfig
 from configs.regression import RegressionConfig
-from src import config as known
 from src import inputs, prng
 from src.batch import Batch
 from src.checks import ConfigError, named
-from src.config import INPUT_LAWS, ContextConfig, DataConfig, InputMoments
+from src.config import ContextConfig, DataConfig, QueriesData
+from src.registries import INPUT_DISTRIBUTIONS, InputDistribution
 
 COUNT = 200_000
 SIGMAS = 5.0
 
 
-@pytest.mark.parametrize("law", INPUT_LAWS)
+@pytest.mark.parametrize("law", INPUT_DISTRIBUTIONS)
 @pytest.mark.parametrize("input_range", [1.0, 2.5])
 def test_samples_have_the_registered_moments(law: str, input_range: float) -> None:
     data = DataConfig(input_law=law, input_range=input_range)
@@ -32,14 +33,14 @@ def test_samples_have_the_registered_moments(law: str, input_range: float) -> No
 @pytest.fixture
 def student(monkeypatch: pytest.MonkeyPatch) -> DataConfig:
     """Tasks whose inputs have a variance and no fourth moment."""
-    monkeypatch.setitem(known.INPUT_LAWS, "student", InputMoments(lambda scale: 3 * scale**2))
-    monkeypatch.setitem(inputs.INPUT_LAWS, "student", lambda key, scale, shape: scale * jax.random.t(key, 3.0, shape))
+    distribution = InputDistribution(lambda scale: 3 * scale**2, None, lambda key, scale, shape: jax.random.t(key, 3.0))
+    monkeypatch.setitem(INPUT_DISTRIBUTIONS._entries, "student", distribution)
     return DataConfig(input_law="student", dim=3, num_pairs=4)
 
 
 def test_a_registered_moment_is_used_and_no_other_stands_in_for_a_missing_one(student: DataConfig) -> None:
     assert student.input_variance == 3
-    with pytest.raises(ConfigError, match="'student' has no fourth moment in INPUT_LAWS"):
+    with pytest.raises(ConfigError, match="'student' is registered without a fourth moment"):
         _ = student.input_fourth_moment
     with pytest.raises(ConfigError, match="fourth moment"):
         one_step_size(student)
@@ -56,11 +57,11 @@ def test_what_cannot_be_run_without_the_step_is_refused_as_a_config(student: Dat
         with pytest.raises(ConfigError, match=f"input_law is 'student'.*{order} needs both"):
             RegressionConfig(data=student, **{name: ContextConfig(ordering=order)})
     with pytest.raises(ConfigError, match="the depth curve needs both"):
-        RegressionConfig(data=student, family="layerwise")
+        LayerwiseConfig(data=QueriesData(input_law="student"))
 
 
 def test_a_name_without_a_function_is_said_to_have_none() -> None:
     module = {"__name__": "src.inputs", "uniform": len, "gaussian": None}
     assert named(["uniform"], module) == {"uniform": len}
-    with pytest.raises(ConfigError, match=r"'gaussian' is registered in src/config.py, but src.inputs has no gaussian"):
+    with pytest.raises(ConfigError, match=r"'gaussian' is registered in src/registries.py, but src.inputs has no gaussian"):
         named(["uniform", "gaussian"], module)

@@ -10,21 +10,20 @@ import numpy as np
 import pytest
 
 from baselines.construction import gd_params
-from configs.regression import RegressionConfig
+from configs.layerwise import LayerwiseConfig
 from families.layerwise import make_model
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig, TrainConfig
+from src.config import EmbeddedModel, LayersTrainConfig, QueriesData, TrainConfig
 from src.layerwise import roll_out
-from src.losses import half_mse
 from src.model import Params
 from src.prng import key
 from src.queries import sample_batch
 from src.train import Member, make_trainer, scheduled
 from tests import reference
 
-DATA = DataConfig(dim=3, num_pairs=5, num_queries=4, input_law="gaussian")
-LINEAR = ModelConfig(num_layers=3, init_scale=0.5)
-SOFTMAX = ModelConfig(
+DATA = QueriesData(dim=3, num_pairs=5, num_queries=4, input_law="gaussian")
+LINEAR = EmbeddedModel(num_layers=3, init_scale=0.5)
+SOFTMAX = EmbeddedModel(
     num_layers=2, attention=("softmax",), num_heads=2, embed_size=8, key_size=8, mlp_width=16, layer_norm=True
 )
 MODELS = {"linear": LINEAR, "softmax": replace(SOFTMAX, init_scale=1.0)}
@@ -32,8 +31,8 @@ MODELS = {"linear": LINEAR, "softmax": replace(SOFTMAX, init_scale=1.0)}
 close = partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10)
 
 
-def run(model: ModelConfig, data: DataConfig = DATA, **training: Any) -> RegressionConfig:
-    return RegressionConfig(family="layerwise", data=data, model=model, training=TrainConfig(**training))
+def run(model: EmbeddedModel, data: QueriesData = DATA, **training: Any) -> LayerwiseConfig:
+    return LayerwiseConfig(data=data, model=model, training=LayersTrainConfig(**training))
 
 
 def batch_of(seed: int = 0, tasks: int = 4) -> Batch:
@@ -41,7 +40,7 @@ def batch_of(seed: int = 0, tasks: int = 4) -> Batch:
     return jax.tree.map(jnp.asarray, sample_batch(key(seed), DATA, tasks))
 
 
-def random_params(config: RegressionConfig, seed: int = 0) -> Params:
+def random_params(config: LayerwiseConfig, seed: int = 0) -> Params:
     rng = np.random.default_rng(seed)
     shapes = jax.eval_shape(make_model(config).init, key(0))
     return jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape) / 2), shapes)
@@ -118,9 +117,12 @@ def test_what_the_loss_is_taken_of(name: str, x64: None) -> None:
     layers = make_model(config).trace(params, batch).layer_predictions
     deep = make_model(run(MODELS[name], deep_supervision=True))
     close(make_model(config).predict(params, batch), layers[-1])
-    close(deep.predict(params, batch), layers)
-    each = [0.5 * np.mean((np.asarray(layer) - np.asarray(batch.y_query)) ** 2) for layer in layers]
-    close(half_mse(deep.predict(params, batch), batch.y_query), np.mean(each))
+    close(deep.predict(params, batch), layers[-1])
+    errors = 0.5 * (np.asarray(layers) - np.asarray(batch.y_query)) ** 2  # [L, B, Q]
+    for model, supervised in ((make_model(config), errors[-1:]), (deep, errors)):
+        close(model.losses(params, batch), supervised.mean(axis=(0, 2)))
+        np.testing.assert_allclose(model.loss(params, batch), supervised.mean(), rtol=1e-12)
+        np.testing.assert_allclose(np.mean(model.losses(params, batch)), supervised.mean(), rtol=1e-12)
 
 
 def test_all_layers_share_one_read_out_of_normalised_rows(x64: None) -> None:
@@ -164,7 +166,7 @@ def test_equal_models_are_one_and_repeat() -> None:
 
 
 def test_the_learning_rate_rises_then_falls_along_half_a_cosine() -> None:
-    config = TrainConfig(steps=110, warmup_steps=10, cosine=True)
+    config = TrainConfig(steps=110, warmup_steps=10, schedule="cosine")
     rates = [float(scheduled(jnp.float32(2.0), config, jnp.int32(step))) for step in (0, 4, 9, 10, 60, 110)]
     assert rates == pytest.approx([0.2, 1.0, 2.0, 2.0, 1.0, 0.0], abs=1e-6)
 
@@ -179,20 +181,20 @@ def test_without_a_schedule_it_is_the_number_itself() -> None:
 # Training
 
 
-def trained(config: RegressionConfig, steps: int, fixed: bool = False) -> tuple[Params, float]:
+def trained(config: LayerwiseConfig, steps: int, fixed: bool = False) -> tuple[Params, float]:
     """Parameters and the last loss after some steps, on fresh batches or on one and the same."""
 
-    def batch_fn(data_key: jax.Array, step: jax.Array, **_: jax.Array) -> Batch:
+    def batch_fn(data_key: jax.Array, step: jax.Array, *_: Any) -> Batch:
         return sample_batch(jax.random.fold_in(data_key, 0 if fixed else step), config.data, config.training.batch_size)
 
-    trainer = make_trainer(make_model(config), config.training, batch_fn)
+    trainer = make_trainer(lambda shared: make_model(config), config.training, batch_fn)
     pack = jax.tree.map(lambda leaf: leaf[None], Member(key(0), key(1), jnp.float32(config.training.lr)))
-    state, info = trainer.chunk(trainer.init(pack), pack, jnp.int32(0), jnp.int32(steps))
+    state, info = trainer.chunk(trainer.init(pack, {}), pack, {}, jnp.int32(0), jnp.int32(steps))
     return jax.tree.map(lambda leaf: leaf[0], state.params), float(info.loss[0])
 
 
 def test_a_single_task_is_learned_by_heart() -> None:
-    config = run(MODELS["softmax"], lr=1e-2, batch_size=1, grad_clip=1.0, steps=300, cosine=True)
+    config = run(MODELS["softmax"], lr=1e-2, batch_size=1, grad_clip=1.0, steps=300, schedule="cosine")
     _, loss = trained(config, 300, fixed=True)
     assert loss < 1e-3
 
@@ -200,7 +202,7 @@ def test_a_single_task_is_learned_by_heart() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_under_deep_supervision_the_loss_decreases_with_depth(name: str) -> None:
     """On average over fresh tasks; without it inner layers may lie above zero's loss."""
-    data = DataConfig(dim=2, num_pairs=8, num_queries=8, input_law="gaussian")
+    data = QueriesData(dim=2, num_pairs=8, num_queries=8, input_law="gaussian")
     model = replace(MODELS[name], num_layers=3, init_scale=0.01 if name == "linear" else 1.0)
     config = run(model, data, lr=3e-3, batch_size=64, grad_clip=1.0, deep_supervision=True)
     params, _ = trained(config, 500)

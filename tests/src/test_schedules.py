@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from src.checks import ConfigError
@@ -22,7 +23,7 @@ def rates(steps, **parts):
 @pytest.mark.parametrize("steps", [2, 4, 1000])
 def test_the_triangle_rises_to_the_middle_and_falls_to_the_end(steps):
     """Straight lines from lr/(steps/2) at the first step to lr at the two in the middle, and back."""
-    found, half = rates(steps, triangle=True), steps // 2
+    found, half = rates(steps, schedule="triangle"), steps // 2
     corners = [0, half - 1, half, steps - 1]
     expected = np.interp(np.arange(steps), corners, [LR / half, LR, LR, LR / half])
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -33,7 +34,7 @@ def test_the_triangle_rises_to_the_middle_and_falls_to_the_end(steps):
 @pytest.mark.parametrize("steps", [1, 3, 7, 1001])
 def test_a_triangle_of_an_odd_number_of_steps_has_one_step_at_its_peak(steps):
     """The rates rise by lr/(steps/2); in the middle, half a step past the end of the rise, they stay at lr."""
-    found, middle = rates(steps, triangle=True), steps // 2
+    found, middle = rates(steps, schedule="triangle"), steps // 2
     assert found.argmax() == middle
     assert found[middle] == pytest.approx(LR, rel=1e-12)
     np.testing.assert_allclose(found[:middle], LR * 2 / steps * np.arange(1, middle + 1), rtol=1e-12)
@@ -43,7 +44,7 @@ def test_a_triangle_of_an_odd_number_of_steps_has_one_step_at_its_peak(steps):
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("steps", [1, 2, 7, 1000])
 def test_a_triangle_is_symmetric_and_above_zero(steps):
-    found = rates(steps, triangle=True)
+    found = rates(steps, schedule="triangle")
     np.testing.assert_allclose(found, found[::-1], rtol=1e-12)
     assert found[-1] > 0
     assert found.min() == pytest.approx(LR * min(2 / steps, 1), rel=1e-12)
@@ -56,19 +57,24 @@ def test_without_a_schedule_the_rate_is_the_members():
 
 def test_in_float32_the_last_of_500_000_steps_still_has_a_rate():
     """lr/250 000, one rounding of each operation off."""
-    config = TrainConfig(steps=500_000, triangle=True)
+    config = TrainConfig(steps=500_000, schedule="triangle")
     for step in (0, 499_999):
         assert float(scheduled(jnp.float32(LR), config, jnp.int32(step))) == pytest.approx(LR / 250_000, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("parts", "sentence"),
-    [
-        ({"cosine": True}, "triangle and cosine are two schedules; set one of them"),
-        ({"warmup_steps": 5}, "warmup_steps is 5; a triangle rises to the middle of the training"),
-    ],
-)
-def test_a_triangle_with_another_schedule_is_refused(parts, sentence):
+def test_a_triangle_with_a_warm_up_is_refused():
     with pytest.raises(ConfigError) as error:
-        TrainConfig(triangle=True, **parts)
-    assert str(error.value) == sentence
+        TrainConfig(schedule="triangle", warmup_steps=5)
+    assert str(error.value) == "warmup_steps is 5; a triangle rises to the middle of the training"
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_schedules_of_optax():
+    """The cosine is optax's, below a linear warm-up that begins a step above zero."""
+    cosine = optax.cosine_decay_schedule(LR, decay_steps=40)
+    np.testing.assert_allclose(rates(40, schedule="cosine"), [cosine(step) for step in range(40)], rtol=1e-12)
+    both = optax.warmup_cosine_decay_schedule(0.0, LR, warmup_steps=10, decay_steps=40)
+    expected = [LR * (step + 1) / 10 if step < 10 else both(step) for step in range(40)]
+    np.testing.assert_allclose(rates(40, schedule="cosine", warmup_steps=10), expected, rtol=1e-12)
+    rising = optax.linear_schedule(LR / 10, LR, 9)
+    np.testing.assert_allclose(rates(40, warmup_steps=10), [rising(step) for step in range(40)], rtol=1e-12)

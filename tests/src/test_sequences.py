@@ -10,12 +10,12 @@ import pytest
 from scipy.stats import chi2
 
 from src.batch import Batch
-from src.config import DataConfig
+from src.config import PoolData
 from src.prng import key
 from src.registries import TASK_DISTRIBUTIONS
 from src.sequences import sample_sequences, task_pool, tokenise
 
-DATA = DataConfig(dim=3, num_pairs=4, input_law="gaussian", weight_scale=2.0, noise_std=0.5)
+DATA = PoolData(dim=3, num_pairs=4, input_law="gaussian", weight_scale=2.0, noise_std=0.5)
 ON_SPHERE = replace(DATA, task_law="sphere", noise_std=0.0)
 SIZE = 20_000  # of every pool and every batch: one program serves most tests
 ULPS = 5e-7  # what a sum of 3 squares, a root and a division round to in float32, in whatever order XLA takes them

@@ -20,13 +20,13 @@ from src.prng import key
 from src.train import NEVER, Member, Trainer, TrainState, lane, make_optimizer, make_trainer, train_step
 
 CONFIG = RegressionConfig(data=DataConfig(dim=4, num_pairs=5), training=TrainConfig(batch_size=64))
-MODEL = make_model(CONFIG)
+MODEL, NOTHING = make_model(CONFIG), {}
 
 
-def batch_fn(data_key, step, scale=1.0):
+def batch_fn(data_key, step, lane, shared=NOTHING):
     """Batches whose labels are multiplied by a member's own scale."""
     batch = sample_batch(jax.random.fold_in(data_key, step), CONFIG.data, CONFIG.training.batch_size)
-    return batch._replace(y=scale * batch.y, y_query=scale * batch.y_query)
+    return batch._replace(y=lane["scale"] * batch.y, y_query=lane["scale"] * batch.y_query)
 
 
 def member(seed, lr=1e-3, scale=1.0):
@@ -40,16 +40,16 @@ def stack_members(members):
 
 @cache  # its programs compile once for each width
 def trainer(config=CONFIG.training) -> Trainer:
-    return make_trainer(MODEL, config, batch_fn)
+    return make_trainer(lambda shared: MODEL, config, batch_fn)
 
 
 def trained(members, *stops, program=None):
     """The state and the last info after chunks that end at these steps."""
     program = trainer() if program is None else program
     pack = stack_members(members)
-    state, start = program.init(pack), 0
+    state, start = program.init(pack, NOTHING), 0
     for stop in stops:
-        state, info = program.chunk(state, pack, jnp.int32(start), jnp.int32(stop))
+        state, info = program.chunk(state, pack, NOTHING, jnp.int32(start), jnp.int32(stop))
         start = stop
     return state, info
 
@@ -71,9 +71,10 @@ def test_a_pack_agrees_with_the_runs_alone():
 
 def test_the_data_of_a_pack_are_those_of_the_runs_alone_to_the_bit():
     keys = jnp.stack([key(5), key(6), key(7)])
-    together = jax.jit(jax.vmap(batch_fn, in_axes=(0, None)))(keys, 3)
+    one = {"scale": jnp.float32(1)}
+    together = jax.jit(jax.vmap(batch_fn, in_axes=(0, None, None)))(keys, 3, one)
     for index in range(3):
-        assert same_bits(lane(together, index), jax.jit(batch_fn)(keys[index], 3))
+        assert same_bits(lane(together, index), jax.jit(batch_fn)(keys[index], 3, one))
 
 
 def test_neither_lane_nor_companions_change_a_members_bits():
@@ -94,11 +95,11 @@ def test_chunk_boundaries_change_no_bit():
 def test_a_second_chunk_of_any_length_does_not_recompile():
     calls = []
 
-    def counted(data_key, step, **knobs):
+    def counted(data_key, step, lane, shared):
         calls.append(step)
-        return batch_fn(data_key, step, **knobs)
+        return batch_fn(data_key, step, lane)
 
-    program = make_trainer(MODEL, CONFIG.training, counted)
+    program = make_trainer(lambda shared: MODEL, CONFIG.training, counted)
     trained([member(0)], 5, program=program)
     traces = len(calls)
     trained([member(1)], 5, 7, 30, program=program)
@@ -111,7 +112,7 @@ def test_a_full_batch_is_that_of_the_first_step_at_every_step():
     """Two chunks over a pool are two steps of the optimiser on one batch; on fresh tasks they are not."""
     pool = replace(CONFIG.training, full_batch=True)
     state, info = trained([member(0)], 2, program=trainer(pool))
-    same = make_trainer(MODEL, CONFIG.training, lambda key, step, scale: batch_fn(key, jnp.int32(0), scale))
+    same = make_trainer(lambda shared: MODEL, CONFIG.training, lambda key, step, lane, _: batch_fn(key, jnp.int32(0), lane))
     expected, expected_info = trained([member(0)], 2, program=same)
     assert same_bits(state, expected)
     assert same_bits(info, expected_info)
@@ -184,22 +185,22 @@ def test_divergence_is_told_of_the_member_alone():
     assert same_bits(lane(state, 0), lane(calm, 0))
 
 
-def poisoned(data_key, step, at):
+def poisoned(data_key, step, lane, shared):
     """Good batches, but for the target of one step, which makes its loss infinite and the next ones NaN."""
-    batch = batch_fn(data_key, step)
-    return batch._replace(y_query=jnp.where(step == at, jnp.inf, batch.y_query))
+    batch = batch_fn(data_key, step, {"scale": 1.0})
+    return batch._replace(y_query=jnp.where(step == lane["at"], jnp.inf, batch.y_query))
 
 
-def overflowing(data_key, step, scale):
+def overflowing(data_key, step, lane, shared):
     """Batches whose inputs alone are multiplied by a member's own scale."""
-    batch = batch_fn(data_key, step)
-    return batch._replace(x=scale * batch.x)
+    batch = batch_fn(data_key, step, {"scale": 1.0})
+    return batch._replace(x=lane["scale"] * batch.x)
 
 
 def test_divergence_is_dated_by_the_first_loss_that_is_not_finite():
     """As a count of steps done, for step i of 0, 1, ... that is i + 1; a member that never diverges is not dated."""
-    program = make_trainer(MODEL, CONFIG.training, poisoned)
-    members = [member(seed)._replace(knobs={"at": jnp.int32(at)}) for seed, at in ((0, 4), (1, 99), (2, 0))]
+    program = make_trainer(lambda shared: MODEL, CONFIG.training, poisoned)
+    members = [member(seed)._replace(lane={"at": jnp.int32(at)}) for seed, at in ((0, 4), (1, 99), (2, 0))]
     _, info = trained(members, 9, program=program)
     assert info.diverged_at.tolist() == [5, NEVER, 1]
     assert np.isnan(info.loss).tolist() == [True, False, True]
@@ -207,8 +208,8 @@ def test_divergence_is_dated_by_the_first_loss_that_is_not_finite():
 
 def test_a_state_that_is_not_finite_is_divergence_although_its_loss_was():
     """Inputs of 1e10 make a loss of 1e27, finite in float32; the squares of its gradient, which Adam keeps, are not."""
-    program = make_trainer(MODEL, replace(CONFIG.training, grad_clip=0.0), overflowing)
-    members = [member(seed)._replace(knobs={"scale": jnp.float32(scale)}) for seed, scale in ((0, 1.0), (1, 1e10))]
+    program = make_trainer(lambda shared: MODEL, replace(CONFIG.training, grad_clip=0.0), overflowing)
+    members = [member(seed)._replace(lane={"scale": jnp.float32(scale)}) for seed, scale in ((0, 1.0), (1, 1e10))]
     state, info = trained(members, 1, program=program)
     assert np.isfinite(info.loss).all()
     assert info.diverged_at.tolist() == [NEVER, 1]
@@ -217,8 +218,8 @@ def test_a_state_that_is_not_finite_is_divergence_although_its_loss_was():
 
 def test_a_chunk_gives_its_input_states_memory_away():
     program, pack = trainer(), stack_members([member(0)])
-    state = program.init(pack)
-    program.chunk(state, pack, jnp.int32(0), jnp.int32(1))
+    state = program.init(pack, NOTHING)
+    program.chunk(state, pack, NOTHING, jnp.int32(0), jnp.int32(1))
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state.params))
     assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(pack))
 
@@ -230,7 +231,7 @@ from test_train import member, stack_members, trained, trainer
 assert len(jax.devices()) == {count}
 program, members = trainer(), [member(0), member(1)]
 state, _ = trained(members, 60, program=program)
-compiled = program.chunk.lower(state, stack_members(members), 0, 1).compile()
+compiled = program.chunk.lower(state, stack_members(members), {}, 0, 1).compile()
 print(int("all-reduce" in compiled.as_text()))
 np.savez({out!r}, *jax.tree.leaves(state.params))
 """

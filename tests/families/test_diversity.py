@@ -8,16 +8,15 @@ import jax
 import numpy as np
 import pytest
 
-from configs.regression import RegressionConfig
-from curricula import sequences
+from configs.diversity import DiversityConfig
+from families import diversity
 from families.diversity import batches, headline_sequences, latent_sequences, pool_of, pool_sequences, root_sequences
 from runners.pack import make_members
-from src.config import DataConfig, TrainConfig
+from src.config import PoolData, TrainConfig
 
 COUNT, DIM, PAIRS, TASKS = 32, 3, 4, 16
-CONFIG = RegressionConfig(
-    family="diversity",
-    data=DataConfig(dim=DIM, num_pairs=PAIRS, input_law="gaussian", noise_std=0.5, num_tasks=TASKS),
+CONFIG = DiversityConfig(
+    data=PoolData(dim=DIM, num_pairs=PAIRS, input_law="gaussian", noise_std=0.5, num_tasks=TASKS),
     training=TrainConfig(batch_size=COUNT),
     eval_tasks=COUNT,
     headline_tasks=COUNT,
@@ -32,8 +31,8 @@ draw = compiled(batches(CONFIG))
 @pytest.fixture(scope="module", autouse=True)
 def quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        draw_a_set = compiled(sequences._sample.__wrapped__, static_argnames=("data", "count"))
-        patch.setattr(sequences, "_sample", draw_a_set)
+        draw_a_set = compiled(diversity._sample.__wrapped__, static_argnames=("data", "count"))
+        patch.setattr(diversity, "_sample", draw_a_set)
         yield
 
 
@@ -43,9 +42,9 @@ def of(num_tasks, **parts):
 
 
 def training_sequences(config, step):
-    """A training batch, with the keys and the knobs that the engine gives to the run."""
+    """A training batch, with the keys and the lane values that the engine gives to the run."""
     member = jax.tree.map(lambda leaf: leaf[0], make_members([config], 1))
-    return draw(member.data_key, step, **member.knobs)
+    return draw(member.data_key, step, member.lane, {})
 
 
 def sets_of_sequences(config):

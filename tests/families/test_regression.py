@@ -6,7 +6,14 @@ import pytest
 
 from configs.regression import RegressionConfig
 from families.experiment import task_key
-from families.regression import batches, corrupted_step_size_batch, evaluation_context, headline_batch, step_size_batch
+from families.regression import (
+    batches,
+    corrupted_step_size_batch,
+    evaluation_context,
+    headline_batch,
+    lane,
+    step_size_batch,
+)
 from src.config import ContextConfig, DataConfig, TrainConfig
 from src.prng import Purpose, key
 
@@ -22,9 +29,14 @@ CONFIG = RegressionConfig(
 )
 
 
+def training_batches(config):
+    """The batch of a key and a step, with the lane values that the engine gives to the run."""
+    return lambda data_key, step: batches(config)(data_key, step, lane(config), {})
+
+
 def sets_of_tasks(config):
     """One batch from every source of tasks that a run has."""
-    draw = batches(config)
+    draw = training_batches(config)
     data_key = task_key(config, Purpose.TRAIN)
     return {
         "step 0": draw(data_key, 0),
@@ -55,7 +67,7 @@ def test_the_same_seed_and_step_give_the_same_bits():
 
 
 def test_training_batches_are_the_same_in_and_out_of_a_compiled_loop():
-    draw, data_key = batches(CONFIG), key(4)
+    draw, data_key = training_batches(CONFIG), key(4)
     inside = jax.jit(lambda step: draw(data_key, step))(7)
     for a, b in zip(inside, draw(data_key, 7), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)  # fused programs may round a product differently
@@ -88,12 +100,13 @@ def test_every_set_of_tasks_follows_its_own_settings():
         assert {name for name, values in norms.items() if (np.diff(values, axis=1) >= -1e-6).all()} == expected
 
 
-def test_knobs_stand_in_for_the_settings():
+def test_lane_values_stand_in_for_the_settings():
     """What differs within a pack reaches the batch as an argument, with the same bits as from the settings."""
-    draw = batches(replace(CONFIG, train=replace(NOISE, noise_p=0.0, noise_sigma=0.0)))
-    by_knobs = draw(key(1), 3, noise_p=np.float32(0.5), noise_sigma=np.float32(0.5))
-    for a, b in zip(by_knobs, batches(CONFIG)(key(1), 3), strict=True):
+    pack = replace(CONFIG, train=replace(NOISE, noise_p=0.0, noise_sigma=0.0))
+    by_lane = batches(pack)(key(1), 3, lane(CONFIG), {})
+    for a, b in zip(by_lane, training_batches(CONFIG)(key(1), 3), strict=True):
         np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(by_lane.y, training_batches(pack)(key(1), 3).y)
 
 
 def test_step_sizes_are_searched_on_clean_tasks():
