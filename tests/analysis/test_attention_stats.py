@@ -34,7 +34,7 @@ def subject(config, params=None, seed=0):
 
 def constructed(**changes):
     config = RegressionConfig(eval_tasks=1500, eval=NOISE, **changes)
-    return subject(config, gd_params(config, STEP))
+    return subject(config, gd_params(config.architecture, STEP))
 
 
 def test_contributions_of_a_linear_layer_sum_to_the_prediction():

@@ -1,19 +1,22 @@
 """The headline of several linear layers has GD++ with learned rates beside it, where fitting takes seconds."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import src.config
 from analysis.compared import ComparedRun
 from analysis.measures.headline import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, headline
 from baselines.construction import gd_params
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, headline_batch, make_model
-from runners.summary import _row
-from src.config import DataConfig, InputMoments, ModelConfig
+from runners.summary import row
+from src.config import DataConfig, ModelConfig
+from src.inputs import uniform
+from src.registries import INPUT_DISTRIBUTIONS, InputDistribution
+from tests.registered import registered
 
 DATA = DataConfig(dim=3, num_pairs=5)
 
@@ -25,7 +28,7 @@ def subject(model: ModelConfig, data: DataConfig = DATA, plus_plus: bool = False
     if plus_plus:
         rates = np.array(fit_gd_plus_plus(data, model.num_layers, model.recurrent, config.data_seed), float)
     shared = model.recurrent or not plus_plus
-    params = gd_params(config, *(part[0] if shared else part.tolist() for part in rates))
+    params = gd_params(config.architecture, *(part[0] if shared else part.tolist() for part in rates))
     gd = GradientDescent(model.num_layers, 0.2, "given")
     return ComparedRun(Path("nowhere"), config, make_model(config), params, headline_batch(config), gd)
 
@@ -62,17 +65,20 @@ def test_it_is_not_fitted_where_that_takes_longer_or_there_is_one_layer(model: M
     assert fitted_gd_plus_plus_of(subject(model, data)) is None
 
 
-def test_without_the_inputs_variance_it_is_null_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_inputs_variance_it_is_null_with_the_reason() -> None:
     """And the run can end: only the rates of GD++ are made from that variance."""
-    two = subject(ModelConfig(num_layers=2, recurrent=True))
-    whole = headline(two)
+    inputs = InputDistribution(*INPUT_DISTRIBUTIONS["uniform"][:2], sample=uniform)
+    model, data = ModelConfig(num_layers=2, recurrent=True), DataConfig(dim=3, num_pairs=5)
+    with registered(INPUT_DISTRIBUTIONS, "other", inputs):
+        two = subject(model, replace(data, input_law="other"))
+        whole = headline(two)
     fit_gd_plus_plus.cache_clear()
-    monkeypatch.setitem(src.config.INPUT_LAWS, "uniform", InputMoments())
-    found = headline(two)
+    with registered(INPUT_DISTRIBUTIONS, "other", InputDistribution(sample=uniform)):
+        found = headline(two)
     for name in ("gd_plus_plus_loss", "gd_plus_plus_ratio"):
         assert (found[name], found[f"{name}_se"]) == (None, None)
-        assert "'uniform' has no variance in INPUT_LAWS of src/config.py" in found[f"{name}_reason"]
-        assert "not defined: the input distribution 'uniform'" in _row("GD++", found, name)
+        assert "'other' is registered without a variance" in found[f"{name}_reason"]
+        assert "not defined: the input distribution 'other'" in row("GD++", found, name)
     others = {name for name in whole if not name.startswith("gd_plus_plus")}
     assert {name: found[name] for name in others} == {name: whole[name] for name in others}
     assert [name for name in found if name.endswith("_loss")] == [name for name in whole if name.endswith("_loss")]

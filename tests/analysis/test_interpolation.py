@@ -51,7 +51,7 @@ def test_the_construction_of_gd_plus_plus_is_the_other_end_of_a_stack() -> None:
 
 def test_between_two_that_are_one_algorithm_is_that_algorithm() -> None:
     """The construction with its scale moved between its products."""
-    looked_at = replace(subject(), params=gd_params(CONFIG, 0.4))
+    looked_at = replace(subject(), params=gd_params(CONFIG.architecture, 0.4))
     looked_at.params["layer_0/attention"]["query"] = 5 * looked_at.params["layer_0/attention"]["query"]
     looked_at.params["layer_0/attention"]["value"] = looked_at.params["layer_0/attention"]["value"] / 5
     np.testing.assert_allclose(interpolated(looked_at, 0.4)(BATCH), gd(BATCH, 0.4), atol=1e-5)

@@ -11,18 +11,18 @@ from analysis.measures.layerwise import layerwise, paired_ratio, steps_to_reach,
 from baselines.construction import gd_params
 from baselines.gd_curve import gd_curve
 from baselines.gradient_descent import one_step_size
-from configs.regression import RegressionConfig
+from configs.layerwise import LayerwiseConfig
 from families.layerwise import make_model
 from src.checks import ConfigError
-from src.config import DataConfig, ModelConfig
+from src.config import EmbeddedModel, QueriesData
 
-DATA = DataConfig(dim=3, num_pairs=12, num_queries=4, input_law="gaussian", noise_std=0.05)
+DATA = QueriesData(dim=3, num_pairs=12, num_queries=4, input_law="gaussian", noise_std=0.05)
 
 
 def of_constructed(depth: int, factor: float, **wanted: Any) -> dict[str, Any]:
     """The losses of a stack that takes steps of factor * c*."""
-    config = RegressionConfig(family="layerwise", data=DATA, model=ModelConfig(num_layers=depth), data_seed=4)
-    params = gd_params(config, factor * one_step_size(DATA))
+    config = LayerwiseConfig(data=DATA, model=EmbeddedModel(num_layers=depth), data_seed=4)
+    params = gd_params(config.architecture, factor * one_step_size(DATA))
     return layerwise(LoadedRun(Path(), config, make_model(config), params, None), num_tasks=600, **wanted)
 
 

@@ -11,9 +11,9 @@ import pytest
 import analysis
 import store
 from analysis.compared import ComparedRun, load_compared
-from analysis.loaded import LoadedRun, load_run, model_of
-from baselines import mlp_gd
-from src import decoder, layerwise, transformer
+from analysis.loaded import LoadedRun, load_run
+from families import diversity, layerwise, regression, sine
+from families.experiment import model_of
 from store import StoreError, layout
 from store.atomic import write_safetensors
 from store.params import flattened
@@ -27,14 +27,14 @@ DIVERSITY = (
 DEPTH = "--config.num_queries=4 --config.headline_tasks=100 --config.dim=3 --config.num_pairs=6 --config.eval_tasks=32"
 SHORT = "--steps 60 --eval_every 30 --batch_size 32"
 RUNS: dict[str, tuple[str, list[str], Any]] = {
-    "regression": (LSA1, [*SIZES, "--num_layers=2", "--config.recurrent=true"], transformer.make_model),
+    "regression": (LSA1, [*SIZES, "--num_layers=2", "--config.recurrent=true"], regression.make_model),
     "layerwise": ("runners.run_layerwise", f"{SHORT} {DEPTH}".split(), layerwise.make_model),
-    "sine": (SINE, [*SINE_SIZES, "--config.key_size=6"], mlp_gd.make_model),
+    "sine": (SINE, [*SINE_SIZES, "--config.key_size=6"], sine.make_model),
     "diversity": (
         "runners.run_task_diversity",
         f"{SHORT} {DIVERSITY} --num_tasks 4 --num_layers 1 --config.dim=4 --config.num_pairs=8 "
         "--config.eval_tasks=64".split(),
-        decoder.make_model,
+        diversity.make_model,
     ),
 }
 

@@ -8,15 +8,15 @@ import pytest
 
 from analysis.loaded import LoadedRun
 from analysis.measures.mode_connectivity import barrier, losses_between, weight_distance
-from configs.regression import RegressionConfig
+from configs.diversity import DiversityConfig
 from families.diversity import Held
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import DataConfig
+from src.config import PoolData
 from src.model import Model
 
-CONFIG = RegressionConfig(family="diversity", data=DataConfig(dim=2, num_pairs=3))
-MODEL = Model(None, lambda params, batch: params["m"]["w"] * batch.y, None, None)
+CONFIG = DiversityConfig(data=PoolData(dim=2, num_pairs=3))
+MODEL = Model(None, lambda params, batch: params["m"]["w"] * batch.y, None)
 
 
 def decoder(w: float) -> LoadedRun:

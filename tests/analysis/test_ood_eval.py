@@ -23,7 +23,7 @@ def subject(config: RegressionConfig, scale: float = 1.0) -> ComparedRun:
     """One constructed layer that takes a step `scale` times as long as the gradient descent it is held against."""
     batch = evaluation_context(config).batch
     gd = GradientDescent(1, STEP, "given")
-    return ComparedRun(Path(), config, make_model(config), gd_params(config, scale * STEP), batch, gd)
+    return ComparedRun(Path(), config, make_model(config), gd_params(config.architecture, scale * STEP), batch, gd)
 
 
 def mse_in_closed_form(r: float) -> float:

@@ -7,19 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-import src.config
-from analysis import plateau
 from analysis.measures.layerwise import verdict
-from analysis.plateau import ALIGNED, IN_CONTEXT, SINE_LEFT, UNTRAINED, in_words, left_plateau
-from baselines import linear_mmse
-from baselines.linear_mmse import recovered
+from analysis.plateau import in_words, left_plateau
+from baselines.linear_mmse import partly_agreeing, recovered
+from configs.diversity import IN_CONTEXT, DiversityConfig
+from configs.layerwise import UNTRAINED, LayerwiseConfig
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from configs.regression import RegressionConfig
+from configs.regression import ALIGNED, RegressionConfig
+from configs.sine import SINE_LEFT
 from families.diversity import Held, measured, pool_of, pool_sequences, references
+from families.regression import NEGLIGIBLE
 from report.contrasts import has_learnt
-from src.config import FAMILIES, ContextConfig, DataConfig
+from src.config import ContextConfig, DataConfig, SineData
+from src.registries import FAMILIES, NOISE_MODES, NoiseMode
 from store import layout, rundir
+from tests.registered import registered
 
 
 def layerwise(rolled_out: bool, *losses: float, zero: float = 20.0) -> dict[str, Any]:
@@ -51,7 +54,7 @@ def diversity(*errors: float | None) -> dict[str, Any]:
     ],
 )
 def test_the_threshold_itself_is_reached(family: str, summary: dict[str, Any], value: float, met: bool) -> None:
-    config = RegressionConfig(family=family)
+    config = FAMILIES[family].config()
     found = left_plateau(config, summary)
     assert found["met"] is met
     assert found["value"] == (None if value is None else pytest.approx(value))
@@ -60,7 +63,7 @@ def test_the_threshold_itself_is_reached(family: str, summary: dict[str, Any], v
 
 
 def test_every_family_has_a_criterion() -> None:
-    assert set(plateau.CRITERIA) == set(FAMILIES)
+    assert all(family.criterion is not None for family in FAMILIES.values())
 
 
 def test_the_line_of_a_summary() -> None:
@@ -76,7 +79,7 @@ def test_the_line_of_a_summary() -> None:
 def test_a_stack_is_judged_as_its_verdict_is() -> None:
     for last in (17.9, 18.1):
         losses = np.array([30.0, last])
-        found = left_plateau(RegressionConfig(family="layerwise"), layerwise(False, *losses))["met"]
+        found = left_plateau(LayerwiseConfig(), layerwise(False, *losses))["met"]
         assert found is (verdict(False, losses, losses, 20.0) != "did not train")
     assert UNTRAINED == 0.9
 
@@ -94,7 +97,7 @@ def test_the_study_of_orders_and_noise_takes_the_same_cosine() -> None:
 
 def test_a_predictor_that_knows_the_mean_sine_alone_is_on_the_plateau() -> None:
     """E[(y - E y)^2 | x] over E y^2 by quadrature, at the amplitudes, phases and inputs of the preset: .67."""
-    low, high = DataConfig().amplitude_low, DataConfig().amplitude_high
+    low, high = SineData().amplitude_low, SineData().amplitude_high
     points, weights = np.polynomial.legendre.leggauss(40)
 
     def average(values: np.ndarray) -> np.ndarray:
@@ -120,7 +123,7 @@ def test_a_finished_runs_summary_has_it_and_it_follows_from_the_rest(lsa1_run: P
 
 def pool_run(
     num_tasks: int, seed: int = 0, **values: object
-) -> tuple[RegressionConfig, dict[str, Any], dict[str, np.ndarray]]:
+) -> tuple[DiversityConfig, dict[str, Any], dict[str, np.ndarray]]:
     """A run's config, its summary but for the model, and predictions [B, K]: exact, of zero, of the pool's mean."""
     chosen = preset("tiny")
     set_values(chosen, {"eval_tasks": 2048, "num_tasks": num_tasks, "data_seed": seed, **values})
@@ -137,7 +140,7 @@ def pool_run(
     return config, {"held": held, "headline": losses}, predictions
 
 
-def judged(config: RegressionConfig, summary: dict[str, Any], predictions: np.ndarray) -> dict[str, Any]:
+def judged(config: DiversityConfig, summary: dict[str, Any], predictions: np.ndarray) -> dict[str, Any]:
     found = measured(predictions, summary["held"], config.data.dim)
     headline = summary["headline"] | {"id_tf_loss": found["loss"]}
     return left_plateau(config, {"headline": headline, "id_errors": found["errors"]})
@@ -189,10 +192,10 @@ def test_what_the_best_linear_predictor_recovers() -> None:
     assert recovered(data, ContextConfig()) == pytest.approx(1, abs=1e-4)
     assert recovered(data, ALL_RANDOM) == 0
     few = [recovered(data, ContextConfig(noise_mode="random_pairs", noise_p=p)) for p in (0.25, 0.5, 0.9)]
-    assert 1 > few[0] > few[1] > few[2] > plateau.NEGLIGIBLE
+    assert 1 > few[0] > few[1] > few[2] > NEGLIGIBLE
     one = DataConfig(dim=1, num_pairs=1, input_law="gaussian", input_range=1e3)
     assert recovered(one, ContextConfig(noise_mode="label_noise", noise_p=1.0, noise_sigma=1.0)) > 0.99
-    assert recovered(one, ContextConfig(noise_mode="label_noise", noise_p=1.0, noise_sigma=1e6)) < plateau.NEGLIGIBLE
+    assert recovered(one, ContextConfig(noise_mode="label_noise", noise_p=1.0, noise_sigma=1e6)) < NEGLIGIBLE
 
 
 @pytest.mark.parametrize(
@@ -212,11 +215,10 @@ def test_where_zero_is_best_a_cosine_says_nothing(
     assert ("train longer" in said) is (met is not None)
 
 
-def test_it_is_known_of_a_mode_by_its_predictor_and_not_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(src.config, "NOISE_MODES", (*src.config.NOISE_MODES, "sign_flips"))
-    half = RegressionConfig(train=ContextConfig(noise_mode="sign_flips", noise_p=0.5))
+def test_it_is_known_of_a_mode_by_its_predictor_and_not_by_its_name() -> None:
     summary = {"alignment": {"align_cos": 0.3}}
-    assert left_plateau(half, summary)["met"] is False  # nobody has said what the best predictor is
-    agreement = lambda batch, data, context: linear_mmse.partly_agreeing(batch, data, 1 - 2 * context.noise_p)  # noqa: E731
-    monkeypatch.setitem(linear_mmse.LINEAR_MMSE, "sign_flips", agreement)
-    assert left_plateau(half, summary)["met"] is None
+    agreement = lambda batch, data, context: partly_agreeing(batch, data, 1 - 2 * context.noise_p)  # noqa: E731
+    for best, met in ((None, False), (agreement, None)):  # of None nobody has said what the best predictor is
+        with registered(NOISE_MODES, "sign_flips", NoiseMode(linear_mmse=best)):
+            half = RegressionConfig(train=ContextConfig(noise_mode="sign_flips", noise_p=0.5))
+            assert left_plateau(half, summary)["met"] is met

@@ -7,7 +7,8 @@ import pytest
 from analysis.measures.interpolation import params_of_products
 from analysis.measures.rollout import gd_products, rollout
 from baselines.gradient_descent import gd, one_step_size
-from src.config import DataConfig, ModelConfig, RunConfig
+from configs.layerwise import LayerwiseConfig
+from src.config import DataConfig, QueriesData
 from src.data import sample_batch
 from src.layerwise import make_model, roll_out
 
@@ -39,10 +40,10 @@ def test_products_and_the_depth_curves_layer_roll_out_alike() -> None:
     """Two orders of the same sums: equal to float32's rounding, and not to the bit."""
     rng = np.random.default_rng(1)
     kq, pv = (rng.normal(0, 0.3, (6, 6)).astype(np.float32) for _ in range(2))
-    config = RunConfig(family="layerwise", data=DATA, model=ModelConfig(num_layers=1))
+    config = LayerwiseConfig(data=QueriesData(DATA.dim, DATA.num_pairs))
     params = params_of_products(config, kq[None, None], pv[None, None])
     batch = BATCH._replace(x_query=BATCH.x_query[:, None], y_query=BATCH.y_query[:, None])
-    of_layer = roll_out(make_model(config), params, batch, 4, 0.5)[:, :, 0]
+    of_layer = roll_out(make_model(config.architecture), params, batch, 4, 0.5)[:, :, 0]
     np.testing.assert_allclose(rollout(kq, pv, BATCH, 4, 0.5).predictions, of_layer, rtol=1e-4, atol=1e-4)
 
 

@@ -14,7 +14,7 @@ from baselines import gd_step, gradient_descent, step_sizes
 from baselines.curves import over_tasks, path_losses, summary, unstable_share
 from baselines.gd_curve import gd_curve
 from baselines.gradient_descent import one_step_loss, one_step_size
-from src.config import DataConfig
+from src.config import QueriesData
 from src.queries import CHUNK, task_chunks
 from store import outputs
 from tests import reference
@@ -22,8 +22,8 @@ from tests.doors import Ran, Refused, ran, refused
 
 __all__ = ["ran", "refused"]
 
-SMALL = DataConfig(dim=3, num_pairs=5, num_queries=4, input_law="gaussian", noise_std=0.1)
-DEPTH = DataConfig(dim=20, num_pairs=20, num_queries=20, input_law="gaussian", noise_std=0.05)
+SMALL = QueriesData(dim=3, num_pairs=5, num_queries=4, input_law="gaussian", noise_std=0.1)
+DEPTH = QueriesData(dim=20, num_pairs=20, num_queries=20, input_law="gaussian", noise_std=0.05)
 
 curve = cache(partial(gd_curve, seed=0, num_tasks=1000, steps=50))
 

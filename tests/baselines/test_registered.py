@@ -1,30 +1,29 @@
 """Noise modes that are added: what is registered is used, and what is not is refused; sign flips by simulation."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from analysis.compared import ComparedRun
 from analysis.measures import comparators
-from baselines import linear_mmse as linear
-from baselines import mask_bayes as masks
 from baselines.linear_mmse import bayes_penalty, linear_mmse, partly_agreeing, ridge
 from baselines.mask_bayes import NextPair, condition, log_density, mask_bayes
-from configs.regression import RegressionConfig
-from curricula import noise
+from configs.regression import RegressionConfig, canonical_context
 from families.regression import GradientDescent
-from src import config as known
 from src.checks import ConfigError
 from src.config import ContextConfig, DataConfig
+from src.registries import NOISE_MODES, NoiseMode
 from store import layout
 from store.readers import read_json
-from sweeps.grid import canonical_context
 from tests import reference
+from tests.registered import registered
 
 SIGMAS = 4.0
 DATA = DataConfig(dim=3, num_pairs=4, noise_std=0.3, weight_scale=1.5)
@@ -33,17 +32,16 @@ SETTINGS = {"noise_mode": "sign_flips", "noise_p": 0.3}
 close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)
 
 
+def sign_flips(key, batch, hit, sigma, data):
+    y = jnp.where(hit, -batch.y, batch.y)
+    return batch._replace(y=y), abs(y - batch.y)
+
+
 @pytest.fixture
-def flips(monkeypatch: pytest.MonkeyPatch) -> ContextConfig:
+def flips() -> Iterator[ContextConfig]:
     """The mode with its corruption alone, as the first part of the recipe adds it."""
-    monkeypatch.setattr(known, "NOISE_MODES", (*known.NOISE_MODES, "sign_flips"))
-
-    def sign_flips(key, batch, hit, sigma, data):
-        y = noise.jnp.where(hit, -batch.y, batch.y)
-        return batch._replace(y=y), abs(y - batch.y)
-
-    monkeypatch.setitem(noise.NOISE_MODES, "sign_flips", sign_flips)
-    return ContextConfig(**SETTINGS)
+    with registered(NOISE_MODES, "sign_flips", NoiseMode(corrupt=sign_flips)):
+        yield ContextConfig(**SETTINGS)
 
 
 def hit_pair(pair: NextPair, context: ContextConfig, out: np.ndarray) -> np.ndarray:
@@ -54,12 +52,12 @@ def hit_pair(pair: NextPair, context: ContextConfig, out: np.ndarray) -> np.ndar
 
 
 @pytest.fixture
-def known_flips(flips: ContextConfig, monkeypatch: pytest.MonkeyPatch) -> ContextConfig:
+def known_flips() -> Iterator[ContextConfig]:
     """The mode with its opponents, as the second part adds them."""
     of_p = lambda batch, data, context: partly_agreeing(batch, data, 1 - 2 * context.noise_p)  # noqa: E731
-    monkeypatch.setitem(linear.LINEAR_MMSE, "sign_flips", of_p)
-    monkeypatch.setitem(masks.HITS, "sign_flips", hit_pair)
-    return flips
+    mode = NoiseMode(corrupt=sign_flips, linear_mmse=of_p, mask_bayes=hit_pair)
+    with registered(NOISE_MODES, "sign_flips", mode):
+        yield ContextConfig(**SETTINGS)
 
 
 # Nothing falls through
@@ -68,9 +66,9 @@ def known_flips(flips: ContextConfig, monkeypatch: pytest.MonkeyPatch) -> Contex
 @pytest.mark.parametrize("p", [0.3, 1.0])
 def test_a_mode_without_opponents_has_none(flips: ContextConfig, p: float) -> None:
     batch, context = reference.random_batch(1, pairs=4, dim=3), replace(flips, noise_p=p)
-    with pytest.raises(ConfigError, match=r"'sign_flips' has no predictor in LINEAR_MMSE of baselines/linear_mmse\.py"):
+    with pytest.raises(ConfigError, match="'sign_flips' is registered without its linear_mmse"):
         linear_mmse(batch, DATA, context)
-    with pytest.raises(ConfigError, match=r"'sign_flips' has no entry in HITS of baselines/mask_bayes\.py"):
+    with pytest.raises(ConfigError, match="'sign_flips' is registered without its mask_bayes"):
         mask_bayes(batch, DATA, context)
 
 
@@ -84,19 +82,19 @@ def test_the_file_of_comparators_has_null_and_the_reason(flips: ContextConfig, t
     config = RegressionConfig(data=DATA, eval=flips, headline_tasks=64, step_size_tasks=128)
     comparators.write(ComparedRun(tmp_path, config, None, None, None, GradientDescent(1, 0.3, "given")))
     found = read_json(tmp_path / layout.COMPARATORS)
-    for name, registry in (("linear_mmse", "LINEAR_MMSE"), ("mask_bayes", "HITS")):
+    for name in ("linear_mmse", "mask_bayes"):
         assert (found[name]["loss"], found[name]["loss_se"]) == (None, None)
-        assert registry in found[name]["reason"]
+        assert f"registered without its {name}" in found[name]["reason"]
     assert found["gd_tuned_step"]["loss"] > 0
 
 
-def test_sigma_counts_until_a_mode_is_without(flips: ContextConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sigma_counts_until_a_mode_is_without(flips: ContextConfig) -> None:
     """Runs that differ in sigma are two as long as nobody says that sigma does not reach them; at 0 it is not clean."""
     assert canonical_context(replace(flips, noise_sigma=0.5)).noise_sigma == 0.5
     assert canonical_context(flips).noise_mode == "sign_flips"
     assert flips.hit_rate == 0.3
-    monkeypatch.setattr("sweeps.grid.WITHOUT_SIGMA", (*known.WITHOUT_SIGMA, "sign_flips"))
-    assert canonical_context(replace(flips, noise_sigma=0.5)).noise_sigma == 0
+    with registered(NOISE_MODES, "sign_flips", NoiseMode(ignores_sigma=True, corrupt=sign_flips)):
+        assert canonical_context(replace(flips, noise_sigma=0.5)).noise_sigma == 0
 
 
 # Sign flips

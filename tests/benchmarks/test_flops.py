@@ -29,7 +29,7 @@ CONFIGS = {
     "layer norm": run_config(ModelConfig(num_layers=2, layer_norm=True), 40, 40),
     "mlp": run_config(ModelConfig(num_layers=2, mlp_width=64), 40, 40),
     "twolayer": run_config(
-        ModelConfig("interleaved", ("softmax", "linear"), num_layers=2, pos_enc_size=10), dim=10, pairs=10
+        ModelConfig(("softmax", "linear"), 2, tokens="interleaved", pos_enc_size=10), dim=10, pairs=10
     ),
 }
 

@@ -9,8 +9,8 @@ from benchmarks.plain_loop import plain_loop, predict, sample
 from configs.overrides import resolve
 from configs.presets import preset
 from configs.regression import RegressionConfig
+from families import diversity
 from families.regression import make_model
-from src import decoder
 from src.config import DataConfig, ModelConfig, TrainConfig
 from src.data import sample_batch
 from src.prng import key
@@ -19,7 +19,7 @@ MODELS = {
     "lsa1": ModelConfig(init_scale=0.5),
     "recurrent": ModelConfig(num_layers=3, recurrent=True, init_scale=0.5, num_heads=2),
     "clipped": ModelConfig(num_layers=2, init_scale=4.0, activation_clip=0.5, damping=0.7),
-    "twolayer": ModelConfig("interleaved", ("softmax", "linear"), num_layers=2, pos_enc_size=4, init_scale=0.5),
+    "twolayer": ModelConfig(("softmax", "linear"), 2, tokens="interleaved", pos_enc_size=4, init_scale=0.5),
 }
 
 
@@ -54,7 +54,7 @@ def test_it_learns():
 def test_the_plain_decoder_predicts_what_the_decoder_predicts():
     """All rows, queries, keys and values apart, against the stack that skips what is not read; float32, so 1e-5."""
     config = resolve(preset("tiny"))
-    built = decoder.make_model(config)
+    built = diversity.make_model(config)
     rng = np.random.default_rng(0)
     params = jax.tree.map(lambda leaf: leaf + 0.1 * rng.standard_normal(leaf.shape), built.init(key(0)))
     batch = plain_decoder.sample(jax.random.key(1), config, 20)

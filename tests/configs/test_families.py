@@ -69,7 +69,9 @@ def test_a_written_config_with_it_is_refused(family: str, key: str) -> None:
     section, _, field = key.rpartition(".")
     written = to_dict(FAMILIES[family].config())
     changed = written | ({section: written.get(section, {}) | {field: 1}} if section else {field: 1})
-    with pytest.raises(ConfigError, match=f"unknown config fields: {field if section in written else section or field}"):
+    with pytest.raises(
+        ConfigError, match=f"unknown config fields: {field if section in written else section or field}"
+    ):
         from_dict(changed)
 
 

@@ -15,7 +15,6 @@ from configs.registry import family_of_model, models
 from configs.run import fields_of
 from src.registries import FAMILIES
 
-
 FOUND = {"preset", "plugins", "shared", "requires"}  # a flag of its own, and what comes with the other fields
 
 

@@ -159,7 +159,7 @@ def test_a_field_that_meant_nothing_must_be_at_its_default_of_then(
 
 def test_a_field_of_no_version_is_refused() -> None:
     for change in ({"dims": 3}, {"data": {"dims": 3}}, {"training": {"schedule": "cosine"}}):
-        with pytest.raises(ConfigError, match="unknown config fields: (dims|schedule)$"):
+        with pytest.raises(ConfigError, match=r"unknown config fields: (dims|schedule)$"):
             from_dict(change)
     with pytest.raises(ConfigError, match="data must be an object"):
         from_dict({"data": 3})

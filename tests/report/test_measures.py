@@ -9,13 +9,12 @@ import jax
 import numpy as np
 import pytest
 
-from families.experiment import task_key
+from families.experiment import experiment_of, shared_of, task_key
 from report.claims import CLAIMS, RUNS
 from report.curves import heat_maps, rows_of
 from report.ledger import COMMANDS
 from report.measures import algorithms, depth, over_training, rolled, sines, trained
 from report.studies import STUDIES
-from runners.families import FAMILIES
 from src.data import sample_batch
 from src.prng import Purpose, key
 from store import layout
@@ -35,10 +34,10 @@ def test_every_training_of_the_ledger_is_of_a_model_that_can_be_made(name: str) 
     found = cells(plan([RUNS[name].grid]))
     assert tuple(dict.fromkeys(cell.config.init_seed for cell in found)) == RUNS[name].seeds
     config = found[0].config
-    family = FAMILIES[config.family]
-    assert jax.tree.leaves(jax.eval_shape(family.make_model(config).init, key(0)))
-    knobs = {"noise_p": np.float32(0), "noise_sigma": np.float32(0), "num_tasks": np.uint32(1), "pool": key(1)}
-    batch = jax.eval_shape(lambda: family.training_batches(config)(key(0), np.int32(0), **knobs))
+    experiment, shared = experiment_of(config), shared_of(config)
+    assert jax.tree.leaves(jax.eval_shape(experiment.make_model(config, shared).init, key(0)))
+    lane = experiment.lane(config)
+    batch = jax.eval_shape(lambda: experiment.batches(config)(key(0), np.int32(0), lane, shared))
     assert batch.x.shape[0] == config.training.batch_size
 
 

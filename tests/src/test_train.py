@@ -16,6 +16,7 @@ from families.regression import make_model
 from src.config import DataConfig, TrainConfig
 from src.data import sample_batch
 from src.losses import half_mse
+from src.model import Model
 from src.prng import key
 from src.train import NEVER, Member, Trainer, TrainState, lane, make_optimizer, make_trainer, train_step
 
@@ -112,7 +113,9 @@ def test_a_full_batch_is_that_of_the_first_step_at_every_step():
     """Two chunks over a pool are two steps of the optimiser on one batch; on fresh tasks they are not."""
     pool = replace(CONFIG.training, full_batch=True)
     state, info = trained([member(0)], 2, program=trainer(pool))
-    same = make_trainer(lambda shared: MODEL, CONFIG.training, lambda key, step, lane, _: batch_fn(key, jnp.int32(0), lane))
+    same = make_trainer(
+        lambda shared: MODEL, CONFIG.training, lambda key, step, lane, _: batch_fn(key, jnp.int32(0), lane)
+    )
     expected, expected_info = trained([member(0)], 2, program=same)
     assert same_bits(state, expected)
     assert same_bits(info, expected_info)
@@ -153,6 +156,54 @@ def test_the_optimiser_is_clipped_adamw(clip, decay, x64):
         moved = moved - 0.01 * direction
     expected = adam_in_numpy(gradients, params, 0.01, config.b1, config.b2, clip, decay)
     np.testing.assert_allclose(moved, expected, rtol=1e-7)  # 1e-7: optax adds its 1e-8 in another place of the sum
+
+
+def moved_by(optimizer, params, gradients, lr=1.0):
+    """Parameters after a step of size lr against each direction that the optimiser makes of a gradient."""
+    state = optimizer.init(params)
+    for gradient in gradients:
+        direction, state = optimizer.update(gradient, state, params)
+        params = jax.tree.map(lambda value, change: value - lr * change, params, direction)
+    return params
+
+
+OPTAX = {
+    "adamw": lambda lr, decay, mask: optax.adamw(lr, 0.8, 0.95, weight_decay=decay, mask=mask),
+    "sgd": lambda lr, decay, mask: optax.chain(optax.add_decayed_weights(decay, mask), optax.sgd(lr)),
+}
+
+
+@pytest.mark.parametrize("name", OPTAX)
+def test_an_optimiser_is_optaxs_after_a_clip(name, x64):
+    """On two arrays whose gradients are clipped together, and of which one alone decays; optax takes lr inside."""
+    rng, decayed = np.random.default_rng(1), {"kernel": True, "bias": False}
+    drawn = [{part: jnp.asarray(scale * rng.normal(size=3)) for part in decayed} for scale in (1, 5, 0.01, 5)]
+    config = TrainConfig(optimizer=name, grad_clip=0.5, weight_decay=0.1, b1=0.8, b2=0.95)
+    found = moved_by(make_optimizer(config, lambda _: decayed), drawn[0], drawn[1:], 0.1)
+    own = optax.chain(optax.clip_by_global_norm(0.5), OPTAX[name](0.1, 0.1, decayed))
+    expected = moved_by(own, drawn[0], drawn[1:], -1.0)  # which gives what is added
+    for part in decayed:
+        np.testing.assert_allclose(found[part], expected[part], rtol=1e-12)
+
+
+def test_sgd_is_clipped_gradient_descent_by_hand(x64):
+    """(3, 4) has norm 5 and is clipped to (.6, .8), (.3, .4) is not; then the decay of what is left."""
+    config = TrainConfig(optimizer="sgd", grad_clip=1.0, weight_decay=0.5)
+    found = moved_by(make_optimizer(config), jnp.array([1.0, 2.0]), jnp.array([[3.0, 4.0], [0.3, 0.4]]), 0.1)
+    first = np.array([1.0, 2.0]) - 0.1 * (np.array([0.6, 0.8]) + 0.5 * np.array([1.0, 2.0]))
+    np.testing.assert_allclose(found, first - 0.1 * (np.array([0.3, 0.4]) + 0.5 * first), rtol=1e-12)
+
+
+def test_training_by_sgd_on_a_parabola_is_a_geometric_series(x64):
+    """The loss mean((w - y)^2) / 2 of one w has its minimum at the mean of y, from which w is off by (1 - lr)^steps."""
+    targets = jnp.array([1.0, 2.0, 6.0])
+    parabola = Model(lambda _: {"m": {"w": jnp.array(0.0)}}, None, lambda params, y: 0.5 * (params["m"]["w"] - y) ** 2)
+    config = TrainConfig(steps=20, batch_size=3, optimizer="sgd", grad_clip=0.0)
+    program = make_trainer(lambda shared: parabola, config, lambda key, step, lane, shared: shared["y"])
+    pack = Member(key(0)[None], key(1)[None], jnp.full(1, 0.1))
+    state, info = program.chunk(program.init(pack, {"y": targets}), pack, {"y": targets}, jnp.int32(0), jnp.int32(20))
+    np.testing.assert_allclose(state.params["m"]["w"], 3.0 * (1 - 0.9**20), rtol=1e-12)
+    np.testing.assert_allclose(info.loss, 0.5 * (9 * 0.9**38 + targets.var()), rtol=1e-12)  # before the last step
 
 
 def test_a_step_follows_the_gradient_of_half_the_mean_squared_error(x64):
