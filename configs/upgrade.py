@@ -13,7 +13,7 @@ from configs.keys import RENAMED
 from configs.run import RunConfig, fields_of
 from src.checks import require
 
-CONTEXT = {
+CONTEXT: dict[str, Any] = {
     "ordering": "random",
     "difficulty": "gd_error",
     "noise_mode": "clean",
@@ -101,10 +101,7 @@ def upgraded(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str
     its default; `ConfigError` otherwise.
     """
     _check_known(values)
-    filled = {
-        name: default | dict(values.get(name, {})) if isinstance(default, dict) else values.get(name, default)
-        for name, default in DEFAULTS_1.items()
-    }
+    filled = _filled(values, DEFAULTS_1)
     filled["training"] = _renamed(filled["training"])
     found: dict[str, Any] = {}
     for name, value in filled.items():
@@ -119,6 +116,14 @@ def upgraded(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str
         elif kept:
             found[name] = value
     return found
+
+
+def _filled(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, and the defaults of those that are left out."""
+    return {
+        name: default | dict(values.get(name, {})) if isinstance(default, dict) else values.get(name, default)
+        for name, default in defaults.items()
+    }
 
 
 def _check_known(values: Mapping[str, Any]) -> None:
@@ -146,8 +151,8 @@ def _renamed(training: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def earlier_id(config: RunConfig) -> str:
-    """The id that the run of a config had under schema 1."""
+def earlier_id(config: RunConfig) -> str | None:
+    """The id that the run of a config had under schema 1; None for a config that schema 1 could not say."""
     values = fields_of(config)
     schedule = values["training"]["schedule"]
     values["training"] |= {name.rpartition(".")[2]: name.endswith(f".{schedule}") for name in RENAMED}
@@ -160,4 +165,6 @@ def earlier_id(config: RunConfig) -> str:
         else values.get(name, default)
         for name, default in DEFAULTS_1.items()
     }
-    return hashed(None, differences(merged, DEFAULTS_1))
+    defaults = fields_of(type(config)())
+    could_be_said = _filled(upgraded(merged, defaults), defaults) == fields_of(config)
+    return hashed(None, differences(merged, DEFAULTS_1)) if could_be_said else None
