@@ -35,8 +35,9 @@ RUNS: dict[str, Runs] = {
     "pools_quick": _pools(1, 8, 64, 0, steps=QUICK_BUDGET, log_records=20, eval_every=500),
     "pools": _pools(*M),
     "pools_short": _pools(8, 16, 32, 64, 128, 512, **SHORT),
-    "pools_long": _pools(8, 16, steps=3 * BUDGET // 2, triangle=False, warmup_steps=1000),
-    "pools_constant": _pools(8, 16, 64, **SHORT, triangle=False, lr=1.5e-3, warmup_steps=250),  # the triangle's mean
+    "pools_long": _pools(8, 16, steps=3 * BUDGET // 2, schedule="constant", warmup_steps=1000),
+    # at the mean learning rate of the triangle
+    "pools_constant": _pools(8, 16, 64, **SHORT, schedule="constant", lr=1.5e-3, warmup_steps=250),
     "twin": Runs("tiny", DEEP | {"num_tasks": 0}, data_offset=100),
     "two_blocks": Runs("tiny", {"num_tasks": 0, "steps": BUDGET, "snapshots": False}),
     "narrow": _pools(16, **SHORT, embed_size=16, mlp_width=64),
