@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from configs.diversity import DiversityConfig
 from configs.overrides import resolve, set_values
 from configs.presets import preset
+from configs.regression import RegressionConfig
 from configs.run import RunConfig
 
 
@@ -14,7 +16,7 @@ class Case(NamedTuple):
     """Work inside one process, a key of `benchmarks.programs.WORK`; `width` runs share one unit of ours."""
 
     text: str
-    config: RunConfig
+    config: RegressionConfig | DiversityConfig
     work: str = "steps"
     width: int = 1
 
@@ -38,16 +40,18 @@ class Sweep(NamedTuple):
     at: Callable[[int], tuple[RunConfig, int]]
 
 
-def lsa1(num_layers: int = 1, **values: Any) -> RunConfig:
+def lsa1(num_layers: int = 1, **values: Any) -> RegressionConfig:
     """The main experiment at a depth, with some fields set."""
     config = preset("lsa1", num_layers=num_layers)
     set_values(config, values)
-    return resolve(config)
+    resolved: RegressionConfig = resolve(config)
+    return resolved
 
 
-def decoder(model: str) -> RunConfig:
+def decoder(model: str) -> DiversityConfig:
     """A decoder on a pool of 16 tasks."""
-    return resolve(preset(model))
+    resolved: DiversityConfig = resolve(preset(model))
+    return resolved
 
 
 TWOLAYER = resolve(preset("twolayer"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -45,13 +46,13 @@ def predict(params: Any, batch: Batch, config: DiversityConfig) -> Array:
     return linear(params["read_out/linear"], norm(params["read_out/norm"], stream))[:, ::2, 0]
 
 
-def linear(params: Any, x: Array) -> Array:
+def linear(params: Mapping[str, Array], x: Array) -> Array:
     """x W, and b where there is one."""
     mapped = x @ params["w"]
     return mapped + params["b"][None, None] if "b" in params else mapped
 
 
-def norm(params: Any, x: Array) -> Array:
+def norm(params: Mapping[str, Array], x: Array) -> Array:
     """Layer norm over channels."""
     centred = x - x.mean(axis=-1, keepdims=True)
     scale = jax.lax.rsqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)

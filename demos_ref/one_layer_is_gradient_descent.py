@@ -73,7 +73,7 @@ print(f"largest |constructed layer - gradient descent| over {len(batch.y_query)}
 # %%
 run = Path("runs/walk_one_layer")
 print(run_one(config, run))
-config, params, test = store.load(run)
+_, params, test = store.load(run)
 step_size = fit_step_size(batch)
 found = compare(lambda b: model.predict(params, b), lambda b: gd(b, step_size), jax.tree.map(jnp.asarray, test))
 for name in ("tf_loss", "gd_loss", "preds_diff", "model_cos"):

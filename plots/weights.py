@@ -87,7 +87,8 @@ def _read_products(path: Path, config: Any) -> dict[str, np.ndarray]:
     """The products that are shown; the construction's may be empty."""
     arrays = read_npz(path, (TRAINED, *SHOWN))
     width = config.architecture.token_width
-    shapes = dict.fromkeys((TRAINED, *SHOWN), (len(config.model.layer_names), config.model.num_heads, width, width))
+    shape: tuple[int, ...] = (len(config.model.layer_names), config.model.num_heads, width, width)
+    shapes = dict.fromkeys((TRAINED, *SHOWN), shape)
     if arrays["construction_kq"].size == 0:
         shapes |= {"construction_kq": (0,), "construction_pv": (0,)}
     check_arrays(path, arrays, shapes, dict.fromkeys(shapes, "float64"))

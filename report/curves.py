@@ -14,13 +14,13 @@ import numpy as np
 
 from analysis.measures import shifts
 from analysis.measures.interpolation import interpolated
-from analysis.measures.over_training import baselines_of
 from analysis.measures.sine_functions import functions
 from analysis.measures.weights import products, rescale
 from baselines import spectrum
 from baselines.construction import gd_params
+from baselines.gradient_descent import Predictor
 from families.regression import gd_steps
-from report.figures import Series
+from report.figures import Series, Values
 from report.measures import algorithms, depth, over_training, rolled, sines, trained
 from src.config import DataConfig
 from src.statistics import mean_and_interval
@@ -100,10 +100,11 @@ def pools(run: Path, name: str) -> Series:
 def shifted(run: Path, name: str) -> Series:
     """Losses on contexts of other laws; of five layers and more the medians over tasks."""
     subject = trained.subject_of(run)
-    predictors = {TF: subject.predict} | {ALGORITHMS[name]: other for name, other in baselines_of(subject).items()}
+    predictors: dict[str, Predictor] = {TF: subject.predict}
+    predictors |= {ALGORITHMS[name]: other for name, other in trained.defined_baselines(subject).items()}
     if len(subject.config.model.layer_names) == 1:
         predictors[HALFWAY] = interpolated(subject, *trained.construction_of(run))
-    found = {}
+    found: dict[tuple[str, str], tuple[Values, Values]] = {}
     for shift, (panel, values) in SHIFTED.items():
         losses = shifts.shifted_losses(subject.config, predictors, shift, values)
         statistic = np.median if gd_steps(subject.config.model) >= 5 else np.mean
@@ -207,8 +208,8 @@ def rows_of(found: Sequence[Series], limit: float = np.inf) -> list[dict[str, An
     for (panel, name, x), values in points.items():
         if not (np.abs(values) <= limit).all():
             continue
-        mean, half = mean_and_interval(np.array(values))
-        half = 0.0 if np.isnan(half) else float(half)
+        mean, width = mean_and_interval(np.array(values))
+        half = 0.0 if np.isnan(width) else float(width)
         line = {"panel": panel, "series": name, "x": x, "mean": float(mean), "low": mean - half, "high": mean + half}
         rows.append(line | {"seeds": len(values)})
     return rows

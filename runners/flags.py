@@ -114,9 +114,9 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     flags = parser(models, prog, description).parse(rest)
     family = family_of_model(flags.model)
     model = flags.model
-    for name, (instead, _) in family.switches.items():
+    for name, (models_instead, _) in family.switches.items():
         if getattr(flags, name, False):
-            model = instead[flags.model]
+            model = models_instead[flags.model]
     if flags.config_help:
         settings = {"num_layers": getattr(flags, "num_layers", None)} | overrides
         print(listing(preset_of_depth(model, flags.preset, settings)))
@@ -135,7 +135,8 @@ def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[
         set_values(config, {name: flags.seed if own is None else own})
     set_values(config, {flag.key: getattr(flags, flag.name) for flag in config_flags(family_of_model(model))})
     set_values(config, overrides)
-    return resolve(config)
+    resolved: RunConfig = resolve(config)
+    return resolved
 
 
 def preset_of_depth(model: str, name: str, settings: Mapping[str, Any]) -> ConfigDict:

@@ -36,7 +36,8 @@ def data_of(dim: int) -> PoolData:
 @lru_cache(maxsize=512)
 def config_of(run: Path) -> DiversityConfig:
     """A run's config."""
-    return read_config(run)
+    config: DiversityConfig = read_config(run)
+    return config
 
 
 def tasks_of(run: Path) -> float:
