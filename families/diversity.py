@@ -110,7 +110,7 @@ def root_sequences(config: DiversityConfig, count: int) -> Batch:
     return _drawn(config, Purpose.ROOT, count, 1)
 
 
-_task_pool = jax.jit(task_pool, static_argnums=(1, 2))
+_task_pool: Callable[..., Array] = jax.jit(task_pool, static_argnums=(1, 2))
 
 
 @lru_cache(maxsize=8)

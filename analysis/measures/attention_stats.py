@@ -9,7 +9,7 @@ invisible to gradient descent's. What the query's row of a copying layer looks a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,12 +37,14 @@ BOOTSTRAP_SEED = 0
 @jax.jit
 def influence(predict: Partial, batch: Batch) -> Array:
     """d prediction / d y_j [B, N]. For one step of gradient descent from zero it is c x_j.x_query."""
-    return jax.grad(lambda y: jnp.sum(predict(batch._replace(y=y))))(batch.y)
+    gradient: Array = jax.grad(lambda y: jnp.sum(predict(batch._replace(y=y))))(batch.y)
+    return gradient
 
 
 def attention_scores(subject: ComparedRun, batch: Batch) -> list[dict[str, Array]]:
     """For each layer {score: [B, H, N]} of attention and contribution, signed and absolute."""
-    return _attention_scores(subject.model, subject.config.model, subject.params, batch)
+    layers: list[dict[str, Array]] = _attention_scores(subject.model, subject.config.model, subject.params, batch)
+    return layers
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -96,7 +98,7 @@ def attention_stats(subject: ComparedRun, context: Context) -> dict[str, Any]:
         scores, twin = (np.asarray(part, np.float64) for part in pair)
         return separation(scores, hit, twin, BOOTSTRAP_SEED)
 
-    def all_numbers(pair: tuple[Mapping[str, Array], Mapping[str, Array]]) -> dict[str, Any]:
+    def all_numbers(pair: Sequence[Mapping[str, Array]]) -> dict[str, Any]:
         return {name: numbers((pair[0][name], pair[1][name])) for name in pair[0]}
 
     layers = [attention_scores(subject, batch) for batch in batches]
