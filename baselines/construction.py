@@ -43,9 +43,10 @@ def gd_params(
 
 def _check(architecture: Architecture[StackConfig]) -> None:
     model, width = architecture.model, architecture.token_width
+    other = [kind for kind in map(model.kind, range(model.num_layers)) if kind != "linear"]
     obstacles = {
         "interleaved tokens": getattr(model, "tokens", "concatenated") != "concatenated",
-        "softmax attention": any(model.kind(layer) != "linear" for layer in range(model.num_layers)),
+        f"{''.join(other[:1])} attention": bool(other),
         "several heads": model.num_heads != 1,
         "a key size below the token width": 0 < model.key_size < width,
         "a key size above the token width": model.key_size > width,

@@ -24,6 +24,7 @@ SCORES = {
     "and weights.png divides them out",
     "softmax": "softmax over the context of e_j^T W_K^T W_Q e_i / sqrt(key size)",
 }
+PLUGIN = "the weights that a plugin makes of the scores"
 
 
 def draw_attention(run: Path, out: Path) -> list[Path]:
@@ -36,7 +37,7 @@ def draw_attention(run: Path, out: Path) -> list[Path]:
     text = f"{config.name}, seed {config.data_seed}, mean over {tasks} tasks"
     kinds = [config.model.kind(layer) for layer, _ in heads]
     return [
-        _draw_head(run, mean, out / layout.head_figure(*place), *place, kind, f"{text}; {SCORES[kind]}")
+        _draw_head(run, mean, out / layout.head_figure(*place), *place, kind, f"{text}; {SCORES.get(kind, PLUGIN)}")
         for mean, place, kind in zip(means, heads, kinds, strict=True)
     ]
 
@@ -68,7 +69,7 @@ def _read_mean(run: Path, config: Any, layer: int, head: int) -> np.ndarray:
 def _draw_head(run: Path, mean: np.ndarray, path: Path, layer: int, head: int, kind: str, text: str) -> Path:
     figure, axes = style.new_figure(width=3.8, height=3.4)
     panel = axes[0, 0]
-    style.heat_map(panel, mean, f"{kind} attention, layer {layer}, head {head}", kind == "linear")
+    style.heat_map(panel, mean, f"{kind} attention, layer {layer}, head {head}", kind != "softmax")
     panel.set_xlabel("context token")
     panel.set_ylabel("token that looks")
     style.caption(figure, text)
