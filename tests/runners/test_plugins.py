@@ -62,7 +62,7 @@ def test_its_attention_is_the_plugins(finished: Path) -> None:
     keys, values = (np.einsum("bnw,whk->bhnk", context, weight[name]) for name in ("key", "value"))
     scores = np.einsum("brw,whk,bhnk->bhrn", query, weight["query"], keys) / 2
     update = np.einsum("bhrn,bhnk,hkw->brw", scores, values, weight["projection"])
-    assert (finished / layout.figure(finished, layout.head_figure(0, 0))).exists()
+    assert (finished / layout.FIGURES / layout.head_figure(0, 0)).exists()
     found = np.load(finished / layout.PREDICTIONS)["tf"]
     np.testing.assert_allclose(np.abs(found), np.abs(update[:, 0, -1]), rtol=1e-3, atol=1e-4)
     assert np.abs(found).max() > 1e-3
