@@ -8,6 +8,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 
+from cli import UsageError
 from configs.family import PRESETS, Family
 from configs.overrides import completed
 from configs.presets import preset
@@ -50,7 +51,10 @@ def _check_module(family: str, module: str, held: str) -> None:
 
 
 def check_presets(family: Family) -> None:
-    """`ConfigError` or `UsageError` for a preset that is no config of a family that is registered."""
+    """`ConfigError` for a preset that is no config of a family that is registered."""
     for model, presets in family.models.items():
         for name in presets:
-            completed(preset(model, name))
+            try:
+                completed(preset(model, name))
+            except UsageError as error:
+                raise ConfigError(f"the preset {name!r} of {model}: {error}") from None

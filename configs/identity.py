@@ -21,7 +21,10 @@ def config_id(config: RunConfig) -> str:
 
     Only what differs from the family's defaults counts, so that a field added later, at its default, leaves ids alone.
     """
-    return hashed(config.family, differences(fields_of(config), fields_of(type(config)())))
+    defaults = fields_of(type(config)()) | {
+        "plugins": []
+    }  # a plugin's family is in each of its configs, by default too
+    return hashed(config.family, differences(fields_of(config), defaults))
 
 
 def hashed(family: str | None, values: dict[str, Any]) -> str:

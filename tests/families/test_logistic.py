@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 import analysis
 import store
+from configs.identity import config_id
 from families.experiment import experiment_of
 from plots import style, training
+from src.registry import LOADED
 from store import layout, rundir, snapshots
 from store.readers import read_csv, read_npz
 from tests.families.small import (
@@ -166,6 +169,18 @@ def test_a_finite_training_set_is_the_one_that_every_step_sees(workshop: Worksho
     for (_, then), record in zip(loaded.checkpoints(), records[1:], strict=False):
         assert record["train_loss"] == pytest.approx(losses_of(then.params, everything).mean(), rel=1e-5)
     assert len({record["train_loss"] for record in records[1:]}) == 4
+
+
+def test_another_source_of_the_family_is_another_run(both: None) -> None:
+    """Also of the default config, which has the plugin in it as every other has."""
+    from logistic.config import LogisticConfig
+
+    config = LogisticConfig()
+    assert config.plugins == (LOADED["logistic"].record,)
+    LOADED["logistic"] = LOADED["logistic"]._replace(digest="another")
+    changed = replace(config)
+    assert changed.plugins == ("logistic:another",)
+    assert config_id(changed) != config_id(config)
 
 
 def test_a_sweep_has_its_axes_and_its_columns(workshop: Workshop, tmp_path: Path) -> None:
