@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from configs.identity import differences, hashed
+from configs.identity import config_id, differences, hashed
 from configs.keys import RENAMED
 from configs.run import RunConfig, fields_of
 from src.checks import require
@@ -151,8 +151,8 @@ def _renamed(training: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def earlier_id(config: RunConfig) -> str | None:
-    """The id that the run of a config had under schema 1; None for a config that schema 1 could not say."""
+def earlier_id(config: RunConfig) -> str:
+    """The id that the run of a config had under schema 1; today's, if schema 1 could not say such a config."""
     values = fields_of(config)
     schedule = values["training"]["schedule"]
     values["training"] |= {name.rpartition(".")[2]: name.endswith(f".{schedule}") for name in RENAMED}
@@ -167,4 +167,4 @@ def earlier_id(config: RunConfig) -> str | None:
     }
     defaults = fields_of(type(config)())
     could_be_said = _filled(upgraded(merged, defaults), defaults) == fields_of(config)
-    return hashed(None, differences(merged, DEFAULTS_1)) if could_be_said else None
+    return hashed(None, differences(merged, DEFAULTS_1)) if could_be_said else config_id(config)

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cli
+from configs.identity import config_id
 from configs.run import RunConfig, to_dict
+from configs.upgrade import earlier_id
 from environment import check_devices
 from src.checks import ConfigError
 from store.atomic import json_bytes
@@ -24,6 +26,7 @@ from store.readers import StoreError, expecting, read_json, reading
 
 COLUMNS = {"claims.csv": "cells", "order_noise/cells.csv": "exp"}  # table -> its column that names cells
 CONFIGS = "configs"  # of a bundle
+DIGITS = 8  # of the id at the end of a cell's name
 
 
 class Carried(NamedTuple):
@@ -63,15 +66,17 @@ def _bundle(bundle: Mapping[str, Any], configs: Sequence[RunConfig]) -> Carried:
 
 
 def _names(configs: Iterable[RunConfig]) -> dict[str, str]:
-    """What a cell was or is called -> what it is called today, of these configs and of all that is planned."""
+    """The end of a cell's name, of then or of today -> its name today, of these configs and of all that is planned.
+
+    Names end with ids. What stands before them, for people, has changed besides.
+    """
     from report import study
     from report.claims import RUNS
-    from sweeps.plan import cell_of, cells, earlier_name, plan
+    from sweeps.plan import cell_of, cells, plan
 
     planned = cells(plan([*(runs.grid for runs in RUNS.values()), *study.grids()]))
-    known = {cell.name: cell for cell in [*planned, *map(cell_of, configs)]}
-    earlier = {earlier_name(cell.config): name for name, cell in known.items()}
-    return {name: today for name, today in earlier.items() if name} | {name: name for name in known}
+    found = dict.fromkeys([*planned, *map(cell_of, configs)])
+    return {identity(cell.config)[:DIGITS]: cell.name for identity in (earlier_id, config_id) for cell in found}
 
 
 def _table(path: Path, column: str, today: Mapping[str, str]) -> Carried:
@@ -91,12 +96,13 @@ def _table(path: Path, column: str, today: Mapping[str, str]) -> Carried:
 
 
 def _today(path: Path, name: str, today: Mapping[str, str]) -> str:
-    if name not in today:
+    end = name.rpartition("-")[2]
+    if end not in today:
         raise StoreError(
             f"{path} names the cell {name}, which is neither planned nor of a config in a bundle, so what it is called "
             "today is not known; no file was changed"
         )
-    return today[name]
+    return today[end]
 
 
 def parser() -> cli.Parser:

@@ -22,7 +22,7 @@ def found(rows: Sequence[Row], folder: Path) -> dict[str, str]:
     """The cells of an earlier version that stand for planned ones which are not there: name of then -> today's."""
     there = {path.name.rpartition("-")[2]: path.name for path in folder.iterdir()} if folder.is_dir() else {}
     missing = [cell for cell in cells(rows) if not os.path.lexists(folder / cell.name)] if there else []
-    pairs = {there.get((earlier_id(cell.config) or "")[:DIGITS], ""): cell for cell in missing}
+    pairs = {there.get(earlier_id(cell.config)[:DIGITS], ""): cell for cell in missing}
     return {
         name: cell.name for name, cell in pairs.items() if name and _is_run_of(folder / name, config_id(cell.config))
     }

@@ -16,7 +16,6 @@ from configs.identity import RESULTS_VERSION, config_id
 from configs.origins import generation, required_of, root
 from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
-from configs.upgrade import CONTEXT, earlier_id
 from runners.shapes import static_shape, training_part
 from src.registry import why_not_loaded
 from store.atomic import json_bytes, replace
@@ -75,21 +74,8 @@ def plan(grids: Iterable[Grid]) -> list[Row]:
 
 def cell_of(config: RunConfig) -> Cell:
     """The cell of a canonical config. Its name says what it is to a person, and ends with the config's id."""
-    return Cell(_name(config, family_of(config).cell_words(config), config_id(config)), config)
-
-
-def earlier_name(config: RunConfig) -> str | None:
-    """The name that a cell had when ids did not hold the family; None for a config that could not be said then.
-
-    All families had contexts then, so where a family has no words of its own, the default context's order was said.
-    """
-    identity = earlier_id(config)
-    words = family_of(config).cell_words(config) or [CONTEXT["ordering"]]
-    return None if identity is None else _name(config, words, identity)
-
-
-def _name(config: RunConfig, words: Iterable[str], identity: str) -> str:
-    return f"{'_'.join([config.name, *words, f'seed{config.data_seed}'])}-{identity[:DIGITS]}"
+    words = [config.name, *family_of(config).cell_words(config), f"seed{config.data_seed}"]
+    return Cell(f"{'_'.join(words)}-{config_id(config)[:DIGITS]}", config)
 
 
 def cells(rows: Sequence[Row]) -> list[Cell]:

@@ -13,7 +13,6 @@ from report.ledger import WRITER, read_measurements
 from scripts.carry_over import carried
 from store import outputs
 from store.atomic import json_bytes
-from sweeps.plan import earlier_name
 from tests.doors import ROOT, Ran, Refused, snapshot
 
 CARRY = "scripts.carry_over"
@@ -68,11 +67,6 @@ def rows(path: Path, without: str) -> list[dict[str, str]]:
         {name: value for name, value in row.items() if name != without}
         for row in csv.DictReader(path.read_text().splitlines())
     ]
-
-
-def test_the_earlier_names_are_those_that_planned_cells_had() -> None:
-    for name, earlier in (("one_layer", ONE_LAYER), ("depth_lsa", DEPTH)):
-        assert [earlier_name(cell.config) for cell in measuring.cells_of(name)] == earlier
 
 
 def test_claims_name_todays_cells_and_count_as_measured(ran: Ran, folder: Path) -> None:
