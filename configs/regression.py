@@ -150,6 +150,7 @@ def captured_tasks(text: str) -> int:
     return int(text)
 
 
+CODE = Flag("pos_enc_size", "model.pos_enc_size", int, "size of the sinusoidal code concatenated to each token")
 DIFFICULTY = Flag("difficulty", "base.difficulty", str, "what easy2hard and hard2easy sort by", DIFFICULTIES, AUTO)
 CONTEXT_FLAGS = tuple(_context_flag(prefix, field) for prefix in CONTEXTS for field in OF_A_CONTEXT)
 OPTIONS = (
@@ -387,7 +388,7 @@ FAMILY = Family(
     ),
     panels=(WITH_DESCENT,),
     batch_shapes=batch_shapes,
-    flags=(DIFFICULTY, *CONTEXT_FLAGS),
+    flags=(CODE, DIFFICULTY, *CONTEXT_FLAGS),
     options=OPTIONS,
     axes=(*CONTEXT_FLAGS, DIFFICULTY),
     meanings=MEANINGS,

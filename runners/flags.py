@@ -28,7 +28,6 @@ COMMON = (
     Flag("lr", "training.lr", float, "learning rate"),
     Flag("num_layers", "model.num_layers", int, "attention layers"),
     Flag("num_heads", "model.num_heads", int, "heads of each layer"),
-    Flag("pos_enc_size", "model.pos_enc_size", int, "size of the sinusoidal code concatenated to each token"),
 )
 
 
@@ -77,7 +76,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     cli.add_quiet(built)
     cli.add_config_help(built)
     for flag in config_flags(family):
-        value = "" if flag in family.flags else f" (preset: {_at(defaults, flag.key)})"
+        value = f" (preset: {_at(defaults, flag.key)})" if flag.read in (int, float) else ""
         _add(built, flag, value)
     built.epilog = "Any other field of the config: --config.KEY=VALUE, as in --config.eval_tasks=512."
     for name, (instead, text) in family.switches.items():

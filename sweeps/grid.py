@@ -12,7 +12,7 @@ from typing import Any
 from configs.family import AUTO
 from configs.origins import with_origins
 from configs.overrides import resolve, set_values
-from configs.registry import family_of, family_of_model
+from configs.registry import family_of, family_of_model, models
 from configs.run import RunConfig
 from runners.flags import preset_of_depth
 from src.checks import ConfigError, require
@@ -35,7 +35,7 @@ class Grid:
     and data are those of the seed that much further on, while the initialisation is the seed's own.
     """
 
-    models: Sequence[str] = ("lsa1",)
+    models: Sequence[str] = field(default_factory=lambda: models()[:1])
     axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     seeds: Sequence[int] = (0,)
     settings: Mapping[str, Any] = field(default_factory=dict)
