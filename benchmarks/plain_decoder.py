@@ -43,17 +43,21 @@ def predict(params: Any, batch: Batch, config: DiversityConfig) -> Array:
         stream = stream + linear(part["attention/output"], mixed.transpose(0, 2, 1, 3).reshape(stream.shape))
         hidden = jax.nn.gelu(linear(part["mlp_in"], norm(part["mlp_norm"], stream)))
         stream = stream + linear(part["mlp_out"], hidden)
-    return linear(params["read_out/linear"], norm(params["read_out/norm"], stream))[:, ::2, 0]
+    predictions: Array = linear(params["read_out/linear"], norm(params["read_out/norm"], stream))[:, ::2, 0]
+    return predictions
 
 
 def linear(params: Mapping[str, Array], x: Array) -> Array:
     """x W, and b where there is one."""
-    mapped = x @ params["w"]
-    return mapped + params["b"][None, None] if "b" in params else mapped
+    mapped: Array = x @ params["w"]
+    if "b" in params:
+        mapped = mapped + params["b"][None, None]
+    return mapped
 
 
 def norm(params: Mapping[str, Array], x: Array) -> Array:
     """Layer norm over channels."""
     centred = x - x.mean(axis=-1, keepdims=True)
     scale = jax.lax.rsqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
-    return params["scale"][None, None] * (centred * scale) + params["offset"][None, None]
+    normal: Array = params["scale"][None, None] * (centred * scale) + params["offset"][None, None]
+    return normal

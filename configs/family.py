@@ -113,7 +113,8 @@ class Family:
     """A family of experiments. `models` has the presets of each of its models by name.
 
     follows: fields, or sections, without a value of their own in presets, and the word that stands for it ("" for the
-    value it takes); `complete` gives them one from the others.
+    value it takes); `complete` gives them one from the others. without_meaning(config): fields that `--config.help`
+    leaves out, because nothing else than their default is accepted beside the config's other values.
     training_ignores: fields, or sections, that training does not depend on, and lane: fields that may differ within a
     pack, each with the value that stands for all.
     canonical: the config with the same meaning that all its synonyms share. cell_words: what tells a cell of a sweep
@@ -141,6 +142,7 @@ class Family:
     meanings: Mapping[str, Meaning] = field(default_factory=dict)
     follows: Mapping[str, str] = field(default_factory=dict)
     complete: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    without_meaning: Callable[[Any], Sequence[str]] = lambda config: ()
     training_ignores: Values = field(default_factory=dict)
     lane: Values = field(default_factory=dict)
     canonical: Callable[[Any], Any] = lambda config: config

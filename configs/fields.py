@@ -60,8 +60,9 @@ TYPES = {bool: "true/false", int: "whole number", float: "number", str: "word", 
 def fields(config: ConfigDict, reserved: Sequence[str] = ()) -> Iterator[tuple[str, str, str, str]]:
     """(dotted name, type, value, meaning) of each field of a preset, less those `reserved`."""
     family = named(config.family)
-    meanings, idle = MEANINGS | dict(family.meanings), (*OUTSIDE, "preset", *reserved)
-    unset, values = _leaves(config.to_dict()), _leaves(fields_of(resolve(config)))
+    meanings, resolved = MEANINGS | dict(family.meanings), resolve(config)
+    idle = (*OUTSIDE, "preset", *reserved, *family.without_meaning(resolved))
+    unset, values = _leaves(config.to_dict()), _leaves(fields_of(resolved))
     for name, default in _leaves(fields_of(family.config())).items():
         if name not in idle and name.partition(".")[0] not in idle:
             follows = family.follows.get(name) or family.follows.get(name.partition(".")[0])

@@ -99,6 +99,7 @@ FAMILY = Family(
             "step of gradient descent in the layers' place, which makes the model the control; 0: layers"
         ),
     },
+    without_meaning=lambda config: [f"model.{name}" for name in config.model.without_meaning],
     criterion=Criterion(
         "loss after the context over that of zero",
         lambda config, summary: columns.ratio(summary["headline"]["loss"], summary["headline"]["zero_loss"]),

@@ -115,7 +115,8 @@ _task_pool: Callable[..., Array] = jax.jit(task_pool, static_argnums=(1, 2))
 
 @lru_cache(maxsize=8)
 def _pool(data_seed: int, data: PoolData, num_tasks: int) -> Array:
-    return _task_pool(purpose_key(make_key(data_seed), Purpose.POOL), data, num_tasks)
+    pool: Array = _task_pool(purpose_key(make_key(data_seed), Purpose.POOL), data, num_tasks)
+    return pool
 
 
 def pool_of(config: DiversityConfig, num_tasks: int | None = None) -> Array:

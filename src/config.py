@@ -261,12 +261,18 @@ class SineModel(StackConfig):
         )
         one_of("embedded", self.embedded, EMBEDDED)
         in_range("step_size", self.step_size, 0)
-        for field in dataclasses.fields(StackConfig) if self.step_size > 0 else ():
-            value = getattr(self, field.name)
+        for name in self.without_meaning:
+            value = getattr(self, name)
             require(
-                value == field.default or field.name == "mlp_width",
-                f"{field.name} is {value}, but has no meaning for a control, whose layers are a step of descent",
+                value == getattr(StackConfig, name),
+                f"{name} is {value}, but has no meaning for a control, whose layers are a step of descent",
             )
+
+    @property
+    def without_meaning(self) -> list[str]:
+        """The fields of the layers, in a control, which has a step of descent in their place."""
+        layers = [field.name for field in dataclasses.fields(StackConfig) if field.name != "mlp_width"]
+        return layers if self.step_size > 0 else []
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,16 @@ from configs.fields import MEANINGS, fields
 from configs.keys import leaves
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from configs.registry import family_of_model, models
+from configs.registry import models
 from configs.run import fields_of
+from src.checks import ConfigError
 from src.registries import FAMILIES
 
+OTHER = {  # values of a stack's layers that are not their defaults
+    **{f"model.{name}": "2" for name in ("num_layers", "num_heads", "damping", "activation_clip", "init_scale")},
+    **{f"model.{name}": "true" for name in ("recurrent", "bias", "layer_norm")},
+    **{"model.key_size": "4", "model.attention": "softmax"},
+}
 FOUND = {"preset", "plugins", "shared", "requires"}  # a flag of its own, and what comes with the other fields
 
 
@@ -45,7 +51,16 @@ def test_a_shared_meaning_is_of_fields_of_several_families() -> None:
 def test_the_fields_are_those_of_the_family(model: str) -> None:
     listed = [name for name, *_ in fields(preset(model))]
     assert len(set(listed)) == len(listed)
-    assert set(listed) == every_field(family_of_model(model).name) - FOUND
+    config = resolve(preset(model))
+    idle = {f"model.{name}" for name in ("num_layers", "attention")} if model == "sine_control" else set()
+    expected = every_field(config.family) - FOUND
+    assert set(listed) <= expected
+    assert expected - set(listed) >= idle
+    for name in expected - set(listed):  # it is refused beside the others
+        changed = preset(model)
+        set_values(changed, {name: OTHER[name]})
+        with pytest.raises(ConfigError, match=f"{name.removeprefix('model.')} is .*, but has no meaning for a control"):
+            resolve(changed)
 
 
 @pytest.mark.parametrize("model", models())

@@ -5,19 +5,20 @@ import numpy as np
 import pytest
 
 from configs.regression import RegressionConfig
+from configs.sine import SineConfig
 from families.sine import make_model
 from src.batch import Batch
-from src.config import EMBEDDED, DataConfig, ModelConfig
+from src.config import EMBEDDED, DataConfig, ModelConfig, SineData, SineModel
 from src.prng import key
 from src.sine import read_outs, sample_sines
 from tests import reference
 
-DATA = DataConfig(dim=1, num_pairs=7, input_range=10.0)
+DATA = SineData(num_pairs=7, input_range=10.0)
 
 
 def config(embedded, **parts):
-    model = ModelConfig(embed_size=5, mlp_width=6, key_size=4, embedded=embedded, **parts)
-    return RegressionConfig(family="sine", data=DATA, model=model)
+    model = SineModel(embed_size=5, mlp_width=6, key_size=4, embedded=embedded, **parts)
+    return SineConfig(data=DATA, model=model)
 
 
 def random_params(model, seed=0):
@@ -77,7 +78,7 @@ def test_a_batch_is_a_function_of_its_key():
 
 
 def test_amplitudes_are_the_configs():
-    batch = sample_sines(key(5), DataConfig(dim=1, amplitude_low=2.0, amplitude_high=3.0), 1000)
+    batch = sample_sines(key(5), SineData(amplitude_low=2.0, amplitude_high=3.0), 1000)
     assert 2 <= batch.w[:, 0].min() < 2.1 < 2.9 < batch.w[:, 0].max() <= 3
 
 
@@ -125,11 +126,11 @@ def test_the_initial_function_of_prop_2_starts_at_zero():
 
 
 def test_without_a_width_there_is_no_mlp():
-    whole = RegressionConfig(family="sine", data=DATA, model=ModelConfig(embed_size=5))
+    whole = SineConfig(data=DATA, model=SineModel(embed_size=5))
     assert set(make_model(whole).init(key(0))) == {"embedding", "layer_0/attention"}
 
 
 def test_models_are_the_same_for_configs_that_differ_in_nothing_they_depend_on():
-    one, other = config("pairs"), RegressionConfig(family="sine", data_seed=3, data=DATA, model=config("pairs").model)
+    one, other = config("pairs"), SineConfig(data_seed=3, data=DATA, model=config("pairs").model)
     assert make_model(one) is make_model(other)
     assert make_model(one) is not make_model(config("inputs"))

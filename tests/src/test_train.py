@@ -278,11 +278,11 @@ def test_a_chunk_gives_its_input_states_memory_away():
 DATA_PARALLEL = """
 import sys; sys.path.insert(0, {root!r}); sys.path.insert(0, {here!r})
 import jax, numpy as np
-from test_train import member, stack_members, trained, trainer
+from test_train import NOTHING, member, stack_members, trained, trainer
 assert len(jax.devices()) == {count}
 program, members = trainer(), [member(0), member(1)]
 state, _ = trained(members, 60, program=program)
-compiled = program.chunk.lower(state, stack_members(members), {}, 0, 1).compile()
+compiled = program.chunk.lower(state, stack_members(members), NOTHING, 0, 1).compile()
 print(int("all-reduce" in compiled.as_text()))
 np.savez({out!r}, *jax.tree.leaves(state.params))
 """

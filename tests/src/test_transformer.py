@@ -14,7 +14,6 @@ from configs.regression import RegressionConfig
 from families.regression import make_model
 from src import attn, prng, transformer
 from src.batch import Batch
-from src.checks import ConfigError
 from src.config import DataConfig, ModelConfig, TrainConfig
 from src.data import sample_batch, tokenise
 from tests import reference
@@ -223,8 +222,9 @@ def test_hooks_off_cost_nothing(model, monkeypatch):
     bare, in_stack = stripped(transformer, monkeypatch)
     assert (in_attn, in_stack) == (1, 2)
     assert bare.Attention is bare_attn.Attention
+    monkeypatch.setattr(bare, "no_hook", attn.no_hook)  # what `src.model` says for none
     config = run(model)
-    real, bare_model = make_model(config), bare.make_model(config)
+    real, bare_model = make_model(config), bare.make_model(config.architecture)
     params, batch = real.init(prng.key(0)), sample_batch(prng.key(1), DATA, 8)
 
     def predict(params, batch):
@@ -254,10 +254,3 @@ def test_configs_that_differ_in_no_model_share_one():
     assert make_model(replace(base, model=ModelConfig(num_heads=2))) is not make_model(base)
     wide = DataConfig(dim=10_000, num_pairs=3000)  # with as many tasks as by default, too many numbers
     assert make_model(replace(base, data=wide)).init is not make_model(base).init
-
-
-@pytest.mark.parametrize("family", ["sine", "layerwise", "diversity"])
-def test_a_run_of_another_family_is_told_how_to_get_its_model(family: str) -> None:
-    said = rf"family {family}, .* runners\.families\.FAMILIES\['{family}'\]\.make_model\(config\) gives it"
-    with pytest.raises(ConfigError, match=said):
-        make_model(RegressionConfig(family=family))

@@ -1,0 +1,69 @@
+"""Every family has its parts, and a run of any of them gets its own model and batches by its config alone."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from configs.overrides import resolve
+from configs.presets import preset
+from configs.registry import family_of_model
+from families.experiment import experiment_of, first_batch, model_of, shared_of
+from src import decoder, layerwise, sine, transformer
+from src.prng import Purpose, key
+from src.registries import FAMILIES
+from store.params import flattened
+
+FIRST = {name: next(iter(family.models)) for name, family in FAMILIES.items()}
+OWN = {  # how the model of each is made by hand
+    "regression": lambda config: transformer.make_model(config.architecture),
+    "layerwise": lambda config: layerwise.make_model(config.architecture, config.training.deep_supervision),
+    "sine": lambda config: sine.make_model(config.architecture),
+    "diversity": lambda config: decoder.make_model(config.model, config.data.dim, config.data.num_pairs),
+}
+
+
+def config_of(family: str):
+    """The preset of a family's first model, with a small batch."""
+    config = resolve(preset(FIRST[family]))
+    return replace(config, training=replace(config.training, batch_size=6))
+
+
+@pytest.mark.parametrize("family", FIRST)
+def test_a_config_has_the_model_of_its_family(family: str) -> None:
+    config = config_of(family)
+    model = model_of(config)
+    by_hand = OWN[family](config)
+    assert model is model_of(replace(config, data_seed=3))  # programs are kept by the model they are of
+    shapes, expected = (flattened(jax.eval_shape(made.init, key(0))) for made in (model, by_hand))
+    assert {name: leaf.shape for name, leaf in shapes.items()} == {name: leaf.shape for name, leaf in expected.items()}
+
+
+def test_the_control_is_another_model_than_the_one_it_controls() -> None:
+    shapes = [
+        set(flattened(jax.eval_shape(model_of(resolve(preset(name))).init, key(0))))
+        for name in ("sine", "sine_control")
+    ]
+    assert shapes[1] < shapes[0]
+    assert family_of_model("sine_control") is family_of_model("sine")
+
+
+@pytest.mark.parametrize("family", FIRST)
+def test_batches_have_the_shapes_that_the_family_says_its_evaluation_batch_has(family: str) -> None:
+    config = config_of(family)
+    experiment = experiment_of(config)
+    lane, shared = experiment.lane(config), shared_of(config)
+    drawn = jax.eval_shape(lambda: experiment.batches(config)(key(0), np.int32(0), lane, shared))
+    expected = FAMILIES[family].batch_shapes(replace(config, eval_tasks=6))
+    assert {name: part.shape for name, part in drawn._asdict().items()} == dict(expected)
+
+
+def test_what_there_is_to_train_on_is_the_first_batch_of_a_full_batch_run() -> None:
+    config = config_of("regression")
+    assert first_batch(config) is None
+    full = replace(config, training=replace(config.training, full_batch=True))
+    experiment, lane = experiment_of(full), experiment_of(full).lane(full)
+    data_key = jax.random.fold_in(key(full.data_seed), int(Purpose.TRAIN))
+    drawn = experiment.batches(full)(data_key, np.int32(0), lane, {})
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), first_batch(full), drawn)
