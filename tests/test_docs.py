@@ -238,7 +238,7 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
                 done = run([sys.executable, *words, *small], copy, tmp_path / "compiled")
                 assert done.returncode == 0, done.stderr
                 printed[words[-1]] = done.stdout
-    names = ("ordering", "noise", "opponents", "inputs", "tasks", "attention", "baseline", "edited", "runner")
+    names = ("ordering", "noise", "opponents", "inputs", "tasks", "attention", "baseline", "edited", "model")
     assert list(printed) == [f"runs/{name}" for name in names]
     check_plugins(copy)
     batch = np.load(copy / "runs/ordering/analysis/analysis_batch.npz")
@@ -255,7 +255,7 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
     assert headline["mean_label_loss"] > headline["gd_loss"]
     labels = np.abs(np.load(copy / "runs/edited" / layout.ANALYSIS_BATCH)["y"])
     assert (np.diff(labels, axis=1) >= 0).all()
-    assert json.loads((copy / "runs/runner/config.json").read_text())["model"]["num_heads"] == 2
+    assert json.loads((copy / "runs/model/config.json").read_text())["model"]["num_heads"] == 2
 
 
 def check_plugins(copy: Path) -> None:
@@ -264,7 +264,7 @@ def check_plugins(copy: Path) -> None:
         **{"ordering": "largenorm", "noise": "flips", "opponents": "known_flips", "inputs": "distributions"},
         **{"tasks": "distributions", "attention": "relu", "baseline": "opponents"},
     }
-    for name in (*plugins, "edited", "runner"):
+    for name in (*plugins, "edited", "model"):
         found = json.loads((copy / f"runs/{name}" / layout.CONFIG).read_text())["plugins"]
         expected = [
             f"{plugin}:{hashlib.sha256((copy / f'my/{plugin}.py').read_bytes()).hexdigest()[:16]}"
