@@ -125,11 +125,11 @@ def test_a_damping_that_overflows_is_refused_and_the_file_stays(
     ("words", "sentence"),
     [
         ("--ordering easy2hard", "unknown argument --ordering"),
-        ("--config.base.ordering=easy2hard", "ordering is easy2hard, but has no meaning for the family layerwise"),
-        ("--config.eval.noise_p=0.5", "noise_p is 0.5, but has no meaning for the family layerwise"),
-        ("--pos_enc_size 4", "pos_enc_size is 4, but has no meaning for the family layerwise"),
-        ("--config.tokens=interleaved", "tokens is interleaved, but has no meaning"),
-        ("--config.num_distractors=1", "num_distractors is 1, but has no meaning"),
+        ("--config.base.ordering=easy2hard", "unknown config key 'base.ordering' of the family layerwise"),
+        ("--config.eval.noise_p=0.5", "unknown config key 'eval.noise_p' of the family layerwise"),
+        ("--pos_enc_size 4", "unknown argument --pos_enc_size"),
+        ("--config.tokens=interleaved", "unknown config key 'tokens' of the family layerwise"),
+        ("--config.num_distractors=1", "unknown config key 'num_distractors' of the family layerwise"),
         ("--save_attention", "unknown argument --save_attention"),
         ("--config.num_queries=0", "num_queries is 0; it must be a whole number of at least 1"),
         ("--model resnet", "invalid choice: 'resnet'"),
@@ -141,9 +141,10 @@ def test_what_has_no_meaning_is_refused(refused: Refused, words: str, sentence: 
     assert sentence in refused(RUNNER, "--out", "fresh", *words.split())
 
 
-@pytest.mark.parametrize("words", ["--config.num_queries=2", "--config.embed_size=8", "--config.deep_supervision=true"])
-def test_and_what_is_the_depth_curves_is_refused_elsewhere(refused: Refused, words: str) -> None:
-    assert "has no meaning for the family regression" in refused("runners.run_softmax_copy", "--out", "fresh", words)
+@pytest.mark.parametrize("field", ["num_queries", "embed_size", "deep_supervision"])
+def test_and_what_is_the_depth_curves_is_refused_elsewhere(refused: Refused, field: str) -> None:
+    said = refused("runners.run_softmax_copy", "--out", "fresh", f"--config.{field}=1")
+    assert f"unknown config key {field!r} of the family regression" in said
 
 
 @pytest.mark.parametrize(
@@ -162,8 +163,12 @@ def test_the_analysis_refuses(stack_run: Path, refused: Refused, tmp_path: Path,
 
 def test_analyses_of_another_family_say_so(lsa_run: Path, lsa1_run: Path, refused: Refused, tmp_path: Path) -> None:
     ours, theirs = copied(lsa_run, tmp_path / "ours"), copied(lsa1_run, tmp_path / "theirs")
-    assert "is a run of the family layerwise; alignment is of" in refused("analysis.alignment", "--run", ours)
-    assert "is a run of the family regression; layerwise is of" in refused("analysis.layerwise", "--run", theirs)
+    assert "is a run of the family layerwise, which has no alignment; it has losses, layerwise\n" in refused(
+        "analysis.alignment", "--run", ours
+    )
+    assert "is a run of the family regression, which has no layerwise; it has losses, alignment" in refused(
+        "analysis.layerwise", "--run", theirs
+    )
 
 
 def test_a_sweep_has_cells_of_the_depth_curve_and_rows_with_their_losses(tmp_path: Path) -> None:

@@ -122,12 +122,12 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
         ("--ordering random", "unknown argument --ordering"),
         ("--noise_p .5", "unknown argument --noise_p"),
         ("--save_attention", "unknown argument --save_attention"),
-        ("--pos_enc_size 4", "pos_enc_size is 4, but has no meaning for the family sine"),
+        ("--pos_enc_size 4", "unknown argument --pos_enc_size"),
         ("--control --num_layers 2", "num_layers is 2, but has no meaning for a control"),
-        ("--config.dim=2", "dim is 2; a sine has inputs of one dimension"),
+        ("--config.dim=2", "unknown config key 'dim' of the family sine"),
         ("--config.amplitude_high=0", "amplitude_high is 0.0; it must be above 0.1"),
         ("--config.embedded=labels", "embedded is 'labels'; it must be one of pairs, inputs"),
-        ("--config.eval.ordering=easy2hard", "ordering is easy2hard, but has no meaning for the family sine"),
+        ("--config.eval.ordering=easy2hard", "unknown config key 'eval.ordering' of the family sine"),
     ],
 )
 def test_what_has_no_meaning_for_sines_is_refused(words: str, sentence: str, refused: Refused) -> None:
@@ -137,8 +137,8 @@ def test_what_has_no_meaning_for_sines_is_refused(words: str, sentence: str, ref
 def test_analyses_of_regression_refuse_sines(sine_run: Path, workshop: Workshop) -> None:
     done = workshop.run("analysis.alignment", "--run", sine_run)
     assert done.returncode == 2
-    expected = "alignment is of the family regression"
-    assert done.stderr == f"error: {sine_run} is a run of the family sine; {expected}\n"
+    expected = "which has no alignment; it has losses, compare_sine"
+    assert done.stderr == f"error: {sine_run} is a run of the family sine, {expected}\n"
 
 
 def test_a_sweep_has_cells_of_sines_and_rows_with_their_losses(tmp_path: Path) -> None:
