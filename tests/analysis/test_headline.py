@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from runners.summary import row
 from src.config import DataConfig, ModelConfig
 from src.inputs import uniform
 from src.registries import INPUT_DISTRIBUTIONS, InputDistribution
-from tests.registered import registered
 
 DATA = DataConfig(dim=3, num_pairs=5)
 
@@ -65,20 +65,15 @@ def test_it_is_not_fitted_where_that_takes_longer_or_there_is_one_layer(model: M
     assert fitted_gd_plus_plus_of(subject(model, data)) is None
 
 
-def test_without_the_inputs_variance_it_is_null_with_the_reason() -> None:
+def test_without_the_inputs_variance_it_is_null_with_the_reason(registered: Any) -> None:
     """And the run can end: only the rates of GD++ are made from that variance."""
-    inputs = InputDistribution(*INPUT_DISTRIBUTIONS["uniform"][:2], sample=uniform)
-    model, data = ModelConfig(num_layers=2, recurrent=True), DataConfig(dim=3, num_pairs=5)
-    with registered(INPUT_DISTRIBUTIONS, "other", inputs):
-        two = subject(model, replace(data, input_law="other"))
-        whole = headline(two)
-    fit_gd_plus_plus.cache_clear()
-    with registered(INPUT_DISTRIBUTIONS, "other", InputDistribution(sample=uniform)):
-        found = headline(two)
+    registered(INPUT_DISTRIBUTIONS, "bare", InputDistribution(sample=uniform))
+    model = ModelConfig(num_layers=2, recurrent=True)
+    whole, found = (headline(subject(model, replace(DATA, input_law=law))) for law in ("uniform", "bare"))
     for name in ("gd_plus_plus_loss", "gd_plus_plus_ratio"):
         assert (found[name], found[f"{name}_se"]) == (None, None)
-        assert "'other' is registered without a variance" in found[f"{name}_reason"]
-        assert "not defined: the input distribution 'other'" in row("GD++", found, name)
+        assert "'bare' is registered without a variance" in found[f"{name}_reason"]
+        assert "not defined: the input distribution 'bare'" in row("GD++", found, name)
     others = {name for name in whole if not name.startswith("gd_plus_plus")}
     assert {name: found[name] for name in others} == {name: whole[name] for name in others}
     assert [name for name in found if name.endswith("_loss")] == [name for name in whole if name.endswith("_loss")]

@@ -11,9 +11,9 @@ import pytest
 from analysis.loaded import LoadedRun
 from analysis.measures.task_diversity import headline, verdict_of
 from baselines.idealised import idealised
+from configs.diversity import DiversityConfig
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from configs.regression import RegressionConfig
 from families.diversity import Held, distance, latent_sequences, make_model, measured, pool_sequences, references
 from src.checks import ConfigError
 from src.prng import key
@@ -25,7 +25,7 @@ from store.params import flattened
 from store.readers import StoreError
 
 
-def config(**values: object) -> RegressionConfig:
+def config(**values: object) -> DiversityConfig:
     chosen = preset("tiny")
     set_values(chosen, {"eval_tasks": 32, **values})
     return resolve(chosen)
@@ -118,14 +118,15 @@ def test_a_snapshot_of_another_model_is_refused(tmp_path: Path) -> None:
 def test_a_further_posterior_mean_is_measured_and_has_columns(root: Path) -> None:
     """That of a plugin, in rows of its tasks alone. The other columns stay as they are, in their order."""
     code = (
-        "from pathlib import Path; import sys; from sweeps.collect import POOLS_MEASURED, row_values, settings_of\n"
+        "from pathlib import Path; import sys; from sweeps.collect import row_values, settings_of\n"
         "from src.registries import TASK_DISTRIBUTIONS, TaskDistribution; from src.registry import LOADED, Plugin\n"
         "from sweeps.grid import Grid; from sweeps.plan import plan\n"
         "LOADED['p'] = Plugin('p', Path('p.py'), '0'); entry = TaskDistribution(bayes='own', sample=len)\n"
         "TASK_DISTRIBUTIONS.add('mystery', entry, LOADED['p'])\n"
         "grids = [Grid(('tiny',), {'task_law': [law]}) for law in ('laplace', 'mystery')]\n"
         "rows = [row_values(plan([grid])[0], Path('x')) for grid in grids]\n"
-        "print(*POOLS_MEASURED); print(*[name for name in rows[1] if name not in rows[0]])\n"
+        "print(*[name for name in rows[0] if name.startswith(('id_', 'ood_'))])\n"
+        "print(*[name for name in rows[1] if name not in rows[0]])\n"
         "print(not (set(rows[1]) - set(rows[0])) & set(settings_of(rows[1:])), 'jax' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from baselines.idealised import idealised, smoothed
-from src.config import DataConfig
+from src.config import PoolData
 
-DATA = DataConfig(dim=4, num_pairs=8, input_law="gaussian", noise_std=0.125**0.5)
+DATA = PoolData(dim=4, num_pairs=8, input_law="gaussian", noise_std=0.125**0.5)
 COUNT = 2048
 
 

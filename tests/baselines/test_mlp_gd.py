@@ -6,10 +6,10 @@ import pytest
 
 from baselines.gradient_descent import gd
 from baselines.mlp_gd import least_step_loss
-from configs.regression import RegressionConfig
+from configs.sine import SineConfig
 from families.sine import make_model
 from src.batch import Batch
-from src.config import EMBEDDED, DataConfig, ModelConfig
+from src.config import EMBEDDED, SineData, SineModel
 from src.prng import key
 from src.sine import read_outs, sample_sines
 from tests import reference
@@ -18,9 +18,9 @@ STEP, PAIRS, WIDTH = 0.03, 6, 5
 
 
 def config(embedded, step_size=STEP):
-    data = DataConfig(dim=1, num_pairs=PAIRS, input_range=10.0)
-    model = ModelConfig(embed_size=WIDTH, mlp_width=7, embedded=embedded, step_size=step_size)
-    return RegressionConfig(family="sine", data=data, model=model)
+    data = SineData(num_pairs=PAIRS, input_range=10.0)
+    model = SineModel(embed_size=WIDTH, mlp_width=7, embedded=embedded, step_size=step_size)
+    return SineConfig(data=data, model=model)
 
 
 def random_params(model, seed=0):
@@ -98,7 +98,7 @@ def test_the_least_loss_from_one_pair_is_that_of_the_best_linear_predictor():
 
     The coefficients of sin x and cos x are a cos phi and a sin phi; of these the second has a mean, E a 2 / pi.
     """
-    data = DataConfig(dim=1, num_pairs=1, input_range=10.0)
+    data = SineData(num_pairs=1, input_range=10.0)
     batch = Batch(*(np.asarray(leaf, np.float64) for leaf in sample_sines(key(1), data, 200_000)))
     x, query = batch.x[:, 0, 0], batch.x_query[:, 0]
     square = (0.1**2 + 0.1 * 0.5 + 0.5**2) / 3
@@ -113,7 +113,7 @@ def test_the_least_loss_from_one_pair_is_that_of_the_best_linear_predictor():
 
 
 def test_a_step_on_sine_and_cosine_stays_just_above_the_least_loss():
-    data = DataConfig(dim=1, input_range=10.0)
+    data = SineData(input_range=10.0)
     batch = sample_sines(key(2), data, 50_000)
     x, query = np.asarray(batch.x)[..., 0], np.asarray(batch.x_query)[..., 0]
     waves = batch._replace(

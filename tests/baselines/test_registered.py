@@ -1,10 +1,10 @@
 """Noise modes that are added: what is registered is used, and what is not is refused; sign flips by simulation."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +23,6 @@ from src.registries import NOISE_MODES, NoiseMode
 from store import layout
 from store.readers import read_json
 from tests import reference
-from tests.registered import registered
 
 SIGMAS = 4.0
 DATA = DataConfig(dim=3, num_pairs=4, noise_std=0.3, weight_scale=1.5)
@@ -38,10 +37,10 @@ def sign_flips(key, batch, hit, sigma, data):
 
 
 @pytest.fixture
-def flips() -> Iterator[ContextConfig]:
+def flips(registered: Any) -> ContextConfig:
     """The mode with its corruption alone, as the first part of the recipe adds it."""
-    with registered(NOISE_MODES, "sign_flips", NoiseMode(corrupt=sign_flips)):
-        yield ContextConfig(**SETTINGS)
+    registered(NOISE_MODES, "sign_flips", NoiseMode(corrupt=sign_flips))
+    return ContextConfig(**SETTINGS)
 
 
 def hit_pair(pair: NextPair, context: ContextConfig, out: np.ndarray) -> np.ndarray:
@@ -52,12 +51,12 @@ def hit_pair(pair: NextPair, context: ContextConfig, out: np.ndarray) -> np.ndar
 
 
 @pytest.fixture
-def known_flips() -> Iterator[ContextConfig]:
+def known_flips(registered: Any) -> ContextConfig:
     """The mode with its opponents, as the second part adds them."""
     of_p = lambda batch, data, context: partly_agreeing(batch, data, 1 - 2 * context.noise_p)  # noqa: E731
     mode = NoiseMode(corrupt=sign_flips, linear_mmse=of_p, mask_bayes=hit_pair)
-    with registered(NOISE_MODES, "sign_flips", mode):
-        yield ContextConfig(**SETTINGS)
+    registered(NOISE_MODES, "sign_flips", mode)
+    return ContextConfig(**SETTINGS)
 
 
 # Nothing falls through
@@ -88,13 +87,13 @@ def test_the_file_of_comparators_has_null_and_the_reason(flips: ContextConfig, t
     assert found["gd_tuned_step"]["loss"] > 0
 
 
-def test_sigma_counts_until_a_mode_is_without(flips: ContextConfig) -> None:
+def test_sigma_counts_until_a_mode_is_without(flips: ContextConfig, registered: Any) -> None:
     """Runs that differ in sigma are two as long as nobody says that sigma does not reach them; at 0 it is not clean."""
     assert canonical_context(replace(flips, noise_sigma=0.5)).noise_sigma == 0.5
     assert canonical_context(flips).noise_mode == "sign_flips"
     assert flips.hit_rate == 0.3
-    with registered(NOISE_MODES, "sign_flips", NoiseMode(ignores_sigma=True, corrupt=sign_flips)):
-        assert canonical_context(replace(flips, noise_sigma=0.5)).noise_sigma == 0
+    registered(NOISE_MODES, "without_sigma", NoiseMode(ignores_sigma=True, corrupt=sign_flips))
+    assert canonical_context(replace(flips, noise_mode="without_sigma", noise_sigma=0.5)).noise_sigma == 0
 
 
 # Sign flips

@@ -1,7 +1,7 @@
 """Input distributions: samplers have the registered moments; what needs one that is not registered is refused."""
 
-from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,6 @@ from src.batch import Batch
 from src.checks import ConfigError, named
 from src.config import ContextConfig, DataConfig, QueriesData
 from src.registries import INPUT_DISTRIBUTIONS, InputDistribution
-from tests.registered import registered
 
 COUNT = 200_000
 SIGMAS = 5.0
@@ -33,11 +32,11 @@ def test_samples_have_the_registered_moments(law: str, input_range: float) -> No
 
 
 @pytest.fixture
-def student() -> Iterator[DataConfig]:
+def student(registered: Any) -> DataConfig:
     """Tasks whose inputs have a variance and no fourth moment."""
     sample = lambda key, scale, shape: scale * jax.random.t(key, 3.0, shape)  # noqa: E731
-    with registered(INPUT_DISTRIBUTIONS, "student", InputDistribution(lambda scale: 3 * scale**2, sample=sample)):
-        yield DataConfig(input_law="student", dim=3, num_pairs=4)
+    registered(INPUT_DISTRIBUTIONS, "student", InputDistribution(lambda scale: 3 * scale**2, sample=sample))
+    return DataConfig(input_law="student", dim=3, num_pairs=4)
 
 
 def test_a_registered_moment_is_used_and_no_other_stands_in_for_a_missing_one(student: DataConfig) -> None:
