@@ -1,5 +1,6 @@
 """The pages under docs/ and the README say what the code does: their tables are compared, their examples run."""
 
+import csv
 import hashlib
 import json
 import os
@@ -234,11 +235,13 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
             for line in text.splitlines():
                 program, *words = line.split()
                 assert program == "python"
-                small = SMALL_DECODER if "task_diversity" in line else SMALL if "--out" in line else []
+                own = "tests/families" in line  # small as it stands
+                small = SMALL_DECODER if "task_diversity" in line else SMALL if "--out" in line and not own else []
                 done = run([sys.executable, *words, *small], copy, tmp_path / "compiled")
                 assert done.returncode == 0, done.stderr
                 printed[words[-1]] = done.stdout
-    names = ("ordering", "noise", "opponents", "inputs", "tasks", "attention", "baseline", "edited", "model")
+    names = ("ordering", "noise", "opponents", "inputs", "tasks", "attention", "baseline", "edited", "runner")
+    names += ("family", "family_sweep")
     assert list(printed) == [f"runs/{name}" for name in names]
     check_plugins(copy)
     batch = np.load(copy / "runs/ordering/analysis/analysis_batch.npz")
@@ -255,7 +258,8 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
     assert headline["mean_label_loss"] > headline["gd_loss"]
     labels = np.abs(np.load(copy / "runs/edited" / layout.ANALYSIS_BATCH)["y"])
     assert (np.diff(labels, axis=1) >= 0).all()
-    assert json.loads((copy / "runs/model/config.json").read_text())["model"]["num_heads"] == 2
+    assert json.loads((copy / "runs/runner/config.json").read_text())["model"]["num_heads"] == 2
+    check_a_family(copy, printed["runs/family"])
 
 
 def check_plugins(copy: Path) -> None:
@@ -264,7 +268,7 @@ def check_plugins(copy: Path) -> None:
         **{"ordering": "largenorm", "noise": "flips", "opponents": "known_flips", "inputs": "distributions"},
         **{"tasks": "distributions", "attention": "relu", "baseline": "opponents"},
     }
-    for name in (*plugins, "edited", "model"):
+    for name in (*plugins, "edited", "runner"):
         found = json.loads((copy / f"runs/{name}" / layout.CONFIG).read_text())["plugins"]
         expected = [
             f"{plugin}:{hashlib.sha256((copy / f'my/{plugin}.py').read_bytes()).hexdigest()[:16]}"
@@ -272,6 +276,13 @@ def check_plugins(copy: Path) -> None:
             if plugin
         ]
         assert found == expected
+
+
+def check_a_family(copy: Path, printed: str) -> None:
+    """Its losses at each snapshot, and a row for each dimension of its sweep."""
+    assert [line.split()[1] for line in printed.splitlines()] == ["0", "40"]
+    rows = list(csv.DictReader((copy / "dims.csv").read_text().splitlines()))
+    assert [(row["dim"], row["status"]) for row in rows] == [("2", "done"), ("3", "done")]
 
 
 def check_opponents(copy: Path, printed: str) -> None:

@@ -222,7 +222,7 @@ def test_an_array_that_changed_is_refused(
     before = snapshot(run)
     said = {
         ("analysis.losses", "--run", run): "the shared array embedding has changed since the config of reader was made",
-        (RUN, "reader", *SIZES, KEPT, "--out", run): f"{run} holds a run of another config or results version; choose",
+        (RUN, "reader", *SIZES, KEPT, "--out", run): f"the shared array embedding has changed since {run} began;",
     }
     for words, sentence in said.items():
         done = workshop.run(*words, *other)
