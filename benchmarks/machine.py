@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from configs.run import RunConfig
+from configs.regression import RegressionConfig
 from environment import num_threads
 from runners.common import device_text
 from runners.compile_cache import CPUINFO
@@ -21,7 +21,7 @@ FACTS = ("command", "git_hash", "git_dirty", "versions", "device", "platform", "
 
 def describe() -> dict[str, Any]:
     """Where, when and of what the results are."""
-    facts = provenance(RunConfig(), device_text())
+    facts = provenance(RegressionConfig(), device_text())
     return {
         "machine": name(),
         "cores": os.cpu_count(),

@@ -26,7 +26,6 @@ from store.readers import StoreError, expecting, read_json, reading
 
 COLUMNS = {"claims.csv": "cells", "order_noise/cells.csv": "exp"}  # table -> its column that names cells
 CONFIGS = "configs"  # of a bundle
-DIGITS = 8  # of the id at the end of a cell's name
 
 
 class Carried(NamedTuple):
@@ -72,7 +71,7 @@ def _names(configs: Iterable[RunConfig]) -> dict[str, str]:
     """
     from report import study
     from report.claims import RUNS
-    from sweeps.plan import cell_of, cells, plan
+    from sweeps.plan import DIGITS, cell_of, cells, plan
 
     planned = cells(plan([*(runs.grid for runs in RUNS.values()), *study.grids()]))
     found = dict.fromkeys([*planned, *map(cell_of, configs)])
@@ -96,7 +95,7 @@ def _table(path: Path, column: str, today: Mapping[str, str]) -> Carried:
 
 
 def _today(path: Path, name: str, today: Mapping[str, str]) -> str:
-    end = name.rpartition("-")[2]
+    end = name.rpartition("-")[2]  # the id's first digits
     if end not in today:
         raise StoreError(
             f"{path} names the cell {name}, which is neither planned nor of a config in a bundle, so what it is called "
