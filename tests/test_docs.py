@@ -340,6 +340,7 @@ SHORTER = {
     "make demo_concat": f"ARGS='{RUN}'",
     "make eval_noise": f"ARGS='{SWEEP}'",
     "python -m runners.run_concat_inputs_targets": RUN,
+    "python -m runners.run lsa1_pe": RUN,
     "python -m runners.run_softmax_copy": RUN,
     "python -m runners.run_layerwise": f"--steps 3 {' '.join(SMALL[:-1])} --config.headline_tasks=50",
     "python -m runners.run_sine": "--steps 20 --batch_size 16 --config.eval_tasks=64 --config.headline_tasks=100",

@@ -50,7 +50,7 @@ BAD_ANYWHERE = [
     ("--width 99999999999999999999", "a pack holds from 1 to 4096 trainings"),
     ("--width two", "argument --width: invalid int value: 'two'"),
     ("--executor cloud", "argument --executor: invalid choice: 'cloud'"),
-    ("--config.num_layer=2", "unknown config key 'num_layer', did you mean num_layers?"),
+    ("--config.num_layer=2", "unknown config key 'num_layer' of the family regression, did you mean num_layers?"),
     ("--config.dim=0", "dim is 0; it must be a whole number of at least 1"),
     ("--config.preset=paper", "preset is no field to set in a sweep"),
     ("--config.data_seed=1", "data_seed is no field to set in a sweep: --seeds"),
