@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from configs.regression import RegressionConfig
 from store import checkpoint, layout, rundir
 from tests.doors import ANALYSES, COMMANDS, PLOTS, ROOT, RUNNERS, Ran, Refused
 from tests.runners.tiny import EVERY_CHUNK, LSA1, SIZES, Workshop, copied, results
@@ -92,7 +93,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_line_keeps_the_lines_before(tmp
         assert sorted(path.name for path in run.iterdir()) == [layout.META, layout.METRICS]
 
 
-@pytest.mark.parametrize("room", [32_000, pytest.param(120_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("room", [40_000, pytest.param(120_000, marks=pytest.mark.slow)])
 def test_a_run_on_a_disk_that_fills_up_is_resumed_when_there_is_room(
     room: int, workshop: Workshop, lsa1_run: Path, tmp_path: Path
 ) -> None:
@@ -183,7 +184,7 @@ with locked(Path(sys.argv[1])):
 def test_a_directory_that_another_process_writes_in(command: str, tmp_path: Path, refused: Refused) -> None:
     run = tmp_path / "seeds" / "seed_0"
     if command in ANALYSES:
-        rundir.begin(run, rundir.RunConfig())
+        rundir.begin(run, RegressionConfig())
     words = {"scripts.demo_seeds": ["--out", tmp_path / "seeds"]} | {name: ["--out", run] for name in RUNNERS}
     line = [sys.executable, "-c", HOLD, str(run)]
     with subprocess.Popen(line, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
