@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from src.attn import Hook, no_hook
-from src.losses import half_mse, half_squared_errors
+from src.losses import LOSSES
 
 Params = Mapping[str, Mapping[str, Any]]  # module -> name -> array, JAX's or NumPy's
 Batch = Any  # any pytree of arrays with a leading axis of tasks
@@ -61,11 +61,12 @@ def as_model(
     stack: Callable[[Array, Hook], Array],
     tokenise: Callable[[Batch], Array],
     tokens_of_a_task: tuple[int, int],
+    loss: str = "half_squared_error",
     by_layer: bool = False,
     deep_supervision: bool = False,
     decayed: Callable[[Params], Any] | None = None,
 ) -> Model:
-    """The model of a Haiku function from tokens [B, R, W] and a hook to predictions, on half the squared error.
+    """The model of a Haiku function from tokens [B, R, W] and a hook to predictions, on a loss of `src.losses.LOSSES`.
 
     The predictions are of the batch's y_query, of whatever shape; `by_layer`, the function gives those of all layers
     [L, ...], of which the last are the model's, and the loss is theirs or with `deep_supervision` the mean over layers.
@@ -90,12 +91,12 @@ def as_model(
         return predictions[-1] if by_layer else predictions
 
     def losses(params: Params, batch: Batch) -> Array:
-        errors = half_squared_errors(supervised(params, batch), batch.y_query)
+        errors = LOSSES[loss](supervised(params, batch), batch.y_query)
         tasks = int(deep_supervision)  # the axis of tasks: behind that of layers
         return jnp.mean(errors, axis=tuple(axis for axis in range(errors.ndim) if axis != tasks))
 
     def mean_loss(params: Params, batch: Batch) -> Array:
-        return half_mse(supervised(params, batch), batch.y_query)
+        return jnp.mean(LOSSES[loss](supervised(params, batch), batch.y_query))
 
     def trace(params: Params, batch: Batch) -> Trace:
         seen: dict[str, list[Array]] = defaultdict(list)
