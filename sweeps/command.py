@@ -169,12 +169,13 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
         print(f"{taken} {have} of this version now; an earlier one had made what is there", flush=True)
     check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
-    if how.out.exists():
+    earlier_cells = earlier.remark(rows, how.folder)  # of a dry run, whose table has their names
+    if how.out.exists() and not earlier_cells:
         now = rows_now(rows, how.folder, how.out)
         table.check(how.out, now, settings_of(now), how.terms)
     check_devices()
     if how.dry_run:
-        print("\n".join(filter(None, [preview(rows, chosen, how), earlier.remark(rows, how.folder)])))
+        print("\n".join(filter(None, [preview(rows, chosen, how), earlier_cells])))
         return 0
     with ExitStack() as locks, hearing_signals(RESUMES) as signals:
         _hold(locks, how)

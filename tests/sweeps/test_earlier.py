@@ -1,0 +1,98 @@
+"""A sweep's folder of an earlier version: its cells have the names of then, and are taken over."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from configs.overrides import resolve
+from configs.presets import preset
+from store import layout, rundir
+from sweeps.earlier import found
+from sweeps.plan import Row, cell_of
+from tests.doors import Ran, snapshot
+from tests.runners.schema_1 import config_of, put_back
+from tests.sweeps.tiny_sweep import GRID, Place, copied
+
+DRIVER = "eval_noise"
+
+
+@pytest.fixture
+def earlier(swept: Place, tmp_path: Path) -> tuple[Place, dict[str, str]]:
+    """The finished sweep as an earlier version left it, and the names of then by today's."""
+    at, names = copied(swept, tmp_path), {}
+    for meta in sorted(at.runs.glob(f"*/{layout.META}")):
+        today = meta.parent.name
+        names[today] = f"{today.rpartition('-')[0]}-{put_back(meta.parent)[:8]}"
+        meta.parent.rename(at.runs / names[today])
+    table = at.out.read_text()
+    for today, then in names.items():
+        assert table.count(today) > 0
+        table = table.replace(today, then)
+    at.out.write_text(table)
+    (plan,) = at.runs.glob("plan_*.json")
+    rows = json.loads(plan.read_text())
+    rows["rows"] = [{name: config_of(row[name]) for name in row} for row in rows["rows"]]
+    plan.write_text(json.dumps(rows))
+    return at, names
+
+
+def contents(runs: Path, names: dict[str, str]) -> dict[str, object]:
+    """Every file of the cells, under today's names."""
+    return {
+        f"{today}/{file}": value
+        for today, then in names.items()
+        for file, value in snapshot(runs / (then if (runs / then).exists() else today)).items()
+        if file != layout.LOCK
+    }
+
+
+@pytest.mark.parametrize("command", [DRIVER, "sweeps.collect"])
+def test_its_cells_and_rows_get_the_names_of_today_and_nothing_is_trained(
+    command: str, earlier: tuple[Place, dict[str, str]], swept: Place, ran: Ran
+) -> None:
+    at, names = earlier
+    before = contents(at.runs, names)
+    assert at.table() != swept.table()
+    done = ran(command, *([*GRID, "--seeds", "0,1"] if command == DRIVER else []), *at.flags())
+    assert (done.status, done.err) == (0, "")
+    if command == DRIVER:
+        assert f"{len(names)} cells have the names of this version now" in done.out
+    assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
+    assert contents(at.runs, names) == before
+    assert at.table() == swept.table()
+
+
+def test_status_and_a_dry_run_count_them_and_touch_nothing(earlier: tuple[Place, dict[str, str]], ran: Ran) -> None:
+    at, names = earlier
+    before = snapshot(at.runs)
+    said = f"{len(names)} cells have the names of an earlier version: the sweep renames them, and trains none anew\n"
+    for done in (
+        ran("sweeps.status", "--runs_dir", at.runs),
+        ran(DRIVER, *GRID, "--seeds", "0,1", *at.flags(), "--dry_run"),
+    ):
+        assert (done.status, done.out.endswith(said)) == (0, True)
+    assert snapshot(at.runs) == before
+
+
+@pytest.mark.parametrize(("model", "then"), [("sine", "sine_random_seed0"), ("lsa", "lsa_random_seed0")])
+def test_cells_are_known_by_their_ids_whatever_their_names_said(model: str, then: str, tmp_path: Path) -> None:
+    """Names of then had an order also where there was none."""
+    cell = cell_of(resolve(preset(model)))
+    rundir.begin(tmp_path / then, cell.config)
+    rundir.update_meta(tmp_path / then, status="done")
+    name = f"{then}-{put_back(tmp_path / then)[:8]}"
+    (tmp_path / then).rename(tmp_path / name)
+    assert found([Row(cell.config, cell)], tmp_path) == {name: cell.name}
+
+
+def test_a_run_of_another_config_under_such_a_name_is_none(tmp_path: Path) -> None:
+    cell, other = (cell_of(resolve(preset(model))) for model in ("sine", "sine_control"))
+    rundir.begin(tmp_path / "run", cell.config)
+    rundir.update_meta(tmp_path / "run", status="done")
+    identity = put_back(tmp_path / "run")
+    rundir.write_json(
+        tmp_path / "run" / layout.CONFIG, {**rundir.read_json(tmp_path / "run" / layout.CONFIG), "data_seed": 3}
+    )
+    (tmp_path / "run").rename(tmp_path / f"sine_random_seed0-{identity[:8]}")
+    assert found([Row(cell.config, cell), Row(other.config, other)], tmp_path) == {}
