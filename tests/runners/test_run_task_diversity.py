@@ -133,7 +133,7 @@ def test_the_config_is_the_one_asked_for(run: Path) -> None:
     assert (config.family, config.name, config.data.num_tasks) == ("diversity", "tiny", TASKS)
     assert (config.data.dim, config.data.num_pairs) == (DIM, PAIRS)
     assert config.data.noise_std**2 == pytest.approx(NOISE_VARIANCE)
-    assert config.training.triangle
+    assert config.training.schedule == "triangle"
 
 
 def test_records_are_made_on_a_linear_and_on_a_logarithmic_grid(run: Path) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from configs.regression import RegressionConfig
-from runners import summary as summaries
+from configs.diversity import DiversityConfig
+from runners import diversity
 from runners.summary import summary_text
-from src.config import DataConfig
+from src.config import PoolData
 from store import layout
 from tests.runners.tiny import LSA1, Workshop, copied
 
@@ -101,8 +101,8 @@ def rows_of_pools(task_law: str, *names: str) -> list[str]:
     keys = [f"{prefix}_{name}_loss" for prefix in ("id", "ood") for name in ("tf", *names, "zero")]
     keys += [f"{prefix}_delta_{name}" for prefix in ("id", "ood") for name in names]
     numbers = {"tasks": 8, "verdict": "between"} | dict.fromkeys(keys, 0.5) | {f"{key}_se": 0.1 for key in keys}
-    config = RegressionConfig(family="diversity", data=DataConfig(num_tasks=4, task_law=task_law))
-    return [row.strip() for row in summaries.RESULTS["diversity"]({"headline": numbers}, config)]
+    config = DiversityConfig(data=PoolData(num_tasks=4, task_law=task_law))
+    return [row.strip() for row in diversity.summary_lines({"headline": numbers}, Path("run"), config)]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_ridge_is_called_bayes_only_where_it_is(task_law: str, label: str) -> No
 
 
 def test_a_further_posterior_mean_has_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summaries, "POSTERIOR_MEANS", ("laplace", "mystery"))
+    monkeypatch.setattr(diversity, "POSTERIOR_MEANS", ("laplace", "mystery"))
     rows = rows_of_pools("gaussian", "dmmse", "ridge", "mystery")
     for start in ("mystery prior's mean ", "Delta to mystery "):
         assert sum(row.startswith(start) for row in rows) == 2
