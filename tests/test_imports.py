@@ -20,7 +20,8 @@ FLOORS = (
     ("analysis",),
     ("runners",),
     ("sweeps",),
-    ("report", "eval_order", "eval_noise", "eval_diversity", "scripts", "demos_ref", "benchmarks"),
+    ("report", "eval_order", "eval_noise", "eval_diversity"),
+    ("scripts", "demos_ref", "benchmarks"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 WITHOUT_JAX = (

@@ -193,7 +193,7 @@ def test_a_resume_gets_its_threads_unless_the_plugin_has_started_jax(
     words = (LSA1, *SIZES, "--plugin", plugin, "--out", tmp_path / "run")
     stopped = workshop.run(*words, NPROC="3", PYTHONPATH=INTERRUPTED, INTERRUPT="after:step_*.safetensors:SIGTERM")
     assert stopped.returncode == 143, stopped.stderr
-    done = workshop.run(*words, "--quiet")
+    done = workshop.run(*words, "--quiet", *["--strict_resume"] * starts)
     if starts:
         assert done.returncode == 2
         assert "was begun with 3 threads; set NPROC=3 to resume" in done.stderr
