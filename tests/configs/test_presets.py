@@ -115,7 +115,7 @@ def test_presets_share_nothing() -> None:
 
 
 def test_there_is_no_preset_of_another_name() -> None:
-    with pytest.raises(ConfigError, match="unknown model 'lsa2'; known are lsa1.*, did you mean lsa"):
+    with pytest.raises(ConfigError, match=r"unknown model 'lsa2'; known are lsa1.*, did you mean lsa"):
         preset("lsa2")
     with pytest.raises(KeyError, match="papers"):
         preset("lsa1", "papers")
