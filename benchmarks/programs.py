@@ -83,7 +83,7 @@ def batches(config: RunConfig, width: int) -> dict[str, Timed]:
 
 
 def evaluation(config: Any, width: int) -> dict[str, Timed]:
-    """Predictions on the headline tasks."""
+    """Predictions on the test tasks."""
     model, batch = model_of(config), headline_batch(config)
     params = model.init(make_key(config.init_seed))
     ours, plain = jax.jit(model.predict), jax.jit(lambda params, batch: predict(params, batch, config))

@@ -1,7 +1,7 @@
 """What a family of experiments says of itself without JAX: its config, presets, flags, axes, columns and words.
 
 Its other two parts are modules: one with its model, batches and evaluation set (`families.experiment`), one with what
-a run of it leaves (`runners.ending`).
+a run of it leaves (`runners.finish`).
 """
 
 from __future__ import annotations

@@ -213,8 +213,9 @@ def measured(predictions: np.ndarray, held: Held, dim: int) -> dict[str, Any]:
 
 
 def look(model: Model, params: Any, setting: Setting) -> dict[str, Any]:
-    """A moment of a training: test_loss (half the mean squared error, noise included, of the pool's sequences), then
-    `measured` in distribution (id_) and out of it (ood_).
+    """Metrics at a step of training: test_loss and `measured`, in distribution (id_) and out of it (ood_).
+
+    test_loss is half the mean squared error of the pool's sequences, noise included.
     """
     dim = setting.inside.batch.x.shape[-1]
     found = [predictions_of(model, params, held.batch) for held in setting]

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from configs.identity import array_hash
 from configs.registry import family_of
 from configs.run import RunConfig
 from plugin_files import import_of
@@ -82,8 +83,6 @@ def model_of(config: RunConfig, shared: Shared = NO_ARRAYS) -> Model:
 
 def shared_of(config: RunConfig) -> Mapping[str, Array | np.ndarray]:
     """The arrays that a family shares among runs; `ConfigError` if they are not those of the config."""
-    from configs.identity import array_hash
-
     arrays = family_of(config).shared(config)
     found = {f"{name}:{array_hash(array)}" for name, array in arrays.items()}
     changed = sorted(found ^ {*config.shared})

@@ -55,7 +55,7 @@ def prepare(config: LayerwiseConfig) -> Setting:
 
 
 def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
-    """A moment of a training: half the mean squared error of the last layer, and gradient descent's."""
+    """Metrics at a step of training: half the mean squared error of the last layer, and gradient descent's."""
     return {"test_loss": float(_last_layer_loss(model, params, setting.batch)), "gd_loss": setting.gd_loss}
 
 

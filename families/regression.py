@@ -78,12 +78,12 @@ def clean_twin(config: RegressionConfig, context: Context) -> Batch:
 
 
 def headline_batch(config: RegressionConfig) -> Batch:
-    """Further tasks of the evaluation's law, for the headline numbers."""
+    """The test tasks: of the evaluation batch's distribution, none of them in it."""
     return headline_batches(config, [config.data])[0]
 
 
 def headline_batches(config: RegressionConfig, laws: Sequence[DataConfig]) -> tuple[Batch, ...]:
-    """The headline tasks under several laws: the same random numbers make them all."""
+    """The test tasks under several distributions, made from the same random numbers."""
     key = task_key(config, Purpose.HEADLINE)
     return tuple(context.batch for context in draw_contexts(key, laws, config.eval, config.headline_tasks))
 
@@ -169,7 +169,7 @@ def prepare(config: RegressionConfig) -> Setting:
 
 
 def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
-    """A moment of a training: losses on the evaluation batch, and how far the model is from gradient descent."""
+    """Metrics at a step of training: losses on the evaluation batch, and how far the model is from gradient descent."""
     gd = setting.gd
     values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), setting.context.batch)
     return {"test_loss": float(values["tf_loss"])} | {name: float(values[name]) for name in LOGGED}

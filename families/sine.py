@@ -46,7 +46,7 @@ def evaluation_batch(config: SineConfig) -> Batch:
 
 
 def headline_batch(config: SineConfig) -> Batch:
-    """Further tasks, for the headline numbers."""
+    """The test tasks: none of them is in the evaluation batch."""
     batch: Batch = _sample(task_key(config, Purpose.HEADLINE), config.data, config.headline_tasks)
     return batch
 
@@ -58,7 +58,7 @@ def both_read_outs(model: Model, params: Params, batch: Batch) -> tuple[Array, A
 
 
 def look(model: Model, params: Any, batch: Batch) -> dict[str, float]:
-    """A moment of a training: the loss on the evaluation batch, and that of the initial function."""
+    """Metrics at a step of training: the loss on the evaluation batch, and that of the initial function."""
     before, after = both_read_outs(model, params, batch)
     targets = np.asarray(batch.y_query)
     return {"test_loss": float(half_mse(after, targets)), "initial_loss": float(half_mse(before, targets))}

@@ -47,7 +47,7 @@ class Runs(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What a paper says, and how it is held against what we measure.
+    """What a paper says, and how it is compared with what we measure.
 
     low and high: the means that count as reproduced, both ends included; expected: the paper's or the derived number;
     source: where the range comes from. runs: a name in `report.claims.RUNS`, or "" for what needs no training, and

@@ -51,8 +51,8 @@ def held(
 
             for _, config in runs:
                 check_parts(config)
-        for run, _ in runs if overwrite else ():
-            say_what_stays(run, rundir.clear(run))
+            for run, _ in runs:
+                say_what_stays(run, rundir.clear(run))
         yield
 
 

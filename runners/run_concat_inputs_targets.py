@@ -1,4 +1,4 @@
-"""lsa1: one linear self-attention layer on tokens (x, y), held against one step of gradient descent."""
+"""lsa1: one linear self-attention layer on tokens (x, y), compared with one step of gradient descent."""
 
 from runners import command
 

@@ -1,4 +1,4 @@
-"""Five seeds of the main experiment, trained together, each held against gradient descent.
+"""Five seeds of the main experiment, trained together, each compared with gradient descent.
 
 python -m scripts.demo_seeds --seeds 0,1,2,3,4
 """

@@ -1,4 +1,4 @@
-"""What a run on corrupted contexts is held against. Each comparator is named by what it knows.
+"""What a run on corrupted contexts is compared with. Each comparator is named by what it knows.
 
 All see a context's pairs and none sees which were hit, so order and placement do not matter to any of them:
 
@@ -115,7 +115,7 @@ def comparator_errors(config: RegressionConfig, gd: GradientDescent, batch: Batc
 
 
 def write(subject: ComparedRun) -> dict[str, Any]:
-    """Writes comparators.json: the loss of each comparator on the headline tasks, with its standard error.
+    """Writes comparators.json: the loss of each comparator on the test tasks, with its standard error.
 
     Where one is not defined the file says why, and has null in its place.
     """

@@ -42,7 +42,7 @@ def write(tf: LoadedRun, control: LoadedRun) -> dict[str, Any]:
 
 
 def compare(tf: LoadedRun, control: LoadedRun) -> dict[str, Any]:
-    """Losses with standard errors on the transformer's headline tasks, paired, and how alike the two predict.
+    """Losses with standard errors on the transformer's test tasks, paired, and how alike the two predict.
 
     preds_diff, model_diff and model_cos are those of `baselines.comparison`. A sensitivity to an input of one
     dimension is a slope, so model_cos is the share of equal signs less that of opposite ones.

@@ -104,7 +104,7 @@ _context_losses = jax.jit(context_losses, static_argnums=1)
 
 
 def headline(subject: ComparedRun) -> dict[str, Any]:
-    """Losses on the headline tasks, with standard errors; ratios to gradient descent, and to GD++, are paired."""
+    """Losses on the test tasks, with standard errors; ratios to gradient descent, and to GD++, are paired."""
     config = subject.config
     batch = headline_batch(config)
     predictors = {"tf": subject.predict} | {name: make(subject) for name, make in BASELINES.items()}

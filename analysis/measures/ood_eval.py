@@ -17,7 +17,7 @@ from store.atomic import write_csv
 
 
 def scaled_batches(config: RegressionConfig, alphas: Sequence[float], keep_labels: bool) -> Sequence[Batch]:
-    """The headline tasks with inputs times each alpha.
+    """The test tasks with inputs times each alpha.
 
     The labels follow the scaled inputs (same teacher, noise as before), or stay as they were with `keep_labels`.
     """

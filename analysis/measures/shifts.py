@@ -1,6 +1,6 @@
 """Contexts of another law than in training: whether the transformer still does what the algorithms do.
 
-The law of a run's headline tasks with one thing changed: the range of the inputs (labels follow), the scale of the
+The distribution of a run's test tasks with one thing changed: the range of the inputs (labels follow), the scale of the
 teacher, distractor labels, or inputs of other laws divided by their norm. Von Oswald et al. 2023, App. A.5.
 """
 
@@ -32,7 +32,7 @@ SHIFTS: Mapping[str, Callable[[DataConfig, float], DataConfig]] = {
 
 
 def shifted_batches(config: RegressionConfig, shift: str, values: Sequence[float]) -> Sequence[Batch]:
-    """A batch of headline tasks for each value; "other_inputs" are exponential, normal or Laplace, times the value."""
+    """A batch of test tasks for each value; "other_inputs" are exponential, normal or Laplace, times the value."""
     if shift == "other_inputs":
         key = task_key(config, Purpose.HEADLINE)
         return [_other(key, config.data, config.headline_tasks, alpha=value) for value in values]

@@ -27,7 +27,7 @@ COLUMNS = ("x", "target", "before", "after")
 
 
 def headline(subject: LoadedRun) -> dict[str, Any]:
-    """Losses with standard errors on the headline tasks: after the context, before it, and of answering 0."""
+    """Losses with standard errors on the test tasks: after the context, before it, and of answering 0."""
     batch = headline_batch(subject.config)
     before, after = both_read_outs(subject.model, subject.params, batch)
     result: dict[str, Any] = {"tasks": subject.config.headline_tasks}

@@ -16,7 +16,7 @@ load = lru_cache(maxsize=16)(load_run)
 
 
 def loss(run: Path) -> float:
-    """The loss on the headline tasks."""
+    """The loss on the test tasks."""
     return float(headline(load(run))["loss"])
 
 

@@ -40,7 +40,7 @@ def subject_of(run: Path) -> ComparedRun:
 
 @lru_cache(maxsize=64)
 def _headline(run: Path) -> dict[str, np.ndarray]:
-    """Half the squared errors on the headline tasks of the transformer and of what it is held against."""
+    """Half the squared errors on the test tasks, of the transformer and of what it is compared with."""
     subject = subject_of(run)
     predictors = {"tf": subject.predict} | defined_baselines(subject)
     return half_squared_errors(predictors, headline_batch(subject.config))
@@ -57,7 +57,7 @@ def gd_plus_plus_of(run: Path) -> Partial:
 
 
 def loss_of(whose: str) -> Measure:
-    """A loss on the headline tasks: of "tf", "gd" or "gd_plus_plus"."""
+    """A loss on the test tasks: of "tf", "gd" or "gd_plus_plus"."""
     return lambda run: float(_headline(run)[whose].mean())
 
 
@@ -105,7 +105,7 @@ def if_trained(measure: Measure) -> Measure:
 
 
 def zero_loss(run: Path) -> float:
-    """The loss of predicting zero on the headline tasks."""
+    """The loss of predicting zero on the test tasks."""
     targets = np.asarray(headline_batch(subject_of(run).config).y_query, np.float64)
     return float(0.5 * np.mean(targets**2))
 

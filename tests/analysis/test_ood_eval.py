@@ -20,7 +20,7 @@ ALPHAS = [0.5, 1.0, 1.5, 2.0, 3.0]
 
 
 def subject(config: RegressionConfig, scale: float = 1.0) -> ComparedRun:
-    """One constructed layer that takes a step `scale` times as long as the gradient descent it is held against."""
+    """One constructed layer that takes a step `scale` times as long as the gradient descent it is compared with."""
     batch = evaluation_context(config).batch
     gd = GradientDescent(1, STEP, "given")
     return ComparedRun(Path(), config, make_model(config), gd_params(config.architecture, scale * STEP), batch, gd)

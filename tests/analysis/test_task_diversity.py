@@ -1,4 +1,4 @@
-"""What a decoder is held against, by hand: losses, distances, verdicts, and snapshots that are another model's."""
+"""What a decoder is compared with, by hand: losses, distances, verdicts, and snapshots that are another model's."""
 
 import subprocess
 import sys
