@@ -28,8 +28,8 @@ def family_of_model(model: str) -> Family:
     for family in FAMILIES.values():
         if model in family.models:
             return named(family.name)
-    known = f"known are {', '.join(models())}{did_you_mean(model, models())}"
-    raise ConfigError(f"unknown model {model!r}; {known}; --plugin FILE brings others")
+    known = f"known are {', '.join(models())}, and --plugin FILE brings others"
+    raise ConfigError(f"unknown model {model!r}; {known}{did_you_mean(model, models())}")
 
 
 def family_of(config: RunConfig) -> Family:
