@@ -26,7 +26,6 @@ from sweeps.status import standing
 from sweeps.table import Terms
 
 NOWHERE = ".anew"  # a folder that no sweep has
-PATIENCE = 60.0  # seconds that others who write the table are waited for: writing takes one or two
 
 Found = Mapping[str, Any]  # a finished cell's files, by short name
 
@@ -169,7 +168,7 @@ def main(argv: list[str]) -> None:
     rows = read_plan(plan)
     check_out(flags.out, flags.runs_dir)
     earlier.take_over(rows, flags.runs_dir, flags.out)
-    with locked_file(flags.out, PATIENCE):
+    with locked_file(flags.out, table.PATIENCE):
         values = start(rows, flags.runs_dir, flags.out, Terms(flags.append, flags.replace_table, trains=False))
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(flags.out)}: {done} of {len(values)} planned rows are done")

@@ -29,7 +29,6 @@ from store.lock import locked, locked_file
 from store.readers import StoreError
 from sweeps import cost, earlier, table
 from sweeps.collect import (
-    PATIENCE,
     add_table_flags,
     check_out,
     check_writable,
@@ -165,12 +164,11 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     check_out(how.out, how.folder)
     taken = 0 if how.dry_run else earlier.take_over(rows, how.folder, how.out)
     if taken and not how.quiet:
-        have = "cells have the names" if taken > 1 else "cell has the name"
-        print(f"{taken} {have} of this version now; an earlier one had made what is there", flush=True)
+        print(f"{earlier.counted(taken)} of this version now; an earlier one had made what is there", flush=True)
     check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
     earlier_cells = earlier.remark(rows, how.folder)  # of a dry run, whose table has their names
-    if how.out.exists() and not earlier_cells:
+    if how.out.exists() and not earlier_cells and not earlier.renamed(rows, how.out):
         now = rows_now(rows, how.folder, how.out)
         table.check(how.out, now, settings_of(now), how.terms)
     check_devices()
@@ -210,7 +208,7 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
     with ExitStack() as locks:
         for run in begun:
             locks.enter_context(locked(run))
-        locks.enter_context(locked_file(how.out, PATIENCE))
+        locks.enter_context(locked_file(how.out, table.PATIENCE))
         together = check_plan(how.folder, how.out, rows, how.append)
         cleared = {cell.name for cell in chosen if how.overwrite}
         rows = [*rows, *(row for row in together if row.cell.name in cleared and row not in rows)]
@@ -232,7 +230,7 @@ def _check_parts(chosen: Sequence[Cell]) -> None:
 
 
 def _write(
-    rows: Sequence[Row], how: Execution, failed: Container[str], patience: float = PATIENCE
+    rows: Sequence[Row], how: Execution, failed: Container[str], patience: float = table.PATIENCE
 ) -> list[dict[str, Any]]:
     """Writes the plan's rows into the CSV, and gives them. Others who write that table, as shards do, take turns."""
     with locked_file(how.out, patience):

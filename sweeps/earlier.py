@@ -15,8 +15,6 @@ from store.readers import StoreError
 from sweeps import table
 from sweeps.plan import DIGITS, Row, cells
 
-PATIENCE = 60.0  # seconds that others who write the table are waited for
-
 
 def found(rows: Sequence[Row], folder: Path) -> dict[str, str]:
     """The cells of an earlier version that stand for planned ones which are not there: name of then -> today's."""
@@ -28,11 +26,15 @@ def found(rows: Sequence[Row], folder: Path) -> dict[str, str]:
     }
 
 
+def counted(count: int) -> str:
+    """How many cells have the names, in words."""
+    return f"{count} {'cells have the names' if count > 1 else 'cell has the name'}"
+
+
 def remark(rows: Sequence[Row], folder: Path) -> str:
     """What is said of such cells where nothing is renamed; "" if there are none."""
     count = len(found(rows, folder))
-    have = "cells have the names" if count > 1 else "cell has the name"
-    return f"{count} {have} of an earlier version: the sweep renames them, and trains none anew" if count else ""
+    return f"{counted(count)} of an earlier version: the sweep renames them, and trains none anew" if count else ""
 
 
 def _is_run_of(run: Path, identity: str) -> bool:
@@ -43,16 +45,23 @@ def _is_run_of(run: Path, identity: str) -> bool:
 
 
 def take_over(rows: Sequence[Row], folder: Path, out: Path) -> int:
-    """Gives such cells, and the rows of a table that are theirs, the names of today; how many there were."""
-    if not found(rows, folder):
+    """Gives such cells, and the rows of a table that are theirs, the names of today; how many cells there were."""
+    if not (found(rows, folder) or renamed(rows, out)):
         return 0
-    with locked(folder, patience=PATIENCE), locked_file(out, PATIENCE):
+    with locked(folder, patience=table.PATIENCE), locked_file(out, table.PATIENCE):
+        if lines := renamed(rows, out):  # before the cells: what a kill leaves undone is found again
+            replace(out, table.text(list(lines[0]), lines))
         names = found(rows, folder)  # another shard may have been faster
         for name, today in names.items():
             os.rename(folder / name, folder / today)
-        lines = table.read(out)
-        for line in lines:
-            line["exp"] = names.get(line["exp"], line["exp"])
-        if lines:
-            replace(out, table.text(list(lines[0]), lines))
     return len(names)
+
+
+def renamed(rows: Sequence[Row], out: Path) -> list[table.Line]:
+    """The lines of a table with today's names, whichever table's sweep renamed the cells; none if all have them."""
+    lines, planned = table.read(out), {cell.name: cell for cell in cells(rows)}
+    if {line["exp"] for line in lines} <= {*planned}:
+        return []
+    today = {earlier_id(cell.config)[:DIGITS]: name for name, cell in planned.items()}
+    found_again = [line | {"exp": today.get(line["exp"].rpartition("-")[2], line["exp"])} for line in lines]
+    return found_again if found_again != lines else []

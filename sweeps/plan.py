@@ -82,7 +82,9 @@ def cells(rows: Sequence[Row]) -> list[Cell]:
     """The cells of a plan, each once, behind those that they build on."""
     found: dict[Cell, None] = {}
     for row in rows:
-        found |= dict.fromkeys(cell_of(config) for config in _row_to(row.cell.config))
+        for required in required_of(row.cell.config):
+            found |= dict.fromkeys(cell_of(config) for config in _row_to(required))
+        found[row.cell] = None
     return list(found)
 
 

@@ -22,6 +22,7 @@ FOLDER = "runs_dir"
 OF_A_SWEEP = {"exp", "model", "seed", "status", "results_version"}  # columns of every table
 KEEP = "--append keeps them"
 LET_GO = "--replace_table lets go of them in the table alone, and another --out leaves them there"
+PATIENCE = 60.0  # seconds that others who write a table are waited for: writing takes one or two
 SHOWN = 60  # letters of a cell's name in a sentence
 
 Line = dict[str, str]

@@ -1,6 +1,7 @@
 """A sweep's folder of an earlier version: its cells have the names of then, and are taken over."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,8 @@ import pytest
 from configs.overrides import resolve
 from configs.presets import preset
 from store import layout, rundir
-from sweeps.earlier import found
-from sweeps.plan import Row, cell_of
+from sweeps.earlier import found, take_over
+from sweeps.plan import Row, cell_of, find_plan, read_plan
 from tests.doors import Ran, snapshot
 from tests.runners.schema_1 import config_of, put_back
 from tests.sweeps.tiny_sweep import GRID, Place, copied
@@ -73,6 +74,42 @@ def test_status_and_a_dry_run_count_them_and_touch_nothing(earlier: tuple[Place,
     ):
         assert (done.status, done.out.endswith(said)) == (0, True)
     assert snapshot(at.runs) == before
+
+
+def test_what_a_kill_leaves_undone_is_done_by_the_next(
+    earlier: tuple[Place, dict[str, str]], swept: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it came: the table is written before the first cell is renamed."""
+    at, names = earlier
+    rows, done = read_plan(find_plan(at.runs, at.out)), []
+    rename = os.rename
+
+    def cut_short(old: Path, new: Path) -> None:
+        if len(done) == 1:
+            raise KeyboardInterrupt
+        rename(old, new)
+        done.append(new)
+
+    monkeypatch.setattr(os, "rename", cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        take_over(rows, at.runs, at.out)
+    monkeypatch.undo()
+    assert (len(done), at.table()) == (1, swept.table())
+    assert take_over(rows, at.runs, at.out) == len(names) - 1
+    assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
+    assert take_over(rows, at.runs, at.out) == 0
+
+
+def test_another_table_over_the_same_cells_is_renamed_too(
+    earlier: tuple[Place, dict[str, str]], swept: Place, ran: Ran
+) -> None:
+    at, names = earlier
+    second = Place(at.runs, at.out.with_name("second.csv"))
+    second.out.write_text(at.out.read_text())
+    for place in (at, second):
+        done = ran(DRIVER, *GRID, "--seeds", "0,1", *place.flags())
+        assert (done.status, done.err, place.table()) == (0, "", swept.table())
+    assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
 
 
 @pytest.mark.parametrize(("model", "then"), [("sine", "sine_random_seed0"), ("lsa", "lsa_random_seed0")])

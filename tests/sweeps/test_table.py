@@ -11,7 +11,7 @@ from store import layout, rundir
 from store.atomic import write_bytes
 from store.lock import locked, locked_file
 from store.readers import StoreError
-from sweeps import collect, command
+from sweeps import collect, command, table
 from sweeps.executors import Executor
 from sweeps.plan import Pack, Row, cells, write_plan
 from sweeps.status import statuses
@@ -112,7 +112,7 @@ def test_a_table_that_others_are_writing_is_left_to_them_while_cells_train(
 def test_a_table_is_collected_when_no_other_is_writing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = place(tmp_path)
     write_plan(at.runs, at.out, tiny_plan())
-    monkeypatch.setattr(collect, "PATIENCE", 0.0)
+    monkeypatch.setattr(table, "PATIENCE", 0.0)
     with locked_file(at.out), pytest.raises(StoreError, match="in use by another process"):
         collect.main([*map(str, at.flags())])
     assert not at.out.exists()
