@@ -79,8 +79,9 @@ def load(path: str | os.PathLike[str]) -> ModuleType:
     with _sentence_of(given):
         file = _main_file(given)
         plugin = _described(given.resolve())
-        module = sys.modules.get(plugin.name)
+        module, entered = sys.modules.get(plugin.name), plugin.name in LOADED
         _enter(plugin)
+        require(module is not None or not entered, f"Python has imported it already, but not as {plugin.name}")
         if module is None or _file_of(module) != file.resolve():
             module = _executed(plugin, file.resolve())
     return module

@@ -8,7 +8,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from cli import UsageError
-from configs.family import AUTO, Family
+from configs.family import AUTO
 from configs.keys import TRUTH, find_key, renamed
 from configs.origins import with_origins
 from configs.registry import named
@@ -28,17 +28,16 @@ def parse(text: str, default: Any, name: str) -> Any:
         raise UsageError(f"{name} is {text!r}; it must be {kind}") from None
 
 
-def default_of(family: Family, key: str) -> Any:
-    """The default of a field, whose type is the field's."""
-    value: Any = family.config()
+def value_at(config: Any, key: str) -> Any:
+    """The value of a field by its dotted key."""
     for name in key.split("."):
-        value = getattr(value, name)
-    return value
+        config = getattr(config, name)
+    return config
 
 
 def set_values(config: ConfigDict, values: Mapping[str, Any]) -> None:
     """Sets fields by key. Text is parsed to the field's type; None and "auto" leave a field as it is."""
-    family = named(config.family)
+    defaults = named(config.family).config()
     with config.ignore_type():
         for name, value in values.items():
             if value is None or value == AUTO:
@@ -48,7 +47,7 @@ def set_values(config: ConfigDict, values: Mapping[str, Any]) -> None:
             section, _, field = key.rpartition(".")
             owner = config[section] if section else config
             value = earlier.value(value, owner[field]) if earlier else value
-            owner[field] = parse(value, default_of(family, key), name) if isinstance(value, str) else value
+            owner[field] = parse(value, value_at(defaults, key), name) if isinstance(value, str) else value
 
 
 def resolve(config: ConfigDict) -> Any:

@@ -147,7 +147,9 @@ def _renamed(training: Mapping[str, Any]) -> dict[str, Any]:
     for earlier, new in RENAMED.items():
         section, _, field = earlier.rpartition(".")
         if section == "training":
-            found["schedule"] = new.value(found.pop(field), found["schedule"])
+            given = found.pop(field)
+            require(isinstance(given, bool), f"{field} is {given!r}; it must be of type bool")
+            found["schedule"] = new.value(given, found["schedule"])
     return found
 
 

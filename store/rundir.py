@@ -78,6 +78,8 @@ def stored_id(run: Path) -> str:
 def find_required(config: RunConfig, run: Path) -> list[Path]:
     """The finished runs that a run builds on, among those beside it or below `runs`; `StoreError` if one is missing."""
     required = family_of(config).required(config) if config.requires else ()
+    if len(required) != len(config.requires):
+        raise StoreError(f"{run}: its config requires {len(config.requires)} runs, but its family {len(required)}")
     return [
         _find(identity, f"a run of {other.name}, seed {other.data_seed}", run)
         for identity, other in zip(config.requires, required, strict=True)

@@ -1,6 +1,7 @@
 """Plugins are loaded by their flag alone, add names and take none; a broken one is one sentence that names its line."""
 
 import hashlib
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -301,6 +302,17 @@ def test_no_plugin_takes_anothers_name(tmp_path: Path, fresh: None) -> None:
     elsewhere = written(tmp_path / "elsewhere" / "one.py", LIGHT.format(name="other"))
     with pytest.raises(plugins.PluginError, match="one is the name of another module"):
         plugins.load(elsewhere)
+    assert registries.ORDERINGS.plugin("mine") == LOADED["one"]
+
+
+def test_one_that_python_imported_as_something_else_stays_as_it_is(tmp_path: Path, fresh: None) -> None:
+    file = written(tmp_path / "one.py", LIGHT.format(name="mine"))
+    spec = importlib.util.spec_from_file_location("inside.one", file)
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    with pytest.raises(plugins.PluginError, match="Python has imported it already, but not as one"):
+        plugins.load(file)
     assert registries.ORDERINGS.plugin("mine") == LOADED["one"]
 
 

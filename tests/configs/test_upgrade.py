@@ -165,6 +165,19 @@ def test_a_field_of_no_version_is_refused() -> None:
         from_dict({"data": 3})
 
 
+def test_a_boolean_that_is_none_is_refused() -> None:
+    config = earlier("lsa1")
+    config["training"]["cosine"] = "maybe"
+    with pytest.raises(ConfigError, match=r"^cosine is 'maybe'; it must be of type bool$"):
+        from_dict(config)
+
+
+@pytest.mark.parametrize("version", [1, 99, None, "2"])
+def test_a_schema_that_is_not_known_is_refused(version: Any) -> None:
+    with pytest.raises(ConfigError, match=f"^it is of schema {version!r}, which this version does not know$"):
+        from_dict({**to_dict(RegressionConfig()), "schema_version": version})
+
+
 def test_what_was_left_out_had_its_default_of_then() -> None:
     """As in the oldest runs, whose configs lack the fields that came later."""
     config = earlier("lsa")

@@ -74,8 +74,16 @@ def test_overwriting_redoes_the_newest_run_of_the_config(tmp_path: Path) -> None
 def test_another_runs_broken_files_do_not_matter(tmp_path: Path) -> None:
     make(tmp_path / "a", status="running")
     make(tmp_path / "b", status="running")
-    (tmp_path / "b" / layout.CONFIG).write_text("{broken")
+    make(tmp_path / "c", status="running")
+    for run, config in {"b": "{broken", "c": '{"training": {"cosine": "maybe"}}'}.items():
+        (tmp_path / run / layout.CONFIG).write_text(config)
     assert rundir.choose(CONFIG, None, False, tmp_path) == tmp_path / "a"
+
+
+def test_runs_that_a_family_does_not_ask_for_cannot_be_required(tmp_path: Path) -> None:
+    config = replace(CONFIG, requires=("0123456789abcdef",))
+    with pytest.raises(StoreError, match=r"own: its config requires 1 runs, but its family 0$"):
+        rundir.find_required(config, tmp_path / "own")
 
 
 def test_another_runs_broken_meta_does_not_matter(tmp_path: Path) -> None:
