@@ -15,6 +15,7 @@ import numpy as np
 import cli
 from analysis.plateau import left_plateau
 from configs.run import RunConfig
+from src.checks import ConfigError
 from src.statistics import mean_and_interval
 from store import conditions, layout
 from store.readers import StoreError, expecting, read_json
@@ -102,4 +103,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main, StoreError, ConfigError)

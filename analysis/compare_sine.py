@@ -10,6 +10,7 @@ from typing import Any
 
 import cli
 from environment import check_devices
+from src.checks import ConfigError
 from store.lock import locked
 from store.readers import StoreError
 from store.rundir import read_config
@@ -43,4 +44,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main, StoreError, ConfigError)

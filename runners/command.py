@@ -10,6 +10,8 @@ from typing import NoReturn
 
 import cli
 from cli import printable
+from configs.keys import leaves
+from configs.run import fields_of
 from runners import compile_cache, flags
 from runners.holding import held
 from runners.signals import RESUMES, hearing_signals
@@ -90,9 +92,12 @@ def report_divergence(run: Path, name: str) -> int:
         diverged_at = int(meta["diverged_at"])
     steps = checkpoint.steps(run)
     kept = f"; the state after step {steps[-1]} is kept in {layout.checkpoint(run, steps[-1])}" if steps else ""
+    cures = ["a smaller --lr", "a smaller --config.grad_clip"]
+    if "activation_clip" in leaves(fields_of(rundir.read_config(run))):
+        cures.append("--config.activation_clip=10")
+    helps = f"{', '.join(cures[:-1])} or {cures[-1]} usually helps"
     print(
-        f"error: {name} diverged at step {diverged_at} after test losses {losses}; a smaller --lr, a smaller "
-        f"--config.grad_clip or --config.activation_clip=10 usually helps{kept}",
+        f"error: {name} diverged at step {diverged_at} after test losses {losses}; {helps}{kept}",
         file=sys.stderr,
     )
     return 1

@@ -47,7 +47,8 @@ def run_pack(
     """Trains what is not done yet, analyses it and fills the run directories, which the caller has locked.
 
     At most `width` trainings go together; a run's bits depend on the width, so the pack is padded to it. The configs
-    may differ in seeds, learning rate, evaluation, and the rate and strength of training noise; `ValueError` otherwise.
+    may differ in seeds, learning rate, evaluation and what their family lets differ (`Family.lane`); `ValueError`
+    otherwise.
     Those that differ in evaluation alone share a training. `signals` are those of a caller who hears them for longer,
     as between packs. Gives "done", "stopped" (by a signal, with work left) or "diverged" (all that trained).
     """

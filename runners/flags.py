@@ -13,7 +13,7 @@ import cli
 from configs.family import AUTO, PRESETS, Family, Flag
 from configs.fields import listing
 from configs.keys import leaves
-from configs.overrides import resolve, set_values
+from configs.overrides import resolve, set_values, value_at
 from configs.presets import preset
 from configs.registry import family_of_model
 from configs.run import RunConfig
@@ -76,7 +76,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     cli.add_quiet(built)
     cli.add_config_help(built)
     for flag in config_flags(family):
-        value = f" (preset: {_at(defaults, flag.key)})" if flag.read in (int, float) else ""
+        value = f" (preset: {value_at(defaults, flag.key)})" if flag.read in (int, float) else ""
         _add(built, flag, value)
     built.epilog = "Any other field of the config: --config.KEY=VALUE, as in --config.eval_tasks=512."
     for name, (instead, text) in family.switches.items():
@@ -96,12 +96,6 @@ def _add(built: cli.Parser, flag: Flag, value: str = "") -> None:
     built.add_argument(
         f"--{flag.name}", type=flag.read, choices=names, default=flag.default, help=f"{flag.text}{value}"
     )
-
-
-def _at(config: Any, key: str) -> Any:
-    for name in key.split("."):
-        config = getattr(config, name)
-    return config
 
 
 def read(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> Request:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from configs.diversity import DiversityConfig
 from configs.regression import RegressionConfig
 from runners import compile_cache
 from runners.command import report_divergence, report_stop, same_command
@@ -106,6 +107,15 @@ def test_a_loss_that_is_not_finite_is_said_to_be_that(tmp_path: Path, capsys: py
     run = begun(tmp_path / "run", CONFIGS[0], status="diverged", diverged_at=7, last_losses=[0.5, float("inf")])
     assert report_divergence(run, "lsa1") == 1
     assert "lsa1 diverged at step 7 after test losses 0.5, not finite; a smaller --lr" in capsys.readouterr().err
+
+
+def test_what_helps_is_a_setting_of_the_family(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clip = ", a smaller --config.grad_clip or --config.activation_clip=10 usually helps"
+    helps = {RegressionConfig(): clip, DiversityConfig(): " or a smaller --config.grad_clip usually helps"}
+    for config, sentence in helps.items():
+        run = begun(tmp_path / config.family, config, status="diverged", diverged_at=7, last_losses=[0.5])
+        report_divergence(run, config.name)
+        assert capsys.readouterr().err.endswith(f"a smaller --lr{sentence}\n")
 
 
 def test_a_stop_says_where_runs_go_on_and_exits_with_the_signal_of_this_process(
