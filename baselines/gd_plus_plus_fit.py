@@ -70,7 +70,7 @@ def fit_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int, star
         )
         tied = 1 if shared or steps == 1 else steps
         objective = _objective(data, steps)
-        found = [_learned(objective, few, start) for start in _starts(data, few, tied, seed, starts)]
+        found = [_learned(objective, few, start) for start in _starts(few, tied, seed, starts)]
         if tied > 1:
             found.append(_learned(objective, few, np.repeat(_both(fit_gd_plus_plus(data, steps, True, seed)), steps)))
         best = sorted(found, key=lambda rates: float(objective(rates, few)[0]))[:KEPT]
@@ -112,7 +112,7 @@ def _learned(objective: Objective, spectra: Array, start: np.ndarray) -> np.ndar
     return np.asarray(result.x)
 
 
-def _starts(data: LinearData, spectra: Array, tied: int, seed: int, count: int) -> list[np.ndarray]:
+def _starts(spectra: Array, tied: int, seed: int, count: int) -> list[np.ndarray]:
     """Random rates: step sizes of .5 to 4 and gammas of up to .65 over the mean largest eigenvalue."""
     rng, largest = np.random.default_rng(seed), float(jnp.mean(jnp.max(spectra, axis=1)))
     draw: Callable[..., np.ndarray] = rng.uniform

@@ -16,7 +16,7 @@ from configs.run import RunConfig
 from plugin_files import import_of
 from src.checks import ConfigError, require
 from src.model import Batch, Model
-from src.prng import Purpose, purpose_key
+from src.prng import Purpose
 from src.prng import key as make_key
 from src.registries import FAMILIES
 from src.train import BatchFn, Shared
@@ -26,13 +26,15 @@ Part = TypeVar("Part")
 
 
 def first_batch(config: Any) -> Batch | None:
-    """The finite training set of a config with `full_batch`, which is the first batch; else None."""
+    """The finite training set of a config with `full_batch`, which is the first batch; else None.
+
+    Of a family whose batches need no arrays of required runs.
+    """
     if not config.training.full_batch:
         return None
     experiment = experiment_of(config)
-    key = purpose_key(make_key(config.data_seed), Purpose.TRAIN)
-    shared = shared_of(config)
-    return jax.jit(experiment.batches(config))(key, np.int32(0), experiment.lane(config), shared)
+    key, lane = task_key(config, Purpose.TRAIN), experiment.lane(config)
+    return jax.jit(experiment.batches(config))(key, np.int32(0), lane, shared_of(config))
 
 
 class Experiment(NamedTuple):

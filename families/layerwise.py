@@ -30,6 +30,9 @@ class Setting(NamedTuple):
     gd_loss: float
 
 
+_sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
+
+
 def make_model(config: LayerwiseConfig, shared: Shared = NO_ARRAYS) -> Model:
     """The stack of a run config: always the same one for configs that differ in nothing it depends on."""
     return layerwise.make_model(config.architecture, config.training.deep_supervision)
@@ -46,8 +49,7 @@ def batches(config: LayerwiseConfig) -> BatchFn:
 
 def prepare(config: LayerwiseConfig) -> Setting:
     """The setting of a config: gradient descent takes a step a layer, of size c* for one and .75 c* for more."""
-    sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
-    batch = sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
+    batch = _sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
     layers = config.model.num_layers
     c = one_step_size(config.data) * (1 if layers == 1 else DAMPING)
     path = descent(normal_equations(batch), jnp.full(config.eval_tasks, c), layers, jnp.zeros_like(batch.w))

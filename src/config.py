@@ -89,7 +89,7 @@ class LinearData:
 
     @property
     def task_variance(self) -> float:
-        """Variance of one coordinate of a task; `ConfigError` if none is registered."""
+        """Variance of one coordinate of a task."""
         return self.weight_scale**2
 
 

@@ -54,7 +54,7 @@ class TaskDistribution(NamedTuple):
 
     `variance` is that of a coordinate, of `weight_scale` and the dimension, or None where it is not known; ridge
     regression is made from it. `bayes` says what the posterior mean is: "ridge", "own", which is
-    posterior_mean(batch, config) -> predictions [B, K] (`analysis.task_diversity`), or "" where nobody has said.
+    posterior_mean(batch, config) -> predictions [B, K] (`families.diversity`), or "" where nobody has said.
     """
 
     variance: Callable[[float, int], float] | None = None
@@ -70,7 +70,7 @@ class AttentionKind(NamedTuple):
 
 
 class Opponent(NamedTuple):
-    """What a run is compared with if its config asks. predict(batch, config) -> [B]; `analysis.headline`."""
+    """What a run is compared with if its config asks. predict(batch, config) -> [B]; `analysis.measures.headline`."""
 
     predict: Function
 

@@ -37,7 +37,7 @@ def baselines_of(subject: ComparedRun) -> dict[str, Partial | str]:
 
 
 def over_training(subject: ComparedRun) -> list[dict[str, Any]]:
-    """A row for each snapshot: step, tf_loss, and for each baseline its loss and `alignment.compare`'s values.
+    """A row for each snapshot: step, tf_loss, and for each baseline its loss and the values of `comparison.compare`.
 
     Of interleaved tokens also the first layer's sensitivities to its own, the next and other tokens, averaged over
     tasks before the norm as in the paper's Fig. 5.

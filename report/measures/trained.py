@@ -47,7 +47,7 @@ def _headline(run: Path) -> dict[str, np.ndarray]:
 
 
 def defined_baselines(subject: ComparedRun) -> dict[str, Partial]:
-    """`analysis.over_training.baselines_of`, less those that are not defined."""
+    """`analysis.measures.over_training.baselines_of`, less those that are not defined."""
     return {name: predict for name, predict in baselines_of(subject).items() if not isinstance(predict, str)}
 
 
@@ -121,7 +121,7 @@ def over(other: str) -> Measure:
 
 
 def against(other: str, name: str) -> Measure:
-    """A comparison of `analysis.measures.alignment.compare` with gradient descent or GD++ on the analysis batch."""
+    """A comparison of `baselines.comparison.compare` with gradient descent or GD++ on the analysis batch."""
 
     def measure(run: Path) -> float:
         return _comparison(run, other)[name]

@@ -152,7 +152,7 @@ def test_no_training_touches_a_file_of_somebody_elses(
 
 @pytest.mark.slow
 @given(FOREIGN, st.lists(st.sampled_from(list(COMMANDS)), min_size=1, max_size=6), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=150)
 def test_many_commands_touch_no_file_of_somebody_elses(
     lsa1_run: Path, swept: Place, foreign: dict[str, bytes], names: list[str], beside_a_run: bool
 ) -> None:
