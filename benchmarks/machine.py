@@ -9,7 +9,9 @@ from typing import Any
 
 import jax
 
-from configs.regression import RegressionConfig
+from configs.overrides import resolve
+from configs.presets import preset
+from configs.registry import models
 from environment import num_threads
 from runners.common import device_text
 from runners.compile_cache import CPUINFO
@@ -21,7 +23,7 @@ FACTS = ("command", "git_hash", "git_dirty", "versions", "device", "platform", "
 
 def describe() -> dict[str, Any]:
     """Where, when and of what the results are."""
-    facts = provenance(RegressionConfig(), device_text())  # what it says of a run is left out
+    facts = provenance(resolve(preset(models()[0])), device_text())  # what it says of a run is left out
     return {
         "machine": name(),
         "cores": os.cpu_count(),
