@@ -130,9 +130,8 @@ def main(argv: list[str]) -> int:
     if not flags.check:
         outputs.write({path: file.content for path, file in found.items()}, WRITER)
     for path, file in found.items():
-        print(
-            f"{cli.printable(path)}: {file.changes} {'configs and commands' if path.suffix == '.json' else 'names of cells'}"
-        )
+        kind = "configs and commands" if path.suffix == ".json" else "names of cells"
+        print(f"{cli.printable(path)}: {file.changes} {kind}")
     said = "would be carried over" if flags.check else "carried over"
     print(f"{len(found)} files {said}" if found else "everything is of today's form")
     return 1 if flags.check and found else 0
