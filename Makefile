@@ -58,15 +58,14 @@ eval_noise_inference: $(STAMP) ## corrupted pairs at evaluation, of runs trained
 	$(PY) -m eval_noise --p 0,0.5 --placement mixed,noisy_first --train_noise_mode clean \
 	--out results_noise_inference.csv $(ARGS)
 
-study: $(STAMP) ## the order and noise study: trains what is not done, then report/order_noise.md and its figures
-	$(PY) -m report.study $(ARGS)
-	$(PY) -m report.order_noise --from runs/study.csv
+study: $(STAMP) ## what order and noise of a context do: report/order_noise.md, its figures and tables; PROFILE=quick or full
+	$(PY) -m studies.run order_noise --profile $(or $(PROFILE),quick) $(ARGS)
 
-reproduce: $(STAMP) ## the paper's results as a ledger, report/claims.md, and their figures; PROFILE=quick, full or gpu
-	$(PY) -m report.reproduce --profile $(or $(PROFILE),quick) $(ARGS)
+reproduce: $(STAMP) ## the paper's results: their claims in report/claims.md, and figures; PROFILE=quick, full or gpu
+	$(PY) -m studies.run reproduction --profile $(or $(PROFILE),quick) $(ARGS)
 
-diversity: $(STAMP) ## task diversity and the transient ridge: report/task_diversity.md, its figures and claims; PROFILE=full or quick
-	$(PY) -m report.diversity --profile $(or $(PROFILE),full) $(ARGS)
+diversity: $(STAMP) ## task diversity and the transient ridge: report/task_diversity.md, its claims and figures; PROFILE=quick, full or gpu
+	$(PY) -m studies.run task_diversity --profile $(or $(PROFILE),quick) $(ARGS)
 
 eval_diversity: $(STAMP) ## decoders trained on pools of M tasks, beside ridge and dMMSE
 	$(PY) -m eval_diversity $(ARGS)

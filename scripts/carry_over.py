@@ -25,11 +25,15 @@ from store.atomic import json_bytes
 from store.readers import StoreError, expecting, read_json, reading
 
 COLUMNS = {"claims.csv": "cells", "order_noise/cells.csv": "exp"}  # table -> its column that names cells
-CONFIGS = "configs"  # of a bundle
+CONFIGS, COMMAND = "configs", "command"  # of a bundle
+COMMANDS = {  # of then -> of today
+    "python -m report.reproduce": "python -m studies.run reproduction",
+    "python -m report.diversity": "python -m studies.run task_diversity",
+}
 
 
 class Carried(NamedTuple):
-    """A file as it is to be, and how many of its names or configs are others then."""
+    """A file as it is to be, and how many of its names, configs and commands are others then."""
 
     content: bytes
     changes: int
@@ -61,7 +65,11 @@ def _configs(path: Path, bundle: Mapping[str, Any]) -> list[RunConfig]:
 def _bundle(bundle: Mapping[str, Any], configs: Sequence[RunConfig]) -> Carried:
     written = [to_dict(config) for config in configs]
     changes = sum(new != old for new, old in zip(written, bundle[CONFIGS], strict=True))
-    return Carried(json_bytes({**bundle, CONFIGS: written}), changes)
+    command = str(bundle[COMMAND])
+    for then, today in COMMANDS.items():
+        command = command.replace(then, today)
+    changes += command != bundle[COMMAND]
+    return Carried(json_bytes({**bundle, COMMAND: command, CONFIGS: written}), changes)
 
 
 def _names(configs: Iterable[RunConfig]) -> dict[str, str]:
@@ -69,11 +77,10 @@ def _names(configs: Iterable[RunConfig]) -> dict[str, str]:
 
     Names end with ids. What stands before them, for people, has changed besides.
     """
-    from report import study
-    from report.claims import RUNS
+    from studies.study import all_studies
     from sweeps.plan import DIGITS, cell_of, cells, plan
 
-    planned = cells(plan([*(runs.grid for runs in RUNS.values()), *study.grids()]))
+    planned = cells(plan([grid for study in all_studies() for grid in study.all_grids]))
     found = dict.fromkeys([*planned, *map(cell_of, configs)])
     return {identity(cell.config)[:DIGITS]: cell.name for identity in (earlier_id, config_id) for cell in found}
 
@@ -116,14 +123,15 @@ def main(argv: list[str]) -> int:
     """The command line."""
     flags = parser().parse(argv)
     check_devices()
-    from report.ledger import WRITER
     from store import outputs
+    from studies.ledger import WRITER
 
     found = carried(flags.report)
     if not flags.check:
         outputs.write({path: file.content for path, file in found.items()}, WRITER)
     for path, file in found.items():
-        print(f"{cli.printable(path)}: {file.changes} {'configs' if path.suffix == '.json' else 'names of cells'}")
+        kind = "configs and commands" if path.suffix == ".json" else "names of cells"
+        print(f"{cli.printable(path)}: {file.changes} {kind}")
     said = "would be carried over" if flags.check else "carried over"
     print(f"{len(found)} files {said}" if found else "everything is of today's form")
     return 1 if flags.check and found else 0

@@ -72,10 +72,10 @@ class Execution(NamedTuple):
         return table.Terms(self.append, self.replace_table, self.overwrite)
 
 
-def add_execution_flags(built: cli.Parser, out: str, runs_dir: str) -> None:
-    """The flags of how a sweep is carried out."""
-    built.add_argument("--out", type=Path, default=Path(out), help="the CSV")
-    built.add_argument("--runs_dir", type=Path, default=Path(runs_dir), help="folder of the cells")
+def add_execution_flags(built: cli.Parser, out: str | None, runs_dir: str | None) -> None:
+    """The flags of how a sweep is carried out; None for a place that the command chooses."""
+    built.add_argument("--out", type=Path, default=out and Path(out), help="the CSV")
+    built.add_argument("--runs_dir", type=Path, default=runs_dir and Path(runs_dir), help="folder of the cells")
     built.add_argument("--executor", choices=EXECUTORS, default=default_executor(), help="who trains")
     built.add_argument("--width", type=int, help="trainings in a pack; the executor's if not given")
     built.add_argument("--shard", type=_shard, default=(1, 1), help="i/n: the i-th of n parts of the plan")

@@ -22,7 +22,7 @@ ANALYSES = (
     ),
 )
 PLOTS = ("plots.attention_quick", "plots.run_figures")
-DRIVERS = ("eval_order", "eval_noise", "report.study")
+DRIVERS = ("eval_order", "eval_noise", "eval_diversity")
 SWEEPS = (*DRIVERS, "sweeps.status", "sweeps.collect")
 COMMANDS = (*RUNNERS, *ANALYSES, "analysis.compare", *PLOTS, "scripts.demo_seeds")
 

@@ -20,7 +20,7 @@ FLOORS = (
     ("analysis",),
     ("runners",),
     ("sweeps",),
-    ("report", "eval_order", "eval_noise", "eval_diversity"),
+    ("studies", "eval_order", "eval_noise", "eval_diversity"),
     ("scripts", "demos_ref", "benchmarks"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

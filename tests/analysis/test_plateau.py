@@ -18,10 +18,10 @@ from configs.regression import ALIGNED, RegressionConfig
 from configs.sine import SINE_LEFT
 from families.diversity import Held, measured, pool_of, pool_sequences, references
 from families.regression import NEGLIGIBLE
-from report.contrasts import has_learnt
 from src.config import ContextConfig, DataConfig, SineData
 from src.registries import FAMILIES, NOISE_MODES, NoiseMode
 from store import layout, rundir
+from studies.contrast import has_learnt
 
 
 def layerwise(rolled_out: bool, *losses: float, zero: float = 20.0) -> dict[str, Any]:

@@ -106,7 +106,6 @@ def test_every_name_can_be_set() -> None:
         ("runners.run_sine --control", ["model.step_size number 0.01"], "model.num_layers"),
         ("eval_order --models lsa1,twolayer", ["fields of lsa1", "fields of twolayer"], "data_seed"),
         ("eval_diversity --config.dim=8", ["data.num_tasks whole number 16"], "data_seed"),
-        ("report.study", ["fields of lsa1_pe", "model.pos_enc_size whole number 20"], "data_seed"),
     ],
 )
 def test_commands_list_the_fields_without_jax(words: str, shown: list[str], absent: str, root: Path) -> None:

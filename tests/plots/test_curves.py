@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from plots.curves import _figure, draw_curves
-from report.curves import rows_of
 from store.atomic import write_csv
 from store.readers import read_csv
+from studies.figure import mean_rows as rows_of
 
 LABELS = {"title": "A title", "x_label": "GD Steps / Transformer Layers", "y_label": "Loss", "log_x": False}
 LABELS |= {"log_y": False}

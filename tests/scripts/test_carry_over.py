@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from configs.run import to_dict
-from report import measuring
-from report.ledger import WRITER, read_measurements
 from scripts.carry_over import carried
 from store import outputs
 from store.atomic import json_bytes
+from studies.ledger import WRITER, known, read_measurements
+from studies.study import load
 from tests.doors import ROOT, Ran, Refused, snapshot
 
 CARRY = "scripts.carry_over"
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def today(name: str) -> list[str]:
-    return [cell.name for cell in measuring.cells_of(name)]
+    return [cell.name for cell in load("reproduction").runs[name].cells]
 
 
 def rows(path: Path, without: str) -> list[dict[str, str]]:
@@ -71,18 +71,18 @@ def rows(path: Path, without: str) -> list[dict[str, str]]:
 
 def test_claims_name_todays_cells_and_count_as_measured(ran: Ran, folder: Path) -> None:
     table = folder / "claims.csv"
-    assert set(measuring.known(folder)) == {"gamma"}
+    assert set(known(folder)) == {"gamma"}
     assert ran(CARRY, "--report", folder).status == 0
     names = {"gamma": [], "one_layer_loss": today("one_layer"), "depth_after_1": today("depth_lsa")}
     assert table.read_text() == ledger(names)
-    assert {name: found.values for name, found in measuring.known(folder).items()} == dict.fromkeys(CLAIMS, (1, 1.5, 2))
+    assert {name: found.values for name, found in known(folder).items()} == dict.fromkeys(CLAIMS, (1, 1.5, 2))
 
 
 def test_a_bundle_holds_the_config_as_it_is_planned_today_and_all_else_as_it_was(ran: Ran, folder: Path) -> None:
     path = folder / DEPTH_BUNDLE
     before = path.read_text()
     assert ran(CARRY, "--report", folder).status == 0
-    after, planned = path.read_text(), to_dict(measuring.cells_of("depth_lsa")[0].config)
+    after, planned = path.read_text(), to_dict(load("reproduction").runs["depth_lsa"].cells[0].config)
     assert json.loads(after)["configs"] == [planned]
     assert planned["training"]["schedule"] == "cosine"
     head = '"configs"'
@@ -160,4 +160,4 @@ def test_a_folder_without_results_is_one_sentence(refused: Refused, tmp_path: Pa
 
 def test_the_committed_results_are_of_todays_form_and_nothing_is_measured_again() -> None:
     assert carried(ROOT / "report") == {}
-    assert measuring.known(ROOT / "report") == read_measurements(ROOT / "report/claims.csv")
+    assert known(ROOT / "report") == read_measurements(ROOT / "report/claims.csv")

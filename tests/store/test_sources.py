@@ -34,7 +34,7 @@ def test_hashes_are_those_of_sha256sum(root: Path) -> None:
         said = subprocess.run(["sha256sum", root / name], capture_output=True, text=True, check=True).stdout
         assert found[name] == said[:16]
     assert {name.split("/")[0] for name in found} == {*sources.FOLDERS, *sources.FILES}
-    assert not any(name.startswith(("plots", "tests", "report")) for name in found)
+    assert not any(name.startswith(("plots", "tests", "studies", "report")) for name in found)
 
 
 # What the folders import and no number comes from: figures; flags, which end in the config; threads and devices, which

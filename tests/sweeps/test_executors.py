@@ -153,9 +153,9 @@ def test_a_dry_run_says_what_is_left_and_does_nothing(swept: Place, tmp_path: Pa
 
 
 def test_a_dry_run_of_what_is_not_there_makes_nothing(tmp_path: Path, ran: Ran) -> None:
-    done = ran("report.study", "--models", "lsa1", "--dry-run")
+    done = ran("studies.run", "order_noise", "--dry-run")
     assert done.status == 0
-    assert done.out.splitlines()[-1].startswith("225 cells to do: ")
+    assert done.out.splitlines()[-1].startswith("270 cells to do: ")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -80,7 +80,7 @@ def nothing_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
 
 CASES = [("eval_noise", *case) for case in BAD_GRIDS + BAD_ANYWHERE]
 CASES += [("eval_order", *case) for case in BAD_GRIDS[::5] + BAD_ANYWHERE[::5]]
-CASES += [("report.study", *case) for case in BAD_ANYWHERE[::5]]
+CASES += [("studies.run", f"order_noise {words}", said) for words, said in BAD_ANYWHERE[8::5]]
 
 
 @pytest.mark.parametrize(("command", "words", "sentence"), CASES)

@@ -1,0 +1,196 @@
+"""Contrasts between the conditions of a study, seed by seed: what is compared, and what came of it.
+
+A condition is a model, what it was trained on and what it was tested on; its values are a column of the study's table,
+one for each seed. Seeds share their tasks between conditions, so contrasts are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from configs.regression import ALIGNED
+from src import statistics
+from store.readers import StoreError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXACT = 1e-5  # relative: what summing the same float32 numbers in another order can change
+
+
+class Context(NamedTuple):
+    """How the pairs of a context are ordered and corrupted; no `difficulty` means the one of the noise mode."""
+
+    ordering: str = "random"
+    noise_mode: str = "clean"
+    p: float = 0.0
+    placement: str = "mixed"
+    difficulty: str | None = None
+
+
+CLEAN = Context()
+
+
+class Condition(NamedTuple):
+    """A column of the rows of a model that was trained and tested on these settings."""
+
+    model: str
+    train: Context = CLEAN
+    test: Context = CLEAN
+    column: str = "test_loss"
+
+
+class Ratio(NamedTuple):
+    """One condition's values over another's, seed by seed: an effect, where a contrast is one of effects."""
+
+    of: Condition
+    over: Condition
+
+
+class Contrast(NamedTuple):
+    """Treated against control, each the mean of its conditions or ratios of conditions.
+
+    kind: "difference", a paired t test, Holm-corrected over the contrasts of the question; "equivalence", two one-sided
+    tests of a change within the margin; "exact", no change beyond rounding. unit: "loss" and "step", whose changes are
+    relative with a margin of 1 %, or "auroc", whose changes are absolute with a margin of .01.
+    """
+
+    question: str
+    name: str
+    kind: str
+    treated: Sequence[Condition | Ratio]
+    control: Sequence[Condition | Ratio]
+    unit: str = "loss"
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """All conditions that it needs."""
+        sides = (*self.treated, *self.control)
+        return [part for side in sides for part in (side if isinstance(side, Ratio) else (side,))]
+
+
+ValuesOf = Callable[[Condition | Ratio], "pd.Series"]  # a condition's values by seed
+
+
+def values(table: pd.DataFrame, condition: Condition | Ratio) -> pd.Series:
+    """The condition's values by seed; `StoreError` if the table does not hold it."""
+    if isinstance(condition, Ratio):
+        return values(table, condition.of) / values(table, condition.over)
+    chosen = table["model"] == condition.model
+    for prefix, setting in (("train_", condition.train), ("eval_", condition.test)):
+        difficulty = setting.difficulty or ("gd_error" if setting.noise_mode == "clean" else "residual")
+        chosen &= (table[f"{prefix}ordering"] == setting.ordering) & (
+            table[f"{prefix}noise_mode"] == setting.noise_mode
+        )
+        if setting.noise_mode != "clean":
+            chosen &= np.isclose(table[f"{prefix}p"], setting.p) & (table[f"{prefix}placement"] == setting.placement)
+        if setting.ordering in ("easy2hard", "hard2easy"):
+            chosen &= table[f"{prefix}difficulty"] == difficulty
+    rows = table[chosen].drop_duplicates(["exp", "seed"]).set_index("seed")[condition.column].sort_index()
+    if rows.empty or rows.index.has_duplicates:
+        raise StoreError(f"the study's table has {len(rows)} rows where one for each seed is needed, of {condition}")
+    return rows
+
+
+def mean_of(values_of: ValuesOf, conditions: Sequence[Condition | Ratio]) -> pd.Series:
+    """The mean of the conditions, by seed; seeds that one of them lacks are left out."""
+    import pandas as pd
+
+    columns = pd.concat([values_of(condition) for condition in conditions], axis=1, join="inner")
+    return columns.dropna().mean(axis=1)
+
+
+def by_name(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Rows of contrasts by question and name."""
+    return {(row["question"], row["contrast"]): row for row in rows}
+
+
+def change_by_seed(table: pd.DataFrame, contrast: Contrast) -> dict[int, float]:
+    """The change of each seed that has left the plateau in all conditions: relative, of an AUROC the difference."""
+    values_of = partial(values, table[has_learnt(table)])
+    treated, control = mean_of(values_of, contrast.treated), mean_of(values_of, contrast.control)
+    changes = treated - control if contrast.unit == "auroc" else treated / control - 1
+    return {int(seed): float(change) for seed, change in changes.dropna().items()}
+
+
+def has_learnt(table: pd.DataFrame) -> pd.Series:
+    """Which rows are of trainings that have left the plateau."""
+    return table["align_cos"] >= ALIGNED
+
+
+def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str, Any]]:
+    """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), verdict.
+
+    They are of the seeds whose trainings have left the plateau in all of the contrast's conditions: a model that has
+    not begun to learn tells nothing of what it would have learnt. `n_all`, `change_all` and its ends are of all seeds.
+    """
+    learnt, whole = (cache(partial(values, part)) for part in (table[has_learnt(table)], table))  # contrasts share them
+    rows = [_result(learnt, contrast) | _of_all(_result(whole, contrast)) for contrast in contrasts]
+    for question in dict.fromkeys(contrast.question for contrast in contrasts):
+        family = [row for row in rows if row["question"] == question and row["kind"] == "difference"]
+        for row, adjusted in zip(family, statistics.holm(np.array([row["p"] for row in family])), strict=True):
+            row["p_holm"] = float(adjusted)
+    for row in rows:
+        row["verdict"] = verdict(row)
+    return rows
+
+
+def _result(values_of: ValuesOf, contrast: Contrast) -> dict[str, Any]:
+    treated, control = mean_of(values_of, contrast.treated), mean_of(values_of, contrast.control)
+    seeds = treated.index.intersection(control.index)
+    one, other = treated[seeds].to_numpy(float), control[seeds].to_numpy(float)
+    if len(seeds) < 2:
+        raise StoreError(f"{contrast.name}: {len(seeds)} seeds have both conditions; a contrast needs two")
+    found, same = statistics.contrast(one, other), _equivalence(one, other, contrast.unit)
+    return {
+        "question": contrast.question,
+        "contrast": contrast.name,
+        "kind": contrast.kind,
+        "unit": contrast.unit,
+        "n": found.n,
+        "treated": float(one.mean()),
+        "control": float(other.mean()),
+        "difference": found.difference,
+        "low": found.low,
+        "high": found.high,
+        "change": found.relative,
+        "change_low": found.relative_low,
+        "change_high": found.relative_high,
+        "largest_change": float(np.abs(one / other - 1).max()),
+        "d_z": found.d_z,
+        "p": found.p,
+        "p_holm": None,
+        "equivalence_low": same.low,
+        "equivalence_high": same.high,
+        "p_equivalence": same.p,
+    }
+
+
+def _of_all(row: dict[str, Any]) -> dict[str, Any]:
+    """What of a row is told of all seeds."""
+    names = ("difference", "low", "high") if row["unit"] == "auroc" else ("change", "change_low", "change_high")
+    return dict(
+        zip(("n_all", "change_all", "change_all_low", "change_all_high"), [row[n] for n in ("n", *names)], strict=True)
+    )
+
+
+def _equivalence(treated: np.ndarray, control: np.ndarray, unit: str) -> statistics.Equivalence:
+    """Of the relative change; of an AUROC, which has no zero to be relative to, of the difference."""
+    if unit == "auroc":
+        return statistics.equivalence(1 + (treated - control), np.ones_like(control))
+    return statistics.equivalence(treated, control)
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """What a contrast shows, in the words of its kind."""
+    if row["kind"] == "exact":
+        return "exactly zero" if row["largest_change"] <= EXACT else "not zero"
+    if row["kind"] == "equivalence":
+        return "equivalent" if row["p_equivalence"] < statistics.ALPHA else "not shown equivalent"
+    if row["p_holm"] >= statistics.ALPHA:
+        return "no difference shown"
+    return "higher" if row["difference"] > 0 else "lower"

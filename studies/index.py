@@ -1,0 +1,143 @@
+"""report/index.json: every claim, contrast, finding, figure, table and page, as a site or a script reads them.
+
+Paths are relative to the index's folder; ids stay when numbers change; a number that is not finite is null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from store import outputs
+from store.atomic import json_bytes
+from studies import ledger, page
+from studies.claim import UNBOUNDED
+from studies.study import Study, all_studies
+
+SCHEMA_VERSION = 1
+OF_A_CONTRAST = ("question", "kind", "unit", "n", "change", "change_low", "change_high", "p", "p_holm", "verdict")
+
+Entry = dict[str, Any]
+
+
+def write(out: Path) -> None:
+    """Writes the index of what lies in a folder."""
+    outputs.write({out / ledger.INDEX: json_bytes(index(out))}, ledger.WRITER)
+
+
+def index(out: Path) -> Entry:
+    """The index of what lies in a folder."""
+    studies = all_studies()
+    rows = [(study, row) for study in studies for row in ledger.rows_of([study], ledger.known(out))]
+    compared = [(study, profile) for study in studies for profile in _compared(study, out)]
+    entries: dict[str, list[Entry]] = {
+        "pages": _pages(studies, out),
+        "claims": [_claim(study, row) for study, row in rows],
+        "contrasts": [],
+        "findings": [],
+        "figures": [entry for study in studies for entry in _figures(study, out)],
+        "tables": [{"id": "claims", "study": None, "path": ledger.TABLE, "caption": "a row for each claim"}],
+    }
+    for study, profile in compared:
+        for kind, own in _conditions(study, profile, out).items():
+            entries[kind] += own
+    return {"schema_version": SCHEMA_VERSION, **entries}
+
+
+def _claim(study: Study, row: ledger.Row) -> Entry:
+    plain = ("paper", "figure", "says", "expected", "low", "source", "verdict", "profile", "runs", "remark", "command")
+    numbers = ("mean", "mean_low", "mean_high")
+    return {
+        "id": row["claim"],
+        "study": study.name,
+        **{name: row[name] for name in plain},
+        "high": None if row["high"] >= UNBOUNDED else row["high"],
+        **{name: _finite(row[name]) for name in numbers},
+        "seeds": json.loads(row["seeds"]),
+        "values": [_finite(value) for value in json.loads(row["values"])],
+        "device": row["device"],
+        "date": row["date"],
+    }
+
+
+def _figures(study: Study, out: Path) -> list[Entry]:
+    return [
+        _figure(study, study.name, figure.name, figure.title, figure.profile) | {"bundle": f"{stem}.json"}
+        for figure in study.figures
+        if (out / (stem := f"{study.name}/{figure.name}")).with_suffix(".png").exists()
+    ]
+
+
+def _figure(study: Study, folder: str, name: str, caption: str, profile: str) -> Entry:
+    stem = f"{folder}/{name}"
+    place = {"image": f"{stem}.png", "table": f"{stem}.csv"}
+    return {
+        "id": stem,
+        "study": study.name,
+        "caption": caption,
+        "profile": profile,
+        **place,
+        **_command(study, profile),
+    }
+
+
+def _compared(study: Study, out: Path) -> list[str]:
+    """The profiles of a study's conditions whose results are there."""
+    if not study.conditions:
+        return []
+    return [name for name in study.profiles if (out / page.name_of(study, name)).exists()]
+
+
+def _conditions(study: Study, profile: str, out: Path) -> dict[str, list[Entry]]:
+    assert study.conditions is not None
+    folder = study.results(profile)
+    listed = study.conditions.listed(out / folder)
+    own = {"study": study.name, "profile": profile, **_command(study, profile)}
+    return {
+        "contrasts": [
+            {
+                "id": f"{folder}/{row['question']}/{row['contrast']}",
+                **own,
+                **{name: _finite(row[name]) for name in OF_A_CONTRAST},
+                "seeds": [*row["changes"]],
+                "values": [_finite(value) for value in row["changes"].values()],
+            }
+            for row in listed["contrasts"]
+        ],
+        "findings": [{"id": f"{folder}/{row['name']}", **own, **_less(row, "name")} for row in listed["findings"]],
+        "figures": [_figure(study, folder, name, caption, profile) for name, caption in listed["figures"].items()],
+        "tables": [
+            {"id": f"{folder}/{Path(name).stem}", **own, "path": f"{folder}/{name}", "caption": caption}
+            for name, caption in listed["tables"].items()
+        ],
+    }
+
+
+def _pages(studies: Sequence[Study], out: Path) -> list[Entry]:
+    pages: list[Entry] = [{"id": "claims", "study": None, "path": ledger.PAGE, "title": _title(out / ledger.PAGE)}]
+    for study in studies:
+        for profile in study.profiles if study.conditions else study.profiles[-1:]:
+            name = page.name_of(study, profile)
+            if study.has_page and (out / name).exists():
+                own = {"id": Path(name).stem, "study": study.name, "path": name, "title": _title(out / name)}
+                pages.append(own | _command(study, profile if study.conditions else "full"))
+    return pages
+
+
+def _title(path: Path) -> str:
+    return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+
+
+def _command(study: Study, profile: str) -> dict[str, str]:
+    return {"command": f"python -m studies.run {study.name} --profile {profile}"}
+
+
+def _less(row: Mapping[str, Any], name: str) -> Entry:
+    return {key: value for key, value in row.items() if key != name}
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

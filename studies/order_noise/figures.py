@@ -1,0 +1,73 @@
+"""The study's figures: those of a sweep, from its cells, and the changes of each question, from its contrasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from studies.contrast import has_learnt
+from studies.order_noise.table import CELLS, CONTRASTS_OF
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# file -> caption
+FIGURES = {
+    "noise_robustness": "test loss against the share of noisy pairs, with the four comparators",
+    "effects_order_at_evaluation": "changes of the loss by order at evaluation",
+    "order_sensitivity": "the loss over gradient descent's by order, seed by seed",
+    "effects_order_in_training": "changes of the loss by order in training",
+    "effects_noise_at_evaluation": "changes of the loss by noise at evaluation",
+    "effects_noise_in_training": "changes of the loss by noise in training",
+    "effects_the_step_a_model_takes": "changes of the step by noise in training",
+    "effects_noise_and_the_size_of_influence": "differences of AUROC from gradient descent's, |influence|",
+    "effects_noise_and_the_size_of_contribution": "differences of AUROC from gradient descent's, |contribution|",
+    "effects_noise_and_the_size_of_attention": "differences of AUROC from gradient descent's, |attention|",
+    "effects_noise_and_the_copying_layer": "differences of AUROC from gradient descent's, the copying layer",
+    "attention_separation": "AUROC of the models, of gradient descent and of position alone",
+    "effects_attention_after_training_on_noise": "differences of AUROC trained on the noise from trained clean",
+    "effects_attention_and_placement": "differences of AUROC from gradient descent's, raw and within positions",
+    "effects_placement": "changes of the loss by placement",
+    "effects_order_x_noise": "changes of the loss by order under noise",
+    "alignment_metrics": "cosine of sensitivities and distance of predictions",
+    "ood_curve": "errors on inputs of other scales",
+}
+
+# figure of a sweep -> the rows of the table that it shows; all of them at once would be unreadable
+SHOWN: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
+    "order_sensitivity": lambda table: _is_clean(table, "train") & _is_clean(table, "eval"),
+    "noise_robustness": lambda table: (
+        has_learnt(table) & _mixed_at_random(table) & (_is_clean(table, "train") | _as_trained(table))
+    ),
+    "attention_separation": lambda table: has_learnt(table) & _mixed_at_random(table) & ~_is_clean(table, "eval"),
+    "alignment_metrics": lambda table: has_learnt(table) & _mixed_at_random(table) & _is_clean(table, "train"),
+    "ood_curve": lambda table: (
+        has_learnt(table) & _is_clean(table, "train") & _is_clean(table, "eval") & (table["eval_ordering"] == "random")
+    ),
+}
+
+
+def _is_clean(table: pd.DataFrame, context: str) -> pd.Series:
+    return table[f"{context}_noise_mode"] == "clean"
+
+
+def _as_trained(table: pd.DataFrame) -> pd.Series:
+    return (table["train_noise_mode"] == table["noise_mode"]) & (table["train_p"] == table["p"])
+
+
+def _mixed_at_random(table: pd.DataFrame) -> pd.Series:
+    """Rows in random order with the noisy pairs anywhere."""
+    kept = (table["train_ordering"] == "random") & (table["eval_ordering"] == "random")
+    for context in ("train", "eval"):
+        kept &= (table[f"{context}_placement"] == "mixed") | _is_clean(table, context)
+    return kept
+
+
+def draw(folder: Path) -> None:
+    """Draws them from the tables there."""
+    from plots import fig_templates
+    from plots.effects import draw_effects
+
+    fig_templates.draw_sweep(folder / CELLS, folder, SHOWN)
+    draw_effects(folder / CONTRASTS_OF, folder)

@@ -1,0 +1,33 @@
+"""What the study finds: each a sentence with its numbers, and whether the contrasts bear it out."""
+
+from __future__ import annotations
+
+from studies.order_noise.findings import attention, noise, order, placement
+from studies.order_noise.findings.wording import Finding
+
+FINDINGS: dict[str, Finding] = {
+    finding.__name__: finding
+    for finding in (
+        order.sanity,
+        order.order_lsa1,
+        order.order_lsa1_pe,
+        order.order_twolayer,
+        order.curriculum_linear,
+        order.curriculum_twolayer,
+        order.plateau,
+        order.unsupported_curriculum,
+        noise.noise_growth,
+        noise.noise_is_gd,
+        noise.far_from_bayes,
+        noise.noise_training,
+        noise.noise_training_cost,
+        noise.order_times_noise,
+        attention.attention,
+        attention.copying_layer,
+        attention.attention_after_training,
+        attention.position_artefact,
+        attention.unsupported_attention,
+        placement.placement_evaluation,
+        placement.placement_trained,
+    )
+}

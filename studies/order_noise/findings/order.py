@@ -1,0 +1,132 @@
+"""What the order of the pairs does, at evaluation and in training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from configs.regression import ALIGNED
+from studies.contrast import EXACT, has_learnt
+from studies.order_noise.findings.wording import (
+    SHOWN,
+    Rows,
+    all_equivalent,
+    contrasts_of,
+    in_percent,
+    listed,
+    loss_ratios,
+    widest,
+)
+from studies.order_noise.runs import MODELS, SORTED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CLEAN_LSA1, CLEAN_TWOLAYER = 1.01, 1.08  # the loss over gradient descent's that a clean run may have at most
+
+
+def sanity(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """Clean runs reach gradient descent."""
+    one, codes, two = (loss_ratios(table, model, "random", "random") for model in MODELS)
+    return (
+        "Trained and tested clean in random order, the loss over gradient descent's on the same tasks is "
+        f"{one.min():.4f} to {one.max():.4f} for lsa1, {codes.min():.4f} to {codes.max():.4f} for lsa1_pe and "
+        f"{two.min():.4f} to {two.max():.4f} for twolayer, over {len(one)} seeds each.",
+        bool(one.max() <= CLEAN_LSA1 and two.max() <= CLEAN_TWOLAYER and codes.max() <= CLEAN_TWOLAYER),
+    )
+
+
+def order_lsa1(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """No effect at all."""
+    exact = [row for row in rows.values() if row["kind"] == "exact"]
+    largest = max(row["largest_change"] for row in exact)
+    return (
+        f"**lsa1: exactly none.** In {len(exact)} contrasts of order and placement at evaluation, clean and noisy, the "
+        f"largest change of any seed's loss is {largest:g} of it, at the table's seven digits. Without codes a linear "
+        "layer sums over the pairs.",
+        largest <= EXACT,
+    )
+
+
+def order_lsa1_pe(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """Equivalence."""
+    found = contrasts_of(rows, "order at evaluation", "lsa1_pe: ")
+    return (
+        f"**lsa1_pe: none beyond ±1 %.** All {len(found)} orders are equivalent to random order ({widest(found)}). Its "
+        "optimum is gradient descent for every order, so an effect of order is a distance from the optimum.",
+        len(found) == len(SORTED) and all_equivalent(found),
+    )
+
+
+def order_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """Measured: small, whatever Holm's correction leaves of it."""
+    found = contrasts_of(rows, "order at evaluation", "twolayer: ")
+    shown = [row for row in found if row["verdict"] in SHOWN]
+    return (
+        f"**twolayer, measured: within ±1 %** ({widest(found)}), with {len(shown)} of {len(found)} differences shown "
+        f"after Holm's correction: {listed(found)}.",
+        len(found) == len(SORTED) and all_equivalent(found),
+    )
+
+
+def curriculum_linear(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """Equivalence."""
+    found = [row for model in ("lsa1: ", "lsa1_pe: ") for row in contrasts_of(rows, "order in training", model)]
+    return (
+        "**A curriculum in training leaves the linear layers where they are without**: after 5000 steps, in all "
+        f"{len(found)} contrasts lsa1 and lsa1_pe trained in another order are equivalent to themselves trained in "
+        f"random order, tested in either ({widest(found)}).",
+        len(found) == 4 * len(SORTED) and all_equivalent(found),
+    )
+
+
+def curriculum_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """It learns the order: better in it than gradient descent, worse than before in random order."""
+    same = [rows["order in training", f"twolayer: trained {o}, tested {o}"] for o in SORTED]
+    random = [rows["order in training", f"twolayer: trained {o}, tested random"] for o in SORTED]
+    easy = loss_ratios(table, "twolayer", "easy2hard", "easy2hard")
+    easy_same, easy_random = same[SORTED.index("easy2hard")], random[SORTED.index("easy2hard")]
+    return (
+        f"**twolayer learns the order it is trained in.** Tested in the same order: {listed(same)}. Tested in random "
+        f"order: {listed(random)}. Trained and tested in easy2hard it ends below gradient descent, at {easy.min():.3f} "
+        f"to {easy.max():.3f} of its loss.",
+        easy.max() < 1 and easy_same["verdict"] == "lower" and easy_random["verdict"] == "higher",
+    )
+
+
+def plateau(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """Trainings that had not begun to learn, of all; each once."""
+    placed = table["train_placement"].where(table["train_noise_mode"] != "clean", "mixed")
+    settings = ["model", "seed", *(f"train_{name}" for name in ("ordering", "noise_mode", "p", "placement"))]
+    trainings = table.assign(train_placement=placed).drop_duplicates(settings)
+    stuck = trainings[~has_learnt(trainings)]
+    counts = ", ".join(
+        f"{model} {sum(stuck['model'] == model)} of {sum(trainings['model'] == model)}" for model in MODELS
+    )
+    names = "; ".join(f"{row['model']} seed {row['seed']:.0f}, {_trained(row)}" for _, row in stuck.iterrows())
+    clean = (trainings["train_ordering"] == "random") & (trainings["train_noise_mode"] == "clean")
+    return (
+        f"**Plateaus.** {len(stuck)} of {len(trainings)} trainings are still on the plateau after 5000 steps, with "
+        f"sensitivities that have a cosine below {ALIGNED:g} with gradient descent's: {counts} ({names}). None is of "
+        f"the {sum(clean)} trained clean in random order. Contrasts are of the seeds that left it in all of their "
+        "conditions, with all seeds beside them where these are more. Whether an order or noise makes a plateau more "
+        "likely is not shown by these few.",
+        0 < len(stuck) < 0.1 * len(trainings) and not set(stuck.index) & set(trainings[clean].index),
+    )
+
+
+def _trained(row: pd.Series) -> str:
+    noise = f"{row['train_noise_mode']} {row['train_p']:g}" if row["train_noise_mode"] != "clean" else "clean"
+    placement = f", {row['train_placement']}" if row["train_placement"] != "mixed" else ""
+    return f"{row['train_ordering']}, {noise}{placement}"
+
+
+def unsupported_curriculum(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """No order in training helps on random order."""
+    found = [row for model in MODELS for row in contrasts_of(rows, "order in training", f"{model}: ", "tested random")]
+    best = min(found, key=lambda row: row["change"])
+    return (
+        "That a curriculum in training makes a better in-context learner: tested in random order, no model trained in "
+        f"another order is shown to beat itself trained in random order, in any of {len(found)} contrasts (the best is "
+        f"{best['contrast']}, {in_percent(best)}, {best['verdict']}). The speed of learning is not measured here.",
+        all(row["verdict"] != "lower" for row in found),
+    )

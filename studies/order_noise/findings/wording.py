@@ -1,0 +1,83 @@
+"""What findings are made of: contrasts, selected by name, in words and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from src.statistics import ALPHA
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = Mapping[str, Any]
+Rows = Mapping[tuple[str, str], Row]
+Finding = Callable[[Rows, "pd.DataFrame"], tuple[str, bool]]
+
+SHOWN = ("higher", "lower")  # the verdicts of a difference after Holm's correction
+
+
+def contrasts_of(rows: Rows, question: str, *words: str) -> list[Row]:
+    """The contrasts of a question whose names hold all these words."""
+    return [row for (asked, name), row in rows.items() if asked == question and all(word in name for word in words)]
+
+
+def in_percent(row: Row) -> str:
+    """The change with its 95 % interval; of an AUROC, the difference."""
+    if row["unit"] == "auroc":
+        return f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"
+    return f"{100 * row['change']:+.2f} % [{100 * row['change_low']:+.2f}, {100 * row['change_high']:+.2f}]"
+
+
+def widest(rows: Sequence[Row]) -> str:
+    """The 90 % interval's end that is farthest from no change, of all these."""
+    end = max(max(abs(row["equivalence_low"]), abs(row["equivalence_high"])) for row in rows)
+    return (
+        f"90 % intervals within ±{end:.4f}"
+        if rows[0]["unit"] == "auroc"
+        else f"90 % intervals within ±{100 * end:.2f} %"
+    )
+
+
+def is_equivalent(row: Row) -> bool:
+    """Whether the test of equivalence shows it, whatever the contrast's kind."""
+    return bool(row["p_equivalence"] < ALPHA)
+
+
+def all_equivalent(rows: Sequence[Row]) -> bool:
+    """Whether equivalence is shown for each."""
+    return bool(rows) and all(is_equivalent(row) for row in rows)
+
+
+def equivalent_counts(found: Mapping[str, Sequence[Row]]) -> str:
+    """In how many contrasts each model is equivalent."""
+    return ", ".join(f"{model} in {sum(map(is_equivalent, own))} of {len(own)}" for model, own in found.items())
+
+
+def loss_ratios(table: pd.DataFrame, model: str, trained: str, tested: str) -> pd.Series:
+    """The loss over gradient descent's, by seed, of a model trained clean in one order and tested clean in another."""
+    clean = (table["train_noise_mode"] == "clean") & (table["eval_noise_mode"] == "clean")
+    orders = (table["train_ordering"] == trained) & (table["eval_ordering"] == tested)
+    found: pd.Series = table[clean & orders & (table["model"] == model)]["loss_ratio"]
+    return found
+
+
+def short(row: Row) -> str:
+    """A contrast's name less its model."""
+    return str(row["contrast"].partition(": ")[2])
+
+
+def listed(rows: Sequence[Row]) -> str:
+    """Contrasts with their changes and verdicts; for those that show no difference, whether they are equivalent."""
+    words = []
+    for row in rows:
+        small = row["verdict"] == "no difference shown" and is_equivalent(row)
+        verdict = "no difference shown and within the margin" if small else row["verdict"]
+        words.append(f"{short(row)} {in_percent(row)}, {verdict}")
+    return "; ".join(words)
+
+
+def treated_over_control(rows: Rows, question: str, name: str) -> float:
+    """Treated over control."""
+    row = rows[question, name]
+    return float(row["treated"] / row["control"])

@@ -1,0 +1,92 @@
+"""What the study's page is made from: its findings, and its contrasts as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from store.readers import read_json
+from studies.contrast import by_name, results
+from studies.order_noise.figures import FIGURES
+from studies.order_noise.findings import FINDINGS
+from studies.order_noise.findings.wording import in_percent
+from studies.order_noise.measures import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
+from studies.order_noise.runs import MODELS, NOISE, RATES
+from studies.order_noise.table import PROVENANCE, number_planned, read_cells
+
+
+def values(folder: Path) -> dict[str, Any]:
+    """The values of the page's template."""
+    table = read_cells(folder)
+    rows = results(table, CONTRASTS)
+    named = by_name(rows)
+
+    def finding(name: str) -> str:
+        sentence, holds = FINDINGS[name](named, table)
+        return sentence if holds else f"**Not borne out by these runs:** {sentence}"
+
+    def figure(name: str) -> str:
+        return f"![{FIGURES[name]}]({folder.name}/{name}.png)"
+
+    return {
+        "finding": finding,
+        "figure": figure,
+        "contrasts": lambda question: _table([row for row in rows if row["question"] == question]),
+        "noise_table": _noise_table(named),
+        "by_score": BY_SCORE,
+        "copying": COPYING,
+        "provenance": read_json(folder / PROVENANCE),
+        "cells": len(table),
+        "planned": number_planned(folder),
+        "seeds": sorted({int(seed) for seed in table["seed"]}),
+    }
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Contrasts as a Markdown table."""
+    change, margin = ("difference", "±.01") if rows[0]["unit"] == "auroc" else ("change, %", "±1 %")
+    lines = [
+        f"| contrast | treated | control | n | {change} [95 %] | d_z | p (Holm) | p ({margin}) | verdict |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        cells = [
+            row["contrast"],
+            f"{row['treated']:.4f}",
+            f"{row['control']:.4f}",
+            f"{row['n']}",
+            in_percent(row).replace(" %", "") + _with_all_seeds(row),
+            "" if row["d_z"] != row["d_z"] else f"{row['d_z']:+.1f}",
+            "" if row["p_holm"] is None else f"{row['p_holm']:.2g}",
+            f"{row['p_equivalence']:.2g}",
+            row["verdict"],
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _with_all_seeds(row: Mapping[str, Any]) -> str:
+    """The change with the seeds that the contrast leaves out, if there are any."""
+    if row["n"] == row["n_all"]:
+        return ""
+    scale, form = (1, "+.4f") if row["unit"] == "auroc" else (100, "+.2f")
+    change, low, high = (format(scale * row[f"change_all{end}"], form) for end in ("", "_low", "_high"))
+    return f"; all {row['n_all']}: {change} [{low}, {high}]"
+
+
+def _noise_table(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
+    """Losses by corruption: of the comparators, and of each model trained clean / trained on that noise."""
+    names = list(COMPARATORS.values())
+    header = [*names, *MODELS]
+    lines = [f"| noise, p | {' | '.join(header)} |", f"|---|{'---|' * len(header)}"]
+    for mode in NOISE:
+        for p in RATES:
+            cells = [
+                f"{rows['noise at evaluation', f'{MODELS[0]}: {mode} {p:g} / {name}']['control']:.4f}" for name in names
+            ]
+            for model in MODELS:
+                trained = rows["noise in training", f"{model}: {mode} {p:g}, tested on it"]
+                cells.append(f"{trained['control']:.4f} / {trained['treated']:.4f}")
+            lines.append(f"| {mode}, {p:g} | {' | '.join(cells)} |")
+    return "\n".join(lines)

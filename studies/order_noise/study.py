@@ -1,0 +1,49 @@
+"""The study as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from studies.contrast import by_name, change_by_seed, results
+from studies.order_noise import figures, page, table
+from studies.order_noise.findings import FINDINGS
+from studies.order_noise.measures import CONTRASTS
+from studies.order_noise.runs import SEEDS, grids
+from studies.study import Conditions, Study
+
+
+def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> None:
+    """Writes tables and figures."""
+    table.write(source, runs_dir, folder, seeds)
+    figures.draw(folder)
+
+
+def remake(folder: Path, with_figures: bool) -> None:
+    """Writes the contrasts again from the cells."""
+    table.write_contrasts(folder)
+    if with_figures:
+        figures.draw(folder)
+
+
+def listed(folder: Path) -> dict[str, Any]:
+    """Contrasts with their values by seed, findings, figures and tables, for the index of all results."""
+    cells = table.read_cells(folder)
+    rows = by_name(results(cells, CONTRASTS))
+    sentences = {name: finding(rows, cells) for name, finding in FINDINGS.items()}
+    return {
+        "contrasts": [
+            {**rows[contrast.question, contrast.name], "changes": change_by_seed(cells, contrast)}
+            for contrast in CONTRASTS
+        ],
+        "findings": [{"name": name, "says": says, "holds": holds} for name, (says, holds) in sentences.items()],
+        "figures": figures.FIGURES,
+        "tables": {
+            table.CELLS: "a row for each run: settings, losses, alignment and AUROC",
+            table.CONTRASTS_OF: "a row for each contrast: means, change, intervals, p and verdict",
+        },
+    }
+
+
+STUDY = Study("order_noise", conditions=Conditions(SEEDS, grids, write, remake, page.values, listed))

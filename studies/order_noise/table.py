@@ -1,0 +1,88 @@
+"""The tables of the study: its cells, where they come from, and the contrasts between its conditions."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from store import outputs, rundir
+from store.atomic import csv_bytes, json_bytes
+from store.readers import read_csv
+from studies.contrast import results
+from studies.ledger import WRITER
+from studies.order_noise.measures import CONTRASTS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CELLS, PROVENANCE, CONTRASTS_OF = "cells.csv", "provenance.json", "contrasts.csv"
+DIGITS = 7  # of the numbers in the committed table
+TEXT = (
+    *("exp", "model", "status", "ordering", "noise_mode", "placement", "eval_ordering", "eval_noise_mode"),
+    *("eval_placement", "eval_difficulty", "train_ordering", "train_noise_mode", "train_placement", "train_difficulty"),
+)
+SETTINGS = ("seed", "p", "sigma", "eval_p", "train_p", "train_sigma", "steps", "results_version")
+ATTENTION_SCORES = ("attention", "abs_attention", "contribution", "abs_contribution")
+NUMBERS = (
+    *("test_loss", "gd_loss", "gd_tuned_step_loss", "linear_mmse_loss", "mask_bayes_loss", "loss_ratio"),
+    *("align_cos", "align_l2", "slope", "gd_tuned_over_clean_step"),
+    *("auroc", "auroc_low", "auroc_high", "auroc_raw", "auroc_position", "auroc_first_abs_contribution"),
+    *("gd_auroc", "gd_auroc_raw", "twin_change_noisy", "twin_change_clean"),
+    *(f"{whose}auroc_{score}" for score in ATTENTION_SCORES for whose in ("", "gd_")),
+    *(f"{whose}ood_alpha{alpha}" for whose in ("", "gd_") for alpha in ("1", "1.5", "2", "3")),
+)
+
+
+def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> None:
+    """Writes cells.csv and provenance.json from a sweep's table and its runs, and contrasts.csv from these."""
+    cells, facts, contrasts = (folder / name for name in (CELLS, PROVENANCE, CONTRASTS_OF))
+    outputs.check([cells, facts, contrasts], WRITER)
+    table = read_csv(source, (*SETTINGS, *NUMBERS), TEXT)
+    table = table[table["seed"].isin(seeds)]
+    chosen = [_rounded(row) for row in table[[*TEXT, *SETTINGS, *NUMBERS]].to_dict("records")]
+    found = provenance(runs_dir, table["exp"])
+    outputs.write({cells: csv_bytes(chosen), facts: json_bytes(found)}, WRITER)
+    write_contrasts(folder)
+
+
+def write_contrasts(folder: Path) -> None:
+    """Writes contrasts.csv from cells.csv."""
+    rows = results(read_cells(folder), CONTRASTS)
+    outputs.write({folder / CONTRASTS_OF: csv_bytes([_rounded(row) for row in rows])}, WRITER)
+
+
+def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for name, value in row.items()}
+
+
+def read_cells(folder: Path) -> pd.DataFrame:
+    """The cells that are done."""
+    table = read_csv(folder / CELLS, (*SETTINGS, *NUMBERS), TEXT)
+    return table[table["status"] == "done"]
+
+
+def number_planned(folder: Path) -> int:
+    """How many cells the table has, done or not."""
+    return len(read_csv(folder / CELLS, (), TEXT))
+
+
+def provenance(runs_dir: Path, names: Iterable[str]) -> dict[str, Any]:
+    """Where the numbers come from: every value that the cells' provenance has, and of how many of them."""
+    metas = [rundir.read_meta(runs_dir / name) for name in dict.fromkeys(names)]
+    ends = sorted(str(meta["end"]) for meta in metas if meta.get("end"))
+    kept = ("git_hash", "git_dirty", "results_version", "versions", "device", "precision", "threads")
+    return {name: _counts([meta.get(name) for meta in metas]) for name in kept} | {
+        "cells": len(metas),
+        "training_minutes": round(sum(float(meta.get("run_seconds") or 0) for meta in metas) / 60),
+        "first_end": ends[0] if ends else None,
+        "last_end": ends[-1] if ends else None,
+    }
+
+
+def _counts(found: Sequence[Any]) -> list[dict[str, Any]]:
+    """Each value once, with how often it is found, the most frequent first."""
+    texts = Counter(json.dumps(value, sort_keys=True) for value in found)
+    return [{"value": json.loads(text), "cells": count} for text, count in texts.most_common()]

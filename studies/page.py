@@ -1,0 +1,37 @@
+"""The page of a study: what holds, figures and tables, from its template and what lies in report/."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from store import outputs
+from studies import ledger
+from studies.study import Study
+from studies.template import rendered
+
+
+def name_of(study: Study, profile: str) -> str:
+    """The name of the page of a study's results."""
+    return f"{study.results(profile)}.md"
+
+
+def check(study: Study, profile: str, out: Path) -> None:
+    """`StoreError` if what a study writes would replace somebody else's work."""
+    own = [name_of(study, profile)] if study.has_page else []
+    outputs.check([out / name for name in (ledger.TABLE, ledger.PAGE, ledger.INDEX, *own)], ledger.WRITER)
+
+
+def write(study: Study, profile: str, out: Path) -> None:
+    """Writes the page of a study that has one."""
+    if study.has_page:
+        outputs.write({out / name_of(study, profile): render(study, profile, out).encode()}, ledger.WRITER)
+
+
+def render(study: Study, profile: str, out: Path) -> str:
+    """The page: claims with their verdicts from the ledger there, and the figures that are there."""
+    folder = study.results(profile)
+    drawn = [figure for figure in study.figures if (out / folder / f"{figure.name}.png").exists()]
+    lines = ledger.counted(ledger.rows_of([study], ledger.known(out)))
+    values = study.conditions.values(out / folder) if study.conditions else {}
+    template = Path(__file__).parent / study.name / "page.md.j2"
+    return rendered(template, figures=drawn, folder=folder, profile=profile, **lines, **values)

@@ -1,0 +1,58 @@
+"""Makes figures, pages and the index in report/ again from the tables there; trains and measures nothing.
+
+python -m studies.pages
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cli
+from src.checks import ConfigError
+from store.readers import StoreError
+from studies.study import Study, all_studies
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("studies.pages", "Makes figures, pages and the index of results again from their tables.")
+    built.add_argument("--report", type=Path, default=Path("report"), help="folder of the results")
+    built.add_argument("--figures", action="store_true", help="draw the figures again too")
+    return built
+
+
+def main(argv: list[str]) -> None:
+    """The command line."""
+    flags = parser().parse(argv)
+    from studies import index, ledger
+
+    if not (flags.report / ledger.TABLE).exists():
+        raise StoreError(f"{flags.report} has no {ledger.TABLE}; name the folder of the results with --report")
+    ledger.write(flags.report, {})
+    for study in all_studies():
+        for name in _pages(study, flags.report, flags.figures):
+            print(cli.printable(flags.report / name))
+    index.write(flags.report)
+    print(cli.printable(flags.report / ledger.INDEX))
+
+
+def _pages(study: Study, out: Path, figures: bool) -> list[str]:
+    """Makes the pages of a study whose tables are there, and gives their names."""
+    from studies import page
+
+    profiles = [name for name in study.profiles if (out / study.results(name)).is_dir()] if study.conditions else []
+    for profile in profiles:
+        assert study.conditions is not None
+        study.conditions.remake(out / study.results(profile), figures)
+    if figures:
+        for figure in study.figures:
+            if (table := out / study.name / f"{figure.name}.csv").exists():
+                figure.draw(table)
+    made = profiles or study.profiles[-1:]
+    for profile in made:
+        page.write(study, profile, out)
+    return [page.name_of(study, profile) for profile in made if study.has_page]
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError, ConfigError)

@@ -1,0 +1,1 @@
+"""The reproduction of "Transformers Learn In-Context by Gradient Descent" (von Oswald et al. 2023)."""

@@ -1,0 +1,196 @@
+"""The curves of the reproduction's figures.
+
+Each is a function of one run (or of one seed, where nothing is trained) to {(panel, series): (x, y)}; over the seeds it
+becomes rows of panel, series, x, mean, low and high (`studies.figure.mean_rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.measures import shifts
+from analysis.measures.interpolation import interpolated
+from analysis.measures.sine_functions import functions
+from analysis.measures.weights import products, rescale
+from baselines import spectrum
+from baselines.construction import gd_params
+from baselines.gradient_descent import Predictor
+from families.regression import gd_steps
+from src.config import DataConfig
+from store.rundir import read_metrics
+from studies.figure import Series, Values
+from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
+
+TF, GD, GDPP, HALFWAY, CONTROL = "Trained Transformer", "Gradient descent", "GD++", "Interpolated", "Control"
+STEPS = "GD Steps / Transformer Layers"
+ALGORITHMS = {"gd": GD, "gd_plus_plus": GDPP}
+# panel -> its column in `analysis.measures.over_training`, after the algorithm's name
+COMPARED = {
+    "cosine with the sensitivities of": "model_cos",
+    "mean norm of the sensitivity difference to": "model_diff",
+    "mean absolute prediction difference to": "preds_diff",
+}
+SHIFTED = {
+    "input_range": ("range of inputs", (0.5, 0.75, 1.0, 1.25, 1.5, 2.0)),
+    "weight_scale": ("scale of the teacher", (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)),
+    "other_inputs": ("other inputs, scale", (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)),
+    "distractors": ("labels replaced", (0, 2, 4, 6, 8)),
+}
+REFERENCES = {"Conjugate gradients": "conjugate_gradients", "Newton-Schulz": "newton_schulz"}
+LEARNT_GAMMA = {10: 0.176, 25: 0.099, 50: 0.056, 100: 0.029}  # by context pairs, for two steps and D = 10
+
+
+def rolled_out(*dampings: float) -> Callable[[Path, str], Series]:
+    """The losses of one layer applied again and again, and of gradient descent, by damping."""
+
+    def curves(run: Path, name: str) -> Series:
+        steps = np.arange(1, rolled.ROLLED + 1)
+        found = {}
+        for damping in dampings:
+            panel = f"damping {damping:g}" if len(dampings) > 1 else ""
+            for series, whose in ((TF, "tf"), (GD, "gd")):
+                found[panel, series] = (steps, rolled.trimmed_means(run, damping, whose))
+        return found
+
+    return curves
+
+
+def logged(run: Path, name: str) -> Series:
+    """Losses over training, and how far the model is from gradient descent, as it logged them."""
+    records = read_metrics(run, ("gd_loss", *COMPARED.values()))
+    steps = [record["step"] for record in records]
+    lines = [("loss", TF, "test_loss"), ("loss", GD, "gd_loss"), *((panel, GD, of) for panel, of in COMPARED.items())]
+    titled = {"softmax_1_head": "one softmax head, ", "softmax_2_heads": "two softmax heads, "}.get(name, "")
+    lines = lines[:3] if titled else lines
+    return {(titled + panel, series): (steps, [r[field] for r in records]) for panel, series, field in lines}
+
+
+def moments(run: Path, name: str) -> Series:
+    """The same from snapshots, and how far the model is from GD++."""
+    found = over_training.moments(run)
+    curves = {("loss", TF): found["tf_loss"]}
+    for algorithm, series in ALGORITHMS.items():
+        curves["loss", series] = found[f"{algorithm}_loss"]
+        curves |= {(panel, series): found[f"{algorithm}_{column}"] for panel, column in COMPARED.items()}
+    return {place: (found["step"], values) for place, values in curves.items()}
+
+
+def copying(run: Path, name: str) -> Series:
+    """Losses over training, and how far the first layer's rows depend on which tokens."""
+    found = over_training.moments(run)
+    panel = "sensitivity of the first layer's rows to"
+    tokens = {(panel, f"{which} token"): found[which] for which in ("own", "next", "other")}
+    curves = {("loss", TF): found["tf_loss"], ("loss", GD): found["gd_loss"]} | tokens
+    return {place: (found["step"], values) for place, values in curves.items()}
+
+
+def pools(run: Path, name: str) -> Series:
+    """The test loss and the cosine over training, by size of the pool."""
+    records = read_metrics(run, ("model_cos",))
+    steps, series = [record["step"] for record in records], f"{name.removeprefix('pool_')} tasks"
+    columns = {"test loss": "test_loss", "cosine with gradient descent's sensitivities": "model_cos"}
+    return {(panel, series): (steps, [record[field] for record in records]) for panel, field in columns.items()}
+
+
+def shifted(run: Path, name: str) -> Series:
+    """Losses on contexts of other laws; of five layers and more the medians over tasks."""
+    subject = trained.subject_of(run)
+    predictors: dict[str, Predictor] = {TF: subject.predict}
+    predictors |= {ALGORITHMS[name]: other for name, other in trained.defined_baselines(subject).items()}
+    if len(subject.config.model.layer_names) == 1:
+        predictors[HALFWAY] = interpolated(subject, *trained.construction_of(run))
+    found: dict[tuple[str, str], tuple[Values, Values]] = {}
+    for shift, (panel, values) in SHIFTED.items():
+        losses = shifts.shifted_losses(subject.config, predictors, shift, values)
+        statistic = np.median if gd_steps(subject.config.model) >= 5 else np.mean
+        found |= {(panel, series): (values, statistic(losses[series], axis=1)) for series in predictors}
+    return found
+
+
+def sizes(run: Path, name: str) -> Series:
+    """The losses at the size of a run."""
+    size = trained.subject_of(run).config.data.dim
+    return {("", TF): ([size], [trained.loss(run)]), ("", GD): ([size], [trained.loss_of("gd")(run)])}
+
+
+def sine_training(run: Path, name: str) -> Series:
+    """The test loss over training."""
+    records = read_metrics(run, ("initial_loss",))[1:]  # at step 0 it is a hundred times the rest
+    steps = [record["step"] for record in records]
+    return {("", CONTROL if "control" in name else TF): (steps, [record["test_loss"] for record in records])}
+
+
+def sine_functions(run: Path, name: str) -> Series:
+    """The functions of one pair of runs: they begin at random ones, whose mean over seeds is none of them."""
+    subject = sines.load(run)
+    if subject.config.data_seed > 0:
+        return {}
+    found, series = functions(subject), CONTROL if "control" in name else TF
+    curves = {("before the context", series): found["before"], ("after the context", series): found["after"]}
+    if series == TF:
+        curves |= {(panel, "Sine"): found["target"] for panel, _ in curves}
+    return {place: (found["x"], values) for place, values in curves.items()}
+
+
+def by_layer(run: Path, name: str) -> Series:
+    """Losses after every layer, beside those of gradient descent and the references after as many steps."""
+    found = depth.layerwise_of(run)
+    steps = np.arange(1, found["layers"] + 1)
+    if name == "depth_lsa":
+        panel = ""
+        losses = {TF: found["trimmed_mean"], GD: found["gd"]["trimmed_mean"]}
+        losses |= {series: found["references"][of]["trimmed_mean"] for series, of in REFERENCES.items()}
+        losses["Ridge (Bayes)"] = np.full(len(steps), found["references"]["ridge"]["trimmed_mean"][-1])
+        return {(panel, series): (range(1, len(values) + 1), values) for series, values in losses.items()}
+    panel = {
+        "depth_linear": "linear layers, trained at depth",
+        "depth_linear_deep": "the same under deep supervision",
+        "depth_softmax_small": "softmax blocks, D = N = 5",
+        "depth_softmax": "softmax blocks",
+    }[name]
+    return {(panel, TF): (steps, found["trimmed_mean"]), (panel, GD): (steps, found["gd"]["trimmed_mean"])}
+
+
+def condition_numbers(seed: int, name: str) -> Series:
+    """The median condition number after a step on the inputs, by gamma."""
+    gammas = np.linspace(0, 0.2, 41)
+    found = {}
+    for pairs in LEARNT_GAMMA:
+        values = spectrum.eigenvalues(algorithms.inputs_of(seed, DataConfig(num_pairs=pairs), 2048))
+        after = [np.median(spectrum.condition_number(np.abs(spectrum.after_a_step(values, g)))) for g in gammas]
+        found["", f"N = {pairs}"] = (gammas, after)
+    return found
+
+
+def eigenvalues(seed: int, name: str) -> Series:
+    """The mean eigenvalues of the scatter matrix, by rank, before and after a step on the inputs."""
+    found = {}
+    for pairs, gamma in LEARNT_GAMMA.items():
+        values = np.sort(spectrum.eigenvalues(algorithms.inputs_of(seed, DataConfig(num_pairs=pairs), 2048)), axis=1)
+        ranks, panel = np.arange(values.shape[1], 0, -1), f"N = {pairs}, gamma = {gamma:g}"
+        found[panel, "before"] = (ranks, values.mean(axis=0))
+        found[panel, "after a step"] = (ranks, np.sort(spectrum.after_a_step(values, gamma), axis=1).mean(axis=0))
+    return found
+
+
+def heat_maps(runs: Sequence[Path]) -> list[dict[str, Any]]:
+    """Rows of row, matrix, i, j, value: the products of runs of one layer, and of their constructions.
+
+    Means over the runs; W_K^T W_Q is matrix 0, P W_V matrix 1, rescaled to the construction's scale. Fig. 9.
+    """
+    found: dict[str, list[Sequence[np.ndarray]]] = {"trained": [], "construction": []}
+    for run in runs:
+        subject = trained.subject_of(run)
+        config = subject.config
+        found["trained"].append(rescale(*products(config, subject.params), config.data.dim))
+        found["construction"].append(products(config, gd_params(config.architecture, *trained.construction_of(run))))
+    return [
+        {"row": row, "matrix": matrix, "i": i, "j": j, "value": float(value)}
+        for row, of_runs in found.items()
+        for matrix, values in enumerate(zip(*of_runs, strict=True))
+        for (i, j), value in np.ndenumerate(np.mean(values, axis=0)[0, 0])
+    ]

@@ -1,0 +1,38 @@
+"""The figures of the reproduction of von Oswald et al. 2023: which runs each is of, and which curves of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from studies.figure import AnyFigure, Figure, HeatMaps
+from studies.reproduction import curves
+
+# fmt: off
+FIGURES: tuple[AnyFigure, ...] = (
+    Figure("rollout", "One trained layer applied again and again, damping .75, without a clip", ("one_layer",), curves.rolled_out(0.75), curves.STEPS, "Loss"),
+    Figure("one_layer_training", "One layer over training", ("one_layer",), curves.logged, "training step", ""),
+    Figure("sizes", "One layer, N = D", ("one_layer", "size_5", "size_20", "size_35", "size_50"), curves.sizes, "N = D", "Loss", profile="full"),
+    Figure("one_layer_shifts", "One layer on contexts of another law", ("one_layer",), curves.shifted, "", "Loss", log_y=True),
+    Figure("two_layers_training", "Two recurrent layers over training", ("two_layers",), curves.moments, "training step", ""),
+    Figure("two_layers_shifts", "Two recurrent layers on contexts of another law", ("two_layers",), curves.shifted, "", "Loss", log_y=True),
+    Figure("ten_layers_training", "Ten recurrent layers over training", ("ten_layers",), curves.moments, "training step", "", profile="full"),
+    Figure("ten_layers_shifts", "Ten recurrent layers on contexts of another law, medians over tasks", ("ten_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
+    Figure("five_layers_training", "Five layers with weights of their own over training", ("five_layers",), curves.moments, "training step", "", profile="full"),
+    Figure("five_layers_shifts", "Five layers on contexts of another law, medians over tasks", ("five_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
+    Figure("rollout_dampings", "Roll-outs by damping, without a clip", ("one_layer",), curves.rolled_out(1.0, 0.875, 0.75), curves.STEPS, "Loss", log_y=True),
+    Figure("softmax_training", "Softmax attention over training", ("softmax_1_head", "softmax_2_heads"), curves.logged, "training step", "", profile="full"),
+    Figure("layer_norm_training", "One layer with layer norm over training", ("layer_norm",), curves.logged, "training step", "", profile="full"),
+    Figure("pools", "One layer trained on a pool of tasks", ("pool_128", "pool_512", "pool_2048", "pool_8192"), curves.pools, "training step", "", profile="full"),
+    Figure("block_on_a_pool", "A block with an MLP on 8192 fixed tasks", ("block_on_a_pool",), curves.logged, "training step", "", profile="full"),
+    Figure("interleaved_training", "Two layers on interleaved tokens over training", ("interleaved",), curves.copying, "training step", ""),
+    Figure("sine_training", "Sines: an MLP below one linear layer, and its control", ("sine", "sine_control"), curves.sine_training, "training step", "Loss", log_y=True, profile="full"),
+    Figure("sine_functions", "One sine, asked on a dense grid", ("sine", "sine_control"), curves.sine_functions, "x", "prediction", profile="full"),
+    Figure("depth", "The depth curve: Gaussian inputs, D = N = 20, noise .05; means less the largest thousandth", ("depth_lsa",), curves.by_layer, curves.STEPS, "Loss (MSE)", log_y=True),
+    Figure("depth_stacks", "Stacks on Gaussian inputs, noise .05; means less the largest thousandth", ("depth_linear", "depth_linear_deep", "depth_softmax_small"), curves.by_layer, curves.STEPS, "Loss (MSE)", log_y=True, profile="full"),
+    Figure("depth_softmax", "Softmax blocks on Gaussian inputs, D = N = 20", ("depth_softmax",), curves.by_layer, curves.STEPS, "Loss (MSE)", log_y=True, profile="gpu"),
+    Figure("condition_numbers", "Condition numbers after a step of GD++ on the inputs", (), curves.condition_numbers, "gamma", "median condition number", log_y=True, limit=np.inf),
+    Figure("spectrum", "Eigenvalues of the scatter matrix", (), curves.eigenvalues, "rank", "mean eigenvalue", log_y=True),
+    HeatMaps("weights_one_layer", "one layer, mean over 3 seeds", ("one_layer",), curves.heat_maps),
+    HeatMaps("weights_three_layers", "three layers, mean over 3 seeds", ("three_layers",), curves.heat_maps, profile="full"),
+)
+# fmt: on

@@ -1,0 +1,80 @@
+"""Of a run of the depth curve: its losses after every layer, from its summary. MSE, including the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from configs.layerwise import UNTRAINED
+from store import layout
+from store.readers import expecting, read_json
+from studies.reproduction.measures.trained import Measure
+
+
+@lru_cache(maxsize=64)
+def layerwise_of(run: Path) -> dict[str, Any]:
+    """What `analysis.layerwise` found at the end of the run."""
+    values = read_json(run / layout.SUMMARY)
+    with expecting(run / layout.SUMMARY, "the summary of a run of the depth curve"):
+        found: dict[str, Any] = values["layerwise"]
+    return found
+
+
+def furthest_from_gd(run: Path) -> float:
+    """The largest |ratio - 1| of the loss to gradient descent's, over all steps, on the same tasks."""
+    return float(np.abs(_numbers(layerwise_of(run)["ratio_to_gd"]) - 1).max())
+
+
+def after(layers: int) -> Measure:
+    """The mean over tasks, less the largest thousandth, after so many layers; -1 is the last."""
+    return lambda run: float(_numbers(layerwise_of(run)["trimmed_mean"])[layers - (layers > 0)])
+
+
+def unstable(run: Path) -> float:
+    """The share of tasks on which the last layer is worse than predicting zero."""
+    return float(layerwise_of(run)["unstable_share"][-1])
+
+
+def reference(name: str, steps: int) -> Measure:
+    """A reference's mean over the same tasks after so many steps."""
+    return lambda run: float(layerwise_of(run)["references"][name]["mse"][steps - 1])
+
+
+def last_over(name: str) -> Measure:
+    """The last layer's loss over a reference's last, both less the largest thousandth; infinite if it did not train."""
+    return lambda run: after(-1)(run) / _last_of(run, name) if _trained(run) else float("inf")
+
+
+def first_over_zero(run: Path) -> float:
+    """The first layer's loss over that of predicting zero; infinite if the last did not train."""
+    return after(1)(run) / _last_of(run, "zero") if _trained(run) else float("inf")
+
+
+def largest_step_up(run: Path) -> float:
+    """The largest ratio of a layer's loss to that of the layer before; infinite if the last did not train."""
+    losses = _numbers(layerwise_of(run)["trimmed_mean"])
+    return float((losses[1:] / losses[:-1]).max()) if _trained(run) else float("inf")
+
+
+def steps_a_layer(run: Path) -> float:
+    """Steps of gradient descent that reach the last layer's loss, for each layer; infinite if 400 do not."""
+    found = layerwise_of(run)
+    steps = found["gd_steps_to_reach"][-1]
+    return float("inf") if steps is None else steps / found["layers"]
+
+
+def _trained(run: Path) -> bool:
+    return after(-1)(run) < UNTRAINED * _last_of(run, "zero")
+
+
+def _last_of(run: Path, name: str) -> float:
+    return float(layerwise_of(run)["references"][name]["trimmed_mean"][-1])
+
+
+def _numbers(values: Sequence[float | None]) -> np.ndarray:
+    """What is not finite is null in a run's files."""
+    return np.array([np.inf if value is None else value for value in values], float)

@@ -1,0 +1,89 @@
+"""Of one trained layer that is applied again and again; activations are not clipped."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+
+from analysis.measures import rollout
+from analysis.measures.layerwise import paired_ratio
+from analysis.measures.weights import products
+from baselines.curves import summary
+from baselines.gradient_descent import one_step_size
+from families.regression import headline_batch
+from src.batch import Batch
+from studies.reproduction.measures.trained import Measure, context_losses, subject_of
+
+ROLLED = 50  # applications
+
+
+@lru_cache(maxsize=64)
+def rolled_out(run: Path, damping: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Half the squared errors [K, B] of rolled-out layers and the unstable tasks [B], of the run and of descent."""
+    subject = subject_of(run)
+    batch = headline_batch(subject.config)
+    kq, pv = (part[0, 0].astype(np.float32) for part in products(subject.config, subject.params))
+    descent = rollout.gd_products(subject.config.data.dim, one_step_size(subject.config.data))
+    found = {}
+    for name, pair in (("tf", (kq, pv)), ("gd", descent)):
+        rolled = rollout.rollout(*pair, batch, ROLLED, damping)
+        predictions = np.asarray(rolled.predictions, np.float64)
+        errors = np.where(np.isfinite(predictions), predictions, np.inf) - np.asarray(batch.y_query, np.float64)
+        found[name] = (0.5 * errors**2, np.asarray(rolled.unstable))
+    return found
+
+
+def furthest(damping: float) -> Measure:
+    """The largest |ratio - 1| of the transformer's loss to gradient descent's, over all numbers of applications.
+
+    On the same tasks, less the thousandth on which either diverges most.
+    """
+
+    def measure(run: Path) -> float:
+        found = rolled_out(run, damping)
+        ratios = [paired_ratio(*losses)[0] for losses in zip(found["tf"][0], found["gd"][0], strict=True)]
+        return max(abs(ratio - 1) if np.isfinite(ratio) else float("inf") for ratio in ratios)
+
+    return measure
+
+
+def trimmed_means(run: Path, damping: float, whose: str = "tf") -> list[float]:
+    """The mean without the largest thousandth after each number of applications."""
+    return summary(rolled_out(run, damping)[whose][0])["trimmed_mean"]
+
+
+def end(damping: float) -> Measure:
+    """The trimmed mean after all applications."""
+    return lambda run: trimmed_means(run, damping)[-1]
+
+
+def median_end(damping: float) -> Measure:
+    """The median over contexts after all applications, of the loss averaged over teachers and queries."""
+
+    def measure(run: Path) -> float:
+        subject = subject_of(run)
+        pair = [part[0, 0].astype(np.float32) for part in products(subject.config, subject.params)]
+        last = Partial(_last, *pair, jnp.float32(damping))
+        return float(np.median(context_losses({"tf": last}, subject.config)["tf"]))
+
+    return measure
+
+
+def _last(kq: Array, pv: Array, damping: Array, batch: Batch) -> Array:
+    last: Array = rollout.rollout(kq, pv, batch, ROLLED, damping).predictions[-1]
+    return last
+
+
+def unstable(damping: float, whose: str = "tf") -> Measure:
+    """The share of tasks whose updates grow."""
+    return lambda run: float(rolled_out(run, damping)[whose][1].mean())
+
+
+def lowest_mean(damping: float) -> Measure:
+    """The smallest mean over tasks of any number of applications, before those that diverge are all of it."""
+    return lambda run: float(np.nanmin(rolled_out(run, damping)["tf"][0].mean(axis=1)))

@@ -1,0 +1,127 @@
+"""Carries out a study: trains what is missing, measures its claims, and writes its tables, figures and page.
+
+python -m studies.run reproduction --profile quick
+
+Killed, it goes on where it was by the same command. Claims whose runs have finished already come first, the others once
+theirs are trained; each is written as it is measured, and those that are not measured again keep what they had.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cli
+from environment import check_devices
+from src.checks import ConfigError
+from store import rundir
+from store.readers import StoreError
+from studies.profile import PROFILES, of_profile
+from studies.study import RUNS_DIRS, all_studies, load
+from sweeps.collect import check_out
+from sweeps.command import Execution, add_execution_flags, carry_out, execution
+from sweeps.plan import Row, cells, plan
+from sweeps.status import statuses
+
+if TYPE_CHECKING:
+    from studies.claim import Claim
+    from studies.study import Study
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("studies.run", "Trains what a study needs, measures its claims and writes its page.")
+    built.add_argument("study", choices=RUNS_DIRS, help="the study")
+    built.add_argument("--profile", choices=PROFILES, default="quick", help="how much of it")
+    cli.add_list(built, "--claims", str, (), "these claims alone, of whichever study and profile")
+    built.add_argument("--report", type=Path, default=Path("report"), help="folder of the results")
+    add_execution_flags(built, None, None)
+    return built
+
+
+def main(argv: list[str]) -> int:
+    """The command line; the exit status."""
+    flags = parser().parse(argv)
+    check_devices()
+    if not flags.claims:
+        return _study(load(flags.study), flags)
+    known = {claim.name: (study, claim) for study in all_studies() for claim in study.claims}
+    chosen = _named(flags.claims, known)
+    return max(_claims(study, [claim for own, claim in chosen if own is study], flags) for study, _ in chosen)
+
+
+def _named(names: Iterable[str], known: Mapping[str, tuple[Study, Claim]]) -> list[tuple[Study, Claim]]:
+    for name in names:
+        if name not in known:
+            raise cli.UsageError(f"unknown claim {name!r}{cli.did_you_mean(name, known)}")
+    return [known[name] for name in names]
+
+
+def _study(study: Study, flags: argparse.Namespace) -> int:
+    """A profile of a study."""
+    from studies import index, page
+    from studies.drawing import draw
+
+    if flags.profile not in study.profiles:
+        raise cli.UsageError(f"{study.name} has no profile {flags.profile}; choose {' or '.join(study.profiles)}")
+    how, rows = _execution(study, flags), plan(study.grids(flags.profile))
+    page.check(study, flags.profile, flags.report)
+    status = _train_and_measure(study, of_profile(study.claims, flags.profile), rows, how, flags.report)
+    if how.dry_run or status > 128:
+        return status
+    draw(study, flags.profile, how.folder, flags.report)
+    if not study.conditions or _compare(study, rows, how, flags):
+        page.write(study, flags.profile, flags.report)
+        index.write(flags.report)
+    return status
+
+
+def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) -> int:
+    """Some of a study's claims, without its figures."""
+    from studies import index, page
+
+    how, rows = _execution(study, flags), plan(study.grids_of(claims))
+    page.check(study, study.profiles[-1], flags.report)
+    status = _train_and_measure(study, claims, rows, how, flags.report)
+    if not how.dry_run and status <= 128:
+        page.write(study, study.profiles[-1], flags.report)
+        index.write(flags.report)
+    return status
+
+
+def _execution(study: Study, flags: argparse.Namespace) -> Execution:
+    """How the study is trained. Its table keeps the cells of all claims, whichever are chosen."""
+    folder = flags.runs_dir or Path(RUNS_DIRS[study.name])
+    place = {"runs_dir": folder, "out": flags.out or folder.with_name(f"{folder.name}.csv")}
+    how = execution(argparse.Namespace(**{**vars(flags), **place}))._replace(append=True)
+    check_out(how.out, how.folder)  # before minutes of measuring, not after
+    return how
+
+
+def _train_and_measure(study: Study, claims: Sequence[Claim], rows: Sequence[Row], how: Execution, out: Path) -> int:
+    from studies.measuring import measure_all
+
+    at_once = not (how.dry_run or how.overwrite)
+    left = measure_all(study, claims, how.folder, out) if at_once else claims
+    status = carry_out(rows, how)
+    if not how.dry_run and status <= 128:
+        measure_all(study, left, how.folder, out)
+    return status
+
+
+def _compare(study: Study, rows: Sequence[Row], how: Execution, flags: argparse.Namespace) -> bool:
+    """Writes the tables and figures of a study's conditions once all of its cells have ended; whether they have."""
+    assert study.conditions is not None
+    ended = sum(status in rundir.FINISHED for status in statuses(cells(rows), how.folder).values())
+    if ended < len(cells(rows)):
+        print(f"{ended} of {len(cells(rows))} cells have ended; tables, figures and page are written once all have")
+        return False
+    folder = flags.report / study.results(flags.profile)
+    study.conditions.write(how.out, how.folder, folder, study.conditions.seeds[flags.profile])
+    return True
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError, ConfigError)

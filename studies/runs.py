@@ -1,0 +1,61 @@
+"""What a study trains: grids of runs for each seed, and which of them have finished."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from store import rundir
+from sweeps.grid import Grid
+from sweeps.plan import Cell, cells, plan
+from sweeps.status import standing
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Runs of one model with settings of their own, for each seed.
+
+    With axes a seed has a run for each of their points, and a measure takes these as a tuple, in the axes' order.
+    """
+
+    model: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    data_offset: int = 0
+
+    @property
+    def grid(self) -> Grid:
+        """What the sweeps train."""
+        return Grid((self.model,), self.axes, self.seeds, self.settings, self.data_offset)
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """The cells of the grid. Planning resolves a config for each, and every claim asks for those of all."""
+        return cells(plan([self.grid]))
+
+    def ended(self, folder: Path) -> dict[int, Path | tuple[Path, ...]]:
+        """The run, or the runs of the axes, by seed, of the seeds whose runs are all done or have diverged."""
+        of_seed: dict[int, list[Cell]] = {}
+        for cell in self.cells:
+            of_seed.setdefault(cell.config.init_seed, []).append(cell)
+        ended = {
+            seed: tuple(folder / cell.name for cell in own)
+            for seed, own in of_seed.items()
+            if all(standing(cell, folder)[0] in rundir.FINISHED for cell in own)
+        }
+        return dict(ended) if self.axes else {seed: runs[0] for seed, runs in ended.items()}
+
+    def finished(self, folder: Path) -> list[Path]:
+        """All runs, or none if any of them is not done."""
+        runs = [run for of_seed in self.ended(folder).values() for run in each(of_seed)]
+        done = [run for run in runs if rundir.read_status(run) == "done"]
+        return done if len(done) == len(self.cells) else []
+
+
+def each(runs: Path | tuple[Path, ...]) -> tuple[Path, ...]:
+    """A seed's runs: one, or those of the axes' points."""
+    return (runs,) if isinstance(runs, Path) else runs

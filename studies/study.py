@@ -1,0 +1,99 @@
+"""A study: what it trains, what it claims, what it draws, and its page. Each is a folder here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from studies.profile import PROFILES, of_profile
+
+if TYPE_CHECKING:
+    from studies.claim import Claim
+    from studies.figure import AnyFigure
+    from studies.runs import Runs
+    from sweeps.grid import Grid
+
+# name -> the folder of its runs; their table lies beside it, as FOLDER.csv
+RUNS_DIRS = {"reproduction": "runs/reproduce", "task_diversity": "runs/diversity", "order_noise": "runs/study"}
+
+
+@dataclass(frozen=True, eq=False)
+class Conditions:
+    """What a study that compares conditions has besides: contrasts between them, which are measured on its table.
+
+    seeds: by profile; grids: of these seeds; write: the study's tables and figures in a folder, from the sweep's table
+    and the folder of its runs; remake: the same from the table in the folder itself, with or without figures; values:
+    what its page is made from; listed: its contrasts, findings, figures and tables.
+    """
+
+    seeds: Mapping[str, Sequence[int]]
+    grids: Callable[[Sequence[int]], list[Grid]]
+    write: Callable[[Path, Path, Path, Sequence[int]], None]
+    remake: Callable[[Path, bool], None]
+    values: Callable[[Path], Mapping[str, Any]]
+    listed: Callable[[Path], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What a command trains, measures, draws and writes.
+
+    remarks: what limits a claim that was not reproduced, by its name; has_page: whether it has one beside the ledger.
+    """
+
+    name: str
+    runs: Mapping[str, Runs] = field(default_factory=dict)
+    claims: Sequence[Claim] = ()
+    figures: Sequence[AnyFigure] = ()
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    conditions: Conditions | None = None
+    has_page: bool = True
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """The profiles that differ."""
+        return tuple(self.conditions.seeds) if self.conditions else PROFILES
+
+    def results(self, profile: str) -> str:
+        """The name of its folder of results, and of its page; conditions of fewer seeds have one of their own."""
+        return self.name if not self.conditions or profile == self.profiles[-1] else f"{self.name}_{profile}"
+
+    def grids(self, profile: str) -> list[Grid]:
+        """What is trained for the claims, figures and conditions of a profile."""
+        return self.grids_of([*of_profile(self.claims, profile), *self.figures_of(profile)]) + self._compared(profile)
+
+    @property
+    def all_grids(self) -> list[Grid]:
+        """What is trained for all profiles."""
+        return [runs.grid for runs in self.runs.values()] + self._compared(self.profiles[-1])
+
+    def _compared(self, profile: str) -> list[Grid]:
+        return self.conditions.grids(self.conditions.seeds[profile]) if self.conditions else []
+
+    def grids_of(self, items: Iterable[Claim | AnyFigure]) -> list[Grid]:
+        """What is trained for these claims and figures."""
+        return [self.runs[name].grid for name in dict.fromkeys(name for item in items for name in item.run_names)]
+
+    def cell_names(self, claim: Claim) -> set[str]:
+        """The cells that a claim is measured on."""
+        return {cell.name for name in claim.run_names for cell in self.runs[name].cells}
+
+    def figures_of(self, profile: str) -> list[AnyFigure]:
+        """The figures of a profile."""
+        return of_profile(self.figures, profile)
+
+
+@cache
+def load(name: str) -> Study:
+    """A study by its name."""
+    study: Study = import_module(f"studies.{name}.study").STUDY
+    return study
+
+
+def all_studies() -> list[Study]:
+    """All of them."""
+    return [load(name) for name in RUNS_DIRS]

@@ -1,0 +1,85 @@
+"""report/index.json: what is committed is what is there, and everything in it opens and parses."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cli
+from store.atomic import json_bytes
+from studies import run
+from studies.claim import UNBOUNDED
+from studies.index import index
+from studies.ledger import INDEX, TABLE
+from studies.study import all_studies
+from tests.runners.tiny import ROOT
+
+REPORT = ROOT / "report"
+PATHS = ("path", "image", "table", "bundle")
+
+
+@pytest.fixture(scope="module")
+def committed() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((REPORT / INDEX).read_text())
+    return found
+
+
+def entries(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [entry for kind in found.values() if isinstance(kind, list) for entry in kind]
+
+
+def test_it_is_made_from_what_lies_beside_it() -> None:
+    assert json_bytes(index(REPORT)) == (REPORT / INDEX).read_bytes()
+
+
+def test_ids_are_unique_and_every_path_opens(committed: dict[str, Any]) -> None:
+    for kind in ("pages", "claims", "contrasts", "findings", "figures", "tables"):
+        ids = [entry["id"] for entry in committed[kind]]
+        assert ids
+        assert len(set(ids)) == len(ids), kind
+    paths = {entry[name] for entry in entries(committed) for name in PATHS if name in entry}
+    for path in paths:
+        assert not Path(path).is_absolute()
+        assert (REPORT / path).read_bytes(), path
+    left_out = {
+        found.relative_to(REPORT).as_posix() for suffix in ("png", "md", "csv") for found in REPORT.rglob(f"*.{suffix}")
+    } - paths
+    assert left_out == set()
+
+
+def test_every_command_parses(committed: dict[str, Any]) -> None:
+    commands = {entry["command"] for entry in entries(committed) if "command" in entry}
+    known = {claim.name for study in all_studies() for claim in study.claims}
+    assert len(commands) > 100
+    for command in commands:
+        python, module, name, *words = shlex.split(command)
+        assert (python, module, name) == ("python", "-m", "studies.run")
+        flags = run.parser().parse(words)
+        assert set(flags.claims) <= known
+    with pytest.raises(cli.UsageError):
+        run.parser().parse(["reproduction", "--profile", "large"])
+
+
+def test_claims_have_the_numbers_of_the_ledger(committed: dict[str, Any]) -> None:
+    import pandas as pd
+
+    table = pd.read_csv(REPORT / TABLE).set_index("claim")
+    assert [entry["id"] for entry in committed["claims"]] == list(table.index)
+    for entry in committed["claims"]:
+        line = table.loc[entry["id"]]
+        assert entry["values"] == [v if abs(v) < float("inf") else None for v in json.loads(line["values"])]
+        assert entry["seeds"] == json.loads(line["seeds"])
+        assert (entry["verdict"], entry["low"]) == (line["verdict"], line["low"])
+        assert entry["high"] == (None if line["high"] >= UNBOUNDED else line["high"])
+
+
+def test_a_contrasts_values_have_its_mean(committed: dict[str, Any]) -> None:
+    """An AUROC's change is the mean difference; a loss's is the ratio of means, near the mean of ratios."""
+    table = {entry["id"]: entry for entry in committed["contrasts"]}
+    for entry in table.values():
+        assert len(entry["values"]) == len(entry["seeds"]) == entry["n"]
+        low, high = min(entry["values"]), max(entry["values"])
+        if entry["unit"] == "loss":
+            assert low - 1e-9 <= entry["change"] <= high + 1e-9

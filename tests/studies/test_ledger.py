@@ -1,0 +1,183 @@
+"""The ledger: what counts as reproduced, what is kept, and that its definitions make sense."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from store.atomic import csv_bytes, write_bytes
+from store.readers import StoreError
+from studies import measuring, page
+from studies.claim import UNBOUNDED, VON_OSWALD, Claim, Measurement, verdict
+from studies.figure import SEEDS
+from studies.ledger import PAGE, known, read_measurements, row, rows_of
+from studies.ledger import page as ledger_page
+from studies.profile import PROFILES, of_profile
+from studies.study import Study, all_studies, load
+from studies.template import accepted, place
+from studies.template import measured as measured_words
+from tests.doors import Ran
+from tests.runners.tiny import ROOT
+
+REPORT = ROOT / "report"
+CLAIMS = [claim for study in all_studies() for claim in study.claims]
+RUNS = {name: runs for study in all_studies() for name, runs in study.runs.items()}
+REMARKS = {name: remark for study in all_studies() for name, remark in study.remarks.items()}
+A_STUDY = Study("a_study", remarks={"c": "too large"})
+REPRODUCTION = load("reproduction")
+
+
+def claim(low: float, high: float, profile: str = "quick") -> Claim:
+    return Claim("c", "1", "says", 1.0, low, high, "derived", float, profile=profile)
+
+
+def measured(*values: float) -> Measurement:
+    return Measurement(values, tuple(range(len(values))), 0.5, "cpu", "2026-01-01", "abc", "def", ("a-1", "b-2"))
+
+
+def written(path: Path, *rows: dict[str, Any]) -> None:
+    write_bytes(path, csv_bytes(rows))
+
+
+def test_reproduced_is_a_mean_in_the_range_whatever_its_spread() -> None:
+    assert verdict(claim(0.9, 1.1), measured(0.5, 1.0, 1.5)) == "reproduced"
+    assert verdict(claim(1.0, 1.0), measured(1.0, 1.0)) == "reproduced"  # both ends are in it
+    assert verdict(claim(0.9, 1e9), measured(1e9)) == "reproduced"
+
+
+def test_partly_is_a_seed_inside_and_an_interval_that_reaches_the_range() -> None:
+    values = np.array([1.0, *[2.0] * 4])
+    half = stats.t.interval(0.95, 4, 0, values.std(ddof=1) / np.sqrt(5))[1]
+    assert 1.8 - half == pytest.approx(1.245, abs=1e-3)
+    assert verdict(claim(0.0, 1.25), measured(*values)) == "partly"
+    assert verdict(claim(0.0, 1.24), measured(*values)) == "not"  # a seed is inside, but the mean is clearly not
+    assert verdict(claim(0.0, 1.0), measured(1.1)) == "not"  # a value alone has no interval
+    assert verdict(claim(0.0, 1.0), measured(math.nan, 0.5)) == "not"
+    assert verdict(claim(0.0, 1.0), measured(math.inf, 0.5)) == "not"
+    assert verdict(claim(0.0, 1.0), measured(1.01, 1.5, 2.0)) == "not"  # wide, but no seed is inside
+    assert verdict(claim(0.0, 1.0), None) == "not run"
+
+
+def test_a_mean_may_have_to_be_so_many_standard_errors_from_0() -> None:
+    """1, 2, 3 have a mean of 2 and a standard error of 1 / sqrt(3): 3.46 of them from 0."""
+    values = measured(1.0, 2.0, 3.0)
+    assert verdict(claim(1.5, 9.0)._replace(errors=3.4), values) == "reproduced"
+    assert verdict(claim(1.5, 9.0)._replace(errors=3.5), values) == "partly"
+
+
+def test_what_is_said_of_every_seed_is_judged_by_each() -> None:
+    every = claim(0.0, 4000.0)._replace(every=True)
+    assert verdict(every, measured(*[500.0] * 9, 3900.0)) == "reproduced"
+    assert verdict(every, measured(*[500.0] * 9, 5000.0)) == "partly"
+    assert verdict(every, measured(5000.0, 6000.0)) == "not"
+
+
+@pytest.mark.parametrize("c", CLAIMS, ids=lambda c: c.name)
+def test_no_claim_is_reproduced_by_what_diverged(c: Claim) -> None:
+    for value in (math.inf, -math.inf, math.nan):
+        assert verdict(c, measured(value, value, value)) == "not"
+
+
+def test_what_was_measured_is_read_back_and_the_rest_is_not_run(tmp_path: Path) -> None:
+    one, other = claim(0, 1), claim(0, 1)._replace(name="other")
+    found = measured(0.25, 1 / 3)
+    written(tmp_path / "claims.csv", row(A_STUDY, one, found), row(A_STUDY, other, None))
+    assert read_measurements(tmp_path / "claims.csv") == {"c": found}
+    assert read_measurements(tmp_path / "none.csv") == {}
+
+
+def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "claims.csv"
+    written(path, row(A_STUDY, claim(0, 1), measured(0.25)))
+    path.write_text(path.read_text().replace("[0.25]", "[0.25"))
+    with pytest.raises(StoreError, match=r"claims\.csv is not a ledger of claims"):
+        read_measurements(path)
+
+
+def test_a_measurement_of_runs_that_are_not_todays_is_not_run(tmp_path: Path) -> None:
+    trained = next(c for c in CLAIMS if c.runs)
+    names = tuple(cell.name for cell in RUNS[trained.runs].cells)
+    for cells_then, expected in ((names, {trained.name}), (("lsa1_seed0-0",), set())):
+        written(tmp_path / "claims.csv", row(REPRODUCTION, trained, measured(1.0)._replace(cells=cells_then)))
+        assert set(known(tmp_path)) == expected
+
+
+def test_profiles_hold_each_other() -> None:
+    items = [claim(0, 1, profile) for profile in PROFILES]
+    assert [len(of_profile(items, profile)) for profile in PROFILES] == [1, 2, 3]
+
+
+def test_definitions() -> None:
+    assert len({c.name for c in CLAIMS}) == len(CLAIMS)
+    for c in CLAIMS:
+        assert c.low < c.high, c.name
+        assert c.low <= c.expected <= c.high, c.name
+        assert math.isfinite(c.high), c.name
+        assert not c.runs or c.runs in RUNS, c.name
+    assert {name for c in CLAIMS for name in c.run_names} == set(RUNS)
+    assert all(RUNS[c.runs].seeds == RUNS[c.beside].seeds for c in CLAIMS if c.beside)
+    assert all(len(runs.seeds) >= 3 for runs in RUNS.values())
+    assert sum(bool(c.runs) for c in CLAIMS) >= 0.7 * len(CLAIMS)
+    assert len(of_profile(CLAIMS, "quick")) >= 15
+
+
+def test_runs_are_planned_apart() -> None:
+    """No two of them are one training by another name, but for the seeds that ten of them share with three."""
+    names = [cell.name for name in RUNS if name != "ten_seeds" for cell in RUNS[name].cells]
+    assert len(set(names)) == len(names)
+
+
+def test_a_claim_without_finished_runs_is_not_run(tmp_path: Path) -> None:
+    trained = next(c for c in CLAIMS if c.runs)
+    assert measuring.measure(REPRODUCTION, trained, tmp_path, "cpu") is None
+
+
+def test_the_committed_ledger_is_made_from_its_table() -> None:
+    measurements = known(REPORT)
+    assert ledger_page(rows_of(all_studies(), measurements)) == (REPORT / PAGE).read_text()
+    for c in CLAIMS:
+        if c.name in measurements:
+            assert measurements[c.name].seeds == (RUNS[c.runs].seeds if c.runs else SEEDS), c.name
+
+
+@pytest.mark.parametrize("name", [study.name for study in all_studies() if study.has_page])
+def test_the_committed_page_of_a_study_is_made_from_the_committed_tables(name: str) -> None:
+    study = load(name)
+    profile = study.profiles[-1]
+    assert page.render(study, profile, REPORT) == (REPORT / page.name_of(study, profile)).read_text()
+
+
+def test_a_page_says_which_paper_and_no_number_that_is_none() -> None:
+    bounded, open_above = claim(0.5, 1.0), claim(0.02, UNBOUNDED)
+    assert [accepted(row(A_STUDY, c, None)) for c in (bounded, open_above)] == ["0.5 to 1", "at least 0.02"]
+    assert measured_words(row(A_STUDY, bounded, measured(1.0, 2.0, 3.0))) == "2 [-0.4841, 4.484]"
+    assert measured_words(row(A_STUDY, bounded, measured(1.0, math.inf))) == "diverged"
+    assert measured_words(row(A_STUDY, bounded, None)) == ""
+    figures = {"2a": "Fig. 2a", "A.10": "App. A.10", "code": "published code", "1, depth": "Fig. 1, depth curve"}
+    for figure, words in figures.items():
+        assert place(row(A_STUDY, bounded._replace(figure=figure), None)) == f"von Oswald et al. 2023, {words}"
+    for name in (PAGE, "task_diversity.md"):
+        text = (REPORT / name).read_text()
+        assert not any(word in text for word in ("e+0", "inf [", "nan", "None"))
+
+
+def test_a_line_says_whose_claim_it_is_and_how_to_measure_it() -> None:
+    line = row(A_STUDY, claim(0.0, 1.0), measured(2.0))
+    assert (line["paper"], line["figure"], line["remark"]) == (VON_OSWALD, "1", "too large")
+    assert line["command"] == "python -m studies.run a_study --claims c"
+    assert row(A_STUDY, claim(0.0, 1.0), measured(0.5))["remark"] == ""
+
+
+def test_what_was_not_reproduced_has_a_remark_and_remarks_are_of_claims() -> None:
+    found = known(REPORT)
+    missed = {c.name for c in CLAIMS if verdict(c, found.get(c.name)) in ("not", "partly")}
+    assert missed <= set(REMARKS) <= {c.name for c in CLAIMS}
+
+
+def test_a_claim_that_is_none_is_one_sentence(ran: Ran) -> None:
+    done = ran("studies.run", "reproduction", "--claims", "one_layer_los")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "error: unknown claim 'one_layer_los', did you mean one_layer_loss?\n"

@@ -1,0 +1,121 @@
+"""The study's questions, the runs that are planned for them, and its page."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from studies import page
+from studies.contrast import results, values
+from studies.order_noise.findings import FINDINGS
+from studies.order_noise.measures import CONTRASTS
+from studies.order_noise.page import values as values_of
+from studies.order_noise.runs import MODELS, SEEDS, grids
+from studies.order_noise.table import NUMBERS, read_cells
+from studies.study import load
+from sweeps.collect import row_values
+from sweeps.plan import cells, plan
+from tests.runners.tiny import ROOT
+
+REPORT = ROOT / "report"
+PAGE = REPORT / "order_noise.md"
+TEMPLATE = ROOT / "studies/order_noise/page.md.j2"
+FOLDER = REPORT / "order_noise"
+
+
+@pytest.fixture(scope="module")
+def planned() -> pd.DataFrame:
+    """The table of the study before anything is trained."""
+    return pd.DataFrame([row_values(row, Path("nowhere")) for row in plan(grids(SEEDS["full"]))])
+
+
+def test_every_condition_of_every_contrast_is_planned_once_for_each_seed(planned: pd.DataFrame) -> None:
+    for contrast in CONTRASTS:
+        for condition in contrast.conditions:
+            assert tuple(values(planned, condition).index) == SEEDS["full"], (contrast.name, condition)
+
+
+def test_every_cell_that_is_planned_is_asked_about(planned: pd.DataFrame) -> None:
+    """A run that no contrast looks at would be trained for nothing."""
+    asked = set()
+    for contrast in CONTRASTS:
+        for condition in contrast.conditions:
+            assert condition.column in NUMBERS
+            asked |= set(values(planned, condition._replace(column="exp")))
+    unused = {name.rpartition("_seed")[0] for name in set(planned["exp"]) - asked}
+    assert unused == set()
+
+
+def test_contrasts_have_names_of_their_own_that_begin_with_their_model() -> None:
+    names = [(contrast.question, contrast.name) for contrast in CONTRASTS]
+    assert len(set(names)) == len(names)
+    for contrast in CONTRASTS:
+        assert {condition.model for condition in contrast.conditions} == {contrast.name.partition(": ")[0]}
+
+
+def test_the_study_needs_no_training_twice() -> None:
+    rows = plan(grids(SEEDS["full"]))
+    assert len(cells(rows)) == len(rows) == 675
+    assert {row.asked.name for row in rows} == set(MODELS)
+
+
+@pytest.fixture(scope="module")
+def committed() -> pd.DataFrame:
+    """The committed table of cells."""
+    return read_cells(FOLDER)
+
+
+def test_the_page_is_made_from_the_committed_table() -> None:
+    """To the character: every number on it comes from there, and every claim on it holds."""
+    assert page.render(load("order_noise"), "full", REPORT) == PAGE.read_text()
+
+
+def test_the_contrasts_are_those_of_the_committed_table(committed: pd.DataFrame) -> None:
+    stored = pd.read_csv(FOLDER / "contrasts.csv")
+    found = pd.DataFrame(results(committed, CONTRASTS))
+    assert list(stored["contrast"]) == list(found["contrast"])
+    assert list(stored["verdict"]) == list(found["verdict"])
+    for name in ("treated", "control", "change", "p", "p_equivalence"):
+        np.testing.assert_allclose(stored[name], found[name].astype(float), rtol=1e-6, atol=1e-12)
+
+
+def test_all_that_was_planned_is_done_with_every_seed(committed: pd.DataFrame) -> None:
+    planned = {row.cell.name for row in plan(grids(SEEDS["full"]))}
+    assert set(committed["exp"]) == planned
+    assert set(committed["seed"]) == set(SEEDS["full"])
+
+
+def test_every_finding_is_on_the_page_and_every_finding_on_the_page_is_one() -> None:
+    template = TEMPLATE.read_text()
+    assert {name for name in FINDINGS if f'finding("{name}")' in template} == set(FINDINGS)
+    assert template.count("finding(") == len(FINDINGS)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "factor", "claim"),
+    [
+        ("eval_ordering", "easy2hard", 1.02, "order_lsa1"),
+        ("eval_ordering", "random", 1.2, "sanity"),
+    ],
+)
+def test_a_finding_that_the_numbers_do_not_bear_out_is_marked_on_the_page(
+    column: str, value: str, factor: float, claim: str, tmp_path: Path
+) -> None:
+    table = pd.read_csv(FOLDER / "cells.csv")
+    table.loc[(table["model"] == "lsa1") & (table[column] == value), ["test_loss", "loss_ratio"]] *= factor
+    table.to_csv(tmp_path / "cells.csv", index=False)
+    (tmp_path / "provenance.json").write_bytes((FOLDER / "provenance.json").read_bytes())
+    marked = "**Not borne out by these runs:** "
+    finding = values_of(tmp_path)["finding"]
+    assert finding(claim).startswith(marked)
+    assert not finding("curriculum_twolayer").startswith(marked)
+
+
+def test_every_picture_of_the_page_is_there() -> None:
+    page = PAGE.read_text()
+    pictures = [part.partition(")")[0] for part in page.split("](")[1:] if ".png" in part.partition(")")[0]]
+    assert len(pictures) >= 5
+    for name in pictures:
+        for suffix in (".png", ".csv"):
+            assert (REPORT / name).with_suffix(suffix).stat().st_size > 500

@@ -1,0 +1,85 @@
+"""`studies.run` as a user types it: trained, measured, killed, gone on with."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from store import outputs
+from studies import ledger
+from studies.study import all_studies
+from tests.doors import Ran
+from tests.runners.tiny import ROOT
+
+WHERE = ("--report", "ledger", "--runs_dir", "runs", "--out", "runs.csv")
+
+
+def read(path: Path) -> dict[str, tuple[float, ...]]:
+    return {name: found.values for name, found in ledger.known(path.parent).items()}
+
+
+def test_a_claim_that_needs_no_training_is_measured_and_the_others_stay_as_they_are(ran: Ran, tmp_path: Path) -> None:
+    folder = tmp_path / "ledger"
+    folder.mkdir()
+    known = (ROOT / "report" / ledger.TABLE).read_bytes()
+    outputs.write({folder / ledger.TABLE: known}, ledger.WRITER)
+    before = read(folder / ledger.TABLE)
+    done = ran("studies.run", "reproduction", "--claims", "eigenvalue_max_10", *WHERE)
+    assert done.status == 0, done.err
+    assert "1 of 1, eigenvalue_max_10: reproduced\n" in done.out
+    after = read(folder / ledger.TABLE)
+    assert len(after.pop("eigenvalue_max_10")) == 3
+    before.pop("eigenvalue_max_10", None)
+    assert after == before
+    text = (folder / ledger.PAGE).read_text()
+    assert all(claim.says.replace("|", "\\|") in text for study in all_studies() for claim in study.claims)
+
+
+def test_a_dry_run_writes_nothing(ran: Ran, tmp_path: Path) -> None:
+    done = ran("studies.run", "reproduction", "--claims", "size_5_loss", "--dry_run", *WHERE)
+    assert done.status == 0
+    assert "3 cells to do: 3 trainings" in done.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_that_cannot_be_written_is_said_before_anything_is_measured(ran: Ran, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    done = ran("studies.run", "reproduction", "--claims", "eigenvalue_max_10", "--report", "ledger", "--out", "folder")
+    assert (done.status, done.out, done.err) == (2, "", "error: folder is a folder, not a file\n")
+    assert not (tmp_path / "ledger").exists()
+
+
+@pytest.mark.slow
+def test_killed_it_goes_on_and_ends_with_the_same_numbers(tmp_path: Path) -> None:
+    """A kill of the sweep and its workers loses what the last checkpoints do not hold, and no more."""
+
+    def command(folder: str) -> list[str]:
+        place = tmp_path / folder
+        where = [word if word.startswith("--") else str(place / word) for word in WHERE]
+        return [sys.executable, "-m", "studies.run", "reproduction", "--claims", "size_5_loss", *where]
+
+    killed = subprocess.Popen(
+        command("killed"), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    checkpoints, deadline = tmp_path / "killed" / "runs", time.monotonic() + 300
+    while not list(checkpoints.glob("*/checkpoints/*.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    for folder in ("killed", "whole"):
+        done = subprocess.run(command(folder), cwd=ROOT, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stderr
+    found, expected = (read(tmp_path / folder / "ledger" / ledger.TABLE) for folder in ("killed", "whole"))
+    assert found == expected
+    assert len(expected["size_5_loss"]) == 3
+    metrics = [
+        sorted(path.read_bytes() for path in (tmp_path / folder).glob("runs/*/metrics.jsonl"))
+        for folder in ("killed", "whole")
+    ]
+    assert metrics[0] == metrics[1]
+    assert all(json.loads(line)["step"] >= 0 for line in metrics[0][0].splitlines())

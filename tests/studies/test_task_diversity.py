@@ -1,0 +1,105 @@
+"""What claims of task diversity measure, on run directories made by hand, and the curves of their figures."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from configs.overrides import resolve
+from configs.presets import preset
+from store import layout, rundir
+from store.atomic import write_json
+from studies.task_diversity import curves as pool_curves
+from studies.task_diversity import measures as pools
+
+STEPS = (0, 10, 20, 40)
+
+
+def made(folder: Path, num_tasks: int, ood: tuple[float, ...], delta: tuple[float, ...], **headline: Any) -> Path:
+    """A finished run of so many tasks, with these losses and distances to ridge on fresh tasks over training."""
+    run = folder / f"M{num_tasks}"
+    config = resolve(preset("tiny"))
+    rundir.begin(run, replace(config, data=replace(config.data, num_tasks=num_tasks)))
+    for step, loss, apart in zip(STEPS, ood, delta, strict=True):
+        values = {"ood_loss": loss, "ood_delta_ridge": apart, "id_delta_dmmse": apart / 2, "test_loss": 1.0}
+        rundir.append_metrics(run, {"step": step, "train_loss": 1.0, **values})
+    write_json(run / layout.SUMMARY, {"headline": {"ood_delta_ridge": delta[-1], **headline}})
+    return run
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[Path, ...]:
+    return (
+        made(tmp_path, 4, (1.0, 0.8, 1.1, 1.2), (0.6, 0.5, 0.6, 0.8), id_delta_dmmse=0.01, id_apart=0.2, ood_apart=0.8),
+        made(tmp_path, 16, (1.0, 0.7, 0.5, 0.6), (0.6, 0.4, 0.2, 0.3), id_delta_dmmse=0.1, id_apart=0.2, ood_apart=0.6),
+        made(tmp_path, 0, (1.0, 0.7, 0.5, 0.4), (0.6, 0.4, 0.2, 0.01), ood_tf_loss=0.4),
+    )
+
+
+def test_runs_are_found_by_their_tasks(runs: tuple[Path, ...]) -> None:
+    assert [pools.tasks_of(run) for run in runs] == [4, 16, math.inf]
+    assert pools.at(runs, math.inf) == runs[2]
+    assert pools.finite(runs, runs[:2]) == [4, 16]
+
+
+def test_shares_of_the_way_between_the_predictors(runs: tuple[Path, ...]) -> None:
+    assert pools.from_dmmse(4)(runs) == pytest.approx(0.05)
+    assert pools.from_ridge(16)(runs) == pytest.approx(0.5)
+    assert pools.from_ridge(math.inf)(runs) == pools.last_delta(runs[2]) == 0.01
+
+
+def test_turns(runs: tuple[Path, ...]) -> None:
+    assert pools.rise(runs[0]) == pytest.approx(1.2 - 0.8)
+    assert [pools.critical_step(run) for run in runs] == [10, 20, 40]
+    assert pools.later_critical_step(4, 16)(runs) == 1  # log2 of 20 over 10
+    assert pools.deeper(4, 16)(runs) == pytest.approx(0.5 / 0.8)
+    assert pools.exponent(4, 16)(runs) == pytest.approx(math.log(2) / math.log(4))
+
+
+def test_two_budgets_cross_where_their_ratio_is_one(tmp_path: Path) -> None:
+    """r = log2(large/small) goes from 1 at M = 4 to -1 at M = 16: the crossing is halfway, at M = 8."""
+    ends = {"small": (0.2, 0.4), "large": (0.4, 0.2)}
+    of = {
+        name: tuple(
+            made(tmp_path / name, m, (1.0,) * 4, (1.0, 1.0, 1.0, d)) for m, d in zip((4, 16), pair, strict=True)
+        )
+        for name, pair in ends.items()
+    }
+    assert pools.crossing_of(of["large"], of["small"]) == pytest.approx(3)
+    assert pools.crossing_of(of["small"], of["large"]) == math.inf
+    assert pools.moved_from_ridge(4)(of["large"], of["small"]) == pytest.approx(2)
+    assert pools.apart_at(16)(of["large"], of["small"]) == pytest.approx(1)
+
+
+def test_curves_have_infinity_at_their_end_and_leave_out_what_is_not_there(runs: tuple[Path, ...]) -> None:
+    curves = pool_curves.deltas({"pools": "ours"})
+    assert curves(runs[2], "pools") == {(pool_curves.FROM_RIDGE, "ours"): ([math.inf], [0.01])}
+    found = curves(runs[0], "pools")
+    assert found[pool_curves.FROM_RIDGE, "dMMSE"] == ([4], [0.8])
+    assert found[pool_curves.FROM_DMMSE, "ours"] == ([4], [0.01])
+    assert pool_curves.critical_steps(runs[2], "") == {}
+    over = pool_curves.over_training("", "ood_loss")(runs[0], "")
+    assert [list(values) for values in over["", "M = 4"]] == [[10, 20, 40], [0.8, 1.1, 1.2]]
+
+
+def test_a_phase_portrait_is_the_mean_over_seeds_and_ends_beside_dmmse(runs: tuple[Path, ...]) -> None:
+    rows = pool_curves.phase_portrait(runs)
+    paths = [row for row in rows if row["series"] == "M = 16" and row["kind"] == "path"]
+    assert [(row["step"], row["x"], row["y"]) for row in paths] == [
+        (0, 0.3, 0.6),
+        (10, 0.2, 0.4),
+        (20, 0.1, 0.2),
+        (40, 0.15, 0.3),
+    ]
+    points = {row["series"]: (row["x"], row["y"]) for row in rows if row["kind"] == "point"}
+    assert points == {"M = 4": (0.0, 0.8), "M = 16": (0.0, 0.6)}
+
+
+def test_gains_of_the_exact_predictors_shrink_with_the_pool() -> None:
+    assert 0 < pools.memorising(4, 128, 16)(0) < 1
+    assert pools.gain(4, 16, 0) == pytest.approx(
+        np.diff([pools.exact(4, 16, f"id_{who}")(0) for who in ("dmmse", "ridge")])[0]
+    )
