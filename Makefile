@@ -16,7 +16,7 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 # One rule a target; the text behind ## is what `make help` says.
 
 .PHONY: demo_concat demo_copy demo_seeds smoke_train figs eval_order eval_order_inference eval_order_noise \
-	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity study reproduce diversity bench test test-all lint env clean help FORCE
+	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity study reproduce diversity bench test test-all faults lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
@@ -79,6 +79,9 @@ test: lint ## the tests, less the slow ones: what CI runs
 
 test-all: lint ## all tests
 	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+
+faults: $(STAMP) ## plants faults in a copy of the tree, one at a time: the tests must catch each (an hour; ARGS="--only NAME")
+	$(PY) -m scripts.plant_faults $(ARGS)
 
 lint: $(STAMP) ## format, lint and types; changes nothing
 	$(PY) -m ruff format --check .

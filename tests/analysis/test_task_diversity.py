@@ -63,6 +63,19 @@ def test_dmmse_knows_the_runs_own_pool() -> None:
     np.testing.assert_allclose(references(chosen, batch)["dmmse"], targets, atol=1e-5)
 
 
+@pytest.mark.parametrize("values", [{"task_law": "sphere"}, {"weight_scale": 3.0}])
+def test_ridge_weighs_the_noise_against_the_variance_of_the_tasks(values: dict[str, object]) -> None:
+    """x_k.(X'X + sigma^2/s^2 I)^-1 X'y with s^2 of a coordinate: 1/D on the sphere, else the scale's square."""
+    chosen = config(num_tasks=0, **values)
+    batch = latent_sequences(chosen)
+    variance = 1 / 4 if "task_law" in values else 9.0
+    found = references(chosen, batch)["ridge"]
+    for x, y, predictions in zip(np.asarray(batch.x, float)[:4], np.asarray(batch.y, float), found, strict=False):
+        penalty = chosen.data.noise_std**2 / variance * np.eye(x.shape[1])
+        expected = [x[k] @ np.linalg.solve(x[:k].T @ x[:k] + penalty, x[:k].T @ y[:k]) for k in range(len(x))]
+        np.testing.assert_allclose(predictions, expected, atol=1e-4)
+
+
 def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(registered) -> None:
     """dMMSE, which knows the pool alone, stays; the verdict compares with nothing."""
     registered(TASK_DISTRIBUTIONS, "unknown", TaskDistribution(sample=gaussian))

@@ -59,6 +59,13 @@ def test_clean_hits_nothing_whatever_p():
     np.testing.assert_array_equal(context.batch.y, sample_batch(key(0), DATA, 50).y)
 
 
+@pytest.mark.parametrize("mode", config.NOISE_MODES)
+def test_query_its_label_and_the_teacher_stay_as_they_were(mode):
+    noisy, clean = drawn(mode, 1.0, size=50).batch, sample_batch(key(0), DATA, 50)
+    for name in ("x_query", "y_query", "w"):
+        np.testing.assert_array_equal(getattr(noisy, name), getattr(clean, name))
+
+
 def test_label_noise_adds_sigma_times_a_standard_normal():
     context, clean = drawn("label_noise", 0.25, sigma=0.7), sample_batch(key(0), DATA, 4000)
     hit = np.asarray(context.hit)

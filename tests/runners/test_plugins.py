@@ -144,12 +144,13 @@ def test_a_list_of_runs_says_which_plugin_one_needs(finished: Path, plugin: Path
     assert "done" in workshop.run("store.runs", finished, "--plugin", plugin).stdout
 
 
-def test_a_run_directory_never_loads_a_plugin(finished: Path, workshop: Workshop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["run", "path"])
+def test_a_run_directory_never_loads_a_plugin(place: str, finished: Path, workshop: Workshop, tmp_path: Path) -> None:
     """Not one that lies in it, nor one that lies where Python would find it."""
-    run = copied(finished, tmp_path / "run")
-    for place in (run, tmp_path):
-        (place / "everything.py").write_text(f"open({str(tmp_path / 'loaded')!r}, 'w')\n{EVERYTHING}")
-    done = workshop.run("analysis.alignment", "--run", run, PYTHONPATH=str(tmp_path))
+    run, path = copied(finished, tmp_path / "run"), tmp_path / "path"
+    path.mkdir()
+    (tmp_path / place / "everything.py").write_text(f"open({str(tmp_path / 'loaded')!r}, 'w')\n{EVERYTHING}")
+    done = workshop.run("analysis.alignment", "--run", run, PYTHONPATH=str(path))
     assert done.returncode == 2
     assert not (tmp_path / "loaded").exists()
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from store import atomic
+from store import atomic, layout, manifest
 
 ARRAYS = hnp.arrays(
     st.sampled_from([np.float32, np.int32, np.bool_]), hnp.array_shapes(max_dims=3, max_side=4), elements=None
@@ -68,6 +68,24 @@ def test_a_file_appears_under_its_name_only_when_it_is_on_disk(tmp_path: Path, m
     assert seen == [("sync", False, 5), ("rename", False, None)]
     assert path.read_bytes() == b"12345"
     assert files(tmp_path) == ["a.bin"]
+
+
+def test_a_name_is_in_the_manifest_on_disk_before_its_file_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash between any two syncs leaves no file without its line."""
+    manifest.begin(tmp_path)
+    record, fsync, seen = tmp_path / layout.MANIFEST, os.fsync, []
+
+    def noted(descriptor: int) -> None:
+        if os.path.samestat(os.fstat(descriptor), os.stat(record)):
+            seen.append((b'"a.bin"' in record.read_bytes(), files(tmp_path)))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    atomic.write_bytes(tmp_path / "a.bin", b"12345")
+    assert seen == [(True, [layout.MANIFEST])]
+    assert files(tmp_path) == ["a.bin", layout.MANIFEST]
 
 
 def write_everything(folder: Path, arrays: dict[str, np.ndarray]) -> None:

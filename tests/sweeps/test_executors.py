@@ -16,6 +16,7 @@ from tests.runners.tiny import LSA1, Workshop, results
 from tests.sweeps.tiny_sweep import GRID, SIZES, Place, copied, place, sweep, tiny_plan
 
 SEEDS = ["--seeds", "0,1"]
+HEADLINE = ("gd_loss", "ridge_loss", "loss_ratio", "loss_ratio_se")
 NOISY = "--noise_mode label_noise --noise_p 0.5 --noise_sigma 0.5 --train_noise_mode clean --train_noise_p 0".split()
 
 
@@ -41,6 +42,13 @@ def test_a_rows_numbers_are_its_cells(swept: Place) -> None:
         assert float(row["align_l2"]) == summary["alignment"]["l2_pred_diff"]
         assert float(row["ood_alpha3"]) == far["test_mse"]
         assert row["auroc"] == str(separation["abs_influence"]["auroc"] or "")
+        for part, names in {"headline": HEADLINE, "alignment": ("slope", "preds_diff")}.items():
+            assert [float(row[name]) for name in names] == [summary[part][name] for name in names]
+        for far in summary["ood"]:
+            assert float(row[f"gd_ood_alpha{far['alpha']:g}"]) == far["gd_test_mse"]
+        comparators = rundir.read_json(swept.runs / row["exp"] / layout.COMPARATORS)
+        for name in ("gd_tuned_step", "linear_mmse"):
+            assert float(row[f"{name}_loss"]) == comparators[name]["loss"]
     assert any(row["auroc"] for row in swept.rows())
 
 

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from configs.identity import config_id
 from store import layout, rundir
 from store.atomic import write_bytes
 from store.lock import locked, locked_file
@@ -14,7 +16,7 @@ from store.readers import StoreError
 from sweeps import collect, command, table
 from sweeps.executors import Executor
 from sweeps.plan import Pack, Row, cells, write_plan
-from sweeps.status import statuses
+from sweeps.status import standing, statuses
 from sweeps.training import Outcome
 from tests.doors import Ran
 from tests.runners.tiny import Workshop
@@ -85,6 +87,16 @@ def test_a_cell_that_failed_this_time_has_failed_whatever_it_was(status: str, sh
     rundir.update_meta(tmp_path / row.cell.name, status=status)
     assert collect.row_values(row, tmp_path, {row.cell.name})["status"] == shown
     assert collect.row_values(row, tmp_path)["status"] == status
+
+
+def test_a_finished_run_of_another_config_in_its_place_is_no_cell(tmp_path: Path) -> None:
+    row = tiny_plan()[0]
+    run, other = tmp_path / row.cell.name, replace(row.cell.config, init_seed=row.cell.config.init_seed + 1)
+    for config, shown in ((other, "failed"), (row.cell.config, "done")):
+        rundir.begin(run, config)
+        rundir.update_meta(run, status="done", config_id=config_id(config))
+        assert standing(row.cell, tmp_path)[0] == shown
+        rundir.clear(run)
 
 
 def execution(at: Place, **changes: Any) -> command.Execution:
