@@ -11,8 +11,8 @@ import jax
 
 from configs.regression import RegressionConfig
 from environment import num_threads
-from runners.common import device_text
 from runners.compile_cache import CPUINFO
+from runners.training import device_text
 from store.provenance import now, provenance
 
 BUSY = 0.5  # a load average above this disturbs the measurements

@@ -14,7 +14,7 @@ from analysis import load_run
 from analysis.measures.copying import first_layer_gradients, own_next_other
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from runners.common import run_one
+from runners.training import run_one
 from src.data import interleaved_tokens, sample_batch
 from src.prng import key
 from store.rundir import read_metrics

@@ -21,7 +21,7 @@ from baselines.linear_mmse import ridge
 from configs.overrides import resolve
 from configs.presets import preset
 from families.regression import make_model
-from runners.common import run_one
+from runners.training import run_one
 from src.data import sample_batch, take_pairs
 from src.losses import half_mse
 from src.prng import key

@@ -19,7 +19,7 @@ from baselines.mlp_gd import least_step_loss
 from configs.overrides import resolve, set_values
 from configs.presets import preset
 from families.sine import make_model
-from runners.common import run_one
+from runners.training import run_one
 from src.losses import half_mse
 from src.prng import key
 from src.sine import sample_sines

@@ -30,7 +30,7 @@ from report.ledger import (
 from report.page import rendered
 from report.remarks import REMARKS
 from report.studies import STUDIES
-from runners.common import device_text
+from runners.training import device_text
 from store import outputs, rundir
 from store.atomic import csv_bytes, json_bytes
 from store.provenance import git_commit, now

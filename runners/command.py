@@ -13,7 +13,7 @@ from cli import printable
 from configs.keys import leaves
 from configs.run import fields_of
 from runners import compile_cache, flags
-from runners.holding import held
+from runners.locking import held
 from runners.signals import RESUMES, hearing_signals
 from runners.summary import summary_text
 from src.checks import ConfigError
@@ -39,7 +39,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     strict = request.persistence.strict_resume
     with held([(directory, request.config)], request.overwrite, programs=programs, strict=strict):
         # JAX, which reads the number of threads once, has its devices from here on
-        from runners.common import Job, Wanted, run_pack
+        from runners.training import Job, Wanted, run_pack
         from utils_log import ConsoleLogger
 
         if programs:

@@ -19,7 +19,7 @@ from configs.registry import family_of
 from configs.run import RunConfig
 from families.experiment import experiment_of
 from families.origins import shared_with
-from runners.shapes import static_shape, training_part
+from runners.static_shape import static_shape, training_part
 from src.checks import require
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key

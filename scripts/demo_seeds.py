@@ -19,7 +19,7 @@ from configs.presets import preset
 from configs.run import RunConfig
 from runners import compile_cache, persistence
 from runners.command import report_divergence, report_stop, say_changed
-from runners.holding import held
+from runners.locking import held
 from runners.persistence import Persistence
 from runners.signals import RESUMES, hearing_signals
 from src.checks import ConfigError
@@ -82,7 +82,7 @@ def main(argv: list[str]) -> int:
 
 def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None, quiet: bool, kept: Persistence) -> int:
     """Trains what is left; the number of the signal that stopped it, 0 if it came to its end."""
-    from runners.common import Job, run_pack  # imports JAX
+    from runners.training import Job, run_pack  # imports JAX
     from utils_log import ConsoleLogger
 
     if programs:

@@ -121,8 +121,8 @@ def main(argv: list[str]) -> int:
 def _train(out: Path, quiet: bool) -> int:
     """Trains the runs; the number of the signal that stopped it, or 0."""
     from runners import flags as runner_flags
-    from runners.common import Job, Wanted, run_pack  # imports JAX
-    from runners.holding import held
+    from runners.locking import held
+    from runners.training import Job, Wanted, run_pack  # imports JAX
     from utils_log import ConsoleLogger
 
     requests = {name: runner_flags.read(model, RUNNERS[model], "", words) for name, (model, words, _) in RUNS.items()}

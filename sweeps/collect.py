@@ -20,7 +20,7 @@ from store import conditions, layout, outputs, rundir
 from store.atomic import naming
 from store.lock import locked_file
 from store.readers import StoreError, expecting, read_json
-from sweeps import earlier, table
+from sweeps import table, upgrade
 from sweeps.plan import Row, find_plan, read_plan
 from sweeps.status import standing
 from sweeps.table import Terms
@@ -167,7 +167,7 @@ def main(argv: list[str]) -> None:
     plan = flags.plan or find_plan(flags.runs_dir, flags.out)
     rows = read_plan(plan)
     check_out(flags.out, flags.runs_dir)
-    earlier.take_over(rows, flags.runs_dir, flags.out)
+    upgrade.take_over(rows, flags.runs_dir, flags.out)
     with locked_file(flags.out, table.PATIENCE):
         values = start(rows, flags.runs_dir, flags.out, Terms(flags.append, flags.replace_table, trains=False))
     done = sum(row["status"] == "done" for row in values)

@@ -19,7 +19,7 @@ from environment import check_devices
 from runners import persistence
 from runners.command import same_command, say_changed
 from runners.flags import preset_of_depth
-from runners.holding import say_what_stays
+from runners.locking import say_what_stays
 from runners.persistence import Persistence
 from runners.signals import RESUMES, Signals, hearing_signals
 from src.checks import ConfigError
@@ -27,7 +27,7 @@ from src.registries import FAMILIES
 from store import checkpoint, layout, rundir
 from store.lock import locked, locked_file
 from store.readers import StoreError
-from sweeps import cost, earlier, table
+from sweeps import cost, table, upgrade
 from sweeps.collect import (
     add_table_flags,
     check_out,
@@ -162,13 +162,13 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.folder.exists() and not how.folder.is_dir():
         raise StoreError(f"{how.folder} is a file, not a folder")
     check_out(how.out, how.folder)
-    taken = 0 if how.dry_run else earlier.take_over(rows, how.folder, how.out)
+    taken = 0 if how.dry_run else upgrade.take_over(rows, how.folder, how.out)
     if taken and not how.quiet:
-        print(f"{earlier.counted(taken)} of this version now; an earlier one had made what is there", flush=True)
+        print(f"{upgrade.counted(taken)} of this version now; an earlier one had made what is there", flush=True)
     check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
-    earlier_cells = earlier.remark(rows, how.folder)  # of a dry run, whose table has their names
-    if how.out.exists() and not earlier_cells and not earlier.renamed(rows, how.out):
+    earlier_cells = upgrade.remark(rows, how.folder)  # of a dry run, whose table has their names
+    if how.out.exists() and not earlier_cells and not upgrade.renamed(rows, how.out):
         now = rows_now(rows, how.folder, how.out)
         table.check(how.out, now, settings_of(now), how.terms)
     check_devices()

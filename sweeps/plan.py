@@ -16,7 +16,7 @@ from configs.identity import RESULTS_VERSION, config_id
 from configs.origins import generation, required_of, root
 from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
-from runners.shapes import static_shape, training_part
+from runners.static_shape import static_shape, training_part
 from src.registry import why_not_loaded
 from store.atomic import json_bytes, replace
 from store.readers import StoreError, expecting, read_json

@@ -13,7 +13,7 @@ import cli
 from src.checks import ConfigError
 from store import rundir
 from store.readers import StoreError
-from sweeps import earlier
+from sweeps import upgrade
 from sweeps.plan import Cell, cells, read_plans
 
 
@@ -58,7 +58,7 @@ def main(argv: list[str]) -> None:
         if status in ("failed", "diverged"):
             print(cli.printable(f"{status}: {folder / cell.name}{why and f': {why}'}"))
     print(f"{len(found)} cells: {counted(status for status, _ in found.values())}")
-    if said := earlier.remark(rows, folder):
+    if said := upgrade.remark(rows, folder):
         print(said)
 
 

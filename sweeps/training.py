@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from runners.holding import restore_conditions
+from runners.locking import restore_conditions
 from runners.persistence import USUAL, Persistence
 from runners.signals import Signals
 from store import conditions, rundir
@@ -17,7 +17,7 @@ from store.readers import StoreError
 from sweeps.plan import Pack
 
 if TYPE_CHECKING:
-    from runners.common import Job
+    from runners.training import Job
 
 PATIENCE = 10.0  # seconds that a cell's lock is waited for: a killed sweep's workers need a moment to notice
 
@@ -64,7 +64,7 @@ def train(
     persistence: Persistence = USUAL,
 ) -> Outcome:
     """Trains a pack's cells below `folder`. An error ends its cell, not the sweep: the traceback is with the cell."""
-    from runners.common import Job, Wanted, run_pack  # imports JAX
+    from runners.training import Job, Wanted, run_pack  # imports JAX
 
     reasons: dict[str, str] = {}
     with ExitStack() as locks:
@@ -108,7 +108,7 @@ def _in_words(error: Exception) -> str:
 
 def _make_ready(job: Job, width: int, strict: bool) -> None:
     """`StoreError` if a cell's place holds what cannot be gone on with; if strict, what has other conditions too."""
-    from runners.common import device_text
+    from runners.training import device_text
 
     rundir.choose(job.config, str(job.run), overwrite=False)
     restore_conditions(job.run, width)

@@ -11,7 +11,7 @@ import pytest
 
 import environment
 from configs.regression import RegressionConfig
-from runners.holding import held
+from runners.locking import held
 from store import layout, rundir
 from store.atomic import write_json
 from store.readers import StoreError
@@ -185,7 +185,7 @@ def test_threads_of_a_run_follow_the_same_rule(tmp_path: Path) -> None:
 def test_installing_is_one_sentence_and_leaves_nothing(words: str, root: Path, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "scripts").mkdir(parents=True)
-    for name in ("pyproject.toml", "scripts/no_distribution.py"):
+    for name in ("pyproject.toml", "scripts/refuse_install.py"):
         shutil.copy(root / name, tree / name)
     before = snapshot(tree)
     line = [sys.executable, "-m", "pip", "--disable-pip-version-check", *words.split(), "--no-index", "--no-deps"]

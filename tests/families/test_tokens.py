@@ -17,7 +17,7 @@ import store
 from configs.identity import config_id
 from configs.origins import with_origins
 from families.origins import shared_with
-from runners.shapes import static_shape
+from runners.static_shape import static_shape
 from src.checks import ConfigError
 from store import checkpoint, layout, rundir
 from store.params import flattened, write_params

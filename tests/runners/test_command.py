@@ -11,7 +11,7 @@ from configs.diversity import DiversityConfig
 from configs.regression import RegressionConfig
 from runners import compile_cache
 from runners.command import report_divergence, report_stop, same_command
-from runners.holding import held, restore_conditions
+from runners.locking import held, restore_conditions
 from store import StoreError, checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import provenance

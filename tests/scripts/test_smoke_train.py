@@ -143,7 +143,7 @@ def test_a_file_that_cannot_be_read_is_named(file: str, content: bytes, smoke: P
 def test_a_signal_ends_them_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from runners import common
+    from runners import training
 
     def signalled(*_: object, signals: Signals | None = None, **__: object) -> str:
         with nullcontext(signals) if signals else hearing_signals() as heard:
@@ -153,7 +153,7 @@ def test_a_signal_ends_them_all(
         return "stopped"
 
     trained: list[int] = []
-    monkeypatch.setattr(common, "run_pack", signalled)
+    monkeypatch.setattr(training, "run_pack", signalled)
     assert smoke_train.main(["--out", str(tmp_path)]) == 128 + signal.SIGINT
     assert len(trained) == 1
     assert "stopped; the same command trains the runs anew: " in capsys.readouterr().out

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from configs.identity import config_id
 from report import study
-from runners.shapes import static_shape, training_part
+from runners.static_shape import static_shape, training_part
 from src.config import NOISE_MODES, ORDERINGS, PLACEMENTS
 from store.atomic import write_json
 from store.readers import StoreError, read_json

@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from runners import common
+from runners import training
 from runners.persistence import Persistence
 from runners.signals import Signals
 from store import checkpoint, layout, rundir
 from sweeps.plan import Pack, cell_of
 from sweeps.training import Outcome, train
 from tests.doors import snapshot
-from tests.runners.test_common import BASE, FakePack, fake_finish
+from tests.runners.test_training import BASE, FakePack, fake_finish
 
 
 @pytest.fixture
 def pack(monkeypatch: pytest.MonkeyPatch) -> Pack:
     """Two cells that train together."""
-    monkeypatch.setattr(common, "Pack", FakePack)
-    monkeypatch.setattr(common, "finish", fake_finish)
-    monkeypatch.setattr(common, "import_what_ends_a_run", lambda: None)
+    monkeypatch.setattr(training, "Pack", FakePack)
+    monkeypatch.setattr(training, "finish", fake_finish)
+    monkeypatch.setattr(training, "import_what_ends_a_run", lambda: None)
     return Pack(tuple(cell_of(replace(BASE, data_seed=seed)) for seed in (0, 1)))
 
 
@@ -46,7 +46,7 @@ def test_a_signal_after_an_error_leaves_the_error_with_its_own_cell(
             raise ZeroDivisionError("the sky has fallen")
         yield from fake_finish(run, *given)
 
-    monkeypatch.setattr(common, "finish", finish)
+    monkeypatch.setattr(training, "finish", finish)
     outcome = trained(pack, tmp_path, signals)
     assert (outcome.stopped, outcome.reasons) == (True, {failing.name: "ZeroDivisionError: the sky has fallen"})
     assert rundir.read_status(failing) == "failed"
@@ -64,7 +64,7 @@ def stopped_elsewhere(pack: Pack, folder: Path, monkeypatch: pytest.MonkeyPatch)
         return FakePack.advance(training)
 
     with monkeypatch.context() as patch:
-        patch.setattr(common, "Pack", type("Stopping", (FakePack,), {"advance": advance}))
+        patch.setattr(training, "Pack", type("Stopping", (FakePack,), {"advance": advance}))
         assert trained(Pack(pack.cells[:1]), folder, signals).stopped
     rundir.update_meta(run, device="NVIDIA H200, jax 0.1")
     return run
@@ -88,7 +88,7 @@ def test_if_that_is_refused_the_cell_has_failed_and_stays_as_it_is(
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
     before = snapshot(run)
     outcome = train(tmp_path, pack, 2, lambda steps: None, Signals(), Persistence(strict_resume=True))
-    reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {common.device_text()}; --overwrite trains it anew"
+    reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {training.device_text()}; --overwrite trains it anew"
     assert outcome == Outcome(pack, {run.name: reason})
     assert snapshot(run) == before
     assert rundir.read_status(tmp_path / pack.cells[1].name) == "done"

@@ -14,7 +14,7 @@ from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 
 from configs.regression import RegressionConfig
-from runners.holding import restore_conditions
+from runners.locking import restore_conditions
 from store import StoreError, checkpoint, layout, rundir
 from store.atomic import write_safetensors
 from store.provenance import provenance

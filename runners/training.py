@@ -21,11 +21,11 @@ from configs.run import RunConfig
 from environment import num_threads
 from families.origins import note_frozen
 from runners.finish import NOTHING_MORE, Wanted, check_parts, ending_of, finish, import_what_ends_a_run
-from runners.holding import held
+from runners.locking import held
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.persistence import USUAL, Persistence
-from runners.shapes import static_shape, training_part
 from runners.signals import Signals, Stopped, hearing_signals
+from runners.static_shape import static_shape, training_part
 from src.precision import use_highest_precision
 from src.train import NEVER
 from store import checkpoint, conditions, rundir, snapshots

@@ -9,8 +9,8 @@ import pytest
 from configs.overrides import resolve
 from configs.presets import preset
 from store import layout, rundir
-from sweeps.earlier import found, take_over
 from sweeps.plan import Row, cell_of, find_plan, read_plan
+from sweeps.upgrade import found, take_over
 from tests.doors import Ran, snapshot
 from tests.runners.schema_1 import config_of, put_back
 from tests.sweeps.tiny_sweep import GRID, Place, copied
