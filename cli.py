@@ -190,10 +190,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception]) -> NoReturn:
     """Runs a command on this process's arguments and exits: 0, or 2 with one sentence for what the user can mend."""
     _spell_out()
-    mendable: tuple[type[Exception], ...] = (UsageError, environment.Unusable, *user_errors)
+    mendable: tuple[type[Exception], ...] = (UsageError, environment.UnusableEnvironment, *user_errors)
     try:
         environment.num_threads()
-        environment.settle_figures()
+        environment.check_matplotlib_backend()
         argv, files = split_plugin_flags(sys.argv[1:])
         load_plugins(files)
         status = main(argv) or 0

@@ -12,7 +12,7 @@ import sys
 from importlib.util import find_spec
 
 OLDEST = (3, 11)
-CURE = "`make env` makes .venv with all that is needed, and .venv/bin/python runs the commands"
+MAKE_ENV = "`make env` makes .venv with all that is needed, and .venv/bin/python runs the commands"
 # package as it is imported -> as requirements.txt names it
 PACKAGES = {
     "absl": "absl-py",
@@ -32,24 +32,24 @@ PACKAGES = {
 MOST_THREADS = 1024  # more are no machine's, and a hundred thousand need gigabytes before the first step
 
 
-class Unusable(Exception):
+class UnusableEnvironment(Exception):
     """An environment that nothing can run in as it is; the message is one sentence for the user."""
 
 
-def what_is_missing(version: tuple[int, ...] = sys.version_info[:3]) -> str | None:
+def missing_requirement(version: tuple[int, ...] = sys.version_info[:3]) -> str | None:
     """A sentence on what this Python lacks; None if it lacks nothing."""
     if version < OLDEST:
-        return f"this is Python {'.'.join(map(str, version))}, and 3.11 or newer is needed; {CURE}"
+        return f"this is Python {'.'.join(map(str, version))}, and 3.11 or newer is needed; {MAKE_ENV}"
     for module, package in PACKAGES.items():
         if module not in sys.modules and find_spec(module) is None:
-            return f"{sys.executable or 'this Python'} lacks the package {package}; {CURE}"
+            return f"{sys.executable or 'this Python'} lacks the package {package}; {MAKE_ENV}"
     return None
 
 
 def num_threads() -> int:
     """Threads that the CPU backend uses: `NPROC` if set, else the processors this process may run on.
 
-    Results depend on this number to the bit, so one that cannot be had is `Unusable`, never another one.
+    Results depend on this number to the bit, so one that cannot be had is `UnusableEnvironment`, never another one.
     """
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     text = os.environ.get("NPROC") or str(affinity)
@@ -57,7 +57,7 @@ def num_threads() -> int:
         said = (
             f"NPROC is {text!r}" if threads_are_set() else f"there are {affinity} processors here, and NPROC is unset"
         )
-        raise Unusable(f"{said}; it must be a whole number of threads from 1 to {MOST_THREADS}")
+        raise UnusableEnvironment(f"{said}; it must be a whole number of threads from 1 to {MOST_THREADS}")
     return int(text)
 
 
@@ -75,8 +75,8 @@ def jax_has_started() -> bool:
     return bridge is not None and bool(bridge.backends_are_initialized())
 
 
-def settle_figures() -> None:
-    """`Unusable` if Matplotlib would refuse `MPLBACKEND`, as it does on its import, after minutes of training.
+def check_matplotlib_backend() -> None:
+    """`UnusableEnvironment` if Matplotlib does not know `MPLBACKEND`: it would refuse after minutes of training.
 
     A notebook's, which the processes it starts inherit, may be unknown to this environment; files need none.
     """
@@ -88,11 +88,11 @@ def settle_figures() -> None:
             import matplotlib  # noqa: F401
         except ValueError:
             said = f"MPLBACKEND is {backend!r}, which Matplotlib does not know"
-            raise Unusable(f"{said}; unset it, or set MPLBACKEND=agg") from None
+            raise UnusableEnvironment(f"{said}; unset it, or set MPLBACKEND=agg") from None
 
 
 def check_devices() -> None:
-    """`Unusable` if JAX cannot start what `JAX_PLATFORMS` asks for.
+    """`UnusableEnvironment` if JAX cannot start what `JAX_PLATFORMS` asks for.
 
     A process of its own tries it: this one may have to settle the number of threads first, or leave a GPU to others.
     """
@@ -107,11 +107,11 @@ def check_devices() -> None:
         reason = "".join(tried.stderr.strip().splitlines()[-1:]).partition(": ")[2]  # behind the exception's name
         reason = reason.partition(" (set JAX_PLATFORMS=")[0]  # its own advice
         said = f"JAX_PLATFORMS is {asked!r}, and JAX cannot start that here{f' ({reason})' if reason else ''}"
-        raise Unusable(f"{said}; unset it, or set JAX_PLATFORMS=cpu")
+        raise UnusableEnvironment(f"{said}; unset it, or set JAX_PLATFORMS=cpu")
 
 
 def _refuse() -> None:
-    sentence = what_is_missing()
+    sentence = missing_requirement()
     if sentence:
         sys.stderr.write(f"error: {sentence}\n")
         sys.exit(2)

@@ -26,7 +26,7 @@ class PluginError(ConfigError):
     """A plugin that cannot be loaded; the message is one sentence that names the file, and the line if there is one."""
 
 
-def registering(registrar: str) -> Plugin:
+def calling_plugin(registrar: str) -> Plugin:
     """The plugin whose code calls the module `registrar`: one that is loaded, or that Python has imported by itself."""
     frame: FrameType | None = sys._getframe(1)
     while frame and frame.f_code.co_filename == registrar:
@@ -142,7 +142,7 @@ def _uncached() -> Iterator[None]:
         sys.dont_write_bytecode = cached
 
 
-def import_of(plugin: Plugin, module: str) -> ModuleType:
+def imported_module(plugin: Plugin, module: str) -> ModuleType:
     """A module that a plugin names, imported after the plugin; `PluginError` if it fails or the plugin has changed."""
     with _sentence_of(plugin.path), _uncached():
         found = import_module(module)

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from plugin_files import PluginError, load, registering
+from plugin_files import PluginError, calling_plugin, load
 from src import registries
 from src.checks import ConfigError, require
 from src.registry import Registry
@@ -138,7 +138,7 @@ def family(description: Any) -> Any:
     """
     from configs.completeness import check, check_presets
 
-    plugin = registering(__file__)
+    plugin = calling_plugin(__file__)
     check(description)
     registries.FAMILIES.add(description.name, description, plugin)
     check_presets(description)
@@ -147,7 +147,7 @@ def family(description: Any) -> Any:
 
 def purpose(name: str) -> int:
     """A number for `src.prng.purpose_key`, of the name alone, which no other purpose has: a key of one's own."""
-    plugin = registering(__file__)
+    plugin = calling_plugin(__file__)
     first, last = NUMBERS
     number = first + int.from_bytes(hashlib.sha256(str(name).encode()).digest()[:8]) % (last - first)
     from src.prng import Purpose  # brings JAX, which whoever draws random numbers has
@@ -164,7 +164,7 @@ def purpose(name: str) -> int:
 def _adder(registry: Registry[Any], name: str, arguments: str, entry: Callable[[Any], Any]) -> Callable[[F], F]:
     """A decorator that adds what `entry` makes of a function to a registry, under a name."""
     require(isinstance(name, str), f"the name of a kind of {registry.kind} is missing; it is the first argument")
-    plugin = registering(__file__)
+    plugin = calling_plugin(__file__)
 
     def add(function: F) -> F:
         require(callable(function), f"{registry.kind} {name!r} is {function!r}; it must be a function")

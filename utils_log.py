@@ -52,7 +52,7 @@ class ConsoleLogger:
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.meter: Meter = Silence()
+        self.meter: Meter = NoMeter()
 
     def __enter__(self) -> ConsoleLogger:
         return self
@@ -76,7 +76,7 @@ class ConsoleLogger:
     def stop(self) -> None:
         """Closes it."""
         self.meter.close()
-        self.meter = Silence()
+        self.meter = NoMeter()
 
 
 class Meter(Protocol):
@@ -92,11 +92,11 @@ class Meter(Protocol):
 def meter(total: int, start: int = 0, quiet: bool = False) -> Meter:
     """A bar on a terminal, lines in a file or a pipe, nothing if quiet or where standard error is closed."""
     if quiet or sys.stderr is None:
-        return Silence()
+        return NoMeter()
     return Bar(total, start) if sys.stderr.isatty() else Lines(total, start)
 
 
-class Silence:
+class NoMeter:
     """Shows nothing."""
 
     def reach(self, step: int, note: str) -> None:
@@ -120,8 +120,8 @@ class Lines:
             return
         self.tenth = tenth
         rate = (step - self.start) / max(time.monotonic() - self.began, 1e-9)
-        left = in_words((self.total - step) / rate)
-        words = [f"{100 * step // self.total} %", f"{step}/{self.total} steps", speed(rate), f"{left} left", note]
+        left = duration_text((self.total - step) / rate)
+        words = [f"{100 * step // self.total} %", f"{step}/{self.total} steps", rate_text(rate), f"{left} left", note]
         print("  ".join(filter(None, words)), file=sys.stderr, flush=True)
 
     def close(self) -> None:
@@ -154,15 +154,15 @@ class _Bar(tqdm):  # type: ignore[misc]  # tqdm ships no types
         found = super().format_dict
         made = found["n"] - found["initial"]
         rate = found["rate"] or (made / found["elapsed"] if found["elapsed"] else 0.0)
-        return {**found, "speed": speed(rate)}
+        return {**found, "speed": rate_text(rate)}
 
 
-def speed(rate: float) -> str:
+def rate_text(rate: float) -> str:
     """Steps a second: `549.2 step/s`."""
     return f"{rate:.1f} step/s" if rate >= 1 else f"{rate:.2g} step/s"
 
 
-def in_words(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A time in the unit that suits it: `12 s`, `35 min`, `3.5 h`."""
     if seconds < 100:
         return f"{seconds:.0f} s"

@@ -35,7 +35,7 @@ from store import outputs, rundir
 from store.atomic import csv_bytes, json_bytes
 from store.provenance import git_commit, now
 from sweeps.plan import Cell, cells, plan
-from sweeps.status import standing
+from sweeps.status import cell_status
 
 SEEDS = (0, 1, 2)  # of claims that need no training
 TABLE, PAGE = "claims.csv", "claims.md"
@@ -104,7 +104,7 @@ def _ended(name: str, folder: Path) -> Mapping[int, Path | tuple[Path, ...]]:
     ended = {
         seed: tuple(folder / cell.name for cell in found)
         for seed, found in of_seed.items()
-        if all(standing(cell, folder)[0] in rundir.FINISHED for cell in found)
+        if all(cell_status(cell, folder)[0] in rundir.FINISHED for cell in found)
     }
     return ended if RUNS[name].axes else {seed: runs[0] for seed, runs in ended.items()}
 

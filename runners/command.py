@@ -13,8 +13,8 @@ from cli import printable
 from configs.keys import leaves
 from configs.run import fields_of
 from runners import compile_cache, flags
-from runners.locking import held
-from runners.signals import RESUMES, hearing_signals
+from runners.locking import locked_runs
+from runners.signals import RESUME_HINT, catch_signals
 from runners.summary import summary_text
 from src.checks import ConfigError
 from store import checkpoint, conditions, layout, rundir, sources
@@ -37,21 +37,21 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     programs = compile_cache.default_folder() if request.compile_cache else None
     directory = rundir.choose(request.config, request.out, request.overwrite)
     strict = request.persistence.strict_resume
-    with held([(directory, request.config)], request.overwrite, programs=programs, strict=strict):
+    with locked_runs([(directory, request.config)], request.overwrite, programs=programs, strict=strict):
         # JAX, which reads the number of threads once, has its devices from here on
         from runners.training import Job, Wanted, run_pack
         from utils_log import ConsoleLogger
 
         if programs:
             compile_cache.enable(programs)
-        with ConsoleLogger(request.quiet) as logger, hearing_signals(RESUMES) as signals:
+        with ConsoleLogger(request.quiet) as logger, catch_signals(RESUME_HINT) as signals:
             job = Job(directory, request.config)
             wanted, kept = Wanted(options=request.options), request.persistence
             status = run_pack([job], logger, wanted, signals=signals, persistence=kept)
     if status == "stopped":
         return report_stop([directory], signals.heard[0])
     ended = report(directory, request.config.name, status)
-    say_changed([directory])
+    print_notices([directory])
     return ended
 
 
@@ -63,10 +63,10 @@ def report(directory: Path, name: str, status: str) -> int:
     return report_divergence(directory, name)
 
 
-def say_changed(runs: Sequence[Path]) -> None:
+def print_notices(runs: Sequence[Path]) -> None:
     """Says in a line if finished runs were made by other sources, and in another if some were resumed elsewhere."""
     metas = [rundir.read_meta(run) for run in runs]
-    for line in filter(None, (sources.remark(metas), conditions.remark(metas))):
+    for line in filter(None, (sources.notice(metas), conditions.notice(metas))):
         print(line)
 
 
@@ -75,11 +75,11 @@ def report_stop(runs: Sequence[Path], number: int) -> int:
     stopped = [run for run in runs if rundir.read_status(run) == "stopped"]
     steps = {max(checkpoint.steps(run), default=0) for run in stopped} or {0}  # 0 if none had begun
     where = ", ".join(map(str, sorted(steps)))
-    print(f"stopped at step {where}; the same command without --overwrite resumes it: {same_command()}")
+    print(f"stopped at step {where}; the same command without --overwrite resumes it: {resume_command()}")
     return 128 + number
 
 
-def same_command() -> str:
+def resume_command() -> str:
     """The command line of this process as it was typed, less --overwrite, for a shell."""
     return printable(shlex.join(word for word in sys.orig_argv if word != "--overwrite"))
 

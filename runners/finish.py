@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
     options: Mapping[str, Any] = {}
 
 
-NOTHING_MORE = Wanted()
+DEFAULT_WANTED = Wanted()
 
 
 class Ending(NamedTuple):
@@ -97,7 +97,7 @@ def _end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: boo
     checkpoint.remove(run)
 
 
-def import_what_ends_a_run() -> None:
+def preload_packages() -> None:
     """Imports what tables and figures need, which takes a second. What fails is said where it is needed, not here."""
     with suppress(Exception):
         for name in ("pandas", "matplotlib.figure", "matplotlib.backends.backend_agg"):

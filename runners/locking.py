@@ -20,7 +20,7 @@ MOST_NAMED = 8  # files in a sentence
 
 
 @contextmanager
-def held(
+def locked_runs(
     runs: Sequence[tuple[Path, RunConfig]],
     overwrite: bool = False,
     width: int = 1,
@@ -43,7 +43,7 @@ def held(
         for run, config in runs:
             rundir.check_usable(run, config, overwrite)
             if not overwrite:
-                restore_conditions(run, width, strict)
+                restore_threads(run, width, strict)
         if programs:
             compile_cache.part(programs)  # its name has the number of threads, which is settled now
         if overwrite:
@@ -52,18 +52,18 @@ def held(
             for _, config in runs:
                 check_parts(config)
             for run, _ in runs:
-                say_what_stays(run, rundir.clear(run))
+                print_kept_files(run, rundir.clear(run))
         yield
 
 
-def say_what_stays(run: Path, others: Sequence[str]) -> None:
+def print_kept_files(run: Path, others: Sequence[str]) -> None:
     """Names what lies in a cleared run directory and is not the run's."""
     if others:
         more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
         print(printable(f"{run}: left alone what is not the run's: {', '.join(others[:MOST_NAMED])}{more}"))
 
 
-def restore_conditions(directory: Path, width: int = 1, strict: bool = False) -> None:
+def restore_threads(directory: Path, width: int = 1, strict: bool = False) -> None:
     """Gives an unfinished run the thread count it had, unless the user chose another or JAX has read it already.
 
     To be called before JAX has devices. `StoreError` if meta.json is not one; if strict, also if the run would go on
@@ -76,12 +76,12 @@ def restore_conditions(directory: Path, width: int = 1, strict: bool = False) ->
     if threads != num_threads() and not threads_are_set() and not jax_has_started():
         os.environ["NPROC"] = str(threads)
     if strict:
-        conditions.check(directory, conditions.here(width))
+        conditions.check(directory, conditions.current(width))
 
 
 def _checked_threads(run: Path, meta: Mapping[str, Any], step: int) -> int:
     """The thread count a run had at a step; `StoreError` unless all that a resume takes from meta.json is there."""
-    found = conditions.in_force(run, step)
+    found = conditions.at_step(run, step)
     with expecting(run / layout.META, "a run's meta.json; --overwrite trains the run anew"):
         chunk_steps = meta.get("chunk_steps", 1)  # it is there from the first checkpoint on
         counts = (found["threads"], found["pack_width"], chunk_steps)

@@ -18,7 +18,7 @@ class Persistence(NamedTuple):
     strict_resume: bool = False
 
 
-USUAL = Persistence()
+DEFAULT_PERSISTENCE = Persistence()
 
 
 def add_flags(built: cli.Parser) -> None:
@@ -26,7 +26,7 @@ def add_flags(built: cli.Parser) -> None:
     built.add_argument(
         "--checkpoint_seconds",
         type=_seconds,
-        default=USUAL.checkpoint_seconds,
+        default=DEFAULT_PERSISTENCE.checkpoint_seconds,
         help="training between two saves of a run's state; a kill loses at most so much and a chunk",
     )
     built.add_argument(

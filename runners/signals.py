@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Iterator
 
-HEARD = (signal.SIGINT, signal.SIGTERM)
-PATIENCE = 2.0  # seconds from a signal that nothing follows to the word on what it waits for
+HANDLED = (signal.SIGINT, signal.SIGTERM)
+NOTICE_AFTER = 2.0  # seconds from a signal that nothing follows to the word on what it waits for
 # seconds in which a signal is the one before again: `timeout` sends it to the process and then to its group, SIGTERM if
 # not told otherwise. Nobody presses Ctrl-C twice in a twentieth of a second
 ECHO = {signal.SIGTERM: 0.3, signal.SIGINT: 0.05}
 WAITING = "stopping at the end of what is being computed; Ctrl-C once more stops at once and loses nothing on disk"
-RESUMES = "the same command without --overwrite resumes it"
+RESUME_HINT = "the same command without --overwrite resumes it"
 
 
 class Stopped(Exception):
@@ -44,7 +44,7 @@ class Signals:
 
 
 @contextlib.contextmanager
-def hearing_signals(afterwards: str | None = None) -> Iterator[Signals]:
+def catch_signals(afterwards: str | None = None) -> Iterator[Signals]:
     """Handles SIGINT and SIGTERM instead of dying of them, in the main thread, which alone can.
 
     A command says what can be done `afterwards`: there a second signal ends the process at once, wherever it is. From
@@ -55,7 +55,7 @@ def hearing_signals(afterwards: str | None = None) -> Iterator[Signals]:
         yield signals
         return
     with _second_one_ends(afterwards) if afterwards else contextlib.nullcontext():  # first: what is noted is counted
-        handlers = {number: signal.signal(number, signals.hear) for number in HEARD}
+        handlers = {number: signal.signal(number, signals.hear) for number in HANDLED}
         try:
             yield signals
         finally:
@@ -85,7 +85,7 @@ def _watch(reader: int, afterwards: str) -> None:
     first, start = _next(reader), time.monotonic()
     if first is None:
         return
-    word = threading.Timer(PATIENCE, _say, [WAITING])
+    word = threading.Timer(NOTICE_AFTER, _say, [WAITING])
     word.start()
     while (number := _next(reader)) is not None:
         if number != first or time.monotonic() - start > ECHO[signal.Signals(number)]:
@@ -97,7 +97,7 @@ def _watch(reader: int, afterwards: str) -> None:
 def _next(reader: int) -> int | None:
     """The next of the signals that are heard; None when no more will come."""
     while number := os.read(reader, 1):
-        if number[0] in HEARD:
+        if number[0] in HANDLED:
             return number[0]
     return None
 

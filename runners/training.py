@@ -20,17 +20,17 @@ from cli import printable
 from configs.run import RunConfig
 from environment import num_threads
 from families.origins import note_frozen
-from runners.finish import NOTHING_MORE, Wanted, check_parts, ending_of, finish, import_what_ends_a_run
-from runners.locking import held
+from runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finish, preload_packages
+from runners.locking import locked_runs
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
-from runners.persistence import USUAL, Persistence
-from runners.signals import Signals, Stopped, hearing_signals
+from runners.persistence import DEFAULT_PERSISTENCE, Persistence
+from runners.signals import Signals, Stopped, catch_signals
 from runners.static_shape import static_shape, training_part
 from src.precision import use_highest_precision
 from src.train import NEVER
 from store import checkpoint, conditions, rundir, snapshots
 from store.provenance import now, provenance
-from store.sources import changed
+from store.sources import changed_files
 from utils_log import NULL_LOGGER, Logger
 
 __all__ = ["Job", "Wanted", "run_one", "run_pack"]
@@ -39,10 +39,10 @@ __all__ = ["Job", "Wanted", "run_one", "run_pack"]
 def run_pack(
     jobs: Sequence[Job],
     logger: Logger,
-    wanted: Wanted = NOTHING_MORE,
+    wanted: Wanted = DEFAULT_WANTED,
     width: int = 1,
     signals: Signals | None = None,
-    persistence: Persistence = USUAL,
+    persistence: Persistence = DEFAULT_PERSISTENCE,
 ) -> str:
     """Trains what is not done yet, analyses it and fills the run directories, which the caller has locked.
 
@@ -63,8 +63,8 @@ def run_pack(
     pending = [job for job in jobs if status[job] not in rundir.FINISHED]
     if persistence.strict_resume:
         for job in pending:
-            conditions.check(job.run, conditions.here(width, device_text()))
-    with contextlib.nullcontext(signals) if signals else hearing_signals() as heard:
+            conditions.check(job.run, conditions.current(width, device_text()))
+    with contextlib.nullcontext(signals) if signals else catch_signals() as heard:
         try:
             for job in (job for job in jobs if status[job] == "done"):
                 checkpoint.remove(job.run)  # left there if it was killed between its last two words
@@ -78,7 +78,7 @@ def run_pack(
             return "stopped"
         except Exception:
             if len(pending) == 1:  # else nobody knows yet whose error it is
-                rundir.note_failure(pending[0].run, traceback.format_exc())
+                rundir.mark_failed(pending[0].run, traceback.format_exc())
             raise
     return "done" if any(rundir.read_status(job.run) == "done" for job in jobs) else "diverged"
 
@@ -87,14 +87,14 @@ def run_one(
     config: RunConfig,
     run: Path,
     logger: Logger = NULL_LOGGER,
-    persistence: Persistence = USUAL,
+    persistence: Persistence = DEFAULT_PERSISTENCE,
 ) -> str:
     """Trains one config into a run directory, or finishes what is there: what the runners do, for use from Python.
 
     `StoreError` if the directory holds a run of another config; if strict, also if it went on under other conditions.
     """
     rundir.choose(config, str(run), overwrite=False)
-    with held([(run, config)], strict=persistence.strict_resume):
+    with locked_runs([(run, config)], strict=persistence.strict_resume):
         return run_pack([Job(run, config)], logger, persistence=persistence)
 
 
@@ -130,7 +130,7 @@ def _begin(jobs: Sequence[Job], width: int) -> None:
             rundir.begin(job.run, job.config)
             facts = provenance(job.config, device_text())
             rundir.update_meta(job.run, **facts, pack_width=width, start=now(), run_seconds=0.0)
-        elif names := changed(rundir.read_meta(job.run)):
+        elif names := changed_files(rundir.read_meta(job.run)):
             rundir.update_meta(job.run, sources_changed=names)
         rundir.mark_running(job.run)
 
@@ -140,7 +140,7 @@ def _take_up(pack: Pack) -> None:
     first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
     for index, (job, *_) in enumerate(pack.lanes):
         checkpoint.remove_after(job.run, pack.step)
-        rundir.cut_metrics(job.run, pack.step, _recorded(pack, pack.step) if pack.step > 0 else [])
+        rundir.truncate_metrics(job.run, pack.step, _recorded(pack, pack.step) if pack.step > 0 else [])
         if job.config.snapshots and pack.step == 0:
             snapshots.begin(job.run, _recorded(pack, pack.num_steps), pack.params(index))
         elif job.config.snapshots:
@@ -155,7 +155,7 @@ def _take_up(pack: Pack) -> None:
 
 def _note_conditions(pack: Pack, logger: Logger) -> None:
     """Leaves in meta.json what has changed of each run's conditions since it began, and says what is new of that."""
-    here = conditions.here(pack.width, device_text())
+    here = conditions.current(pack.width, device_text())
     changes: dict[int, list[conditions.Change]] = {}  # by training: its state is that of the first run that shares it
     for job, place, _ in pack.lanes:
         own = conditions.history(job.run, pack.step, here) if pack.step > 0 else []
@@ -164,7 +164,7 @@ def _note_conditions(pack: Pack, logger: Logger) -> None:
         told = {"bitwise": not past, "resumed_elsewhere": past}
         rundir.update_meta(job.run, compile_seconds=pack.compile_seconds, **told)
         if new := [change for change in past if change["step"] == pack.step]:
-            words = f"{printable(job.run)} goes on elsewhere, with {conditions.in_words(new)}"
+            words = f"{printable(job.run)} goes on elsewhere, with {conditions.describe(new)}"
             logger.line(f"{words}: its bits are not those of an uninterrupted run")
 
 
@@ -183,7 +183,7 @@ def _record(pack: Pack, index: int, train_loss: float) -> None:
 
 def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float) -> None:
     """Trains to the end, to a signal, or until every run has diverged; saves every so many seconds, and at a stop."""
-    imports = threading.Thread(target=import_what_ends_a_run)
+    imports = threading.Thread(target=preload_packages)
     imports.start()  # training leaves Python idle
     logger.start(pack.step, pack.num_steps)
     saved = pack.step, time.monotonic()

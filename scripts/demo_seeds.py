@@ -18,10 +18,10 @@ from configs.overrides import resolve
 from configs.presets import preset
 from configs.run import RunConfig
 from runners import compile_cache, persistence
-from runners.command import report_divergence, report_stop, say_changed
-from runners.locking import held
+from runners.command import print_notices, report_divergence, report_stop
+from runners.locking import locked_runs
 from runners.persistence import Persistence
-from runners.signals import RESUMES, hearing_signals
+from runners.signals import RESUME_HINT, catch_signals
 from src.checks import ConfigError
 from src.statistics import mean_and_interval
 from store import layout, rundir
@@ -69,14 +69,14 @@ def main(argv: list[str]) -> int:
     programs = compile_cache.default_folder() if flags.compile_cache else None
     pairs = list(zip(runs, configs, strict=True))
     kept = persistence.from_flags(flags)
-    with held(pairs, flags.overwrite, WIDTH, programs, kept.strict_resume):
+    with locked_runs(pairs, flags.overwrite, WIDTH, programs, kept.strict_resume):
         if stopped_by := _train(pairs, programs, flags.quiet, kept):
             return report_stop(runs, stopped_by)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:
         report_divergence(run, run.name)
     ended = 1 if diverged else _report(runs)
-    say_changed(runs)
+    print_notices(runs)
     return ended
 
 
@@ -89,7 +89,7 @@ def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None, quiet: bo
         compile_cache.enable(programs)
     jobs = [Job(run, config) for run, config in pairs]
     packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
-    with ConsoleLogger(quiet) as logger, hearing_signals(RESUMES) as signals:
+    with ConsoleLogger(quiet) as logger, catch_signals(RESUME_HINT) as signals:
         ended = (run_pack(pack, logger, width=WIDTH, signals=signals, persistence=kept) for pack in packs)
         stopped = "stopped" in ended
     return signals.heard[0] if stopped else 0

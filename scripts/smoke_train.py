@@ -12,8 +12,8 @@ import numpy as np
 
 import cli
 from configs.run import RunConfig
-from runners.command import same_command
-from runners.signals import hearing_signals
+from runners.command import resume_command
+from runners.signals import catch_signals
 from src.checks import ConfigError
 from store import layout, rundir
 from store.readers import StoreError, expecting, read_npy, read_npz, reading
@@ -106,7 +106,7 @@ def main(argv: list[str]) -> int:
     """The command line."""
     flags = parser().parse(argv)
     if not flags.check_only and (number := _train(flags.out, flags.quiet)):
-        print(f"stopped; the same command trains the runs anew: {same_command()}")
+        print(f"stopped; the same command trains the runs anew: {resume_command()}")
         return 128 + number
     wrong = []
     for name, (_, _, checks) in RUNS.items():
@@ -121,7 +121,7 @@ def main(argv: list[str]) -> int:
 def _train(out: Path, quiet: bool) -> int:
     """Trains the runs; the number of the signal that stopped it, or 0."""
     from runners import flags as runner_flags
-    from runners.locking import held
+    from runners.locking import locked_runs
     from runners.training import Job, Wanted, run_pack  # imports JAX
     from utils_log import ConsoleLogger
 
@@ -130,9 +130,9 @@ def _train(out: Path, quiet: bool) -> int:
     for run, config in configs:
         rundir.choose(config, str(run), overwrite=True)
     with (
-        held(configs, overwrite=True),
+        locked_runs(configs, overwrite=True),
         ConsoleLogger(quiet) as logger,
-        hearing_signals("the same command trains the runs anew") as signals,
+        catch_signals("the same command trains the runs anew") as signals,
     ):
         for run, config in configs:
             logger.line(f"{run.name}:")

@@ -19,7 +19,7 @@ from store.manifest import claim
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file of a run, whose manifest names it first, or one that is nobody's yet; see `replace`."""
+    """Writes a file of a run, whose manifest names it first, or one that is nobody's yet; see `replace_file`."""
     write_blocks(path, [content])
 
 
@@ -29,7 +29,7 @@ def write_blocks(path: Path, blocks: Iterable[bytes]) -> None:
     _replace(path, blocks)
 
 
-def replace(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
     """Writes a file atomically, making its folder if there is none, whatever is there.
 
     Its content is synced before it gets its name; the name is not, so after a power cut the file may be the older one,
@@ -41,7 +41,7 @@ def replace(path: Path, content: bytes) -> None:
 def _replace(path: Path, blocks: Iterable[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = layout.draft(path)
-    with naming(path):
+    with naming_file(path):
         draft.unlink(missing_ok=True)  # a killed process's: nobody else gives a file such a name
         try:
             with open(draft, "xb") as file:
@@ -55,7 +55,7 @@ def _replace(path: Path, blocks: Iterable[bytes]) -> None:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming_file(path: Path) -> Iterator[None]:
     """Errors of the operating system name this file: writing and syncing name none, and users don't know of others."""
     try:
         yield
@@ -113,10 +113,10 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
     """Writes named arrays with metadata."""
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    write_bytes(path, safetensors_bytes(contiguous, as_text(metadata)))
+    write_bytes(path, safetensors_bytes(contiguous, safetensors_metadata(metadata)))
 
 
-def as_text(metadata: Mapping[str, Any]) -> dict[str, str]:
+def safetensors_metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
     """The metadata of a safetensors file: one sorted JSON string, since the format keeps no order of its own."""
     return {"json": json.dumps(_finite(metadata), sort_keys=True)}
 

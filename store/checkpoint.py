@@ -18,7 +18,7 @@ from store.atomic import write_safetensors
 from store.readers import StoreError, read_safetensors
 
 KEPT = 2
-REMOVED = {layout.STATES, layout.GROWING_SNAPSHOTS, layout.SNAPSHOTS_INDEX}  # when a run is done
+REMOVED = {layout.CHECKPOINT_GLOB, layout.GROWING_SNAPSHOTS, layout.SNAPSHOTS_INDEX}  # when a run is done
 
 
 def save(run: Path, step: int, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
@@ -31,7 +31,7 @@ def save(run: Path, step: int, arrays: Mapping[str, np.ndarray], metadata: Mappi
 def steps(run: Path) -> list[int]:
     """The steps that have a checkpoint, ascending."""
     names = [f"{layout.CHECKPOINTS}/{path.name}" for path in (run / layout.CHECKPOINTS).glob("step_*.safetensors")]
-    return sorted(int(match[1]) for name in names if (match := layout.STATE.fullmatch(name)))
+    return sorted(int(match[1]) for name in names if (match := layout.CHECKPOINT_NAME.fullmatch(name)))
 
 
 def common_steps(runs: Sequence[Path]) -> list[int]:
@@ -87,12 +87,12 @@ def _differing(found: Mapping[str, object], like: Mapping[str, object]) -> str:
 
 def remove(run: Path) -> None:
     """Removes all checkpoints and what grew beside them: the run is done, and what lies there later is not its own."""
-    if manifest.exists(run) and layout.STATES not in manifest.names(run):
+    if manifest.exists(run) and layout.CHECKPOINT_GLOB not in manifest.names(run):
         return
     folder = run / layout.CHECKPOINTS
     with suppress(OSError):
         for name in [f"{layout.CHECKPOINTS}/{path.name}" for path in folder.iterdir()]:
-            if REMOVED & {layout.claimed_as(name), layout.written_as(name)}:
+            if REMOVED & {layout.manifest_name(name), layout.draft_target(name)}:
                 (run / name).unlink(missing_ok=True)
         folder.rmdir()
-    manifest.give_up(run, layout.STATES)
+    manifest.release(run, layout.CHECKPOINT_GLOB)

@@ -21,13 +21,13 @@ OF_A_PROCESS = ("pack_width", "threads", "device")  # beside the versions
 Change = dict[str, Any]  # {"step", "what", "was", "is"}
 
 
-def here(width: int, device: str | None = None) -> dict[str, Any]:
+def current(width: int, device: str | None = None) -> dict[str, Any]:
     """The conditions of this process; the device's text is known once JAX may be imported."""
     found = {**versions(), "pack_width": width, "threads": num_threads()}
     return found if device is None else found | {"device": device}
 
 
-def in_force(run: Path, step: int) -> dict[str, Any]:
+def at_step(run: Path, step: int) -> dict[str, Any]:
     """Those that a run was trained under up to a step: as it began, and as it went on since."""
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json; --overwrite trains the run anew"):
@@ -37,7 +37,7 @@ def in_force(run: Path, step: int) -> dict[str, Any]:
 
 def changes(run: Path, step: int, now: Mapping[str, Any]) -> list[Change]:
     """What differs if a run goes on from a step under the conditions of now."""
-    found = in_force(run, step)
+    found = at_step(run, step)
     differing = [name for name, was in found.items() if name != "device" and was != now.get(name)]
     if {"device"} <= found.keys() & now.keys() and _hardware(found["device"]) != _hardware(now["device"]):
         differing.append("device")
@@ -80,17 +80,17 @@ def _refused(change: Change) -> str:
     return f"with {change['what']} {change['was']}, not {change['is']}"
 
 
-def in_words(found: Sequence[Change]) -> str:
+def describe(found: Sequence[Change]) -> str:
     """`threads 2 instead of 1 from step 40`."""
     parts = [f"{each['what']} {each['is']} instead of {each['was']} from step {each['step']}" for each in found]
     return printable(", ".join(parts))
 
 
-def elsewhere_in_words(run: Path) -> str:
+def describe_resumes(run: Path) -> str:
     """What changed in a run that was resumed elsewhere."""
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
-        return in_words(meta["resumed_elsewhere"])
+        return describe(meta["resumed_elsewhere"])
 
 
 def is_bitwise(meta: Mapping[str, Any]) -> bool:
@@ -98,7 +98,7 @@ def is_bitwise(meta: Mapping[str, Any]) -> bool:
     return bool(meta.get("bitwise", True))
 
 
-def remark(metas: Sequence[Mapping[str, Any]]) -> str:
+def notice(metas: Sequence[Mapping[str, Any]]) -> str:
     """A line on finished runs, from each one's meta.json, if some were resumed elsewhere; else ""."""
     count = sum(not is_bitwise(meta) for meta in metas)
     if not count:

@@ -12,7 +12,7 @@ from typing import Any
 from store.readers import reading
 
 
-def add(path: Path, values: Iterable[Mapping[str, Any]], begin: bool = False) -> None:
+def append(path: Path, values: Iterable[Mapping[str, Any]], begin: bool = False) -> None:
     """Adds lines, all at once, to the journal or to a new one; not through a link."""
     lines = b"".join(json.dumps(value).encode() + b"\n" for value in values)
     how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if begin else os.O_APPEND)

@@ -13,7 +13,7 @@ from configs.run import RunConfig, fields_of
 from store import conditions, layout
 from store.readers import StoreError, expecting, is_number, read_json, read_json_lines
 from store.rundir import has_begun, read_config, read_meta, read_metrics, read_status
-from store.sources import changed
+from store.sources import changed_files
 
 BROKEN, NO_RUN = "broken", "no run"  # statuses of what cannot be read, and of other folders
 
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
     bitwise: bool = True
 
 
-def listing(folder: Path) -> list[Entry]:
+def list_runs(folder: Path) -> list[Entry]:
     """Every run below a folder, or that it is itself, newest first; `StoreError` if there is no such folder."""
     if not folder.is_dir():
         why = "is not a folder" if folder.exists() else "does not exist; the first run makes it"
@@ -89,7 +89,7 @@ def _entry(run: Path, is_near: bool) -> Entry:
 
 
 def _sources(meta: Mapping[str, Any]) -> str:
-    names = changed(meta)
+    names = changed_files(meta)
     return "not recorded" if names is None else "changed" if names else "same"
 
 

@@ -63,8 +63,8 @@ def _flock(descriptor: int, kind: int) -> bool:
 
 def refuse_links(run: Path) -> None:
     """`StoreError` if one of a run's own files or folders, or a file in one of these, is a symbolic link."""
-    own = [run / name for name in (*layout.OWN, *layout.OWN_FOLDERS, layout.LOCK)]
-    inside = [path for name in layout.OWN_FOLDERS if (run / name).is_dir() for path in (run / name).iterdir()]
+    own = [run / name for name in (*layout.TOP_FILES, *layout.RUN_FOLDERS, layout.LOCK)]
+    inside = [path for name in layout.RUN_FOLDERS if (run / name).is_dir() for path in (run / name).iterdir()]
     for path in (*own, *inside):
         if path.is_symlink():
             raise StoreError(f"{path} is a symbolic link, and nothing is written through links; remove it")

@@ -44,7 +44,7 @@ def begin(run: Path, own: Iterable[str] = ()) -> None:
     if path.exists() and not FIRST_LINE.startswith(path.read_bytes()):  # a beginning of it is what a kill left
         raise StoreError(f"{path} is not the manifest of a run; move it away")
     run.mkdir(parents=True, exist_ok=True)
-    journal.add(path, [HEADER, *({"file": name} for name in own)], begin=True)
+    journal.append(path, [HEADER, *({"file": name} for name in own)], begin=True)
 
 
 def names(run: Path) -> list[str]:
@@ -71,55 +71,55 @@ def claim(path: Path) -> None:
     """
     run = owner(path)
     if run is not None and not owns(run, path):
-        journal.add(run / layout.MANIFEST, [{"file": layout.claimed_as(path.relative_to(run).as_posix())}])
+        journal.append(run / layout.MANIFEST, [{"file": layout.manifest_name(path.relative_to(run).as_posix())}])
 
 
 def owns(run: Path, path: Path) -> bool:
     """Whether a file is the run's already; `StoreError` if it is there and is not."""
-    if layout.claimed_as(path.relative_to(run).as_posix()) in names(run):
+    if layout.manifest_name(path.relative_to(run).as_posix()) in names(run):
         return True
     if os.path.lexists(path):
         raise StoreError(f"{path} was not written by the laboratory, which would write there; move it away")
     return False
 
 
-def give_up(run: Path, name: str) -> None:
+def release(run: Path, name: str) -> None:
     """Says that a name is the run's no more: what lies there from now on is somebody else's."""
     if exists(run) and name in names(run):
-        journal.add(run / layout.MANIFEST, [{"file": name, "gone": True}])
+        journal.append(run / layout.MANIFEST, [{"file": name, "gone": True}])
 
 
 def files(run: Path) -> list[str]:
     """The run's own files that are there, by name, and drafts of them that a kill left."""
     own = set(names(run))
-    return [name for name in _there(run) if layout.claimed_as(name) in own or layout.written_as(name) in own]
+    return [name for name in _there(run) if layout.manifest_name(name) in own or layout.draft_target(name) in own]
 
 
-def others(run: Path) -> list[str]:
+def foreign_files(run: Path) -> list[str]:
     """What else lies in a run directory: the names of files that no command of ours wrote there."""
     own = {*files(run), layout.MANIFEST, layout.LOCK}
     return [name for name in _there(run) if name not in own]
 
 
-def in_the_way(run: Path) -> list[str]:
+def conflicting_files(run: Path) -> list[str]:
     """Files with names that a run writes to, of which no command of ours wrote them."""
-    return [name for name in others(run) if layout.is_of_a_run(name)]
+    return [name for name in foreign_files(run) if layout.is_run_file(name)]
 
 
-def forget(run: Path) -> None:
+def reset(run: Path) -> None:
     """Ends the clearing of a run: its manifest names no file. This needs no room on the disk."""
     os.truncate(run / layout.MANIFEST, len(FIRST_LINE))
 
 
 def adopt(run: Path) -> None:
     """Gives a run that was made before there were manifests one of the layout's names; leaves other folders alone."""
-    if exists(run) or not is_earlier_run(run):
+    if exists(run) or not predates_manifests(run):
         return
-    own = dict.fromkeys(layout.claimed_as(name) for name in _there(run) if layout.is_of_a_run(name))
+    own = dict.fromkeys(layout.manifest_name(name) for name in _there(run) if layout.is_run_file(name))
     begin(run, own)
 
 
-def is_earlier_run(run: Path) -> bool:
+def predates_manifests(run: Path) -> bool:
     """Whether a folder without a manifest is a run: its meta.json says by which schema and of which config."""
     try:
         meta = read_json(run / layout.META)

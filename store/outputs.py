@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from store import journal, layout
-from store.atomic import replace, write_bytes
+from store.atomic import replace_file, write_bytes
 from store.manifest import names, owner, owns
 from store.readers import StoreError, reading
 
@@ -29,7 +29,7 @@ def check(paths: Iterable[Path], writer: str, of: Path | None = None) -> None:
             owns(of, path)
             continue
         _refuse_link(path)
-        refuse_names_of_a_run(path)
+        refuse_run_files(path)
         if path.exists() and not _is_left_by(path, writer):
             raise StoreError(
                 f"{path} was not written by {writer}, or has been changed since; move it away or choose another --out"
@@ -44,21 +44,21 @@ def write(files: Mapping[Path, bytes], writer: str, of: Path | None = None) -> l
             write_bytes(path, content)
         else:
             _record(path, writer, hashlib.sha256(content).hexdigest())
-            replace(path, content)
+            replace_file(path, content)
     return list(files)
 
 
-def refuse_names_of_a_run(path: Path) -> None:
+def refuse_run_files(path: Path) -> None:
     """`StoreError` if a run that this is not about has, or may have, a file of this name."""
     run = owner(path)
-    if run is not None and (layout.is_of_a_run(name := path.relative_to(run).as_posix()) or name in names(run)):
+    if run is not None and (layout.is_run_file(name := path.relative_to(run).as_posix()) or name in names(run)):
         raise StoreError(f"{path} is a file of the run {run}; choose another --out")
 
 
 def check_free(path: Path, writer: str) -> None:
     """`StoreError` if a file whose content says whose it is may not be here: a link, a run's, another writer's."""
     _refuse_link(path)
-    refuse_names_of_a_run(path)
+    refuse_run_files(path)
     entries = [entry for entry in journal.entries(path.with_name(RECORD)) if entry.get("file") == path.name]
     if path.exists() and any(entry.get("writer") != writer for entry in entries):
         raise StoreError(f"{path} was written by {entries[-1].get('writer')}; choose another --out")
@@ -85,7 +85,7 @@ def _record(path: Path, writer: str, digest: str) -> None:
     record, line = path.with_name(RECORD), _line(path, writer, digest)
     path.parent.mkdir(parents=True, exist_ok=True)
     if line not in journal.entries(record):
-        journal.add(record, [line])
+        journal.append(record, [line])
 
 
 def _line(path: Path, writer: str, digest: str) -> dict[str, str]:

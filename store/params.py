@@ -94,7 +94,7 @@ def _scalar(kind: _Dtype, content: bytes) -> _Array:
     return _from_buffer(content, kind, (), "C")
 
 
-ADMITTED: dict[tuple[str, str], Callable[..., Any]] = {
+ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): dict,
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _Dtype,
@@ -115,9 +115,9 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """A stand-in made for this one mention, so a pickle that sets attributes on it changes nothing that stays."""
-        if (module, name) not in ADMITTED:
+        if (module, name) not in ALLOWED:
             raise ValueError(f"it asks for {module}.{name}, which arrays do not need")
-        make = ADMITTED[module, name]
+        make = ALLOWED[module, name]
         return lambda *given: make(*given)
 
 

@@ -17,18 +17,19 @@ from configs.upgrade import earlier_id
 from src.checks import ConfigError
 from src.registry import why_changed, why_not_loaded
 from store import layout, manifest
-from store.atomic import json_text, naming, write_bytes, write_json
+from store.atomic import json_text, naming_file, write_bytes, write_json
 from store.provenance import now
 from store.readers import StoreError, expecting, is_count, is_number, read_json, read_json_lines
 
 RUNS = Path("runs")
 METRICS_FIELDS = ("step", "train_loss", "test_loss")  # of every run
-SAID_AT_AN_END = ("end", "error", "stopped_at", "signal", "diverged_at", "last_losses")
+END_KEYS = ("end", "error", "stopped_at", "signal", "diverged_at", "last_losses")
 STATUSES = ("running", "done", "stopped", "diverged", "failed")
 FINISHED = ("done", "diverged")  # runs that are not trained again
 LAST = (layout.META, layout.CONFIG)  # to be cleared
 
-LEFTOVERS = {layout.LOCK, layout.MANIFEST, *(layout.draft(Path(name)).name for name in layout.OWN)}  # alone no run
+# what a killed process may leave of a run that has not begun
+LEFTOVERS = {layout.LOCK, layout.MANIFEST, *(layout.draft(Path(name)).name for name in layout.TOP_FILES)}
 
 
 def read_config(run: Path) -> Any:
@@ -127,7 +128,7 @@ def mark_running(run: Path) -> None:
     write_json(run / layout.META, _without_end(run) | {"status": "running"})
 
 
-def note_failure(run: Path, error: str) -> None:
+def mark_failed(run: Path, error: str) -> None:
     """Leaves the status "failed" and what is known of it with a run that has begun and not ended, if that can be."""
     with contextlib.suppress(OSError, StoreError):
         if read_status(run) not in ("new", *FINISHED):
@@ -135,7 +136,7 @@ def note_failure(run: Path, error: str) -> None:
 
 
 def _without_end(run: Path) -> dict[str, Any]:
-    return {name: value for name, value in read_meta(run).items() if name not in SAID_AT_AN_END}
+    return {name: value for name, value in read_meta(run).items() if name not in END_KEYS}
 
 
 def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUNS) -> Path:
@@ -173,13 +174,13 @@ def clear(run: Path) -> list[str]:
             write_json(run / layout.META, {"status": "running"})
     own = manifest.files(run)
     for name in sorted(own, key=LAST.__contains__):
-        with naming(run / name):
+        with naming_file(run / name):
             (run / name).unlink(missing_ok=True)
     for folder in {Path(run, name).parent for name in own} - {run}:
         with contextlib.suppress(OSError):  # something else lies there
             folder.rmdir()
-    manifest.forget(run)
-    return manifest.others(run)
+    manifest.reset(run)
+    return manifest.foreign_files(run)
 
 
 def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
@@ -187,7 +188,7 @@ def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
     path = run / layout.METRICS
     manifest.claim(path)
     before = path.stat().st_size if path.exists() else 0
-    with naming(path):
+    with naming_file(path):
         try:
             with open(path, "ab") as file:
                 file.write((json_text(record, indent=None) + "\n").encode())
@@ -199,7 +200,7 @@ def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
             raise
 
 
-def cut_metrics(run: Path, step: int, due: Sequence[int]) -> None:
+def truncate_metrics(run: Path, step: int, due: Sequence[int]) -> None:
     """Keeps the metrics up to a step: what came after the checkpoint will be computed again.
 
     `StoreError` unless these are of the steps `due`: a record is written before its checkpoint, so none can be missing.
@@ -234,7 +235,7 @@ def check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
     """
     if out.exists() and not out.is_dir():
         raise StoreError(f"{out} is a file, not a run directory")
-    if not (manifest.exists(out) or manifest.is_earlier_run(out)):
+    if not (manifest.exists(out) or manifest.predates_manifests(out)):
         if out.is_dir() and not {path.name for path in out.iterdir()} <= LEFTOVERS:
             reason = f"has a {layout.CONFIG} but no {layout.MANIFEST}" if has_begun(out) else "is not empty"
             raise StoreError(f"{out} {reason}, so it is not a run directory; choose another --out")
@@ -243,7 +244,7 @@ def check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
         _check_same(out, config)
     if not overwrite and read_status(out) in FINISHED:
         return  # nothing is written
-    if manifest.exists(out) and (foreign := manifest.in_the_way(out)):
+    if manifest.exists(out) and (foreign := manifest.conflicting_files(out)):
         raise StoreError(
             f"{out / foreign[0]} was not written by the laboratory, and a run would write there; move it away"
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import cli
-from store.listing import Entry, listing
+from store.listing import Entry, list_runs
 from store.readers import StoreError
 from store.rundir import RUNS
 
@@ -101,7 +101,7 @@ def parser() -> cli.Parser:
 
 def main(argv: list[str]) -> None:
     """The command line."""
-    print(text_of(listing(parser().parse(argv).folder), datetime.now(UTC)))
+    print(text_of(list_runs(parser().parse(argv).folder), datetime.now(UTC)))
 
 
 if __name__ == "__main__":

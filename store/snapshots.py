@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from store import layout
-from store.atomic import as_text, naming, write_blocks, write_json
+from store.atomic import naming_file, safetensors_metadata, write_blocks, write_json
 from store.manifest import claim
 from store.params import Params, flattened, nested
 from store.readers import StoreError, expecting, read_json, safetensors_rows
@@ -33,7 +33,7 @@ def begin(run: Path, steps: Sequence[int], params: Mapping[str, Mapping[str, Any
     path = run / layout.GROWING_SNAPSHOTS
     path.parent.mkdir(parents=True, exist_ok=True)
     claim(path)
-    with naming(path), open(path, "wb") as file:
+    with naming_file(path), open(path, "wb") as file:
         size = len(steps) * _row_bytes(shapes)
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, size)
@@ -51,7 +51,7 @@ def write(run: Path, step: int, params: Mapping[str, Mapping[str, Any]]) -> None
     steps, shapes = _index(run)
     flat = flattened(params)
     row = np.concatenate([np.asarray(flat[name], KIND).ravel() for name in shapes])
-    with naming(run / layout.GROWING_SNAPSHOTS):
+    with naming_file(run / layout.GROWING_SNAPSHOTS):
         rows = _rows(run, steps, shapes, "r+")
         rows[steps.index(step)] = row
         rows.flush()
@@ -65,7 +65,7 @@ def export(run: Path) -> None:
     arrays = {STEP: Streamed("I64", (count,), [np.array(steps, "<i8").tobytes()])}
     for (name, shape), (begin, end) in zip(shapes.items(), places, strict=True):
         arrays[name] = Streamed("F32", (count, *shape), _blocks(rows[:, begin:end]))
-    write_blocks(run / layout.SNAPSHOTS, safetensors_blocks(arrays, as_text({"rows": count})))
+    write_blocks(run / layout.SNAPSHOTS, safetensors_blocks(arrays, safetensors_metadata({"rows": count})))
 
 
 def _blocks(columns: np.ndarray) -> Iterator[bytes]:

@@ -30,7 +30,7 @@ def _hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
 
 
-def changed(meta: Mapping[str, Any]) -> list[str] | None:
+def changed_files(meta: Mapping[str, Any]) -> list[str] | None:
     """The files that differ from what a run's meta.json says it was made by; None where it does not say.
 
     A file that has come since is none of them: what it does to a run, a file that was there lets it do. Files that
@@ -44,12 +44,12 @@ def changed(meta: Mapping[str, Any]) -> list[str] | None:
     return sorted(since | {str(name) for name in earlier} if isinstance(earlier, list) else since)
 
 
-def remark(metas: Sequence[Mapping[str, Any]]) -> str:
+def notice(metas: Sequence[Mapping[str, Any]]) -> str:
     """What is said where finished runs are shown instead of trained, from each one's meta.json; "" if nothing is.
 
     One line: which files have changed since, and how to train anew.
     """
-    found = [changed(meta) for meta in metas]
+    found = [changed_files(meta) for meta in metas]
     differing, unknown = [names for names in found if names], found.count(None)
     them = "it" if len(metas) == 1 else "them"
     parts = []

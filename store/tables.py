@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from store import layout
-from store.listing import BROKEN, NO_RUN, Entry, flat, last_record, listing
+from store.listing import BROKEN, NO_RUN, Entry, flat, last_record, list_runs
 from store.readers import StoreError, is_number, read_csv, read_json
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def table(path: str | Path) -> pd.DataFrame:
     if source.is_dir():
         import pandas as pd  # half a second, see store.atomic
 
-        return pd.DataFrame([_row(entry) for entry in listing(source) if entry.status != NO_RUN])
+        return pd.DataFrame([_row(entry) for entry in list_runs(source) if entry.status != NO_RUN])
     found = read_csv(source, ("seed",), ("exp", "model", "status"))
     found.insert(0, "path", found["exp"])
     return found[["path", "status", *(name for name in found.columns if name not in ("path", "status"))]]

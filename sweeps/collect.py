@@ -17,20 +17,20 @@ from configs.registry import family_of, family_of_model
 from configs.run import RunConfig
 from src.checks import ConfigError
 from store import conditions, layout, outputs, rundir
-from store.atomic import naming
+from store.atomic import naming_file
 from store.lock import locked_file
 from store.readers import StoreError, expecting, read_json
 from sweeps import table, upgrade
 from sweeps.plan import Row, find_plan, read_plan
-from sweeps.status import standing
-from sweeps.table import Terms
+from sweeps.status import cell_status
+from sweeps.table import RowPolicy
 
-NOWHERE = ".anew"  # a folder that no sweep has
+NO_FOLDER = ".anew"  # a folder that no sweep has
 
-Found = Mapping[str, Any]  # a finished cell's files, by short name
+CellFiles = Mapping[str, Any]  # a finished cell's files, by short name
 
 # columns that say what became of a row, and how
-OUTCOME = ("status", "bitwise")
+STATUS_COLUMNS = ("status", "bitwise")
 
 
 def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str, Any]:
@@ -39,12 +39,12 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
     `failed` names cells that are known to have failed: where nothing can be written, they cannot say so themselves.
     """
     asked, columns = row.asked, family_of(row.asked).columns
-    status, _ = standing(row.cell, folder)
+    status, _ = cell_status(row.cell, folder)
     if status not in rundir.FINISHED and row.cell.name in failed:
         status = "failed"
-    found = files_of(folder / row.cell.name, asked) if status == "done" else None
+    found = cell_files(folder / row.cell.name, asked) if status == "done" else None
 
-    def results(names: Mapping[str, Callable[[Found], Any]]) -> dict[str, Any]:
+    def results(names: Mapping[str, Callable[[CellFiles], Any]]) -> dict[str, Any]:
         return {name: None if found is None else value(found) for name, value in names.items()}
 
     return {
@@ -60,7 +60,7 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
     }
 
 
-def files_of(run: Path, config: RunConfig) -> Found:
+def cell_files(run: Path, config: RunConfig) -> CellFiles:
     """The files of a finished cell that its row is made of."""
     found = read_json(run / layout.SUMMARY)
     if "left_plateau" not in found:  # of an earlier version
@@ -70,22 +70,22 @@ def files_of(run: Path, config: RunConfig) -> Found:
     return found | {name: read_json(run / file) for name, file in family_of(config).columns.files.items()}
 
 
-def results_of(names: Iterable[str], models: Iterable[str]) -> set[str]:
+def result_columns(names: Iterable[str], models: Iterable[str]) -> set[str]:
     """Those of the columns of a table of these models whose values the cells decide."""
     families = {family_of_model(model).name: family_of_model(model).columns for model in models}
     measured = {
         name for columns in families.values() for name in (*columns.first, *columns.measured, *columns.further(None))
     }
-    return {*names} & {*measured, *OUTCOME}
+    return {*names} & {*measured, *STATUS_COLUMNS}
 
 
-def rows_now(
+def current_rows(
     rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = (), anew: Container[str] = ()
 ) -> list[dict[str, Any]]:
     """The rows of a table as its plan and its cells have them now; those `anew` as if they had not begun."""
-    values, name = [], table.folder_of(folder, out)
+    values, name = [], table.relative_folder(folder, out)
     for row in rows:
-        place = folder / NOWHERE if row.cell.name in anew else folder
+        place = folder / NO_FOLDER if row.cell.name in anew else folder
         with expecting(folder / row.cell.name, "a finished cell of a sweep; --overwrite trains it anew"):
             found = row_values(row, place, failed)
             values.append({**found, table.FOLDER: name, "bitwise": _bitwise(place / row.cell.name, found["status"])})
@@ -99,27 +99,27 @@ def _bitwise(run: Path, status: str) -> str | None:
 
 def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:
     """Writes a plan's rows into the table, beside those of others, and gives them. The caller holds the table."""
-    values = rows_now(rows, folder, out, failed)
+    values = current_rows(rows, folder, out, failed)
     if values:
-        table.write(out, values, settings_of(values))
+        table.write(out, values, setting_columns(values))
     return values
 
 
 def start(
-    rows: Sequence[Row], folder: Path, out: Path, terms: Terms, anew: Container[str] = ()
+    rows: Sequence[Row], folder: Path, out: Path, terms: RowPolicy, anew: Container[str] = ()
 ) -> list[dict[str, Any]]:
     """The first writing of a table: `StoreError` if anything in it would be lost that the terms do not let go of."""
-    values = rows_now(rows, folder, out, anew=anew)
+    values = current_rows(rows, folder, out, anew=anew)
     if values:
-        table.check(out, values, settings_of(values), terms)
-        table.write(out, values, settings_of(values), alone=terms.replace)
+        table.check(out, values, setting_columns(values), terms)
+        table.write(out, values, setting_columns(values), alone=terms.replace)
     return values
 
 
-def settings_of(values: Sequence[Mapping[str, Any]]) -> list[str]:
+def setting_columns(values: Sequence[Mapping[str, Any]]) -> list[str]:
     """The columns that say what was asked for."""
     names = list(dict.fromkeys(name for row in values for name in row))
-    results = results_of(names, dict.fromkeys(str(row["model"]) for row in values))
+    results = result_columns(names, dict.fromkeys(str(row["model"]) for row in values))
     return [name for name in names if name not in results]
 
 
@@ -140,7 +140,7 @@ def check_out(out: Path, folder: Path) -> None:
 def check_writable(path: Path, folder: Path) -> None:
     """An `OSError` that names `path` unless files can be made in a folder, or where it will be made."""
     nearest = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
-    with naming(path), tempfile.TemporaryFile(dir=nearest):
+    with naming_file(path), tempfile.TemporaryFile(dir=nearest):
         pass
 
 
@@ -167,9 +167,9 @@ def main(argv: list[str]) -> None:
     plan = flags.plan or find_plan(flags.runs_dir, flags.out)
     rows = read_plan(plan)
     check_out(flags.out, flags.runs_dir)
-    upgrade.take_over(rows, flags.runs_dir, flags.out)
-    with locked_file(flags.out, table.PATIENCE):
-        values = start(rows, flags.runs_dir, flags.out, Terms(flags.append, flags.replace_table, trains=False))
+    upgrade.rename_cells(rows, flags.runs_dir, flags.out)
+    with locked_file(flags.out, table.LOCK_TIMEOUT):
+        values = start(rows, flags.runs_dir, flags.out, RowPolicy(flags.append, flags.replace_table, trains=False))
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(flags.out)}: {done} of {len(values)} planned rows are done")
 

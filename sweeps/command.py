@@ -17,11 +17,11 @@ from configs.fields import listing
 from configs.registry import named
 from environment import check_devices
 from runners import persistence
-from runners.command import same_command, say_changed
+from runners.command import print_notices, resume_command
 from runners.flags import preset_of_depth
-from runners.locking import say_what_stays
+from runners.locking import print_kept_files
 from runners.persistence import Persistence
-from runners.signals import RESUMES, Signals, hearing_signals
+from runners.signals import RESUME_HINT, Signals, catch_signals
 from src.checks import ConfigError
 from src.registries import FAMILIES
 from store import checkpoint, layout, rundir
@@ -33,8 +33,8 @@ from sweeps.collect import (
     check_out,
     check_writable,
     collect,
-    rows_now,
-    settings_of,
+    current_rows,
+    setting_columns,
     start,
 )
 from sweeps.executors import EXECUTORS
@@ -42,11 +42,11 @@ from sweeps.flags import add_flags, grid_of
 from sweeps.grid import RESERVED, Grid, check_number
 from sweeps.plan import Cell, Pack, Row, cells, check_plan, generations, packs, plan, shard, write_plan
 from sweeps.progress import Progress
-from sweeps.status import counted, statuses
-from sweeps.training import Outcome
+from sweeps.status import status_counts, statuses
+from sweeps.training import PackResult
 from sweeps.worker import available_cores
 
-SECONDS_BETWEEN_TABLES = 10.0
+TABLE_INTERVAL = 10.0
 AT_ONCE = 1000  # rows are planned in a moment
 WIDEST = 4096  # trainings in a pack; more are a slip of the finger
 
@@ -67,9 +67,9 @@ class Execution(NamedTuple):
     persistence: Persistence = Persistence()
 
     @property
-    def terms(self) -> table.Terms:
+    def terms(self) -> table.RowPolicy:
         """What may become of the rows that the table holds."""
-        return table.Terms(self.append, self.replace_table, self.overwrite)
+        return table.RowPolicy(self.append, self.replace_table, self.overwrite)
 
 
 def add_execution_flags(built: cli.Parser, out: str, runs_dir: str) -> None:
@@ -162,20 +162,20 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.folder.exists() and not how.folder.is_dir():
         raise StoreError(f"{how.folder} is a file, not a folder")
     check_out(how.out, how.folder)
-    taken = 0 if how.dry_run else upgrade.take_over(rows, how.folder, how.out)
+    taken = 0 if how.dry_run else upgrade.rename_cells(rows, how.folder, how.out)
     if taken and not how.quiet:
-        print(f"{upgrade.counted(taken)} of this version now; an earlier one had made what is there", flush=True)
+        print(f"{upgrade.cells_in_words(taken)} of this version now; an earlier one had made what is there", flush=True)
     check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
-    earlier_cells = upgrade.remark(rows, how.folder)  # of a dry run, whose table has their names
-    if how.out.exists() and not earlier_cells and not upgrade.renamed(rows, how.out):
-        now = rows_now(rows, how.folder, how.out)
-        table.check(how.out, now, settings_of(now), how.terms)
+    earlier_cells = upgrade.notice(rows, how.folder)  # of a dry run, whose table has their names
+    if how.out.exists() and not earlier_cells and not upgrade.renamed_lines(rows, how.out):
+        now = current_rows(rows, how.folder, how.out)
+        table.check(how.out, now, setting_columns(now), how.terms)
     check_devices()
     if how.dry_run:
         print("\n".join(filter(None, [preview(rows, chosen, how), earlier_cells])))
         return 0
-    with ExitStack() as locks, hearing_signals(RESUMES) as signals:
+    with ExitStack() as locks, catch_signals(RESUME_HINT) as signals:
         _hold(locks, how)
         rows = _start(rows, chosen, how)
         failed = _train(rows, chosen, how, signals)
@@ -208,14 +208,14 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
     with ExitStack() as locks:
         for run in begun:
             locks.enter_context(locked(run))
-        locks.enter_context(locked_file(how.out, table.PATIENCE))
+        locks.enter_context(locked_file(how.out, table.LOCK_TIMEOUT))
         together = check_plan(how.folder, how.out, rows, how.append)
         cleared = {cell.name for cell in chosen if how.overwrite}
         rows = [*rows, *(row for row in together if row.cell.name in cleared and row not in rows)]
         start(rows, how.folder, how.out, how.terms, [run.name for run in begun])
         write_plan(how.folder, how.out, together)
         for run in begun:
-            say_what_stays(run, rundir.clear(run))
+            print_kept_files(run, rundir.clear(run))
     return rows
 
 
@@ -230,7 +230,7 @@ def _check_parts(chosen: Sequence[Cell]) -> None:
 
 
 def _write(
-    rows: Sequence[Row], how: Execution, failed: Container[str], patience: float = table.PATIENCE
+    rows: Sequence[Row], how: Execution, failed: Container[str], patience: float = table.LOCK_TIMEOUT
 ) -> list[dict[str, Any]]:
     """Writes the plan's rows into the CSV, and gives them. Others who write that table, as shards do, take turns."""
     with locked_file(how.out, patience):
@@ -249,7 +249,7 @@ def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals:
     found, parts = work(chosen, how)
     if not how.quiet:
         shown = sum(row.cell in found for row in rows)
-        print(f"{shown} rows of {len(found)} cells: {counted(found.values())}", flush=True)
+        print(f"{shown} rows of {len(found)} cells: {status_counts(found.values())}", flush=True)
     _tidy([how.folder / cell.name for cell in chosen if found[cell] == "done"])
     failed: dict[str, str] = {}
     if not parts:
@@ -260,14 +260,14 @@ def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals:
             failed |= outcome.reasons
             steps += outcome.pack.steps
             progress.ended(steps)
-            if time.monotonic() - written > SECONDS_BETWEEN_TABLES:
+            if time.monotonic() - written > TABLE_INTERVAL:
                 with suppress(StoreError, OSError):  # the next table says the same and more; training goes on
                     _write(rows, how, failed, patience=0)
                 written = time.monotonic()
     return failed
 
 
-def _outcomes(parts: Sequence[Pack], how: Execution, progress: Progress, signals: Signals) -> Iterator[Outcome]:
+def _outcomes(parts: Sequence[Pack], how: Execution, progress: Progress, signals: Signals) -> Iterator[PackResult]:
     """How packs end: those that build on others' runs begin when these have ended."""
     for together in generations(parts):
         if not signals.heard:
@@ -290,9 +290,9 @@ def _report(chosen: Sequence[Cell], failed: Mapping[str, str], how: Execution, s
         print(cli.printable(f"error: failed: {how.folder / name}: {reason}"), file=sys.stderr)
     for cell in (cell for cell in chosen if found[cell] == "diverged"):
         print(cli.printable(f"diverged: {how.folder / cell.name}"), file=sys.stderr)
-    say_changed([how.folder / cell.name for cell in chosen if found[cell] in rundir.FINISHED])
+    print_notices([how.folder / cell.name for cell in chosen if found[cell] in rundir.FINISHED])
     if signals.heard:
-        print(f"stopped; the same command without --overwrite resumes it: {same_command()}")
+        print(f"stopped; the same command without --overwrite resumes it: {resume_command()}")
         return 128 + signals.heard[0]
     if failed or not set(found.values()) <= set(rundir.FINISHED):
         print("the same command without --overwrite tries the failed cells again", file=sys.stderr)
@@ -307,7 +307,7 @@ def preview(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> str:
     trainings = sum(pack.trainings for pack in parts)
     minutes = cost.seconds(parts, len(available_cores())) / 60
     shown = sum(row.cell in found for row in rows)
-    lines.append(f"{shown} rows of {len(found)} cells: {counted(found.values())}")
+    lines.append(f"{shown} rows of {len(found)} cells: {status_counts(found.values())}")
     lines.append(
         f"{sum(len(pack.cells) for pack in parts)} cells to do: {trainings} trainings in {len(parts)} packs of at most "
         f"{how.width} by {how.executor}; about {minutes:.0f} min on a machine as in docs/performance.md"

@@ -15,25 +15,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from configs.run import RunConfig
-from runners.persistence import USUAL, Persistence
+from runners.persistence import DEFAULT_PERSISTENCE, Persistence
 from runners.signals import Signals
 from store import rundir
 from sweeps.plan import Pack
 from sweeps.status import statuses
-from sweeps.training import Outcome, Report, train
-from sweeps.worker import Died, Worker, available_cores
+from sweeps.training import PackResult, Report, train
+from sweeps.worker import Worker, WorkerDied, available_cores
 
-LISTENING = 0.2  # seconds between two looks at signals while workers train
+POLL_SECONDS = 0.2  # seconds between two looks at signals while workers train
 
 
-def here(
+def run_in_process(
     folder: Path,
     packs: Sequence[Pack],
     width: int,
     report: Report,
     signals: Signals,
-    persistence: Persistence = USUAL,
-) -> Iterator[Outcome]:
+    persistence: Persistence = DEFAULT_PERSISTENCE,
+) -> Iterator[PackResult]:
     """Trains one pack after another in this process."""
     for pack in packs:
         outcome = train(folder, pack, width, report, signals, persistence)
@@ -42,22 +42,22 @@ def here(
             return
 
 
-def on_all_cores(
+def run_in_processes(
     folder: Path,
     packs: Sequence[Pack],
     width: int,
     report: Report,
     signals: Signals,
-    persistence: Persistence = USUAL,
-) -> Iterator[Outcome]:
+    persistence: Persistence = DEFAULT_PERSISTENCE,
+) -> Iterator[PackResult]:
     """Trains packs in a process for each core. A signal goes on to them, and they stop with checkpoints.
 
     A process that dies takes its pack with it and no more: the cells it had not finished have failed, and another
     process goes on.
     """
-    waiting, news = Waiting(packs), queue.SimpleQueue[Outcome | int]()
+    waiting, news = PackQueue(packs), queue.SimpleQueue[PackResult | int]()
     cores = available_cores()[: len(packs)]
-    crews = [Crew(core, folder, width, persistence, waiting, news) for core in cores]
+    crews = [WorkerThread(core, folder, width, persistence, waiting, news) for core in cores]
     for crew in crews:
         crew.start()
     told = False
@@ -67,16 +67,16 @@ def on_all_cores(
             for crew in crews:
                 crew.stop()
         try:
-            found = news.get(timeout=LISTENING)
+            found = news.get(timeout=POLL_SECONDS)
         except queue.Empty:
             continue
-        if isinstance(found, Outcome):
+        if isinstance(found, PackResult):
             yield found
         else:
             report(found)
 
 
-class Waiting:
+class PackQueue:
     """Packs that wait for workers. One that has compiled the programs of a static shape goes on with that shape."""
 
     def __init__(self, packs: Sequence[Pack]):
@@ -102,7 +102,7 @@ class Waiting:
             return self._packs[shape].popleft()
 
 
-class Crew(threading.Thread):
+class WorkerThread(threading.Thread):
     """Keeps a worker process on a core busy, and puts what it says among the news."""
 
     def __init__(
@@ -111,8 +111,8 @@ class Crew(threading.Thread):
         folder: Path,
         width: int,
         persistence: Persistence,
-        waiting: Waiting,
-        news: queue.SimpleQueue[Outcome | int],
+        waiting: PackQueue,
+        news: queue.SimpleQueue[PackResult | int],
     ):
         super().__init__(daemon=True)
         self.core, self.folder, self.width, self.persistence = core, folder, width, persistence
@@ -128,16 +128,16 @@ class Crew(threading.Thread):
             self.news.put(self._train(pack))
         self._dismiss()
 
-    def _train(self, pack: Pack) -> Outcome:
+    def _train(self, pack: Pack) -> PackResult:
         """Trains a pack; a worker that a signal reached alone is replaced, and the new one goes on."""
         try:
             outcome = self._at_work().train(self.folder, pack, self.width, self.news.put, self.persistence)
         except OSError as error:  # no more processes
-            return Outcome(pack, {cell.name: str(error) for cell in pack.cells})
-        except Died as death:
+            return PackResult(pack, {cell.name: str(error) for cell in pack.cells})
+        except WorkerDied as death:
             with self.changing:
                 self.worker = None
-            return Outcome(pack, {}, stopped=True) if self.stopping else self._lost(pack, str(death))
+            return PackResult(pack, {}, stopped=True) if self.stopping else self._lost(pack, str(death))
         if outcome.stopped and not self.stopping:
             self._dismiss()
             return self._train(pack)
@@ -156,13 +156,13 @@ class Crew(threading.Thread):
         if worker is not None:
             worker.dismiss()
 
-    def _lost(self, pack: Pack, reason: str) -> Outcome:
+    def _lost(self, pack: Pack, reason: str) -> PackResult:
         """The outcome of a pack whose worker died: what it had not finished has failed."""
         found = statuses(pack.cells, self.folder)
         failed = [cell.name for cell, status in found.items() if status not in rundir.FINISHED]
         for name in failed:
-            rundir.note_failure(self.folder / name, reason)
-        return Outcome(pack, dict.fromkeys(failed, reason))
+            rundir.mark_failed(self.folder / name, reason)
+        return PackResult(pack, dict.fromkeys(failed, reason))
 
     def stop(self) -> None:
         """Ends the pack in training at its next chunk, with a checkpoint, and takes no other."""
@@ -175,12 +175,12 @@ class Crew(threading.Thread):
 class Executor(NamedTuple):
     """How packs are trained: the function, and how many trainings a pack holds if nothing else is asked for."""
 
-    run: Callable[[Path, Sequence[Pack], int, Report, Signals, Persistence], Iterator[Outcome]]
+    run: Callable[[Path, Sequence[Pack], int, Report, Signals, Persistence], Iterator[PackResult]]
     width: int
 
 
 EXECUTORS: Mapping[str, Executor] = {
-    "packed": Executor(here, 8),
-    "serial": Executor(here, 1),
-    "process": Executor(on_all_cores, 1),
+    "packed": Executor(run_in_process, 8),
+    "serial": Executor(run_in_process, 1),
+    "process": Executor(run_in_processes, 1),
 }

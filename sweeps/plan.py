@@ -18,7 +18,7 @@ from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
 from runners.static_shape import static_shape, training_part
 from src.registry import why_not_loaded
-from store.atomic import json_bytes, replace
+from store.atomic import json_bytes, replace_file
 from store.readers import StoreError, expecting, read_json
 from sweeps.grid import Grid, canonical, check_number
 
@@ -135,7 +135,7 @@ def write_plan(folder: Path, out: Path, rows: Sequence[Row]) -> None:
     """Writes the plan of a table into its sweep's folder."""
     configs = [{"asked": to_dict(row.asked), "cell": to_dict(row.cell.config)} for row in rows]
     found = {"results_version": RESULTS_VERSION, "table": _relative(out, folder), "rows": configs}
-    replace(plan_file(folder, out), json_bytes(found))
+    replace_file(plan_file(folder, out), json_bytes(found))
 
 
 def check_plan(folder: Path, out: Path, rows: Sequence[Row], append: bool) -> list[Row]:

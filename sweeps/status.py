@@ -17,7 +17,7 @@ from sweeps import upgrade
 from sweeps.plan import Cell, cells, read_plans
 
 
-def standing(cell: Cell, folder: Path) -> tuple[str, str]:
+def cell_status(cell: Cell, folder: Path) -> tuple[str, str]:
     """What became of a cell so far, and why, as far as it says so.
 
     "planned" if it has not begun, "failed" if its place holds what it cannot use.
@@ -34,10 +34,10 @@ def standing(cell: Cell, folder: Path) -> tuple[str, str]:
 
 def statuses(chosen: Sequence[Cell], folder: Path) -> dict[Cell, str]:
     """What became of each cell so far."""
-    return {cell: standing(cell, folder)[0] for cell in chosen}
+    return {cell: cell_status(cell, folder)[0] for cell in chosen}
 
 
-def counted(found: Iterable[str]) -> str:
+def status_counts(found: Iterable[str]) -> str:
     """Statuses in a line: `12 done, 3 planned`."""
     return ", ".join(f"{number} {status}" for status, number in sorted(Counter(found).items()))
 
@@ -53,12 +53,12 @@ def main(argv: list[str]) -> None:
     """The command line."""
     folder = parser().parse(argv).runs_dir
     rows = read_plans(folder)
-    found = {cell: standing(cell, folder) for cell in cells(rows)}
+    found = {cell: cell_status(cell, folder) for cell in cells(rows)}
     for cell, (status, why) in found.items():
         if status in ("failed", "diverged"):
             print(cli.printable(f"{status}: {folder / cell.name}{why and f': {why}'}"))
-    print(f"{len(found)} cells: {counted(status for status, _ in found.values())}")
-    if said := upgrade.remark(rows, folder):
+    print(f"{len(found)} cells: {status_counts(status for status, _ in found.values())}")
+    if said := upgrade.notice(rows, folder):
         print(said)
 
 

@@ -15,20 +15,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from store.atomic import csv_bytes, replace
+from store.atomic import csv_bytes, replace_file
 from store.readers import StoreError, read_csv, reading
 
 FOLDER = "runs_dir"
-OF_A_SWEEP = {"exp", "model", "seed", "status", "results_version"}  # columns of every table
-KEEP = "--append keeps them"
-LET_GO = "--replace_table lets go of them in the table alone, and another --out leaves them there"
-PATIENCE = 60.0  # seconds that others who write a table are waited for: writing takes one or two
+SWEEP_COLUMNS = {"exp", "model", "seed", "status", "results_version"}  # columns of every table
+APPEND_HINT = "--append keeps them"
+REPLACE_HINT = "--replace_table lets go of them in the table alone, and another --out leaves them there"
+LOCK_TIMEOUT = 60.0  # seconds that others who write a table are waited for: writing takes one or two
 SHOWN = 60  # letters of a cell's name in a sentence
 
 Line = dict[str, str]
 
 
-class Terms(NamedTuple):
+class RowPolicy(NamedTuple):
     """What may become of a table that is there.
 
     append: rows that are not planned stay. replace: they go. redo: the planned cells are trained anew, so their numbers
@@ -41,7 +41,7 @@ class Terms(NamedTuple):
     trains: bool = True
 
 
-def folder_of(folder: Path, out: Path) -> str:
+def relative_folder(folder: Path, out: Path) -> str:
     """The runs folder as a table names it: relative to the table."""
     return Path(os.path.relpath(os.path.realpath(folder), os.path.realpath(out.parent))).as_posix()
 
@@ -50,13 +50,13 @@ def read(out: Path) -> list[Line]:
     """The rows of a table as they stand, none where there is no table; `StoreError` if it is something else."""
     if not out.exists():
         return []
-    if not set(read_csv(out, ()).columns) >= OF_A_SWEEP:
+    if not set(read_csv(out, ()).columns) >= SWEEP_COLUMNS:
         raise StoreError(f"{out} exists and is not a sweep table; choose another --out")
     with reading(out):
         return list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"), newline="")))
 
 
-def check(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str], terms: Terms) -> None:
+def check(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str], terms: RowPolicy) -> None:
     """`StoreError` if writing these rows would lose some of what the table holds.
 
     `settings` are the columns that say what was asked for; the others are results.
@@ -69,14 +69,16 @@ def check(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str],
     statuses = {known(line): line["status"] for line in planned}
     lost = [line for line in there if known(line) not in statuses]
     if lost and not terms.append:
-        raise StoreError(f"{out} has {_counted(lost)} that this sweep does not plan{_such_as(lost)}; {KEEP}, {LET_GO}")
+        raise StoreError(
+            f"{out} has {_counted(lost)} that this sweep does not plan{_such_as(lost)}; {APPEND_HINT}, {REPLACE_HINT}"
+        )
     finished = [line for line in there if line["status"] == "done" and known(line) in statuses]
     missing = [line for line in finished if statuses[known(line)] == "planned"]
     elsewhere = [line for line in missing if not line.get(FOLDER)]  # of an earlier version, maybe of another folder
     if missing and not terms.redo and (elsewhere or len(missing) == len(finished) or not terms.trains):
         raise StoreError(
             f"{out} has the numbers of {_counted(missing)} whose cells are not in {planned[0][FOLDER]} any more"
-            f"{_such_as(missing)}; {LET_GO}"
+            f"{_such_as(missing)}; {REPLACE_HINT}"
         )
 
 
@@ -90,21 +92,21 @@ def write(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str],
     for line in planned:
         own.setdefault(known(line), deque()).append(line)
     if all(known(line) in own for line in there):
-        replace(out, csv_bytes(rows))
+        replace_file(out, csv_bytes(rows))
         return
     together = []
     for line in there:
         same = own.get(known(line), deque([line]))  # one that is not planned stays
         together += [same.popleft()] if same else []
     rest = [line for lines in own.values() for line in lines]
-    replace(out, text(list(planned[0]), [*together, *rest]))
+    replace_file(out, text(list(planned[0]), [*together, *rest]))
 
 
 def _check_columns(out: Path, there: Sequence[Line], planned: Sequence[Line]) -> None:
     """Somebody's own column would be lost."""
     unknown = [str(name) for name in (there[0] if there else {}) if name not in planned[0]]
     if unknown:
-        raise StoreError(f"{out} has columns that this sweep's table has not, such as {unknown[0]}; {LET_GO}")
+        raise StoreError(f"{out} has columns that this sweep's table has not, such as {unknown[0]}; {REPLACE_HINT}")
 
 
 class _Identity:

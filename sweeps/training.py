@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from runners.locking import restore_conditions
-from runners.persistence import USUAL, Persistence
+from runners.locking import restore_threads
+from runners.persistence import DEFAULT_PERSISTENCE, Persistence
 from runners.signals import Signals
 from store import conditions, rundir
 from store.lock import locked
@@ -19,12 +19,12 @@ from sweeps.plan import Pack
 if TYPE_CHECKING:
     from runners.training import Job
 
-PATIENCE = 10.0  # seconds that a cell's lock is waited for: a killed sweep's workers need a moment to notice
+LOCK_TIMEOUT = 10.0  # seconds that a cell's lock is waited for: a killed sweep's workers need a moment to notice
 
 Report = Callable[[int], None]  # hears how many training steps were made
 
 
-class Outcome(NamedTuple):
+class PackResult(NamedTuple):
     """How a pack ended: why each cell that failed did, by name, and whether a signal stopped it with work left."""
 
     pack: Pack
@@ -61,8 +61,8 @@ def train(
     width: int,
     report: Report,
     signals: Signals,
-    persistence: Persistence = USUAL,
-) -> Outcome:
+    persistence: Persistence = DEFAULT_PERSISTENCE,
+) -> PackResult:
     """Trains a pack's cells below `folder`. An error ends its cell, not the sweep: the traceback is with the cell."""
     from runners.training import Job, Wanted, run_pack  # imports JAX
 
@@ -72,7 +72,7 @@ def train(
         for cell in pack.cells:
             job = Job(folder / cell.name, cell.config)
             try:
-                locks.enter_context(locked(job.run, patience=PATIENCE))
+                locks.enter_context(locked(job.run, patience=LOCK_TIMEOUT))
                 _make_ready(job, width, persistence.strict_resume)
                 ready.append(job)
             except Exception as error:
@@ -82,7 +82,7 @@ def train(
             run_pack, logger=logger, wanted=wanted, width=width, signals=signals, persistence=persistence
         )
         stopped = bool(ready) and _run(ready, training, reasons)
-    return Outcome(pack, reasons, stopped)
+    return PackResult(pack, reasons, stopped)
 
 
 def _run(jobs: Sequence[Job], training: Callable[[Sequence[Job]], str], reasons: dict[str, str]) -> bool:
@@ -111,6 +111,6 @@ def _make_ready(job: Job, width: int, strict: bool) -> None:
     from runners.training import device_text
 
     rundir.choose(job.config, str(job.run), overwrite=False)
-    restore_conditions(job.run, width)
+    restore_threads(job.run, width)
     if strict:
-        conditions.check(job.run, conditions.here(width, device_text()))
+        conditions.check(job.run, conditions.current(width, device_text()))

@@ -9,14 +9,14 @@ from pathlib import Path
 from configs.identity import config_id
 from configs.upgrade import earlier_id
 from store import rundir
-from store.atomic import replace
+from store.atomic import replace_file
 from store.lock import locked, locked_file
 from store.readers import StoreError
 from sweeps import table
 from sweeps.plan import DIGITS, Row, cells
 
 
-def found(rows: Sequence[Row], folder: Path) -> dict[str, str]:
+def earlier_cells(rows: Sequence[Row], folder: Path) -> dict[str, str]:
     """The cells of an earlier version that stand for planned ones which are not there: name of then -> today's."""
     there = {path.name.rpartition("-")[2]: path.name for path in folder.iterdir()} if folder.is_dir() else {}
     missing = [cell for cell in cells(rows) if not os.path.lexists(folder / cell.name)] if there else []
@@ -26,15 +26,17 @@ def found(rows: Sequence[Row], folder: Path) -> dict[str, str]:
     }
 
 
-def counted(count: int) -> str:
+def cells_in_words(count: int) -> str:
     """How many cells have the names, in words."""
     return f"{count} {'cells have the names' if count > 1 else 'cell has the name'}"
 
 
-def remark(rows: Sequence[Row], folder: Path) -> str:
+def notice(rows: Sequence[Row], folder: Path) -> str:
     """What is said of such cells where nothing is renamed; "" if there are none."""
-    count = len(found(rows, folder))
-    return f"{counted(count)} of an earlier version: the sweep renames them, and trains none anew" if count else ""
+    count = len(earlier_cells(rows, folder))
+    return (
+        f"{cells_in_words(count)} of an earlier version: the sweep renames them, and trains none anew" if count else ""
+    )
 
 
 def _is_run_of(run: Path, identity: str) -> bool:
@@ -44,20 +46,20 @@ def _is_run_of(run: Path, identity: str) -> bool:
         return False
 
 
-def take_over(rows: Sequence[Row], folder: Path, out: Path) -> int:
+def rename_cells(rows: Sequence[Row], folder: Path, out: Path) -> int:
     """Gives such cells, and the rows of a table that are theirs, the names of today; how many cells there were."""
-    if not (found(rows, folder) or renamed(rows, out)):
+    if not (earlier_cells(rows, folder) or renamed_lines(rows, out)):
         return 0
-    with locked(folder, patience=table.PATIENCE), locked_file(out, table.PATIENCE):
-        if lines := renamed(rows, out):  # before the cells: what a kill leaves undone is found again
-            replace(out, table.text(list(lines[0]), lines))
-        names = found(rows, folder)  # another shard may have been faster
+    with locked(folder, patience=table.LOCK_TIMEOUT), locked_file(out, table.LOCK_TIMEOUT):
+        if lines := renamed_lines(rows, out):  # before the cells: what a kill leaves undone is found again
+            replace_file(out, table.text(list(lines[0]), lines))
+        names = earlier_cells(rows, folder)  # another shard may have been faster
         for name, today in names.items():
             os.rename(folder / name, folder / today)
     return len(names)
 
 
-def renamed(rows: Sequence[Row], out: Path) -> list[table.Line]:
+def renamed_lines(rows: Sequence[Row], out: Path) -> list[table.Line]:
     """The lines of a table with today's names, whichever table's sweep renamed the cells; none if all have them."""
     lines, planned = table.read(out), {cell.name: cell for cell in cells(rows)}
     if {line["exp"] for line in lines} <= {*planned}:

@@ -21,11 +21,11 @@ import cli
 from configs.registry import from_dict
 from configs.run import to_dict
 from runners.persistence import Persistence
-from runners.signals import hearing_signals
+from runners.signals import catch_signals
 from src.checks import ConfigError
 from src.registry import LOADED
 from sweeps.plan import Pack, cell_of
-from sweeps.training import Outcome, Report, train
+from sweeps.training import PackResult, Report, train
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -37,7 +37,7 @@ def available_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-class Died(Exception):
+class WorkerDied(Exception):
     """A worker process has ended by itself; the message says how."""
 
 
@@ -55,8 +55,8 @@ class Worker:
             start_new_session=True,  # Ctrl-C is the sweep's, which passes it on
         )
 
-    def train(self, folder: Path, pack: Pack, width: int, report: Report, persistence: Persistence) -> Outcome:
-        """Trains a pack and gives its outcome; `Died` if the process does."""
+    def train(self, folder: Path, pack: Pack, width: int, report: Report, persistence: Persistence) -> PackResult:
+        """Trains a pack and gives its outcome; `WorkerDied` if the process does."""
         configs = [to_dict(cell.config) for cell in pack.cells]
         order = {"folder": str(folder), "width": width, "persistence": persistence._asdict(), "configs": configs}
         stdin, stdout = _pipes(self._process)
@@ -66,13 +66,13 @@ class Worker:
         for line in stdout:
             said = json.loads(line)
             if "steps" not in said:
-                return Outcome(pack, said["reasons"], said["stopped"])
+                return PackResult(pack, said["reasons"], said["stopped"])
             report(said["steps"])
         reason = f"its process ended with exit status {self._process.wait()}"
         stdout.close()
         with suppress(BrokenPipeError):
             stdin.close()
-        raise Died(reason)
+        raise WorkerDied(reason)
 
     def stop(self) -> None:
         """Asks for an end at the next chunk."""
@@ -117,7 +117,7 @@ def main(core: int) -> None:
         answers.flush()
 
     orders = _orders(sys.stdin)
-    with hearing_signals() as signals:
+    with catch_signals() as signals:
         while True:
             order = orders.get()
             pack = Pack(tuple(cell_of(from_dict(config)) for config in order["configs"]))

@@ -173,8 +173,8 @@ def test_programs_that_are_compiled_anew_give_the_same_bytes(
 RESTORE = """
 import os, sys
 from pathlib import Path
-from runners.locking import restore_conditions
-restore_conditions(Path(sys.argv[1]), int(sys.argv[2]))
+from runners.locking import restore_threads
+restore_threads(Path(sys.argv[1]), int(sys.argv[2]))
 print(os.environ.get("NPROC"))
 """
 

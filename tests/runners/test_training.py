@@ -12,10 +12,10 @@ import pytest
 
 from configs.regression import RegressionConfig
 from runners import finish, training
-from runners.finish import NOTHING_MORE, Ending, Wanted, import_what_ends_a_run
+from runners.finish import DEFAULT_WANTED, Ending, Wanted, preload_packages
 from runners.pack import GROWTH, Lane
 from runners.persistence import Persistence
-from runners.signals import hearing_signals
+from runners.signals import catch_signals
 from runners.training import Job, run_pack
 from src.config import TrainConfig
 from store import StoreError, checkpoint, layout, rundir
@@ -71,12 +71,12 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     """Two jobs in fresh directories; packs and what ends a run are fakes."""
     monkeypatch.setattr(training, "Pack", FakePack)
     monkeypatch.setattr(training, "finish", fake_finish)
-    monkeypatch.setattr(training, "import_what_ends_a_run", lambda: None)
+    monkeypatch.setattr(training, "preload_packages", lambda: None)
     return [Job(tmp_path / f"seed_{seed}", replace(BASE, data_seed=seed)) for seed in (0, 1)]
 
 
 def train(jobs: list[Job], persistence: Persistence = EVERY_CHUNK) -> str:
-    return run_pack(jobs, NullLogger(), NOTHING_MORE, width=2, persistence=persistence)
+    return run_pack(jobs, NullLogger(), DEFAULT_WANTED, width=2, persistence=persistence)
 
 
 def statuses(jobs: list[Job]) -> list[str]:
@@ -156,13 +156,13 @@ def test_checkpoints_that_only_some_runs_have_go_before_the_metrics_are_cut(
             rundir.append_metrics(job.run, {"step": step})
         for step in steps:
             checkpoint.save(job.run, step, {"a": np.zeros(1)}, {})
-    cut, had = rundir.cut_metrics, {}
+    cut, had = rundir.truncate_metrics, {}
 
     def watched(run: Path, *given: Any) -> None:
         had[run] = checkpoint.steps(run)
         cut(run, *given)
 
-    monkeypatch.setattr(rundir, "cut_metrics", watched)
+    monkeypatch.setattr(rundir, "truncate_metrics", watched)
     assert train(jobs) == "done"
     assert [had[job.run] for job in jobs] == [[3], [2, 3]]
 
@@ -233,7 +233,7 @@ def test_a_signal_after_the_last_word_leaves_the_run_done_and_what_follows_alone
 ) -> None:
     """Packs that one caller trains hear the same signals: also one that comes between them."""
     sending(monkeypatch, checkpoint, "remove")
-    with hearing_signals() as signals:
+    with catch_signals() as signals:
         ended = [run_pack([job], NullLogger(), width=2, signals=signals) for job in jobs]
     assert (ended, statuses(jobs)) == (["done", "stopped"], ["done", "new"])
     assert signals.heard == [signal.SIGTERM]
@@ -283,5 +283,5 @@ def test_imports_that_fail_ahead_of_time_say_nothing_yet(monkeypatch: pytest.Mon
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(finish, "import_module", missing)
-    import_what_ends_a_run()
+    preload_packages()
     assert tried == ["pandas"]

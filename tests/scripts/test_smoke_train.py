@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runners.signals import Signals, hearing_signals
+from runners.signals import Signals, catch_signals
 from scripts import smoke_train
 from store import layout, rundir
 from store.atomic import write_bytes, write_npy, write_npz
@@ -146,7 +146,7 @@ def test_a_signal_ends_them_all(
     from runners import training
 
     def signalled(*_: object, signals: Signals | None = None, **__: object) -> str:
-        with nullcontext(signals) if signals else hearing_signals() as heard:
+        with nullcontext(signals) if signals else catch_signals() as heard:
             os.kill(os.getpid(), signal.SIGINT)
             assert heard.heard == [signal.SIGINT]
         trained.append(1)

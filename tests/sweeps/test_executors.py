@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from store import layout, rundir
-from sweeps.executors import Waiting
+from sweeps.executors import PackQueue
 from sweeps.grid import Grid
 from sweeps.plan import Pack, cells, find_plan, packs, plan, read_plan, shard
 from tests.doors import Ran, snapshot
@@ -199,7 +199,7 @@ def test_cores_are_counted_where_the_system_does_not_tell_them(affinity: bool, m
 def test_a_worker_goes_on_with_the_shape_it_has_compiled() -> None:
     """Each keeps its shape while there is one of it, then helps with what has most left."""
     rows = plan([Grid(("lsa1",), {"ordering": ["random", "easy2hard"]}, (0, 1, 2), {"training.steps": 1})])
-    waiting = Waiting(packs(cells(rows), 1))
+    waiting = PackQueue(packs(cells(rows), 1))
     last: dict[str, Pack | None] = {"a": None, "b": None}
     trained = []
     for worker in "abaaab":

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from store import outputs, rundir
 from store.readers import StoreError
 from sweeps import table
-from sweeps.table import Terms
+from sweeps.table import RowPolicy
 from tests.doors import ROOT, Ran, Refused
 from tests.sweeps.tiny_sweep import GRID, Place, copied
 
-PLAIN = Terms()
+PLAIN = RowPolicy()
 SETTINGS = ("exp", "model", "p", "seed", "results_version", table.FOLDER)
 
 
@@ -44,7 +44,7 @@ def lines(out: Path) -> list[str]:
     return out.read_text().splitlines()[1:]
 
 
-def put(out: Path, own: Sequence[dict[str, Any]], terms: Terms = PLAIN) -> None:
+def put(out: Path, own: Sequence[dict[str, Any]], terms: RowPolicy = PLAIN) -> None:
     """What a sweep does first."""
     table.check(out, own, SETTINGS, terms)
     table.write(out, own, SETTINGS, alone=terms.replace)
@@ -70,7 +70,7 @@ def test_rows_that_are_not_planned_are_refused_kept_or_let_go_of(other: list[dic
     with pytest.raises(StoreError, match=r"that this sweep does not plan, such as cell-\w; --append keeps them, --rep"):
         put(out, other)
     assert out.read_bytes() == before
-    put(out, other, Terms(replace=True))
+    put(out, other, RowPolicy(replace=True))
     assert len(lines(out)) == len(other)
 
 
@@ -83,7 +83,7 @@ def test_appended_rows_leave_all_others_untouched(tmp_path_factory: pytest.TempP
     for folder, names in sweeps:
         own = rows(sorted(set(names)), folder)
         before = lines(out)
-        put(out, own, Terms(append=True))
+        put(out, own, RowPolicy(append=True))
         held |= {(folder, name): f"cell-{name.lower()},lsa1,{0.5 if name.isupper() else 0.25}," for name in names}
         after = lines(out)
         assert after[: len(before)] == before  # nothing has moved, and nothing has changed
@@ -95,15 +95,15 @@ def test_appended_rows_leave_all_others_untouched(tmp_path_factory: pytest.TempP
 def test_numbers_whose_cells_are_gone_are_not_dropped_silently(tmp_path: Path) -> None:
     out = tmp_path / "t.csv"
     put(out, rows("ab"))
-    for terms in (Terms(), Terms(append=True)):
+    for terms in (RowPolicy(), RowPolicy(append=True)):
         with pytest.raises(StoreError, match="has the numbers of 2 rows whose cells are not in runs any more"):
             put(out, rows("abc", status="planned"), terms)
     one = [*rows("a", status="planned"), *rows("b")]
     with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are not in runs any more"):
-        put(out, one, Terms(trains=False))
+        put(out, one, RowPolicy(trains=False))
     put(out, one)  # a sweep trains it again
-    put(out, [*rows("a"), *rows("b", status="failed")], Terms(trains=False))  # a cell is damaged: the table says so
-    put(out, rows("ab", status="planned"), Terms(redo=True))  # they are trained anew
+    put(out, [*rows("a"), *rows("b", status="failed")], RowPolicy(trains=False))  # a cell is damaged: the table says so
+    put(out, rows("ab", status="planned"), RowPolicy(redo=True))  # they are trained anew
 
 
 def test_a_table_of_an_earlier_version_has_no_folders_and_is_taken_for_this_ones(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_a_table_of_an_earlier_version_has_no_folders_and_is_taken_for_this_ones
     put(out, rows("ab"))
     assert [line.rsplit(",", 1)[1] for line in lines(out)] == ["runs", "runs"]
     out.write_bytes(table.csv_bytes(earlier))
-    put(out, rows("c"), Terms(append=True))
-    put(out, rows("ab"), Terms(append=True))  # the rows that had no folder are these
+    put(out, rows("c"), RowPolicy(append=True))
+    put(out, rows("ab"), RowPolicy(append=True))  # the rows that had no folder are these
     assert [line.split(",")[0] for line in lines(out)] == ["cell-a", "cell-b", "cell-c"]
     assert {line.rsplit(",", 1)[1] for line in lines(out)} == {"runs"}
 
@@ -127,7 +127,7 @@ def test_a_number_is_itself_however_its_column_is_written(tmp_path: Path) -> Non
     assert ",4," in lines(out)[0]
     put(out, pools)
     assert [line.split(",")[2] for line in lines(out)] == ["4.0", "inf"]
-    put(out, pools[:1], Terms(append=True))
+    put(out, pools[:1], RowPolicy(append=True))
     assert [line.split(",")[0] for line in lines(out)] == ["cell-a", "cell-b"]
 
 
@@ -135,7 +135,7 @@ def test_numbers_of_an_earlier_versions_table_are_not_taken_for_cells_that_are_n
     out = tmp_path / "t.csv"
     earlier = [{name: value for name, value in row.items() if name != table.FOLDER} for row in rows("ab")]
     out.write_bytes(table.csv_bytes(earlier))
-    put(out, rows("c"), Terms(append=True))
+    put(out, rows("c"), RowPolicy(append=True))
     with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are not in runs any more"):
         put(out, [*rows("a", status="planned"), *rows("bc")])
 
@@ -144,7 +144,7 @@ def test_a_column_of_somebodys_own_is_not_dropped(tmp_path: Path) -> None:
     out = tmp_path / "t.csv"
     out.write_bytes(table.csv_bytes([row | {"remark": "look again"} for row in rows("ab")]))
     with pytest.raises(StoreError, match="has columns that this sweep's table has not, such as remark"):
-        put(out, rows("ab"), Terms(append=True))
+        put(out, rows("ab"), RowPolicy(append=True))
     with pytest.raises(StoreError, match="has columns that this sweep's table has not, such as remark"):
         table.write(out, rows("ab"), SETTINGS)  # it was added while the sweep ran
 

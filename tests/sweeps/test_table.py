@@ -15,7 +15,7 @@ from sweeps import collect, command, table
 from sweeps.executors import Executor
 from sweeps.plan import Pack, Row, cells, write_plan
 from sweeps.status import statuses
-from sweeps.training import Outcome
+from sweeps.training import PackResult
 from tests.doors import Ran
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import SIZES, Place, copied, place, sweep, tiny_plan
@@ -97,12 +97,12 @@ def test_a_table_that_others_are_writing_is_left_to_them_while_cells_train(
     """And a sweep whose packs end without an error and without being done says that it is not done."""
     at = place(tmp_path)
 
-    def busy(folder: Path, packs: Sequence[Pack], *_: object) -> Iterator[Outcome]:
+    def busy(folder: Path, packs: Sequence[Pack], *_: object) -> Iterator[PackResult]:
         for pack in packs:
             with locked_file(at.out):
-                yield Outcome(pack, {})
+                yield PackResult(pack, {})
 
-    monkeypatch.setattr(command, "SECONDS_BETWEEN_TABLES", -1.0)
+    monkeypatch.setattr(command, "TABLE_INTERVAL", -1.0)
     monkeypatch.setattr(command, "EXECUTORS", {"serial": Executor(busy, 1)})
     assert command.carry_out(tiny_plan(), execution(at)) == 1
     assert {row["status"] for row in at.rows()} == {"planned"}
@@ -112,7 +112,7 @@ def test_a_table_that_others_are_writing_is_left_to_them_while_cells_train(
 def test_a_table_is_collected_when_no_other_is_writing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = place(tmp_path)
     write_plan(at.runs, at.out, tiny_plan())
-    monkeypatch.setattr(table, "PATIENCE", 0.0)
+    monkeypatch.setattr(table, "LOCK_TIMEOUT", 0.0)
     with locked_file(at.out), pytest.raises(StoreError, match="in use by another process"):
         collect.main([*map(str, at.flags())])
     assert not at.out.exists()

@@ -13,7 +13,7 @@ from runners.persistence import Persistence
 from runners.signals import Signals
 from store import checkpoint, layout, rundir
 from sweeps.plan import Pack, cell_of
-from sweeps.training import Outcome, train
+from sweeps.training import PackResult, train
 from tests.doors import snapshot
 from tests.runners.test_training import BASE, FakePack, fake_finish
 
@@ -23,11 +23,11 @@ def pack(monkeypatch: pytest.MonkeyPatch) -> Pack:
     """Two cells that train together."""
     monkeypatch.setattr(training, "Pack", FakePack)
     monkeypatch.setattr(training, "finish", fake_finish)
-    monkeypatch.setattr(training, "import_what_ends_a_run", lambda: None)
+    monkeypatch.setattr(training, "preload_packages", lambda: None)
     return Pack(tuple(cell_of(replace(BASE, data_seed=seed)) for seed in (0, 1)))
 
 
-def trained(pack: Pack, folder: Path, signals: Signals | None = None) -> Outcome:
+def trained(pack: Pack, folder: Path, signals: Signals | None = None) -> PackResult:
     return train(folder, pack, 2, lambda steps: None, signals or Signals())
 
 
@@ -89,7 +89,7 @@ def test_if_that_is_refused_the_cell_has_failed_and_stays_as_it_is(
     before = snapshot(run)
     outcome = train(tmp_path, pack, 2, lambda steps: None, Signals(), Persistence(strict_resume=True))
     reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {training.device_text()}; --overwrite trains it anew"
-    assert outcome == Outcome(pack, {run.name: reason})
+    assert outcome == PackResult(pack, {run.name: reason})
     assert snapshot(run) == before
     assert rundir.read_status(tmp_path / pack.cells[1].name) == "done"
 

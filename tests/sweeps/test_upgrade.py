@@ -10,7 +10,7 @@ from configs.overrides import resolve
 from configs.presets import preset
 from store import layout, rundir
 from sweeps.plan import Row, cell_of, find_plan, read_plan
-from sweeps.upgrade import found, take_over
+from sweeps.upgrade import earlier_cells, rename_cells
 from tests.doors import Ran, snapshot
 from tests.runners.schema_1 import config_of, put_back
 from tests.sweeps.tiny_sweep import GRID, Place, copied
@@ -92,12 +92,12 @@ def test_what_a_kill_leaves_undone_is_done_by_the_next(
 
     monkeypatch.setattr(os, "rename", cut_short)
     with pytest.raises(KeyboardInterrupt):
-        take_over(rows, at.runs, at.out)
+        rename_cells(rows, at.runs, at.out)
     monkeypatch.undo()
     assert (len(done), at.table()) == (1, swept.table())
-    assert take_over(rows, at.runs, at.out) == len(names) - 1
+    assert rename_cells(rows, at.runs, at.out) == len(names) - 1
     assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
-    assert take_over(rows, at.runs, at.out) == 0
+    assert rename_cells(rows, at.runs, at.out) == 0
 
 
 def test_another_table_over_the_same_cells_is_renamed_too(
@@ -120,7 +120,7 @@ def test_cells_are_known_by_their_ids_whatever_their_names_said(model: str, then
     rundir.update_meta(tmp_path / then, status="done")
     name = f"{then}-{put_back(tmp_path / then)[:8]}"
     (tmp_path / then).rename(tmp_path / name)
-    assert found([Row(cell.config, cell)], tmp_path) == {name: cell.name}
+    assert earlier_cells([Row(cell.config, cell)], tmp_path) == {name: cell.name}
 
 
 def test_a_run_of_another_config_under_such_a_name_is_none(tmp_path: Path) -> None:
@@ -132,4 +132,4 @@ def test_a_run_of_another_config_under_such_a_name_is_none(tmp_path: Path) -> No
         tmp_path / "run" / layout.CONFIG, {**rundir.read_json(tmp_path / "run" / layout.CONFIG), "data_seed": 3}
     )
     (tmp_path / "run").rename(tmp_path / f"sine_random_seed0-{identity[:8]}")
-    assert found([Row(cell.config, cell), Row(other.config, other)], tmp_path) == {}
+    assert earlier_cells([Row(cell.config, cell), Row(other.config, other)], tmp_path) == {}

@@ -34,7 +34,7 @@ SCATTERED = (
     *("s.csv", "l.json", "claims.csv", "order_noise.md"),
 )
 OF_RUNS = (
-    *sorted(layout.FIXED - {layout.DRAFT}),
+    *sorted(layout.FIXED_NAMES - {layout.DRAFT}),
     *("notes.md", "analysis/paper.tex", "checkpoints/epoch3.pt", "checkpoints/step_00000002.safetensors"),
     *("attn/layer0.npz", "figs/loss.png", "figs/mine.png", "checkpoints/step_best.safetensors", ".metrics.jsonl"),
 )
