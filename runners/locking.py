@@ -1,4 +1,4 @@
-"""Holding run directories: locks, what may refuse a run, and the conditions under which an unfinished one goes on."""
+"""Locks run directories, checks that their runs can be trained, and restores an unfinished run's thread count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from store import checkpoint, conditions, layout, rundir
 from store.lock import locked
 from store.readers import expecting, is_count, is_number
 
-MOST_NAMED = 8  # files in a sentence
+MAX_NAMED = 8  # files named in a message
 
 
 @contextmanager
@@ -27,11 +27,11 @@ def locked_runs(
     programs: Path | None = None,
     strict: bool = False,
 ) -> Iterator[None]:
-    """Holds the directories of runs that can be trained, cleared if they are to be trained anew.
+    """Locks the directories of runs that can be trained, and clears those to retrain (`overwrite`).
 
-    Whatever may refuse comes before the first is cleared: locks, what the directories hold now that nobody else can
-    change it, the conditions of a resume, the parts of the family, the folder of compiled programs; devices and the
-    runs that are required even before a folder is made for a lock. To be entered before JAX has devices.
+    All checks come before the first directory is cleared: devices and required runs even before a lock file is created,
+    then the locks, the directories' contents, the conditions of a resume, the cache of compiled programs, and the
+    family's parts. Must be entered before JAX has its devices.
     """
     check_devices()
     for run, config in runs:
@@ -45,7 +45,7 @@ def locked_runs(
             if not overwrite:
                 restore_threads(run, width, strict)
         if programs:
-            compile_cache.part(programs)  # its name has the number of threads, which is settled now
+            compile_cache.part(programs)  # its name has the number of threads, which is fixed now
         if overwrite:
             from runners.finish import check_parts  # imports JAX
 
@@ -57,17 +57,17 @@ def locked_runs(
 
 
 def print_kept_files(run: Path, others: Sequence[str]) -> None:
-    """Names what lies in a cleared run directory and is not the run's."""
+    """Prints the foreign files that stay in a cleared run directory."""
     if others:
-        more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
-        print(printable(f"{run}: left alone what is not the run's: {', '.join(others[:MOST_NAMED])}{more}"))
+        more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
+        print(printable(f"{run}: kept files that are not the run's: {', '.join(others[:MAX_NAMED])}{more}"))
 
 
 def restore_threads(directory: Path, width: int = 1, strict: bool = False) -> None:
-    """Gives an unfinished run the thread count it had, unless the user chose another or JAX has read it already.
+    """Sets the thread count that an unfinished run had, unless the user chose one or JAX has started.
 
-    To be called before JAX has devices. `StoreError` if meta.json is not one; if strict, also if the run would go on
-    under other conditions than it had, as far as they are known without JAX.
+    Must be called before JAX has its devices. `StoreError` for a bad meta.json; if strict, also if the run would resume
+    under other conditions (as far as they are known without JAX).
     """
     meta, steps = rundir.read_meta(directory), checkpoint.steps(directory)
     if meta.get("status") in rundir.FINISHED or not ("versions" in meta or steps):
@@ -80,13 +80,13 @@ def restore_threads(directory: Path, width: int = 1, strict: bool = False) -> No
 
 
 def _checked_threads(run: Path, meta: Mapping[str, Any], step: int) -> int:
-    """The thread count a run had at a step; `StoreError` unless all that a resume takes from meta.json is there."""
-    found = conditions.at_step(run, step)
+    """The thread count a run had at a step; `StoreError` unless meta.json has all that a resume needs."""
+    before = conditions.at_step(run, step)
     with expecting(run / layout.META, "a run's meta.json; --overwrite trains the run anew"):
-        chunk_steps = meta.get("chunk_steps", 1)  # it is there from the first checkpoint on
-        counts = (found["threads"], found["pack_width"], chunk_steps)
-        if not all(is_count(count) and count > 0 for count in counts) or found["threads"] > MOST_THREADS:
+        chunk_steps = meta.get("chunk_steps", 1)  # present from the first checkpoint on
+        counts = (before["threads"], before["pack_width"], chunk_steps)
+        if not all(is_count(count) and count > 0 for count in counts) or before["threads"] > MOST_THREADS:
             raise ValueError
-        if not (is_number(meta["run_seconds"]) and all(isinstance(found[name], str) for name in meta["versions"])):
+        if not (is_number(meta["run_seconds"]) and all(isinstance(before[name], str) for name in meta["versions"])):
             raise ValueError
-        return int(found["threads"])
+        return int(before["threads"])

@@ -92,7 +92,7 @@ def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None, quiet: bo
     with ConsoleLogger(quiet) as logger, catch_signals(RESUME_HINT) as signals:
         ended = (run_pack(pack, logger, width=WIDTH, signals=signals, persistence=kept) for pack in packs)
         stopped = "stopped" in ended
-    return signals.heard[0] if stopped else 0
+    return signals.received[0] if stopped else 0
 
 
 def _report(runs: list[Path]) -> int:

@@ -145,7 +145,7 @@ def _train(out: Path, quiet: bool) -> int:
                 )
                 == "stopped"
             ):
-                return signals.heard[0]
+                return signals.received[0]
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Cells of an earlier version, whose names end with the ids of then: they are the planned cells, and are taken over."""
+"""Renames the cells of an earlier version, whose names end with that version's ids, to today's names."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from sweeps.plan import DIGITS, Row, cells
 
 
 def earlier_cells(rows: Sequence[Row], folder: Path) -> dict[str, str]:
-    """The cells of an earlier version that stand for planned ones which are not there: name of then -> today's."""
-    there = {path.name.rpartition("-")[2]: path.name for path in folder.iterdir()} if folder.is_dir() else {}
-    missing = [cell for cell in cells(rows) if not os.path.lexists(folder / cell.name)] if there else []
-    pairs = {there.get(earlier_id(cell.config)[:DIGITS], ""): cell for cell in missing}
+    """{earlier name: today's name} of the planned cells that exist under an earlier name only."""
+    existing = {path.name.rpartition("-")[2]: path.name for path in folder.iterdir()} if folder.is_dir() else {}
+    missing = [cell for cell in cells(rows) if not os.path.lexists(folder / cell.name)] if existing else []
+    pairs = {existing.get(earlier_id(cell.config)[:DIGITS], ""): cell for cell in missing}
     return {
         name: cell.name for name, cell in pairs.items() if name and _is_run_of(folder / name, config_id(cell.config))
     }
 
 
 def cells_in_words(count: int) -> str:
-    """How many cells have the names, in words."""
-    return f"{count} {'cells have the names' if count > 1 else 'cell has the name'}"
+    """`1 cell` or `2 cells`."""
+    return f"{count} cell{'s' * (count > 1)}"
 
 
 def notice(rows: Sequence[Row], folder: Path) -> str:
-    """What is said of such cells where nothing is renamed; "" if there are none."""
+    """A line on such cells for commands that rename nothing; "" if there are none."""
     count = len(earlier_cells(rows, folder))
     return (
-        f"{cells_in_words(count)} of an earlier version: the sweep renames them, and trains none anew" if count else ""
+        f"{cells_in_words(count)} of an earlier version: the sweep renames and does not retrain them" if count else ""
     )
 
 
@@ -47,23 +47,23 @@ def _is_run_of(run: Path, identity: str) -> bool:
 
 
 def rename_cells(rows: Sequence[Row], folder: Path, out: Path) -> int:
-    """Gives such cells, and the rows of a table that are theirs, the names of today; how many cells there were."""
+    """Renames such cells and their rows in the table; returns the number of cells."""
     if not (earlier_cells(rows, folder) or renamed_lines(rows, out)):
         return 0
-    with locked(folder, patience=table.LOCK_TIMEOUT), locked_file(out, table.LOCK_TIMEOUT):
-        if lines := renamed_lines(rows, out):  # before the cells: what a kill leaves undone is found again
+    with locked(folder, timeout=table.LOCK_TIMEOUT), locked_file(out, table.LOCK_TIMEOUT):
+        if lines := renamed_lines(rows, out):  # before the cells, so that a second call after a kill does the rest
             replace_file(out, table.text(list(lines[0]), lines))
-        names = earlier_cells(rows, folder)  # another shard may have been faster
+        names = earlier_cells(rows, folder)  # again: another shard may have renamed them
         for name, today in names.items():
             os.rename(folder / name, folder / today)
     return len(names)
 
 
 def renamed_lines(rows: Sequence[Row], out: Path) -> list[table.Line]:
-    """The lines of a table with today's names, whichever table's sweep renamed the cells; none if all have them."""
+    """The lines of a table with today's cell names; empty if there is nothing to rename."""
     lines, planned = table.read(out), {cell.name: cell for cell in cells(rows)}
     if {line["exp"] for line in lines} <= {*planned}:
         return []
     today = {earlier_id(cell.config)[:DIGITS]: name for name, cell in planned.items()}
-    found_again = [line | {"exp": today.get(line["exp"].rpartition("-")[2], line["exp"])} for line in lines]
-    return found_again if found_again != lines else []
+    renamed = [line | {"exp": today.get(line["exp"].rpartition("-")[2], line["exp"])} for line in lines]
+    return renamed if renamed != lines else []

@@ -82,7 +82,7 @@ def test_overwriting_trains_anew_to_the_same_bytes_and_spares_what_is_not_the_ru
     write_bytes(run / layout.ATTENTION_STATS, b"of an analysis that was asked for later")
     done = workshop.run(LSA1, *SIZES, "--out", run, "--save_attention", "--overwrite")
     assert done.returncode == 0, done.stderr
-    said = f"{run}: left alone what is not the run's: analysis/paper.tex, checkpoints/epoch3.pt, notes.md"
+    said = f"{run}: kept files that are not the run's: analysis/paper.tex, checkpoints/epoch3.pt, notes.md"
     assert said in done.stdout.splitlines()
     assert results(run) == results(lsa1_run) | mine
 

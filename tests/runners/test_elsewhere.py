@@ -64,8 +64,8 @@ def elsewhere(killed: Path, workshop: Workshop, tmp_path_factory: pytest.TempPat
 def test_with_other_threads_it_goes_on_from_its_step_and_says_so(elsewhere: tuple[Path, Done]) -> None:
     run, done = elsewhere
     assert done.returncode == 0, done.stderr
-    words = "goes on elsewhere, with threads 2 instead of 1 from step 60: its bits are not those of an uninterrupted"
-    assert [line for line in done.stdout.splitlines() if line.startswith(f"{run} {words}")] == [f"{run} {words} run"]
+    words = "is resumed elsewhere and not bitwise: threads 2 instead of 1 from step 60"
+    assert [line for line in done.stdout.splitlines() if line.startswith(f"{run} {words}")] == [f"{run} {words}"]
     assert done.stdout.splitlines()[-1].startswith("this run was resumed elsewhere")
     meta = rundir.read_meta(run)
     assert (meta["bitwise"], meta["mark"], meta["threads"]) == (False, "it was not begun again", 1)

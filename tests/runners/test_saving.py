@@ -128,4 +128,4 @@ def test_snapshots_of_steps_after_the_last_save_are_written_again(workshop: Work
 @pytest.mark.parametrize("command", [LSA1, "eval_noise", "eval_diversity", "report.study", "scripts.demo_seeds"])
 def test_an_interval_that_is_none_is_refused(command: str, seconds: str, refused: Refused) -> None:
     said = refused(command, f"--checkpoint_seconds={seconds}")
-    assert said == f"error: argument --checkpoint_seconds: {seconds!r} is not a number of seconds from 0 on\n"
+    assert said == f"error: argument --checkpoint_seconds: {seconds!r} is not a number of seconds, at least 0\n"

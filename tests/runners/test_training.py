@@ -231,12 +231,12 @@ def test_a_signal_in_the_chunk_in_which_all_diverge_stops_nothing(
 def test_a_signal_after_the_last_word_leaves_the_run_done_and_what_follows_alone(
     jobs: list[Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Packs that one caller trains hear the same signals: also one that comes between them."""
+    """Packs that one caller trains receive the same signals, also one between them."""
     sending(monkeypatch, checkpoint, "remove")
     with catch_signals() as signals:
         ended = [run_pack([job], NullLogger(), width=2, signals=signals) for job in jobs]
     assert (ended, statuses(jobs)) == (["done", "stopped"], ["done", "new"])
-    assert signals.heard == [signal.SIGTERM]
+    assert signals.received == [signal.SIGTERM]
 
 
 def test_a_signal_stops_before_what_is_added_to_the_next_run_or_its_training(

@@ -146,9 +146,9 @@ def test_a_signal_ends_them_all(
     from runners import training
 
     def signalled(*_: object, signals: Signals | None = None, **__: object) -> str:
-        with nullcontext(signals) if signals else catch_signals() as heard:
+        with nullcontext(signals) if signals else catch_signals() as caught:
             os.kill(os.getpid(), signal.SIGINT)
-            assert heard.heard == [signal.SIGINT]
+            assert caught.received == [signal.SIGINT]
         trained.append(1)
         return "stopped"
 

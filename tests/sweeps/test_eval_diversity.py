@@ -146,7 +146,7 @@ def test_cells_have_names_that_tell_them_apart() -> None:
         ("--num_tasks 4,0", "a pool has at least 1 task, or inf of them, not 0"),
         ("--schedule foo", "schedule is 'foo'; it must be one of constant, cosine, triangle"),
         ("--models huge", "unknown model 'huge'"),
-        ("--models lsa1", "num_tasks is no axis of lsa1; its axes are ordering,"),
+        ("--models lsa1", "num_tasks is not an axis of lsa1; its axes are ordering,"),
         ("--num_heads 3", "embed_size is 32; it does not divide among 3 heads"),
         ("--ordering random", "unknown argument --ordering"),
     ],

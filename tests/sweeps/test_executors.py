@@ -149,7 +149,7 @@ def test_a_dry_run_says_what_is_left_and_does_nothing(swept: Place, tmp_path: Pa
     assert sorted(line.split()[0] for line in each) == ["done", "done", "done", "planned"]
     assert f"planned    {lost}" in each
     assert counts == "8 rows of 4 cells: 3 done, 1 planned"
-    assert work.startswith("1 cells to do: 1 trainings in 1 packs of at most 8 by packed; about 0 min")
+    assert work.startswith("1 cells to do: 1 trainings in 1 packs of at most 8, executor packed; about 0 min")
 
 
 def test_a_dry_run_of_what_is_not_there_makes_nothing(tmp_path: Path, ran: Ran) -> None:

@@ -156,7 +156,7 @@ def test_every_table_has_a_plan_of_its_own(tmp_path: Path) -> None:
     assert set(read_plan(find_plan(tmp_path / "runs", tables[0]))) == set(tiny_plan((0, 3)))
     write_plan(tmp_path / "runs", tables[0], tiny_plan((3,)))
     assert read_plan(find_plan(tmp_path / "runs", tables[0])) == tiny_plan((3,))
-    with pytest.raises(StoreError, match=r"none for c\.csv; say which with --plan"):
+    with pytest.raises(StoreError, match=r"none for c\.csv; choose one with --plan"):
         find_plan(tmp_path / "runs", tmp_path / "c.csv")
 
 

@@ -96,10 +96,10 @@ def test_numbers_whose_cells_are_gone_are_not_dropped_silently(tmp_path: Path) -
     out = tmp_path / "t.csv"
     put(out, rows("ab"))
     for terms in (RowPolicy(), RowPolicy(append=True)):
-        with pytest.raises(StoreError, match="has the numbers of 2 rows whose cells are not in runs any more"):
+        with pytest.raises(StoreError, match="has the numbers of 2 rows whose cells are no longer in runs"):
             put(out, rows("abc", status="planned"), terms)
     one = [*rows("a", status="planned"), *rows("b")]
-    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are not in runs any more"):
+    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are no longer in runs"):
         put(out, one, RowPolicy(trains=False))
     put(out, one)  # a sweep trains it again
     put(out, [*rows("a"), *rows("b", status="failed")], RowPolicy(trains=False))  # a cell is damaged: the table says so
@@ -136,16 +136,16 @@ def test_numbers_of_an_earlier_versions_table_are_not_taken_for_cells_that_are_n
     earlier = [{name: value for name, value in row.items() if name != table.FOLDER} for row in rows("ab")]
     out.write_bytes(table.csv_bytes(earlier))
     put(out, rows("c"), RowPolicy(append=True))
-    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are not in runs any more"):
+    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are no longer in runs"):
         put(out, [*rows("a", status="planned"), *rows("bc")])
 
 
 def test_a_column_of_somebodys_own_is_not_dropped(tmp_path: Path) -> None:
     out = tmp_path / "t.csv"
     out.write_bytes(table.csv_bytes([row | {"remark": "look again"} for row in rows("ab")]))
-    with pytest.raises(StoreError, match="has columns that this sweep's table has not, such as remark"):
+    with pytest.raises(StoreError, match="has columns that this sweep does not write, such as remark"):
         put(out, rows("ab"), RowPolicy(append=True))
-    with pytest.raises(StoreError, match="has columns that this sweep's table has not, such as remark"):
+    with pytest.raises(StoreError, match="has columns that this sweep does not write, such as remark"):
         table.write(out, rows("ab"), SETTINGS)  # it was added while the sweep ran
 
 

@@ -60,7 +60,10 @@ def test_the_axes_are_those_of_the_family(workshop: Workshop, tmp_path: Path) ->
         ("lsa9 --seeds 0", "unknown model 'lsa9'; known are lsa1, "),
         ("sine --ordering random", "unknown argument --ordering"),
         ("lsa1 --num_tasks 4", "unknown argument --num_tasks"),
-        ("tiny --models tiny,sine --num_tasks 4", "num_tasks is no axis of sine; it has none but --models, --seeds"),
+        (
+            "tiny --models tiny,sine --num_tasks 4",
+            "num_tasks is not an axis of sine; it has none but --models, --seeds",
+        ),
         ("sine --config.tokens=interleaved", "unknown config key 'tokens' of the family sine"),
     ],
 )

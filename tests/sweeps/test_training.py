@@ -42,13 +42,13 @@ def test_a_signal_after_an_error_leaves_the_error_with_its_own_cell(
         if run == failing:
             failures.append(run)
             if len(failures) == 2:
-                signals.hear(signal.SIGTERM, None)
+                signals.receive(signal.SIGTERM, None)
             raise ZeroDivisionError("the sky has fallen")
         yield from fake_finish(run, *given)
 
     monkeypatch.setattr(training, "finish", finish)
     outcome = trained(pack, tmp_path, signals)
-    assert (outcome.stopped, outcome.reasons) == (True, {failing.name: "ZeroDivisionError: the sky has fallen"})
+    assert (outcome.stopped, outcome.errors) == (True, {failing.name: "ZeroDivisionError: the sky has fallen"})
     assert rundir.read_status(failing) == "failed"
     assert rundir.read_meta(failing)["error"].endswith("ZeroDivisionError: the sky has fallen\n")
     assert rundir.read_status(other) == "stopped"
@@ -60,7 +60,7 @@ def stopped_elsewhere(pack: Pack, folder: Path, monkeypatch: pytest.MonkeyPatch)
     signals, run = Signals(), folder / pack.cells[0].name
 
     def advance(training: FakePack) -> Any:
-        signals.hear(signal.SIGTERM, None)
+        signals.receive(signal.SIGTERM, None)
         return FakePack.advance(training)
 
     with monkeypatch.context() as patch:
@@ -75,7 +75,7 @@ def test_a_cell_that_was_begun_on_another_device_goes_on_from_its_step(
 ) -> None:
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
     assert checkpoint.steps(run) == [1]
-    assert trained(pack, tmp_path).reasons == {}
+    assert trained(pack, tmp_path).errors == {}
     meta = rundir.read_meta(run)
     assert (meta["status"], meta["device"], meta["bitwise"]) == ("done", "NVIDIA H200, jax 0.1", False)
     assert [(change["step"], change["what"]) for change in meta["resumed_elsewhere"]] == [(1, "device")]
@@ -100,6 +100,6 @@ def test_a_cell_whose_meta_is_damaged_has_failed_and_is_not_cleared(
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
     rundir.update_meta(run, threads="many")
     before = snapshot(run)
-    reasons = trained(pack, tmp_path).reasons
-    assert reasons == {run.name: f"{run / layout.META} is not a run's meta.json; --overwrite trains the run anew"}
+    errors = trained(pack, tmp_path).errors
+    assert errors == {run.name: f"{run / layout.META} is not a run's meta.json; --overwrite trains the run anew"}
     assert snapshot(run) == before

@@ -58,7 +58,7 @@ def test_its_cells_and_rows_get_the_names_of_today_and_nothing_is_trained(
     done = ran(command, *([*GRID, "--seeds", "0,1"] if command == DRIVER else []), *at.flags())
     assert (done.status, done.err) == (0, "")
     if command == DRIVER:
-        assert f"{len(names)} cells have the names of this version now" in done.out
+        assert f"renamed {len(names)} cells of an earlier version" in done.out
     assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
     assert contents(at.runs, names) == before
     assert at.table() == swept.table()
@@ -67,7 +67,7 @@ def test_its_cells_and_rows_get_the_names_of_today_and_nothing_is_trained(
 def test_status_and_a_dry_run_count_them_and_touch_nothing(earlier: tuple[Place, dict[str, str]], ran: Ran) -> None:
     at, names = earlier
     before = snapshot(at.runs)
-    said = f"{len(names)} cells have the names of an earlier version: the sweep renames them, and trains none anew\n"
+    said = f"{len(names)} cells of an earlier version: the sweep renames and does not retrain them\n"
     for done in (
         ran("sweeps.status", "--runs_dir", at.runs),
         ran(DRIVER, *GRID, "--seeds", "0,1", *at.flags(), "--dry_run"),

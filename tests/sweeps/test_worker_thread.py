@@ -29,7 +29,7 @@ def ending(monkeypatch: pytest.MonkeyPatch) -> list[End]:
         def train(self, *_: object) -> PackResult:
             return self.end()
 
-        def dismiss(self) -> None:
+        def close(self) -> None:
             self.end = lambda: pytest.fail("it is gone")
 
     monkeypatch.setattr(executors, "Worker", Worker)

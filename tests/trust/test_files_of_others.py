@@ -236,9 +236,9 @@ def test_the_files_of_a_run_are_no_place_for_another_commands(name: str, lsa1_ru
     with pytest.raises(outputs.StoreError, match=r"is a file of the run .*; choose another --out"):
         outputs.write({run / name: b"{}"}, "baselines.gd_step")
     with pytest.raises(outputs.StoreError, match=r"is a file of the run"):
-        outputs.write({run / name: b"{}"}, "plots", of=tmp_path / "another")
+        outputs.write({run / name: b"{}"}, "plots", run=tmp_path / "another")
     assert (run / name).read_bytes() == before
-    outputs.write({run / name: b"{}"}, "plots", of=run)
+    outputs.write({run / name: b"{}"}, "plots", run=run)
     assert (run / name).read_bytes() == b"{}"
 
 
