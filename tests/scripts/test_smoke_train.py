@@ -107,7 +107,7 @@ def lose_the_last_figure(run: Path) -> None:
         ("lsa1", reorder, "random order is not the order drawn"),
         ("twolayer", reorder, "random order is not the order drawn"),
         ("lsa1_ordered", forget_the_order, "smallnorm2largenorm changed no index"),
-        ("lsa1_ordered", repeat_a_pair, "an ordering's index is no permutation"),
+        ("lsa1_ordered", repeat_a_pair, "an ordering's index is not a permutation"),
         ("lsa1_ordered", unsort_the_inputs, "the inputs do not ascend by norm"),
         ("lsa1_noisy", hit_others, "the mask's rate is 0."),
         ("lsa1_noisy", hit_nobody, "the mask's rate is 0.0000, not 0.25"),
