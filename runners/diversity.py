@@ -40,7 +40,7 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig
     numbers, tasks, exact = summary["headline"], config.data.num_tasks, ("dmmse", "ridge", *POSTERIOR_MEANS)
     ridge = "ridge (Bayes for fresh tasks)" if config.data.task_law in BAYES_IS_RIDGE else "ridge (best linear)"
     labels = {name: f"{name} prior's mean" for name in POSTERIOR_MEANS} | LABELS | {"ridge": ridge}
-    lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' further sequences':<50}    loss   ± s.e."]
+    lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' test sequences':<50}    loss   ± s.e."]
     for prefix, words in (("id", f"tasks of its pool of {tasks or 'infinity'}"), ("ood", "fresh tasks")):
         rows = {f"{prefix}_{name}_loss": labels[name] for name in ("tf", *exact, "zero")}
         rows |= {f"{prefix}_delta_{name}": f"Delta to {name}" for name in exact}

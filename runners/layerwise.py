@@ -31,7 +31,7 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: LayerwiseConfig
     kind = f"rolled out with damping {curve['damping']:g}" if curve["rolled_out"] else f"{curve['layers']} layers"
     lines = [
         f"{kind}: {curve['verdict']}",
-        f"{'MSE on ' + str(curve['num_tasks']) + ' further tasks':<32}mean    ± s.e.    median GD median     TF/GD",
+        f"{'MSE on ' + str(curve['num_tasks']) + ' test tasks':<32}mean    ± s.e.    median GD median     TF/GD",
     ]
     for layer in (layer for layer in range(curve["layers"]) if layer + 1 in (1, 2, 4, 8, 12, 24, curve["layers"])):
         numbers = (curve[name][layer] for name in ("mse", "sem", "median"))

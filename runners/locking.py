@@ -82,7 +82,7 @@ def restore_threads(directory: Path, width: int = 1, strict: bool = False) -> No
 def _checked_threads(run: Path, meta: Mapping[str, Any], step: int) -> int:
     """The thread count a run had at a step; `StoreError` unless meta.json has all that a resume needs."""
     before = conditions.at_step(run, step)
-    with expecting(run / layout.META, "a run's meta.json; --overwrite trains the run anew"):
+    with expecting(run / layout.META, "a run's meta.json; --overwrite retrains the run"):
         chunk_steps = meta.get("chunk_steps", 1)  # present from the first checkpoint on
         counts = (before["threads"], before["pack_width"], chunk_steps)
         if not all(is_count(count) and count > 0 for count in counts) or before["threads"] > MOST_THREADS:

@@ -51,7 +51,7 @@ def _title(config: RunConfig) -> str:
 
 def header(numbers: Mapping[str, Any], loss: str = "half MSE") -> str:
     """The header of a table of losses on the test set."""
-    return f"{f'loss ({loss}) on ' + str(numbers['tasks']) + ' further tasks':<50}    loss   ± s.e."
+    return f"{f'loss ({loss}) on ' + str(numbers['tasks']) + ' test tasks':<50}    loss   ± s.e."
 
 
 def shown(value: Any) -> Any:

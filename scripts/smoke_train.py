@@ -106,7 +106,7 @@ def main(argv: list[str]) -> int:
     """The command line."""
     flags = parser().parse(argv)
     if not flags.check_only and (number := _train(flags.out, flags.quiet)):
-        print(f"stopped; the same command trains the runs anew: {resume_command()}")
+        print(f"stopped; the same command retrains the runs: {resume_command()}")
         return 128 + number
     wrong = []
     for name, (_, _, checks) in RUNS.items():
@@ -132,7 +132,7 @@ def _train(out: Path, quiet: bool) -> int:
     with (
         locked_runs(configs, overwrite=True),
         ConsoleLogger(quiet) as logger,
-        catch_signals("the same command trains the runs anew") as signals,
+        catch_signals("the same command retrains the runs") as signals,
     ):
         for run, config in configs:
             logger.line(f"{run.name}:")

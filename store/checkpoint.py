@@ -63,7 +63,7 @@ def restore(run: Path, step: int, like: Mapping[str, np.ndarray]) -> dict[str, n
             difference = _first_difference(_kinds(arrays), _kinds(like))
             raise StoreError(f"{layout.checkpoint(run, step)} does not hold this run's training state: {difference}")
     except StoreError as error:
-        raise StoreError(f"{error}; --overwrite trains the run anew") from None
+        raise StoreError(f"{error}; --overwrite retrains the run") from None
     return arrays
 
 

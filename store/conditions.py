@@ -30,7 +30,7 @@ def current(width: int, device: str | None = None) -> dict[str, Any]:
 def at_step(run: Path, step: int) -> dict[str, Any]:
     """The conditions that a run had at a step."""
     meta = rundir.read_meta(run)
-    with expecting(run / layout.META, "a run's meta.json; --overwrite trains the run anew"):
+    with expecting(run / layout.META, "a run's meta.json; --overwrite retrains the run"):
         initial = {**meta.get("versions", {}), **{name: meta[name] for name in PROCESS_CONDITIONS if name in meta}}
         return initial | {change["what"]: change["is"] for change in _before(meta, step)}
 
@@ -52,7 +52,7 @@ def _hardware(device: str) -> str:
 def history(run: Path, step: int, now: Mapping[str, Any]) -> list[Change]:
     """All changes of a run that resumes from a step; changes after that step are dropped with their results."""
     meta = rundir.read_meta(run)
-    with expecting(run / layout.META, "a run's meta.json; --overwrite trains the run anew"):
+    with expecting(run / layout.META, "a run's meta.json; --overwrite retrains the run"):
         return [*_before(meta, step), *changes(run, step, now)]
 
 
@@ -71,7 +71,7 @@ def check(run: Path, now: Mapping[str, Any]) -> None:
         raise StoreError(f"{run} was begun with {threads} threads; set NPROC={threads} to resume")
     if differing:
         reasons = " and ".join(map(_was_not_is, differing))
-        raise StoreError(f"{run} was begun {reasons}; --overwrite trains it anew")
+        raise StoreError(f"{run} was begun {reasons}; --overwrite retrains it")
 
 
 def _was_not_is(change: Change) -> str:

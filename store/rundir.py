@@ -56,7 +56,7 @@ def read_status(run: Path) -> str:
     if status not in (*STATUSES, "new"):
         raise StoreError(f"{run / layout.META} has the unknown status {status!r}")
     if status == "new" and (run / layout.SUMMARY).exists():
-        raise StoreError(f"{run / layout.META} has no status, but the run has results; --overwrite trains it anew")
+        raise StoreError(f"{run / layout.META} has no status, but the run has results; --overwrite retrains it")
     return str(status)
 
 
@@ -207,10 +207,10 @@ def truncate_metrics(run: Path, step: int, due: Sequence[int]) -> None:
     """
     path = run / layout.METRICS
     stored = read_json_lines(path) if path.exists() else []
-    with expecting(path, "the metrics of a run; --overwrite trains the run anew"):
+    with expecting(path, "the metrics of a run; --overwrite retrains the run"):
         records = [record for record in stored if record["step"] <= step]
     if [record["step"] for record in records] != list(due):
-        raise StoreError(f"{path} lacks records before the checkpoint at step {step}; --overwrite trains the run anew")
+        raise StoreError(f"{path} lacks records before the checkpoint at step {step}; --overwrite retrains the run")
     write_bytes(path, "".join(json_text(record, indent=None) + "\n" for record in records).encode())
 
 

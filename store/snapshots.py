@@ -94,7 +94,7 @@ def _index(run: Path) -> tuple[list[int], dict[str, list[int]]]:
             if path.stat().st_size != len(steps) * _row_bytes(shapes):
                 raise ValueError
     except (StoreError, OSError) as error:
-        raise StoreError(f"{error}; --overwrite trains the run anew") from None
+        raise StoreError(f"{error}; --overwrite retrains the run") from None
     return steps, shapes
 
 

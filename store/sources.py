@@ -56,7 +56,7 @@ def notice(metas: Sequence[Mapping[str, Any]]) -> str:
         parts.append(f"{_in_words(names)} {have} changed since {_part(len(differing), len(metas))} began")
     if unknown:
         parts.append(f"the sources that made {_part(unknown, len(metas))} are not recorded")
-    return f"{'; '.join(parts)}; --overwrite trains {them} anew" if parts else ""
+    return f"{'; '.join(parts)}; --overwrite retrains {them}" if parts else ""
 
 
 def _part(count: int, of: int) -> str:

@@ -85,7 +85,7 @@ def current_rows(
     values, name = [], table.relative_folder(folder, out)
     for row in rows:
         parent = folder / NO_FOLDER if row.cell.name in cleared else folder
-        with expecting(folder / row.cell.name, "a finished cell of a sweep; --overwrite trains it anew"):
+        with expecting(folder / row.cell.name, "a finished cell of a sweep; --overwrite retrains it"):
             cell = row_values(row, parent, failed)
             values.append({**cell, table.FOLDER: name, "bitwise": _bitwise(parent / row.cell.name, cell["status"])})
     return values

@@ -109,7 +109,7 @@ def test_every_door_refuses_a_number_of_threads(command: str) -> None:
 
 
 def a_run(folder: Path) -> Path:
-    """A run that could be trained anew."""
+    """A run that could be retrained."""
     rundir.begin(folder, RegressionConfig())
     rundir.update_meta(folder, status="done")
     write_json(folder / layout.SUMMARY, {})

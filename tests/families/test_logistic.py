@@ -131,7 +131,7 @@ def test_what_it_says_at_the_end_is_its_own(run: Path, workshop: Workshop) -> No
     assert summary["loss_convention"] == "loss: cross-entropy of a label of 0 or 1, in nats"
     assert summary["left_plateau"]["value"] == summary["headline"]["loss"] / math.log(2)
     said = workshop.said("logistic")
-    assert "loss (cross-entropy, nats) on 64 further tasks" in said
+    assert "loss (cross-entropy, nats) on 64 test tasks" in said
     assert f"{summary['headline']['teacher_loss']:.4f}" in said
     listed = workshop.run("store.runs", run.parent, *PLUGIN).stdout
     assert f"loss {summary['headline']['loss']:.4g}" in listed

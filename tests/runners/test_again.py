@@ -33,12 +33,12 @@ def test_a_finished_run_of_other_sources_says_so_below_its_summary(
     rundir.update_meta(run, sources=meta["sources"] | {"src/train.py": "0" * 16})
     shown = workshop.run(LSA1, *SIZES, "--out", run)
     assert shown.returncode == 0, shown.stderr
-    line = "src/train.py has changed since this run began; --overwrite trains it anew\n"
+    line = "src/train.py has changed since this run began; --overwrite retrains it\n"
     assert shown.stdout == workshop.said("lsa1").replace(str(lsa1_run), str(run)) + line
     del meta["sources"]
     write_json(run / layout.META, meta)
     older = workshop.run(LSA1, *SIZES, "--out", run)
-    assert older.stdout.endswith("the sources that made this run are not recorded; --overwrite trains it anew\n")
+    assert older.stdout.endswith("the sources that made this run are not recorded; --overwrite retrains it\n")
 
 
 def test_attention_asked_for_later_is_what_it_would_have_been(

@@ -132,7 +132,7 @@ def test_a_state_that_another_version_laid_out_otherwise_is_one_sentence(
     assert done.returncode == 2
     assert re.fullmatch(
         rf"error: \S+step_00000060\.safetensors does not hold this run's training state: .*{said}; "
-        "--overwrite trains the run anew",
+        "--overwrite retrains the run",
         done.stderr.splitlines()[-1],
     )
     assert "Traceback" not in done.stderr

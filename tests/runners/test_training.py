@@ -177,7 +177,7 @@ def test_a_run_goes_on_from_every_step_and_only_with_the_records_behind_it(jobs:
     checkpoint.save(job.run, step, {"a": np.zeros(1)}, {})
     whole = (job.run / layout.METRICS).read_bytes()
     (job.run / layout.METRICS).write_bytes(whole[whole.index(b"\n") + 1 :])
-    with pytest.raises(StoreError, match=r"lacks records .*--overwrite trains it anew"):
+    with pytest.raises(StoreError, match=r"lacks records .*--overwrite retrains the run"):
         train([job])
     (job.run / layout.METRICS).write_bytes(whole)
     assert (train([job]), (job.run / layout.METRICS).read_bytes()) == ("done", whole)

@@ -156,7 +156,7 @@ def test_a_signal_ends_them_all(
     monkeypatch.setattr(training, "run_pack", signalled)
     assert smoke_train.main(["--out", str(tmp_path)]) == 128 + signal.SIGINT
     assert len(trained) == 1
-    assert "stopped; the same command trains the runs anew: " in capsys.readouterr().out
+    assert "stopped; the same command retrains the runs: " in capsys.readouterr().out
 
 
 @pytest.mark.slow

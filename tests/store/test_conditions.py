@@ -57,8 +57,8 @@ def test_conditions_under_which_nothing_was_saved_count_for_nothing(run: Path) -
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"jax": "0.11"}, "was begun with jax 0.10, not 0.11; --overwrite trains it anew"),
-        ({"pack_width": 8}, "was begun with pack_width 1, not 8; --overwrite trains it anew"),
+        ({"jax": "0.11"}, "was begun with jax 0.10, not 0.11; --overwrite retrains it"),
+        ({"pack_width": 8}, "was begun with pack_width 1, not 8; --overwrite retrains it"),
         ({"threads": 2}, "was begun with 1 threads; set NPROC=1 to resume"),
         ({"device": "H200, jax 0.10"}, "was begun on cpu, 1 threads, jax 0.10, not H200, jax 0.10; --overwrite trains"),
         ({"jax": "0.11", "threads": 2}, "was begun with jax 0.10, not 0.11 and with threads 1, not 2; --overwrite"),

@@ -101,18 +101,18 @@ FOUR = {"sources": dict.fromkeys(HERE, "0")}
     [
         ([], ""),
         ([{"sources": HERE}], ""),
-        ([EDITED], "src/a.py has changed since this run began; --overwrite trains it anew"),
-        ([TWO], "src/a.py and src/b.py have changed since this run began; --overwrite trains it anew"),
-        ([FOUR], "runners/d.py, src/a.py and 2 more have changed since this run began; --overwrite trains it anew"),
-        ([{}], "the sources that made this run are not recorded; --overwrite trains it anew"),
+        ([EDITED], "src/a.py has changed since this run began; --overwrite retrains it"),
+        ([TWO], "src/a.py and src/b.py have changed since this run began; --overwrite retrains it"),
+        ([FOUR], "runners/d.py, src/a.py and 2 more have changed since this run began; --overwrite retrains it"),
+        ([{}], "the sources that made this run are not recorded; --overwrite retrains it"),
         (
             [EDITED, {"sources": HERE}, TWO],
-            "src/a.py and src/b.py have changed since 2 of 3 finished runs began; --overwrite trains them anew",
+            "src/a.py and src/b.py have changed since 2 of 3 finished runs began; --overwrite retrains them",
         ),
         (
             [EDITED, {}],
             "src/a.py has changed since 1 of 2 finished runs began; the sources that made 1 of 2 finished runs are not "
-            "recorded; --overwrite trains them anew",
+            "recorded; --overwrite retrains them",
         ),
     ],
 )

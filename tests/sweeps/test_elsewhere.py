@@ -55,7 +55,7 @@ def test_if_that_is_refused_the_cells_have_failed_and_stay_as_they_are(
     done = sweep(workshop, at, *SEEDS, "--executor", "process", "--strict_resume")
     assert done.returncode == 1
     for run in cells(at):
-        reason = f"{run} was begun with pack_width 2, not 1; --overwrite trains it anew"
+        reason = f"{run} was begun with pack_width 2, not 1; --overwrite retrains it"
         assert f"error: failed: {run}: {reason}" in done.stderr.splitlines()
     assert "Traceback" not in done.stderr
     assert {run: snapshot(run) for run in cells(at)} == before

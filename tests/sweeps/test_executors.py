@@ -221,6 +221,6 @@ def test_skipped_cells_of_other_sources_are_counted_in_one_line(
     done = sweep(workshop, at, "--seeds", "0,1", "--executor", "serial")
     assert done.returncode == 0, done.stderr
     cells = len(others) + 1
-    line = f"src/train.py has changed since 1 of {cells} finished runs began; --overwrite trains them anew"
+    line = f"src/train.py has changed since 1 of {cells} finished runs began; --overwrite retrains them"
     assert done.stdout.splitlines()[2:] == [line]  # after what is planned and what is done
     assert at.table() == swept.table()

@@ -103,7 +103,7 @@ def test_numbers_whose_cells_are_gone_are_not_dropped_silently(tmp_path: Path) -
         put(out, one, RowPolicy(trains=False))
     put(out, one)  # a sweep trains it again
     put(out, [*rows("a"), *rows("b", status="failed")], RowPolicy(trains=False))  # a cell is damaged: the table says so
-    put(out, rows("ab", status="planned"), RowPolicy(redo=True))  # they are trained anew
+    put(out, rows("ab", status="planned"), RowPolicy(redo=True))  # they are retrained
 
 
 def test_a_table_of_an_earlier_version_has_no_folders_and_is_taken_for_this_ones(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_if_that_is_refused_the_cell_has_failed_and_stays_as_it_is(
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
     before = snapshot(run)
     outcome = train(tmp_path, pack, 2, lambda steps: None, Signals(), Persistence(strict_resume=True))
-    reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {training.device_text()}; --overwrite trains it anew"
+    reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {training.device_text()}; --overwrite retrains it"
     assert outcome == PackResult(pack, {run.name: reason})
     assert snapshot(run) == before
     assert rundir.read_status(tmp_path / pack.cells[1].name) == "done"
@@ -101,5 +101,5 @@ def test_a_cell_whose_meta_is_damaged_has_failed_and_is_not_cleared(
     rundir.update_meta(run, threads="many")
     before = snapshot(run)
     errors = trained(pack, tmp_path).errors
-    assert errors == {run.name: f"{run / layout.META} is not a run's meta.json; --overwrite trains the run anew"}
+    assert errors == {run.name: f"{run / layout.META} is not a run's meta.json; --overwrite retrains the run"}
     assert snapshot(run) == before
