@@ -11,7 +11,7 @@ import pytest
 from store.lock import locked
 from sweeps.plan import plan_file, write_plan
 from tests.doors import DRIVERS, ROOT, Ran, Refused, snapshot
-from tests.sweeps.tiny_sweep import GRID, Place, copied, tiny_plan
+from tests.sweeps.tiny_sweep import GRID, Paths, copied, tiny_plan
 from tests.trust.test_disks import HOLD, mounted, remount
 
 BAD_GRIDS = [
@@ -125,7 +125,7 @@ def test_jax_is_not_imported_before_a_sweep_trains(words: str, tmp_path: Path) -
     assert done.stderr.count("\n") == (0 if "dry_run" in words else 1)
 
 
-def test_what_is_there_stays_when_a_sweep_is_refused(swept: Place, tmp_path: Path, refused: Refused) -> None:
+def test_what_is_there_stays_when_a_sweep_is_refused(swept: Paths, tmp_path: Path, refused: Refused) -> None:
     at = copied(swept, tmp_path)
     for words in (["--p", "2"], ["--out", at.runs], ["--shard", "0/1"], ["--overwrite", "--width", "0"]):
         refused("eval_noise", *GRID, "--seeds", "0,1", *at.flags(), *words)  # which compares all files
@@ -149,7 +149,7 @@ def test_a_shard_runs_once_and_keeps_out_the_whole(tmp_path: Path, refused: Refu
             assert "runs is in use" in refused("eval_noise", "--runs_dir", "runs", "--out", "results.csv", *words)
 
 
-def test_a_cell_in_use_is_not_cleared_nor_any_other(swept: Place, tmp_path: Path, refused: Refused) -> None:
+def test_a_cell_in_use_is_not_cleared_nor_any_other(swept: Paths, tmp_path: Path, refused: Refused) -> None:
     at = copied(swept, tmp_path)
     last = max(path for path in at.runs.iterdir() if path.is_dir())
     with locked(last):

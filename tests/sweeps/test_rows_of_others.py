@@ -16,7 +16,7 @@ from store.readers import StoreError
 from sweeps import table
 from sweeps.table import RowPolicy
 from tests.doors import ROOT, Ran, Refused
-from tests.sweeps.tiny_sweep import GRID, Place, copied
+from tests.sweeps.tiny_sweep import GRID, Paths, copied
 
 PLAIN = RowPolicy()
 SETTINGS = ("exp", "model", "p", "seed", "results_version", table.FOLDER)
@@ -153,7 +153,7 @@ def test_a_column_of_somebodys_own_is_not_dropped(tmp_path: Path) -> None:
 
 
 def test_a_sweep_of_another_grid_is_refused_and_appended(
-    swept: Place, tmp_path: Path, refused: Refused, ran: Ran
+    swept: Paths, tmp_path: Path, refused: Refused, ran: Ran
 ) -> None:
     at = copied(swept, tmp_path)
     whole, seed_0 = at.table(), [*GRID, "--seeds", "0", *at.flags()]
@@ -167,7 +167,7 @@ def test_a_sweep_of_another_grid_is_refused_and_appended(
     assert at.table() == whole
 
 
-def test_cells_that_are_trained_anew_take_all_their_rows_along(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_cells_that_are_trained_anew_take_all_their_rows_along(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     """Rows of other plans that share a cell with a planned one: their numbers would be no cell's."""
     at = copied(swept, tmp_path)
     clean = [word if word != "clean,label_noise" else "clean" for word in GRID]
@@ -185,7 +185,7 @@ def test_cells_that_are_trained_anew_take_all_their_rows_along(swept: Place, tmp
     assert {"planned", "done"} == {status for found in statuses.values() for status in found}
 
 
-def test_collecting_leaves_the_rows_of_another_folder_alone(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_collecting_leaves_the_rows_of_another_folder_alone(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     """As after two sweeps into one table: cells of the same names, in two folders."""
     at = copied(swept, tmp_path)
     shutil.copytree(at.runs, tmp_path / "r2")
@@ -198,7 +198,7 @@ def test_collecting_leaves_the_rows_of_another_folder_alone(swept: Place, tmp_pa
         assert at.table() == together
 
 
-def test_two_writers_of_one_table_at_once_keep_each_others_rows(swept: Place, tmp_path: Path) -> None:
+def test_two_writers_of_one_table_at_once_keep_each_others_rows(swept: Paths, tmp_path: Path) -> None:
     at = copied(swept, tmp_path)
     folders = ["runs", "r2", "r3", "r4"]
     for name in folders[1:]:
@@ -212,7 +212,7 @@ def test_two_writers_of_one_table_at_once_keep_each_others_rows(swept: Place, tm
     assert {row["status"] for row in at.rows()} == {"done"}
 
 
-def test_tables_share_a_folder_each_with_its_own_plan(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_tables_share_a_folder_each_with_its_own_plan(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     at = copied(swept, tmp_path)
     assert ran("eval_noise", *GRID, "--seeds", "0", "--runs_dir", at.runs, "--out", "half.csv").status == 0
     assert sorted(path.name for path in at.runs.glob("plan*")) == ["plan_half.json", "plan_results.json"]
@@ -223,7 +223,7 @@ def test_tables_share_a_folder_each_with_its_own_plan(swept: Place, tmp_path: Pa
     assert ran("sweeps.status", "--runs_dir", at.runs).out == "4 cells: 4 done\n"
 
 
-def test_a_table_is_no_link_no_runs_file_and_no_other_commands(swept: Place, tmp_path: Path, refused: Refused) -> None:
+def test_a_table_is_no_link_no_runs_file_and_no_other_commands(swept: Paths, tmp_path: Path, refused: Refused) -> None:
     at = copied(swept, tmp_path)
     run = next(path for path in at.runs.iterdir() if path.is_dir())
     shutil.copytree(run, tmp_path / "run")
@@ -237,7 +237,7 @@ def test_a_table_is_no_link_no_runs_file_and_no_other_commands(swept: Place, tmp
         assert sentence in refused("sweeps.collect", "--runs_dir", at.runs, "--out", out, "--append")
 
 
-def test_a_table_in_a_run_directory_is_not_the_runs(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_a_table_in_a_run_directory_is_not_the_runs(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     at = copied(swept, tmp_path)
     run = next(path for path in at.runs.iterdir() if path.is_dir())
     shutil.copytree(run, tmp_path / "run")

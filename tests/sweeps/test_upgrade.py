@@ -13,13 +13,13 @@ from sweeps.plan import Row, cell_of, find_plan, read_plan
 from sweeps.upgrade import earlier_cells, rename_cells
 from tests.doors import Ran, snapshot
 from tests.runners.schema_1 import config_of, put_back
-from tests.sweeps.tiny_sweep import GRID, Place, copied
+from tests.sweeps.tiny_sweep import GRID, Paths, copied
 
 DRIVER = "eval_noise"
 
 
 @pytest.fixture
-def earlier(swept: Place, tmp_path: Path) -> tuple[Place, dict[str, str]]:
+def earlier(swept: Paths, tmp_path: Path) -> tuple[Paths, dict[str, str]]:
     """The finished sweep as an earlier version left it, and the names of then by today's."""
     at, names = copied(swept, tmp_path), {}
     for meta in sorted(at.runs.glob(f"*/{layout.META}")):
@@ -50,7 +50,7 @@ def contents(runs: Path, names: dict[str, str]) -> dict[str, object]:
 
 @pytest.mark.parametrize("command", [DRIVER, "sweeps.collect"])
 def test_its_cells_and_rows_get_the_names_of_today_and_nothing_is_trained(
-    command: str, earlier: tuple[Place, dict[str, str]], swept: Place, ran: Ran
+    command: str, earlier: tuple[Paths, dict[str, str]], swept: Paths, ran: Ran
 ) -> None:
     at, names = earlier
     before = contents(at.runs, names)
@@ -64,7 +64,7 @@ def test_its_cells_and_rows_get_the_names_of_today_and_nothing_is_trained(
     assert at.table() == swept.table()
 
 
-def test_status_and_a_dry_run_count_them_and_touch_nothing(earlier: tuple[Place, dict[str, str]], ran: Ran) -> None:
+def test_status_and_a_dry_run_count_them_and_touch_nothing(earlier: tuple[Paths, dict[str, str]], ran: Ran) -> None:
     at, names = earlier
     before = snapshot(at.runs)
     said = f"{len(names)} cells of an earlier version: the sweep renames and does not retrain them\n"
@@ -77,7 +77,7 @@ def test_status_and_a_dry_run_count_them_and_touch_nothing(earlier: tuple[Place,
 
 
 def test_what_a_kill_leaves_undone_is_done_by_the_next(
-    earlier: tuple[Place, dict[str, str]], swept: Place, monkeypatch: pytest.MonkeyPatch
+    earlier: tuple[Paths, dict[str, str]], swept: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever it came: the table is written before the first cell is renamed."""
     at, names = earlier
@@ -101,14 +101,14 @@ def test_what_a_kill_leaves_undone_is_done_by_the_next(
 
 
 def test_another_table_over_the_same_cells_is_renamed_too(
-    earlier: tuple[Place, dict[str, str]], swept: Place, ran: Ran
+    earlier: tuple[Paths, dict[str, str]], swept: Paths, ran: Ran
 ) -> None:
     at, names = earlier
-    second = Place(at.runs, at.out.with_name("second.csv"))
+    second = Paths(at.runs, at.out.with_name("second.csv"))
     second.out.write_text(at.out.read_text())
-    for place in (at, second):
-        done = ran(DRIVER, *GRID, "--seeds", "0,1", *place.flags())
-        assert (done.status, done.err, place.table()) == (0, "", swept.table())
+    for paths in (at, second):
+        done = ran(DRIVER, *GRID, "--seeds", "0,1", *paths.flags())
+        assert (done.status, done.err, paths.table()) == (0, "", swept.table())
     assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
 
 
