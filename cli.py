@@ -189,7 +189,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception]) -> NoReturn:
     """Runs a command with this process's arguments and exits: 0, or 2 with one sentence for errors of the user."""
-    _spell_out()
+    _replace_unprintable()
     expected: tuple[type[Exception], ...] = (UsageError, environment.UnusableEnvironment, *user_errors)
     try:
         environment.num_threads()
@@ -199,39 +199,41 @@ def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception
         status = main(argv) or 0
         _flush()
     except expected as error:
-        status = _complain(str(error))
+        status = _print_error(str(error))
     except BrokenPipeError:  # the reader of the output, such as `head`, has ended
-        _silence()
+        _discard_output()
         status = 128 + signal.SIGPIPE
     except OSError as error:
-        status = _complain(f"{error.filename or 'a file'}: {os.strerror(error.errno) if error.errno else error}")
+        status = _print_error(f"{error.filename or 'a file'}: {os.strerror(error.errno) if error.errno else error}")
     except MemoryError:
-        status = _complain(OUT_OF_MEMORY)
+        status = _print_error(OUT_OF_MEMORY)
     except RuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):  # XLA's error, whose class is not imported here
             raise
-        status = _complain(OUT_OF_MEMORY)
+        status = _print_error(OUT_OF_MEMORY)
     except KeyboardInterrupt:
         status = 130
     sys.exit(status)
 
 
-SPELLED = {"±": "+-", "‖": "||", "Δ": "Delta ", "∞": "inf", "µ": "u", "√": "sqrt ", "λ": "lambda "}
+ASCII_SPELLINGS = {"±": "+-", "‖": "||", "Δ": "Delta ", "∞": "inf", "µ": "u", "√": "sqrt ", "λ": "lambda "}
 
 
-def _spell_out() -> None:
+def _replace_unprintable() -> None:
     """Makes the terminal replace characters that it cannot show, instead of failing on them."""
-    codecs.register_error("spelled", _spelled)
+    codecs.register_error("spelled", _ascii_spelling)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="spelled")
 
 
-def _spelled(error: UnicodeError) -> tuple[str, int]:
+def _ascii_spelling(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     characters = error.object[error.start : error.end]
-    return "".join(SPELLED.get(c) or c.encode("ascii", "backslashreplace").decode() for c in characters), error.end
+    return "".join(
+        ASCII_SPELLINGS.get(c) or c.encode("ascii", "backslashreplace").decode() for c in characters
+    ), error.end
 
 
 def _flush() -> None:
@@ -241,12 +243,12 @@ def _flush() -> None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        _silence()
+        _discard_output()
         error.filename = "standard output"
         raise
 
 
-def _silence() -> None:
+def _discard_output() -> None:
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -256,7 +258,7 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
-def _complain(message: str) -> int:
+def _print_error(message: str) -> int:
     if sys.stderr is not None:  # print would use standard output instead
         print(f"error: {printable(' '.join(message.split()))}", file=sys.stderr)
     return 2

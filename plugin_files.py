@@ -83,7 +83,7 @@ def load(path: str | os.PathLike[str]) -> ModuleType:
         _record(plugin)
         require(module is not None or not known, f"Python has imported it already, but not as {plugin.name}")
         if module is None or _file_of(module) != file.resolve():
-            module = _executed(plugin, file.resolve())
+            module = _execute(plugin, file.resolve())
     return module
 
 
@@ -113,7 +113,7 @@ def _file_of(module: ModuleType | ModuleSpec) -> Path | None:
     return Path(file).resolve() if file else None
 
 
-def _executed(plugin: Plugin, file: Path) -> ModuleType:
+def _execute(plugin: Plugin, file: Path) -> ModuleType:
     """Executes a plugin as the module of its name; `ConfigError` if it changes the results of other runs."""
     folder = [str(plugin.path)] if plugin.path.is_dir() else None
     spec = spec_from_file_location(plugin.name, file, submodule_search_locations=folder)
@@ -123,7 +123,7 @@ def _executed(plugin: Plugin, file: Path) -> ModuleType:
     was_64_bit = _in_64_bits()
     try:
         with _no_bytecode():
-            exec(_code_of(file), module.__dict__)
+            exec(_compiled(file), module.__dict__)
         require(was_64_bit or not _in_64_bits(), "it turns on JAX's 64-bit numbers, which changes every run's results")
         require(digest_of(plugin.path) == plugin.digest, "it has changed while it was loaded")
     except BaseException:
@@ -150,7 +150,7 @@ def imported_module(plugin: Plugin, module: str) -> ModuleType:
     return imported
 
 
-def _code_of(file: Path) -> CodeType:
+def _compiled(file: Path) -> CodeType:
     return compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
 
 

@@ -44,7 +44,7 @@ def ordering(name: str, *, by_difficulty: bool = False) -> Callable[[F], F]:
     def entry(function: F) -> Any:
         return registries.Ordering(by_difficulty, function)
 
-    return _adder(registries.ORDERINGS, name, "batch difficulty", entry)
+    return _registering(registries.ORDERINGS, name, "batch difficulty", entry)
 
 
 def noise_mode(
@@ -67,7 +67,7 @@ def noise_mode(
     def entry(function: F) -> Any:
         return registries.NoiseMode(additive, ignores_sigma, function, linear_mmse, mask_bayes)
 
-    return _adder(registries.NOISE_MODES, name, "key batch hit sigma data", entry)
+    return _registering(registries.NOISE_MODES, name, "key batch hit sigma data", entry)
 
 
 def input_distribution(
@@ -87,7 +87,7 @@ def input_distribution(
     def entry(function: F) -> Any:
         return registries.InputDistribution(variance, fourth, function)
 
-    return _adder(registries.INPUT_DISTRIBUTIONS, name, "key input_range shape", entry)
+    return _registering(registries.INPUT_DISTRIBUTIONS, name, "key input_range shape", entry)
 
 
 def task_distribution(
@@ -109,12 +109,12 @@ def task_distribution(
     def entry(function: F) -> Any:
         return registries.TaskDistribution(variance, "own" if mean else str(bayes), function, mean)
 
-    return _adder(registries.TASK_DISTRIBUTIONS, name, "key dim", entry)
+    return _registering(registries.TASK_DISTRIBUTIONS, name, "key dim", entry)
 
 
 def attention(name: str) -> Callable[[F], F]:
     """Registers f(scores [B, H, R, N], key_size) -> weights [B, H, R, N], the attention of row r to the pairs."""
-    return _adder(registries.ATTENTION_KINDS, name, "scores key_size", registries.AttentionKind)
+    return _registering(registries.ATTENTION_KINDS, name, "scores key_size", registries.AttentionKind)
 
 
 def opponent(name: str) -> Callable[[F], F]:
@@ -122,12 +122,12 @@ def opponent(name: str) -> Callable[[F], F]:
 
     It may raise `src.checks.ConfigError` where it is not defined; the headline then has null with that reason.
     """
-    return _adder(registries.OPPONENTS, name, "batch config", registries.Opponent)
+    return _registering(registries.OPPONENTS, name, "batch config", registries.Opponent)
 
 
 def schedule(name: str) -> Callable[[F], F]:
     """Registers f(lr, config, step) -> the learning rate at a step (from 0); `config` is the run's `TrainConfig`."""
-    return _adder(registries.SCHEDULES, name, "lr config step", registries.Schedule)
+    return _registering(registries.SCHEDULES, name, "lr config step", registries.Schedule)
 
 
 def family(description: Any) -> Any:
@@ -161,7 +161,7 @@ def purpose(name: str) -> int:
     return number
 
 
-def _adder(registry: Registry[Any], name: str, arguments: str, entry: Callable[[Any], Any]) -> Callable[[F], F]:
+def _registering(registry: Registry[Any], name: str, arguments: str, entry: Callable[[Any], Any]) -> Callable[[F], F]:
     """A decorator that adds `entry(function)` to a registry under a name."""
     require(isinstance(name, str), f"the name of a kind of {registry.kind} is missing; it is the first argument")
     plugin = calling_plugin(__file__)

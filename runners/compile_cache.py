@@ -27,14 +27,14 @@ def enable(folder: Path | None = None) -> Path:
     """
     import jax
 
-    cache = part(folder or default_folder())
+    cache = subfolder(folder or default_folder())
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     return cache
 
 
-def part(folder: Path) -> Path:
+def subfolder(folder: Path) -> Path:
     """The subfolder for the programs of this process; `StoreError` unless only the user can write to it."""
     return private_folder(folder / key())
 

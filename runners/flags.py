@@ -21,7 +21,7 @@ from runners import persistence
 from runners.persistence import Persistence
 
 # flags of every family whose config has the field; the default is the preset's value
-COMMON = (
+COMMON_FLAGS = (
     Flag("steps", "training.steps", int, "training steps"),
     Flag("eval_every", "eval_every", int, "steps between two records of the metrics"),
     Flag("batch_size", "training.batch_size", int, "tasks in a training batch"),
@@ -54,7 +54,7 @@ class Request(NamedTuple):
 def config_flags(family: Family) -> list[Flag]:
     """The flags that set fields of a family's config."""
     known = leaves(preset(next(iter(family.models))).to_dict()).values()
-    return [flag for flag in COMMON if flag.key in known] + list(family.flags)
+    return [flag for flag in COMMON_FLAGS if flag.key in known] + list(family.flags)
 
 
 def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Parser:
@@ -114,7 +114,7 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
             model = models_instead[flags.model]
     if flags.config_help:
         settings = {"num_layers": getattr(flags, "num_layers", None)} | overrides
-        print(listing(preset_of_depth(model, flags.preset, settings)))
+        print(listing(preset_for_depth(model, flags.preset, settings)))
         sys.exit(0)
     config = config_from_flags(model, flags, overrides)
     options = {flag.name: getattr(flags, flag.name) for flag in family.options}
@@ -124,7 +124,7 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:
     """The run config from flags and `--config.` overrides; overrides win."""
-    config = preset_of_depth(model, flags.preset, {"num_layers": getattr(flags, "num_layers", None)} | dict(overrides))
+    config = preset_for_depth(model, flags.preset, {"num_layers": getattr(flags, "num_layers", None)} | dict(overrides))
     for name in ("data_seed", "init_seed"):
         own = getattr(flags, name)
         set_values(config, {name: flags.seed if own is None else own})
@@ -134,7 +134,7 @@ def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[
     return resolved
 
 
-def preset_of_depth(model: str, name: str, settings: Mapping[str, Any]) -> ConfigDict:
+def preset_for_depth(model: str, name: str, settings: Mapping[str, Any]) -> ConfigDict:
     """The preset for the number of layers in the settings, on which its learning rate and clips depend."""
     depth = settings.get("model.num_layers", settings.get("num_layers"))
     recurrent = str(settings.get("model.recurrent", settings.get("recurrent", "false"))).lower() in ("true", "1")

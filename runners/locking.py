@@ -45,7 +45,7 @@ def locked_runs(
             if not overwrite:
                 restore_threads(run, width, strict)
         if programs:
-            compile_cache.part(programs)  # its name has the number of threads, which is fixed now
+            compile_cache.subfolder(programs)  # its name has the number of threads, which is fixed now
         if overwrite:
             from runners.finish import check_parts  # imports JAX
 

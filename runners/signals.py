@@ -55,7 +55,7 @@ def catch_signals(afterwards: str | None = None) -> Iterator[Signals]:
         yield signals
         return
     with (
-        _second_one_ends(afterwards) if afterwards else contextlib.nullcontext()
+        _exit_on_second(afterwards) if afterwards else contextlib.nullcontext()
     ):  # first, so that it counts all signals
         handlers = {number: signal.signal(number, signals.receive) for number in HANDLED}
         try:
@@ -66,7 +66,7 @@ def catch_signals(afterwards: str | None = None) -> Iterator[Signals]:
 
 
 @contextlib.contextmanager
-def _second_one_ends(afterwards: str) -> Iterator[None]:
+def _exit_on_second(afterwards: str) -> Iterator[None]:
     """Watches for signals in another thread, since the main thread runs no handlers while XLA compiles."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)

@@ -73,7 +73,7 @@ def run_pack(
                 caught.check()
                 _train_and_finish(together, width, logger, wanted, caught, persistence)
         except Stopped as stop:
-            _note_stop(pending, stop.signal)
+            _mark_stopped(pending, stop.signal)
             return "stopped"
         except Exception:
             if len(pending) == 1:  # else it is not known yet which job failed
@@ -113,7 +113,7 @@ def _train_and_finish(
     pack = Pack(jobs, width)
     signals.check()
     _align_files(pack)
-    _note_conditions(pack, logger)
+    _record_conditions(pack, logger)
     _train(pack, logger, signals, persistence.checkpoint_seconds)
     for index, (job, _, setting) in enumerate(pack.lanes):
         if pack.alive[index]:
@@ -139,9 +139,9 @@ def _align_files(pack: Pack) -> None:
     first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
     for index, (job, *_) in enumerate(pack.lanes):
         checkpoint.remove_after(job.run, pack.step)
-        rundir.truncate_metrics(job.run, pack.step, _recorded(pack, pack.step) if pack.step > 0 else [])
+        rundir.truncate_metrics(job.run, pack.step, _record_steps(pack, pack.step) if pack.step > 0 else [])
         if job.config.snapshots and pack.step == 0:
-            snapshots.begin(job.run, _recorded(pack, pack.num_steps), pack.params(index))
+            snapshots.begin(job.run, _record_steps(pack, pack.num_steps), pack.params(index))
         elif job.config.snapshots:
             snapshots.check(job.run)
         if pack.step == 0:
@@ -152,7 +152,7 @@ def _align_files(pack: Pack) -> None:
     pack.chunk_steps = min(int(meta.get("chunk_steps", 1)), GROWTH)  # the machine may be slower now
 
 
-def _note_conditions(pack: Pack, logger: Logger) -> None:
+def _record_conditions(pack: Pack, logger: Logger) -> None:
     """Records in meta.json how each run's conditions have changed since it began, and logs the new changes."""
     now = conditions.current(pack.width, device_text())
     changes: dict[int, list[conditions.Change]] = {}  # by training, whose state is that of its first run
@@ -166,7 +166,7 @@ def _note_conditions(pack: Pack, logger: Logger) -> None:
             logger.line(f"{printable(job.run)} is resumed elsewhere and not bitwise: {conditions.describe(new)}")
 
 
-def _recorded(pack: Pack, step: int) -> list[int]:
+def _record_steps(pack: Pack, step: int) -> list[int]:
     """The steps of the records up to this step."""
     return pack.record_steps[: bisect_right(pack.record_steps, step)]
 
@@ -190,7 +190,7 @@ def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float) -> None
         for index, lane in enumerate(pack.lanes):
             if pack.alive[index] and diverged_at[index] != NEVER:
                 pack.alive[index] = False
-                _note_divergence(lane.job.run, int(diverged_at[index]), pack.run_seconds)
+                _mark_diverged(lane.job.run, int(diverged_at[index]), pack.run_seconds)
             elif pack.alive[index] and pack.step in pack.record_steps:
                 _record(pack, index, float(losses[index]))
         if time.monotonic() - saved[1] >= seconds:
@@ -218,13 +218,13 @@ def _save(pack: Pack) -> tuple[int, float]:
     return pack.step, time.monotonic()
 
 
-def _note_divergence(run: Path, step: int, run_seconds: float) -> None:
+def _mark_diverged(run: Path, step: int, run_seconds: float) -> None:
     losses = [record["test_loss"] for record in rundir.read_metrics(run)][-3:]
     ended = {"diverged_at": step, "last_losses": losses, "run_seconds": run_seconds, "end": now()}
     rundir.update_meta(run, status="diverged", **ended)
 
 
-def _note_stop(jobs: Sequence[Job], number: int) -> None:
+def _mark_stopped(jobs: Sequence[Job], number: int) -> None:
     """Sets the status "stopped" of unfinished runs, and the step at which they will resume."""
     for job in jobs:
         if rundir.read_status(job.run) == "running":

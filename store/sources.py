@@ -53,17 +53,17 @@ def notice(metas: Sequence[Mapping[str, Any]]) -> str:
     if differing:
         names = sorted({name for those in differing for name in those})
         have = "has" if len(names) == 1 else "have"
-        parts.append(f"{_in_words(names)} {have} changed since {_part(len(differing), len(metas))} began")
+        parts.append(f"{_joined(names)} {have} changed since {_share(len(differing), len(metas))} began")
     if unknown:
-        parts.append(f"the sources that made {_part(unknown, len(metas))} are not recorded")
+        parts.append(f"the sources that made {_share(unknown, len(metas))} are not recorded")
     return f"{'; '.join(parts)}; --overwrite retrains {them}" if parts else ""
 
 
-def _part(count: int, of: int) -> str:
+def _share(count: int, of: int) -> str:
     return "this run" if of == 1 else f"{count} of {of} finished runs"
 
 
-def _in_words(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     """`a.py`, `a.py and b.py`, or `a.py, b.py and 3 more`."""
     shown = [printable(name) for name in names[:MAX_NAMED]]
     rest = len(names) - len(shown)

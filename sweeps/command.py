@@ -18,7 +18,7 @@ from configs.registry import named
 from environment import check_devices
 from runners import persistence
 from runners.command import print_notices, resume_command
-from runners.flags import preset_of_depth
+from runners.flags import preset_for_depth
 from runners.locking import print_kept_files
 from runners.persistence import Persistence
 from runners.signals import RESUME_HINT, Signals, catch_signals
@@ -150,7 +150,7 @@ def main(
 
 def fields_of(models: Sequence[str], settings: Mapping[str, Any]) -> str:
     """A list of the config fields that can be set for these models."""
-    return "\n\n".join(listing(preset_of_depth(model, "default", settings), tuple(RESERVED)) for model in models)
+    return "\n\n".join(listing(preset_for_depth(model, "default", settings), tuple(RESERVED)) for model in models)
 
 
 def planned(grids: Sequence[Grid], quiet: bool) -> list[Row]:
@@ -169,7 +169,7 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     check_out(how.out, how.folder)
     renamed = 0 if how.dry_run else upgrade.rename_cells(rows, how.folder, how.out)
     if renamed and not how.quiet:
-        print(f"renamed {upgrade.cells_in_words(renamed)} of an earlier version", flush=True)
+        print(f"renamed {upgrade.cell_count(renamed)} of an earlier version", flush=True)
     check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
     renaming = upgrade.notice(rows, how.folder)  # only in a dry run, where the table still has the earlier names
@@ -187,7 +187,7 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
         values = _write(rows, how, failed)
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(how.out)}: {done} of {len(values)} planned rows are done")
-    return _report(chosen, failed, how, signals)
+    return _print_report(chosen, failed, how, signals)
 
 
 def _lock(locks: ExitStack, how: Execution) -> None:
@@ -241,7 +241,7 @@ def _write(
         return collect(rows, how.folder, how.out, failed)
 
 
-def work(chosen: Sequence[Cell], how: Execution) -> tuple[dict[Cell, str], list[Pack]]:
+def statuses_and_packs(chosen: Sequence[Cell], how: Execution) -> tuple[dict[Cell, str], list[Pack]]:
     """The cells with their statuses, and the packs of those to train."""
     status = statuses(chosen, how.folder)
     left = [cell for cell in chosen if how.overwrite or status[cell] not in rundir.FINISHED]
@@ -250,7 +250,7 @@ def work(chosen: Sequence[Cell], how: Execution) -> tuple[dict[Cell, str], list[
 
 def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals: Signals) -> dict[str, str]:
     """Trains the unfinished cells, updating progress and CSV as packs end; returns the errors of failed cells."""
-    status, waiting = work(chosen, how)
+    status, waiting = statuses_and_packs(chosen, how)
     if not how.quiet:
         shown = sum(row.cell in status for row in rows)
         print(f"{shown} rows of {len(status)} cells: {status_counts(status.values())}", flush=True)
@@ -287,7 +287,7 @@ def _remove_checkpoints(done: Sequence[Path]) -> None:
                 checkpoint.remove(run)
 
 
-def _report(chosen: Sequence[Cell], failed: Mapping[str, str], how: Execution, signals: Signals) -> int:
+def _print_report(chosen: Sequence[Cell], failed: Mapping[str, str], how: Execution, signals: Signals) -> int:
     """Prints which cells failed or diverged, why, and how to resume; returns the exit status."""
     status = statuses(chosen, how.folder)
     for name, reason in failed.items():
@@ -307,7 +307,7 @@ def _report(chosen: Sequence[Cell], failed: Mapping[str, str], how: Execution, s
 
 def preview(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> str:
     """What would be done: each cell's status, the packs to train, and an estimate of the time."""
-    status, waiting = work(chosen, how)
+    status, waiting = statuses_and_packs(chosen, how)
     lines = [f"{status[cell]:10} {cli.printable(how.folder / cell.name)}" for cell in chosen]
     trainings = sum(pack.trainings for pack in waiting)
     minutes = cost.seconds(waiting, len(available_cores())) / 60

@@ -26,7 +26,7 @@ from sweeps.worker import Worker, WorkerDied, available_cores
 POLL_SECONDS = 0.2  # between two checks for signals while workers train
 
 
-def run_in_process(
+def run_in_this_process(
     folder: Path,
     packs: Sequence[Pack],
     width: int,
@@ -42,7 +42,7 @@ def run_in_process(
             return
 
 
-def run_in_processes(
+def run_in_workers(
     folder: Path,
     packs: Sequence[Pack],
     width: int,
@@ -180,7 +180,7 @@ class Executor(NamedTuple):
 
 
 EXECUTORS: Mapping[str, Executor] = {
-    "packed": Executor(run_in_process, 8),
-    "serial": Executor(run_in_process, 1),
-    "process": Executor(run_in_processes, 1),
+    "packed": Executor(run_in_this_process, 8),
+    "serial": Executor(run_in_this_process, 1),
+    "process": Executor(run_in_workers, 1),
 }

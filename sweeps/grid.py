@@ -14,7 +14,7 @@ from configs.origins import with_origins
 from configs.overrides import resolve, set_values
 from configs.registry import family_of, family_of_model, models
 from configs.run import RunConfig
-from runners.flags import preset_of_depth
+from runners.flags import preset_for_depth
 from src.checks import ConfigError, require
 
 MAX_POINTS = 100_000  # of a plan; more are surely a typing error, and too many runs for one folder
@@ -61,7 +61,7 @@ class Grid:
         """The configs, with seeds varying fastest."""
         for model, *values in product(self.models, *self.axes.values()):
             point = dict(zip(self.axes, values, strict=True))
-            config = preset_of_depth(model, "default", self.settings)
+            config = preset_for_depth(model, "default", self.settings)
             set_values(config, self._seeds(self.seeds[0]))
             keys = axes_of(model)
             set_values(config, {keys[axis]: value for axis, value in point.items() if value != AUTO})
@@ -98,10 +98,10 @@ def _named(model: str, point: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(f"{model} with {_in_words(point)}: {error}" if point else str(error)) from None
+        raise ConfigError(f"{model} with {_point_text(point)}: {error}" if point else str(error)) from None
 
 
-def _in_words(point: Mapping[str, Any]) -> str:
+def _point_text(point: Mapping[str, Any]) -> str:
     return ", ".join(f"{axis} {value}" for axis, value in point.items() if value != AUTO)
 
 

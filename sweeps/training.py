@@ -76,7 +76,7 @@ def train(
                 _check_cell(job, width, persistence.strict_resume)
                 ready.append(job)
             except Exception as error:
-                errors[cell.name] = _in_words(error)
+                errors[cell.name] = _message(error)
         wanted, logger = Wanted(figures=False, table=True), StepReporter(report, pack.trainings)
         training = partial(
             run_pack, logger=logger, wanted=wanted, width=width, signals=signals, persistence=persistence
@@ -94,14 +94,14 @@ def _run(jobs: Sequence[Job], training: Callable[[Sequence[Job]], str], errors: 
         return training(jobs) == "stopped"
     except Exception as error:
         if len(jobs) == 1:
-            errors[jobs[0].run.name] = _in_words(error)
+            errors[jobs[0].run.name] = _message(error)
             return False
     half = len(jobs) // 2
     stopped = [_run(part, training, errors) for part in (jobs[:half], jobs[half:])]
     return any(stopped)  # the second half always runs, to set its status
 
 
-def _in_words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"

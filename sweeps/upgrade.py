@@ -26,7 +26,7 @@ def earlier_cells(rows: Sequence[Row], folder: Path) -> dict[str, str]:
     }
 
 
-def cells_in_words(count: int) -> str:
+def cell_count(count: int) -> str:
     """`1 cell` or `2 cells`."""
     return f"{count} cell{'s' * (count > 1)}"
 
@@ -34,9 +34,7 @@ def cells_in_words(count: int) -> str:
 def notice(rows: Sequence[Row], folder: Path) -> str:
     """A line on such cells for commands that rename nothing; "" if there are none."""
     count = len(earlier_cells(rows, folder))
-    return (
-        f"{cells_in_words(count)} of an earlier version: the sweep renames and does not retrain them" if count else ""
-    )
+    return f"{cell_count(count)} of an earlier version: the sweep renames and does not retrain them" if count else ""
 
 
 def _is_run_of(run: Path, identity: str) -> bool:

@@ -38,7 +38,7 @@ def ending(monkeypatch: pytest.MonkeyPatch) -> list[End]:
 
 
 def carried_out(folder: Path) -> list[PackResult]:
-    return list(executors.run_in_processes(folder, [PACK], 8, lambda steps: None, Signals()))
+    return list(executors.run_in_workers(folder, [PACK], 8, lambda steps: None, Signals()))
 
 
 def test_a_signal_that_reaches_a_worker_alone_costs_that_worker(tmp_path: Path, ending: list[End]) -> None:
