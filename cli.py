@@ -1,7 +1,7 @@
-"""The door of every command line: flags in, an exit status out.
+"""Parses the command line of every command, and turns errors into one sentence and an exit status.
 
-No abbreviations; dash and underscore are the same in a flag; lists come with commas or spaces; wrong input is one
-sentence on standard error and exit status 2. Nothing heavy is imported here.
+Flags are not abbreviated; dash and underscore are the same; lists take commas or spaces. Wrong input is one sentence on
+standard error and exit status 2. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ import environment
 CONFIG_PREFIX = "--config."
 CONFIG_HELP = "--config.help"
 PLUGIN = "--plugin"
-OUT_OF_MEMORY = "there is not enough memory for arrays of these sizes; fewer tasks or a smaller model need less"
+OUT_OF_MEMORY = "not enough memory for arrays of these sizes; use fewer tasks or a smaller model"
 
 
-BETWEEN: dict[type, str] = {list: ",", tuple: "/"}  # the values of a list in a help text
-KINDS = {"int": "a whole number", "float": "a number"}  # Python's types in words
+SEPARATORS: dict[type, str] = {list: ",", tuple: "/"}  # of default values in a help text
+TYPE_NAMES = {"int": "a whole number", "float": "a number"}
 
 
 class UsageError(Exception):
-    """A command line that cannot be used; the message is one sentence for the user."""
+    """An invalid command line; the message is one sentence for the user."""
 
 
 class Parser(argparse_flags.ArgumentParser):
-    """argparse with whole flag names only, errors in one sentence, and the nearest flag named for an unknown one."""
+    """An argparse parser without abbreviations, which reports errors in one sentence and suggests the nearest flag."""
 
     def __init__(self, prog: str, description: str):
-        super().__init__(  # type: ignore[no-untyped-call]  # absl annotates none of it
+        super().__init__(  # type: ignore[no-untyped-call]  # absl has no annotations
             prog=f"python -m {prog}",
             description=description,
             allow_abbrev=False,
             inherited_absl_flags=None,
             formatter_class=_Help,
         )
-        self.add_argument(PLUGIN, action=_Loaded, metavar="FILE", help="load a plugin; may be given several times")
+        self.add_argument(PLUGIN, action=_PluginFlag, metavar="FILE", help="load a plugin; may be given several times")
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
-        """The flags' values; raises `UsageError`."""
+        """The values of the flags; `UsageError` if they are invalid."""
         for word in argv:
-            if word.startswith("-") and word.endswith("=--"):  # argparse takes such a value away
+            if word.startswith("-") and word.endswith("=--"):  # argparse drops such a value
                 raise UsageError(f"argument {word[:-3]}: expected one argument")
         arguments: argparse.Namespace
         words = [_underscored(word) for word in argv]
@@ -64,31 +64,31 @@ class Parser(argparse_flags.ArgumentParser):
         return arguments
 
     def error(self, message: str) -> NoReturn:
-        """What argparse calls for wrong flags."""
+        """Called by argparse for wrong flags."""
         raise UsageError(message)
 
 
 class _Help(argparse.HelpFormatter):
-    """Says a flag's default where there is one to say, as it would be typed."""
+    """Adds a flag's default to its help, as it would be typed."""
 
     def _get_help_string(self, action: argparse.Action) -> str:
         text, default = action.help or "", action.default
         if action.nargs == 0 or default is None or default == []:
             return text
-        between = BETWEEN.get(type(default))
-        shown = between.join(map(str, default)) if between else str(default)
+        separator = SEPARATORS.get(type(default))
+        shown = separator.join(map(str, default)) if separator else str(default)
         return f"{text} (default: {shown.replace('%', '%%')})"
 
 
-class _Loaded(argparse.Action):
-    """Stands in the help for a flag that `launch` has taken away by the time a command line is parsed."""
+class _PluginFlag(argparse.Action):
+    """Shows `--plugin` in the help; `launch` removes the flag before the command line is parsed."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         raise UsageError(f"{PLUGIN} is a flag of commands; in Python, call plugins.load({values!r}) first")
 
 
 class _Extend(argparse.Action):
-    """Collects a list given with commas, spaces or both."""
+    """Reads a list separated by commas, spaces or both."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, item: Callable[[str], Any] = str, **kwargs: Any):
         super().__init__(option_strings, dest, nargs="+", **kwargs)
@@ -105,7 +105,7 @@ class _Extend(argparse.Action):
             return self.item(word)
         except ValueError:
             name = getattr(self.item, "__name__", "value")
-            raise UsageError(f"{flag}: {word!r} is not {KINDS.get(name, f'a valid {name}')}") from None
+            raise UsageError(f"{flag}: {word!r} is not {TYPE_NAMES.get(name, f'a valid {name}')}") from None
         except argparse.ArgumentTypeError as error:
             raise UsageError(f"argument {flag}: {error}") from None
 
@@ -113,7 +113,7 @@ class _Extend(argparse.Action):
 def add_list(
     parser: Parser, flag: str | Sequence[str], item: Callable[[str], Any], default: Sequence[Any], text: str
 ) -> None:
-    """Adds a flag whose value is a list, under one name or several."""
+    """Adds a flag, with one or several names, whose value is a list."""
     names = [flag] if isinstance(flag, str) else flag
     parser.add_argument(*names, action=_Extend, item=item, default=list(default), help=text)
 
@@ -124,12 +124,12 @@ def add_config_help(parser: Parser) -> None:
 
 
 def add_quiet(parser: Parser) -> None:
-    """Adds the flag that leaves out what is said while a command works."""
-    parser.add_argument("--quiet", action="store_true", help="no progress and no device; the result and errors stay")
+    """Adds the flag `--quiet`."""
+    parser.add_argument("--quiet", action="store_true", help="print only results and errors, no progress or device")
 
 
 def split_config_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Takes `--config.key=value` and `--config.key value` out of a command line: (the rest, values by key)."""
+    """Splits `--config.key=value` and `--config.key value` from a command line: (the rest, values by key)."""
     rest: list[str] = []
     values: dict[str, str] = {}
     words = iter(argv)
@@ -145,7 +145,7 @@ def split_config_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def split_plugin_flags(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Takes `--plugin FILE` and `--plugin=FILE` out of a command line: (the rest, the files in order)."""
+    """Splits `--plugin FILE` and `--plugin=FILE` from a command line: (the rest, the files in order)."""
     rest: list[str] = []
     files: list[str] = []
     words = iter(argv)
@@ -168,10 +168,10 @@ def plugin_flags(files: Iterable[object]) -> list[str]:
 
 
 def load_plugins(files: Sequence[str]) -> None:
-    """Loads plugins; `UsageError` for one that is broken. What they print goes to standard error: it is no result."""
+    """Loads plugins; `UsageError` for a broken one. Their output goes to standard error, since it is not a result."""
     if not files:
         return
-    import plugins  # which stands above this floor: nothing of it is needed where there are none
+    import plugins  # from a higher floor, so only where there are plugins
 
     for file in files:
         with contextlib.redirect_stdout(sys.stderr):
@@ -182,82 +182,84 @@ def load_plugins(files: Sequence[str]) -> None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """', did you mean ...?' with the nearest known word, or nothing."""
+    """', did you mean ...?' with the nearest known word, or ''."""
     nearest = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f", did you mean {nearest[0]}?" if nearest else ""
 
 
 def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception]) -> NoReturn:
-    """Runs a command on this process's arguments and exits: 0, or 2 with one sentence for what the user can mend."""
-    _spell_out()
-    mendable: tuple[type[Exception], ...] = (UsageError, environment.Unusable, *user_errors)
+    """Runs a command with this process's arguments and exits: 0, or 2 with one sentence for errors of the user."""
+    _replace_unprintable()
+    expected: tuple[type[Exception], ...] = (UsageError, environment.UnusableEnvironment, *user_errors)
     try:
         environment.num_threads()
-        environment.settle_figures()
+        environment.check_matplotlib_backend()
         argv, files = split_plugin_flags(sys.argv[1:])
         load_plugins(files)
         status = main(argv) or 0
         _flush()
-    except mendable as error:
-        status = _complain(str(error))
-    except BrokenPipeError:  # whoever read the output, as `head` does, has had enough
-        _silence()
+    except expected as error:
+        status = _print_error(str(error))
+    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
+        _discard_output()
         status = 128 + signal.SIGPIPE
     except OSError as error:
-        status = _complain(f"{error.filename or 'a file'}: {os.strerror(error.errno) if error.errno else error}")
+        status = _print_error(f"{error.filename or 'a file'}: {os.strerror(error.errno) if error.errno else error}")
     except MemoryError:
-        status = _complain(OUT_OF_MEMORY)
+        status = _print_error(OUT_OF_MEMORY)
     except RuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):  # how XLA says it; its own class is not imported here
+        if "RESOURCE_EXHAUSTED" not in str(error):  # XLA's error, whose class is not imported here
             raise
-        status = _complain(OUT_OF_MEMORY)
+        status = _print_error(OUT_OF_MEMORY)
     except KeyboardInterrupt:
         status = 130
     sys.exit(status)
 
 
-SPELLED = {"±": "+-", "‖": "||", "Δ": "Delta ", "∞": "inf", "µ": "u", "√": "sqrt ", "λ": "lambda "}
+ASCII_SPELLINGS = {"±": "+-", "‖": "||", "Δ": "Delta ", "∞": "inf", "µ": "u", "√": "sqrt ", "λ": "lambda "}
 
 
-def _spell_out() -> None:
-    """Makes the terminal show, in the characters it has, what it has none for: a result is printed, not an error."""
-    codecs.register_error("spelled", _spelled)
+def _replace_unprintable() -> None:
+    """Makes the terminal replace characters that it cannot show, instead of failing on them."""
+    codecs.register_error("spelled", _ascii_spelling)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="spelled")
 
 
-def _spelled(error: UnicodeError) -> tuple[str, int]:
+def _ascii_spelling(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     characters = error.object[error.start : error.end]
-    return "".join(SPELLED.get(c) or c.encode("ascii", "backslashreplace").decode() for c in characters), error.end
+    return "".join(
+        ASCII_SPELLINGS.get(c) or c.encode("ascii", "backslashreplace").decode() for c in characters
+    ), error.end
 
 
 def _flush() -> None:
-    """Writes out what was printed. What cannot be written is an error here, not a remark of Python's at its end."""
-    if sys.stdout is None:  # Python was started with it closed, and nothing was printed
+    """Flushes standard output, so that a write error is reported here and not by Python at its exit."""
+    if sys.stdout is None:  # Python was started with it closed
         return
     try:
         sys.stdout.flush()
     except OSError as error:
-        _silence()
+        _discard_output()
         error.filename = "standard output"
         raise
 
 
-def _silence() -> None:
+def _discard_output() -> None:
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printable(text: object) -> str:
-    """Text that a terminal shows as it is: escape sequences, line ends and marks of direction are spelled out."""
+    """Text that is safe to print: control characters, line ends and direction marks are escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
-def _complain(message: str) -> int:
-    if sys.stderr is not None:  # else print would take standard output for it
+def _print_error(message: str) -> int:
+    if sys.stderr is not None:  # print would use standard output instead
         print(f"error: {printable(' '.join(message.split()))}", file=sys.stderr)
     return 2
 

@@ -1,7 +1,7 @@
-"""What a process needs around it: Python and the packages, and environment variables that say something usable.
+"""Checks the environment: the version of Python, the packages, and the environment variables.
 
-Importing this module ends a process whose Python is too old or lacks a package, with one sentence; every folder of
-commands imports it first. So it uses nothing but the standard library, as old Pythons have it.
+Importing this module ends the process with one sentence if Python is too old or a package is missing. Every folder of
+commands imports it first, so it uses only the standard library, as old Pythons have it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-OLDEST = (3, 11)
-CURE = "`make env` makes .venv with all that is needed, and .venv/bin/python runs the commands"
-# package as it is imported -> as requirements.txt names it
+OLDEST_PYTHON = (3, 11)
+MAKE_ENV = "`make env` makes .venv with all that is needed, and .venv/bin/python runs the commands"
+# import name -> name in requirements.txt
 PACKAGES = {
     "absl": "absl-py",
     "haiku": "dm-haiku",
@@ -29,35 +29,35 @@ PACKAGES = {
     "scipy": "scipy",
     "tqdm": "tqdm",
 }
-MOST_THREADS = 1024  # more are no machine's, and a hundred thousand need gigabytes before the first step
+MOST_THREADS = 1024  # no machine has more, and 100 000 threads would need gigabytes before the first step
 
 
-class Unusable(Exception):
-    """An environment that nothing can run in as it is; the message is one sentence for the user."""
+class UnusableEnvironment(Exception):
+    """The environment must be changed before anything can run; the message is one sentence for the user."""
 
 
-def what_is_missing(version: tuple[int, ...] = sys.version_info[:3]) -> str | None:
-    """A sentence on what this Python lacks; None if it lacks nothing."""
-    if version < OLDEST:
-        return f"this is Python {'.'.join(map(str, version))}, and 3.11 or newer is needed; {CURE}"
+def missing_requirement(version: tuple[int, ...] = sys.version_info[:3]) -> str | None:
+    """A sentence that names what this Python lacks; None if nothing is missing."""
+    if version < OLDEST_PYTHON:
+        return f"this is Python {'.'.join(map(str, version))}, and 3.11 or newer is needed; {MAKE_ENV}"
     for module, package in PACKAGES.items():
         if module not in sys.modules and find_spec(module) is None:
-            return f"{sys.executable or 'this Python'} lacks the package {package}; {CURE}"
+            return f"{sys.executable or 'this Python'} lacks the package {package}; {MAKE_ENV}"
     return None
 
 
 def num_threads() -> int:
-    """Threads that the CPU backend uses: `NPROC` if set, else the processors this process may run on.
+    """Threads of the CPU backend: `NPROC` if set, else the number of processors available to this process.
 
-    Results depend on this number to the bit, so one that cannot be had is `Unusable`, never another one.
+    Results depend on this number to the bit, so an invalid one is `UnusableEnvironment`, never replaced.
     """
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     text = os.environ.get("NPROC") or str(affinity)
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= MOST_THREADS):
-        said = (
+        problem = (
             f"NPROC is {text!r}" if threads_are_set() else f"there are {affinity} processors here, and NPROC is unset"
         )
-        raise Unusable(f"{said}; it must be a whole number of threads from 1 to {MOST_THREADS}")
+        raise UnusableEnvironment(f"{problem}; it must be a whole number of threads from 1 to {MOST_THREADS}")
     return int(text)
 
 
@@ -67,18 +67,18 @@ def threads_are_set() -> bool:
 
 
 def jax_has_started() -> bool:
-    """Whether JAX has its devices, and with them its number of threads: from then on NPROC changes nothing.
+    """Whether JAX has its devices; from then on NPROC has no effect.
 
-    That JAX is imported, as by a plugin, is not enough: it reads NPROC when it first needs a device.
+    Importing JAX does not count: it reads NPROC when it first needs a device.
     """
     bridge = sys.modules.get("jax._src.xla_bridge")
     return bridge is not None and bool(bridge.backends_are_initialized())
 
 
-def settle_figures() -> None:
-    """`Unusable` if Matplotlib would refuse `MPLBACKEND`, as it does on its import, after minutes of training.
+def check_matplotlib_backend() -> None:
+    """`UnusableEnvironment` if Matplotlib does not know `MPLBACKEND`, which otherwise shows after minutes of training.
 
-    A notebook's, which the processes it starts inherit, may be unknown to this environment; files need none.
+    A notebook's backend, which child processes inherit, is replaced by agg.
     """
     backend = os.environ.get("MPLBACKEND", "")
     if backend.startswith("module://"):
@@ -87,14 +87,14 @@ def settle_figures() -> None:
         try:
             import matplotlib  # noqa: F401
         except ValueError:
-            said = f"MPLBACKEND is {backend!r}, which Matplotlib does not know"
-            raise Unusable(f"{said}; unset it, or set MPLBACKEND=agg") from None
+            problem = f"MPLBACKEND is {backend!r}, which Matplotlib does not know"
+            raise UnusableEnvironment(f"{problem}; unset it, or set MPLBACKEND=agg") from None
 
 
 def check_devices() -> None:
-    """`Unusable` if JAX cannot start what `JAX_PLATFORMS` asks for.
+    """`UnusableEnvironment` if JAX cannot start the platforms in `JAX_PLATFORMS`.
 
-    A process of its own tries it: this one may have to settle the number of threads first, or leave a GPU to others.
+    Tried in a separate process: this one may still have to set the number of threads, or to leave the GPU to others.
     """
     asked = os.environ.get("JAX_PLATFORMS", "")
     if asked in ("", "cpu") or jax_has_started():
@@ -104,17 +104,17 @@ def check_devices() -> None:
         line, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
     )
     if tried.returncode:
-        reason = "".join(tried.stderr.strip().splitlines()[-1:]).partition(": ")[2]  # behind the exception's name
-        reason = reason.partition(" (set JAX_PLATFORMS=")[0]  # its own advice
-        said = f"JAX_PLATFORMS is {asked!r}, and JAX cannot start that here{f' ({reason})' if reason else ''}"
-        raise Unusable(f"{said}; unset it, or set JAX_PLATFORMS=cpu")
+        reason = "".join(tried.stderr.strip().splitlines()[-1:]).partition(": ")[2]  # after the exception's name
+        reason = reason.partition(" (set JAX_PLATFORMS=")[0]  # without JAX's own advice
+        problem = f"JAX_PLATFORMS is {asked!r}, and JAX cannot start that here{f' ({reason})' if reason else ''}"
+        raise UnusableEnvironment(f"{problem}; unset it, or set JAX_PLATFORMS=cpu")
 
 
-def _refuse() -> None:
-    sentence = what_is_missing()
+def _exit_if_incomplete() -> None:
+    sentence = missing_requirement()
     if sentence:
         sys.stderr.write(f"error: {sentence}\n")
         sys.exit(2)
 
 
-_refuse()
+_exit_if_incomplete()

@@ -1,4 +1,4 @@
-"""When does a decoder that was trained on M tasks learn in context? Losses, and distances to ridge and dMMSE.
+"""Trains decoders on pools of M tasks, and compares them with ridge and dMMSE.
 
 python -m eval_diversity --num_tasks 1,16,256,inf --seeds 0,1,2 --out results_diversity.csv
 """

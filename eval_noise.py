@@ -1,4 +1,4 @@
-"""What corrupted pairs, and where they stand in the context, do to in-context learning.
+"""Measures how corrupted pairs, and their positions in the context, affect in-context learning.
 
 python -m eval_noise --models lsa1,twolayer --noise_mode label_noise --p 0,0.25 --sigma 0.5 --placement clean_first
 """

@@ -1,4 +1,4 @@
-"""What the order of a context's pairs does to in-context learning.
+"""Measures how the order of a context's pairs affects in-context learning.
 
 python -m eval_order --models lsa1,twolayer --ordering random,easy2hard --seeds 0,1,2 --out results_order.csv
 """

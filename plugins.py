@@ -1,7 +1,7 @@
-"""Plugins: orderings, noise modes, distributions and more, of one's own, in a file that is no part of this tree.
+"""Registers a user's own orderings, noise modes, distributions and more, from a file outside of this tree.
 
-A command loads one with `--plugin FILE`, Python with `plugins.load(FILE)` or an import of it. A run that uses one of
-its names records its name and a hash of its sources. docs/extending.md has an example of each kind.
+Commands load a plugin with `--plugin FILE`, Python with `plugins.load(FILE)` or an import. A run that uses one of its
+names records the plugin's name and a hash of its sources. docs/extending.md has an example of each kind.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from plugin_files import PluginError, load, registering
+from plugin_files import PluginError, calling_plugin, load
 from src import registries
 from src.checks import ConfigError, require
 from src.registry import Registry
@@ -32,19 +32,19 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-NUMBERS = (2**16, 2**31)  # of plugins' key purposes; the built-in ones are smaller
+NUMBERS = (2**16, 2**31)  # range of plugins' key purposes, above the built-in ones
 
 
 def ordering(name: str, *, by_difficulty: bool = False) -> Callable[[F], F]:
-    """Registers f(batch, difficulty) -> index [B, N]: position i will hold the pair index[b, i].
+    """Registers f(batch, difficulty) -> index [B, N]: position i gets pair index[b, i].
 
-    `difficulty` is a tuple of sort keys [B, N], the first counts most; empty unless `by_difficulty`.
+    `difficulty` is a tuple of sort keys [B, N], most important first; empty unless `by_difficulty`.
     """
 
     def entry(function: F) -> Any:
         return registries.Ordering(by_difficulty, function)
 
-    return _adder(registries.ORDERINGS, name, "batch difficulty", entry)
+    return _registering(registries.ORDERINGS, name, "batch difficulty", entry)
 
 
 def noise_mode(
@@ -55,11 +55,11 @@ def noise_mode(
     linear_mmse: Callable[..., Any] | None = None,
     mask_bayes: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
-    """Registers f(key, batch, hit, sigma, data) -> (batch, label error [B, N]); pairs that are not hit must stay.
+    """Registers f(key, batch, hit, sigma, data) -> (batch, label error [B, N]); pairs that are not hit must not change.
 
-    `additive`: it changes nothing at sigma = 0. `ignores_sigma`: runs that differ in sigma alone are one. `linear_mmse`
-    (batch, data, context) -> [B] is the best linear predictor under this noise, and `mask_bayes` (pair, context, out)
-    what a hit pair tells, as in `baselines.linear_mmse` and `baselines.mask_bayes`; without them they are null.
+    `additive`: no effect at sigma = 0. `ignores_sigma`: runs that differ in sigma alone are equivalent. `linear_mmse`
+    (batch, data, context) -> [B] is the best linear predictor under this noise; `mask_bayes` (pair, context, out)
+    conditions on a hit pair, as in `baselines.mask_bayes`. Without them these comparators are null.
     """
     _check_function("linear_mmse", linear_mmse, "batch data context")
     _check_function("mask_bayes", mask_bayes, "pair context out")
@@ -67,7 +67,7 @@ def noise_mode(
     def entry(function: F) -> Any:
         return registries.NoiseMode(additive, ignores_sigma, function, linear_mmse, mask_bayes)
 
-    return _adder(registries.NOISE_MODES, name, "key batch hit sigma data", entry)
+    return _registering(registries.NOISE_MODES, name, "key batch hit sigma data", entry)
 
 
 def input_distribution(
@@ -76,10 +76,10 @@ def input_distribution(
     variance: Callable[[float], float] | None = None,
     fourth: Callable[[float], float] | None = None,
 ) -> Callable[[F], F]:
-    """Registers f(key, input_range, shape) -> x of independent coordinates, symmetric about 0.
+    """Registers f(key, input_range, shape) -> x with independent coordinates, symmetric about 0.
 
-    `variance` and `fourth` moment of a coordinate are functions of `input_range`; without one, what needs it is null
-    with the reason, or refused before training.
+    `variance` and `fourth` moment of a coordinate are functions of `input_range`. Results that need a missing moment
+    are null, with the reason; runs that need it are refused before training.
     """
     _check_function("variance", variance, "input_range")
     _check_function("fourth", fourth, "input_range")
@@ -87,7 +87,7 @@ def input_distribution(
     def entry(function: F) -> Any:
         return registries.InputDistribution(variance, fourth, function)
 
-    return _adder(registries.INPUT_DISTRIBUTIONS, name, "key input_range shape", entry)
+    return _registering(registries.INPUT_DISTRIBUTIONS, name, "key input_range shape", entry)
 
 
 def task_distribution(
@@ -96,10 +96,10 @@ def task_distribution(
     variance: Callable[[float, int], float] | None = None,
     bayes: str | Callable[..., Any] = "",
 ) -> Callable[[F], F]:
-    """Registers f(key, dim) -> w [D], a task before it is scaled by `weight_scale`.
+    """Registers f(key, dim) -> w [D], a task before scaling by `weight_scale`.
 
     `variance` of a coordinate is a function of `weight_scale` and the dimension; ridge regression needs it. `bayes` is
-    "ridge" where that is the posterior mean, or a function (batch, config) -> predictions [B, K] that is.
+    the posterior mean: "ridge", or a function (batch, config) -> predictions [B, K].
     """
     require(callable(bayes) or bayes in ("", "ridge"), f"bayes is {bayes!r}; it must be 'ridge' or a function")
     _check_function("variance", variance, "weight_scale dim")
@@ -109,36 +109,36 @@ def task_distribution(
     def entry(function: F) -> Any:
         return registries.TaskDistribution(variance, "own" if mean else str(bayes), function, mean)
 
-    return _adder(registries.TASK_DISTRIBUTIONS, name, "key dim", entry)
+    return _registering(registries.TASK_DISTRIBUTIONS, name, "key dim", entry)
 
 
 def attention(name: str) -> Callable[[F], F]:
-    """Registers f(scores [B, H, R, N], key_size) -> weights [B, H, R, N], the attention of a row r to the pairs."""
-    return _adder(registries.ATTENTION_KINDS, name, "scores key_size", registries.AttentionKind)
+    """Registers f(scores [B, H, R, N], key_size) -> weights [B, H, R, N], the attention of row r to the pairs."""
+    return _registering(registries.ATTENTION_KINDS, name, "scores key_size", registries.AttentionKind)
 
 
 def opponent(name: str) -> Callable[[F], F]:
     """Registers f(batch, config) -> predictions [B], for the headline of runs with `--config.opponents=NAME`.
 
-    It may raise `src.checks.ConfigError` where it is not defined: the headline then has null, and that reason.
+    It may raise `src.checks.ConfigError` where it is not defined; the headline then has null with that reason.
     """
-    return _adder(registries.OPPONENTS, name, "batch config", registries.Opponent)
+    return _registering(registries.OPPONENTS, name, "batch config", registries.Opponent)
 
 
 def schedule(name: str) -> Callable[[F], F]:
-    """Registers f(lr, config, step) -> the learning rate of a step (from 0); `config` is the run's `TrainConfig`."""
-    return _adder(registries.SCHEDULES, name, "lr config step", registries.Schedule)
+    """Registers f(lr, config, step) -> the learning rate at a step (from 0); `config` is the run's `TrainConfig`."""
+    return _registering(registries.SCHEDULES, name, "lr config step", registries.Schedule)
 
 
 def family(description: Any) -> Any:
-    """Registers a family of experiments, a `configs.family.Family`, and gives it.
+    """Registers and returns a family of experiments, a `configs.family.Family`.
 
     `modules` names its other two parts: one with an `EXPERIMENT` (`families.experiment`), one with an `ENDING`
-    (`runners.finish`). `ConfigError` if it lacks a part, or takes a name that is there.
+    (`runners.finish`). `ConfigError` if a part is missing or a name is taken.
     """
     from configs.completeness import check, check_presets
 
-    plugin = registering(__file__)
+    plugin = calling_plugin(__file__)
     check(description)
     registries.FAMILIES.add(description.name, description, plugin)
     check_presets(description)
@@ -146,25 +146,25 @@ def family(description: Any) -> Any:
 
 
 def purpose(name: str) -> int:
-    """A number for `src.prng.purpose_key`, of the name alone, which no other purpose has: a key of one's own."""
-    plugin = registering(__file__)
+    """A number for `src.prng.purpose_key`, unique to this purpose and determined by its name alone."""
+    plugin = calling_plugin(__file__)
     first, last = NUMBERS
     number = first + int.from_bytes(hashlib.sha256(str(name).encode()).digest()[:8]) % (last - first)
-    from src.prng import Purpose  # brings JAX, which whoever draws random numbers has
+    from src.prng import Purpose  # imports JAX
 
     require(name not in Purpose.__members__, f"key purpose {name!r} is built in and cannot be replaced")
-    if registries.PURPOSES.plugin(name) == plugin:  # asked for again, in another of the plugin's files
+    if registries.PURPOSES.plugin(name) == plugin:  # asked for again by the same plugin
         return number
     taken = [other for other, value in registries.PURPOSES.items() if value == number and other != name]
-    require(not taken, f"key purpose {name!r} has the number of {''.join(taken[:1])!r}; take another name")
+    require(not taken, f"key purpose {name!r} has the same number as {''.join(taken[:1])!r}; choose another name")
     registries.PURPOSES.add(name, number, plugin)
     return number
 
 
-def _adder(registry: Registry[Any], name: str, arguments: str, entry: Callable[[Any], Any]) -> Callable[[F], F]:
-    """A decorator that adds what `entry` makes of a function to a registry, under a name."""
+def _registering(registry: Registry[Any], name: str, arguments: str, entry: Callable[[Any], Any]) -> Callable[[F], F]:
+    """A decorator that adds `entry(function)` to a registry under a name."""
     require(isinstance(name, str), f"the name of a kind of {registry.kind} is missing; it is the first argument")
-    plugin = registering(__file__)
+    plugin = calling_plugin(__file__)
 
     def add(function: F) -> F:
         require(callable(function), f"{registry.kind} {name!r} is {function!r}; it must be a function")
@@ -176,7 +176,7 @@ def _adder(registry: Registry[Any], name: str, arguments: str, entry: Callable[[
 
 
 def _check_function(what: str, function: Callable[..., Any] | None, arguments: str) -> None:
-    """`ConfigError` unless a function, if there is one, can be called with these arguments."""
+    """`ConfigError` if a function is given and cannot be called with these arguments."""
     if function is None:
         return
     names = arguments.split()
@@ -185,5 +185,5 @@ def _check_function(what: str, function: Callable[..., Any] | None, arguments: s
         inspect.signature(function).bind(*names)
     except TypeError as error:
         raise ConfigError(f"{what} must take the arguments ({', '.join(names)}): {error}") from None
-    except ValueError:  # a builtin that does not say
+    except ValueError:  # a builtin without a signature
         return

@@ -1,4 +1,4 @@
-"""Helpers for captured attention maps: batch means and what a reader wants to know of each head."""
+"""Batch means and summary statistics of captured attention maps."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def batch_mean(maps: np.ndarray) -> np.ndarray:
 
 
 def head_summary(maps: np.ndarray) -> dict[str, float]:
-    """One head's maps [B, R, C] in numbers.
+    """Statistics of one head's maps [B, R, C].
 
-    mean and mean absolute weight; std over tasks of a weight, averaged; the share of the absolute weight of a row that
-    its heaviest column holds.
+    mean, mean_abs: mean (absolute) weight. std_over_tasks: standard deviation of a weight over tasks, averaged over
+    weights. heaviest_share: share of a row's absolute weight in its heaviest column, averaged over rows.
     """
     absolute = np.abs(maps.astype(np.float64))
     share = absolute.max(axis=-1) / np.maximum(absolute.sum(axis=-1), np.finfo(np.float64).tiny)
@@ -31,7 +31,7 @@ def head_summary(maps: np.ndarray) -> dict[str, float]:
 
 
 def summarise(layers: Sequence[np.ndarray], kinds: Sequence[str]) -> dict[str, Any]:
-    """A summary of all layers' maps [B, H, R, C], whose kinds of attention are given."""
+    """The statistics of all layers' maps [B, H, R, C]; `kinds` are the layers' kinds of attention."""
     return {
         "tasks": int(layers[0].shape[0]),
         "layers": [

@@ -1,4 +1,4 @@
-"""Loggers: what a run tells a person while it runs. Library code takes one and never prints."""
+"""Loggers and progress displays. Library code takes a logger and never prints."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tqdm import tqdm
 
 
 class Logger(Protocol):
-    """Hears of a run's progress."""
+    """Receives a run's progress."""
 
     def line(self, text: str) -> None:
-        """A line of text."""
+        """Logs a line of text."""
 
     def start(self, step: int, num_steps: int) -> None:
         """Training starts at a step."""
@@ -26,7 +26,7 @@ class Logger(Protocol):
 
 
 class NullLogger:
-    """Hears everything and says nothing."""
+    """Ignores everything."""
 
     def line(self, text: str) -> None:
         """Ignored."""
@@ -45,14 +45,14 @@ NULL_LOGGER = NullLogger()
 
 
 class ConsoleLogger:
-    """Lines on standard output; progress with loss, steps a second and time left on standard error; if quiet, neither.
+    """Prints lines to standard output and progress to standard error; if quiet, neither.
 
-    As a context it ends the progress at its end, so what is said of an error begins on a line of its own.
+    As a context manager it closes the progress at its end, so that an error message starts on a new line.
     """
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.meter: Meter = Silence()
+        self.meter: Meter = NoMeter()
 
     def __enter__(self) -> ConsoleLogger:
         return self
@@ -66,37 +66,37 @@ class ConsoleLogger:
             print(text, flush=True)
 
     def start(self, step: int, num_steps: int) -> None:
-        """Opens the progress at a step."""
+        """Opens the progress display at a step."""
         self.meter = meter(num_steps, step, self.quiet)
 
     def progress(self, step: int, loss: float) -> None:
-        """Moves it."""
+        """Updates the display."""
         self.meter.reach(step, f"loss {loss:.4f}")
 
     def stop(self) -> None:
-        """Closes it."""
+        """Closes the display."""
         self.meter.close()
-        self.meter = Silence()
+        self.meter = NoMeter()
 
 
 class Meter(Protocol):
-    """Shows how many of a number of steps are made."""
+    """A progress display."""
 
     def reach(self, step: int, note: str) -> None:
-        """So many are, of which there is this to note."""
+        """Shows that a step is reached, with a note."""
 
     def close(self) -> None:
-        """No more will be."""
+        """Ends the display."""
 
 
 def meter(total: int, start: int = 0, quiet: bool = False) -> Meter:
-    """A bar on a terminal, lines in a file or a pipe, nothing if quiet or where standard error is closed."""
+    """A bar on a terminal, lines in a file or pipe, nothing if quiet or if standard error is closed."""
     if quiet or sys.stderr is None:
-        return Silence()
+        return NoMeter()
     return Bar(total, start) if sys.stderr.isatty() else Lines(total, start)
 
 
-class Silence:
+class NoMeter:
     """Shows nothing."""
 
     def reach(self, step: int, note: str) -> None:
@@ -107,25 +107,25 @@ class Silence:
 
 
 class Lines:
-    """A line on standard error for each tenth: `30 %  1500/5000 steps  549.2 step/s  6 s left  loss 0.2104`."""
+    """A line on standard error per tenth: `30 %  1500/5000 steps  549.2 step/s  6 s left  loss 0.2104`."""
 
     def __init__(self, total: int, start: int):
         self.total, self.start = total, start
         self.tenth, self.began = 10 * start // total, time.monotonic()
 
     def reach(self, step: int, note: str) -> None:
-        """A line, if another tenth of the steps is made."""
+        """Prints a line if another tenth is reached."""
         tenth = 10 * step // self.total
         if tenth <= self.tenth:
             return
         self.tenth = tenth
         rate = (step - self.start) / max(time.monotonic() - self.began, 1e-9)
-        left = in_words((self.total - step) / rate)
-        words = [f"{100 * step // self.total} %", f"{step}/{self.total} steps", speed(rate), f"{left} left", note]
+        left = duration_text((self.total - step) / rate)
+        words = [f"{100 * step // self.total} %", f"{step}/{self.total} steps", rate_text(rate), f"{left} left", note]
         print("  ".join(filter(None, words)), file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Ignored."""
 
 
 class Bar:
@@ -141,29 +141,29 @@ class Bar:
         self.bar.update(step - self.bar.n)
 
     def close(self) -> None:
-        """Leaves it on a line of its own."""
+        """Closes the bar and ends its line."""
         self.bar.close()
 
 
 class _Bar(tqdm):  # type: ignore[misc]  # tqdm ships no types
-    """tqdm's, with a `speed` for its format: its own rate has no space before the unit."""
+    """tqdm with a `speed` field: its own rate has no space before the unit."""
 
     @property
     def format_dict(self) -> dict[str, Any]:
-        """What the bar's format may name."""
-        found = super().format_dict
-        made = found["n"] - found["initial"]
-        rate = found["rate"] or (made / found["elapsed"] if found["elapsed"] else 0.0)
-        return {**found, "speed": speed(rate)}
+        """The fields of the bar's format."""
+        fields = super().format_dict
+        made = fields["n"] - fields["initial"]
+        rate = fields["rate"] or (made / fields["elapsed"] if fields["elapsed"] else 0.0)
+        return {**fields, "speed": rate_text(rate)}
 
 
-def speed(rate: float) -> str:
-    """Steps a second: `549.2 step/s`."""
+def rate_text(rate: float) -> str:
+    """Steps per second: `549.2 step/s`."""
     return f"{rate:.1f} step/s" if rate >= 1 else f"{rate:.2g} step/s"
 
 
-def in_words(seconds: float) -> str:
-    """A time in the unit that suits it: `12 s`, `35 min`, `3.5 h`."""
+def duration_text(seconds: float) -> str:
+    """A time in a suitable unit: `12 s`, `35 min`, `3.5 h`."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

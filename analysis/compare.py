@@ -62,7 +62,7 @@ def compare(runs: Sequence[Path]) -> str:
 def _resumed_elsewhere(runs: Sequence[Path]) -> list[str]:
     """A line on each run that has other bits than an uninterrupted one."""
     return [
-        f"bitwise false: {cli.printable(run)}, resumed elsewhere with {conditions.elsewhere_in_words(run)}"
+        f"bitwise false: {cli.printable(run)}, resumed elsewhere with {conditions.describe_resumes(run)}"
         for run in runs
         if not conditions.is_bitwise(read_meta(run))
     ]

@@ -1,3 +1,3 @@
-"""What things cost, as ratios inside one run: this class of machine is noisy."""
+"""Measures time and memory, as ratios within one session, since machines are noisy."""
 
 import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported

@@ -1,4 +1,4 @@
-"""Measures what things cost, each beside the plain loop in turns, and writes the results to a small JSON file.
+"""Times training, evaluation and commands against a plain training loop, and writes the results to a JSON file.
 
 python -m benchmarks.bench [--only NAME,NAME] [--repeats 5] [--quick] [--out FILE]
 """
@@ -25,11 +25,11 @@ RESULTS = Path("benchmarks/results")
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("benchmarks.bench", "Measures what things cost, each beside the plain loop in turns.")
-    cli.add_list(built, "--only", str, [], f"measure these alone and leave the file's others: {', '.join(NAMES)}")
-    built.add_argument("--repeats", type=int, help=f"turns; {FULL.repeats} if not given")
-    built.add_argument("--quick", action="store_true", help="a few steps of each, to see that it works")
-    built.add_argument("--out", type=Path, help=f"file of the results; {RESULTS}/<machine>.json if not given")
+    built = cli.Parser("benchmarks.bench", "Times training, evaluation and commands against a plain training loop.")
+    cli.add_list(built, "--only", str, [], f"measure only these and keep other results in the file: {', '.join(NAMES)}")
+    built.add_argument("--repeats", type=int, help=f"repetitions of each measurement; default: {FULL.repeats}")
+    built.add_argument("--quick", action="store_true", help="a few steps of each, to check that it works")
+    built.add_argument("--out", type=Path, help=f"file of the results; default: {RESULTS}/<machine>.json")
     cli.add_quiet(built)
     return built
 
@@ -39,23 +39,23 @@ def main(argv: list[str]) -> int:
     flags = parser().parse(argv)
     for name in flags.only:
         if name not in NAMES:
-            raise cli.UsageError(f"nothing to measure is called {name}{cli.did_you_mean(name, NAMES)}")
+            raise cli.UsageError(f"unknown measurement {name}{cli.did_you_mean(name, NAMES)}")
     settings = QUICK if flags.quick else FULL
     if flags.repeats is not None:
         if flags.repeats < 1:
             raise cli.UsageError(f"repeats is {flags.repeats}; it must be at least 1")
         settings = settings._replace(repeats=flags.repeats)
     if flags.quick and flags.out is None:
-        raise cli.UsageError("quick measurements are none to keep: give --out FILE")
+        raise cli.UsageError("--quick needs --out FILE, so that it replaces no real measurements")
     if flags.out is not None and flags.out.is_dir():
         raise cli.UsageError(f"{flags.out} is a folder; --out names a file")
     return measure(flags.only or NAMES, settings, flags.out, not flags.only, ConsoleLogger(flags.quiet))
 
 
 def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: bool, logger: Logger) -> int:
-    """Measures and writes after each; 0 if both loops reached the same loss.
+    """Measures, and writes the file after each measurement; returns 0 if both loops reach the same loss.
 
-    What else the file holds stays, unless `fresh`.
+    Other results in the file stay, unless `fresh`.
     """
     check_devices()
     import jax
@@ -68,15 +68,15 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
     facts = machine.describe()
     logger.line(f"{facts['machine']}, load average {facts['load_average']:.2f}")
     if facts["load_average"] > machine.BUSY:
-        print("warning: the machine is busy, so these measurements are not to be relied on", flush=True)
+        print("warning: the machine is busy, so these measurements are unreliable", flush=True)
     path = out or RESULTS / f"{machine.slug()}.json"
     outputs.check([path], WRITER)
     facts["settings"] = settings._asdict()
     results = {} if fresh or not path.exists() else _earlier(path, facts)
     for name in (name for name in NAMES if name in names):
         load = os.getloadavg()[0]
-        found = MEASUREMENTS[name](settings)
-        results[name] = found | {"date": now(), "git_hash": facts["git_hash"], "load_average": load}
+        entry = MEASUREMENTS[name](settings)
+        results[name] = entry | {"date": now(), "git_hash": facts["git_hash"], "load_average": load}
         results = {known: results[known] for known in NAMES if known in results}
         outputs.write({path: json_bytes(facts | {"results": results})}, WRITER)
         logger.line(f"measured {name}")
@@ -86,12 +86,12 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
 
 
 def _earlier(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """The results in a file; `StoreError` if they are of another machine or measured in another way."""
-    found = read_json(path)
+    """The results in a file; `StoreError` if machine or settings differ."""
+    earlier = read_json(path)
     for name in ("machine", "settings"):
-        if found.get(name) != facts[name]:
+        if earlier.get(name) != facts[name]:
             raise StoreError(f"{path} holds results of another {name.rstrip('s')}; choose another --out")
-    return dict(found["results"])
+    return dict(earlier["results"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is measured, by name. Nothing heavy is imported here, so a wrong name is told at once."""
+"""The measurements by name. Imports nothing heavy, so that a wrong name is reported at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from configs.run import RunConfig
 
 
 class Case(NamedTuple):
-    """Work inside one process, a key of `benchmarks.programs.WORK`; `width` runs share one unit of ours."""
+    """Work timed within a process: a key of `benchmarks.programs.WORK`; a unit of ours is for `width` runs."""
 
     text: str
     config: RegressionConfig | DiversityConfig
@@ -22,9 +22,9 @@ class Case(NamedTuple):
 
 
 class Commands(NamedTuple):
-    """Command lines after `python`, measured from process start; {steps} and {out} are filled in.
+    """Command lines (after `python`) timed from process start; {steps} and {out} are filled in.
 
-    `times` is how many of a line the others do the work of: one of them is measured, its seconds count that often.
+    `times` multiplies the seconds of a command that does only a part of the others' work.
     """
 
     text: str
@@ -33,7 +33,7 @@ class Commands(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Steps of growing cost: the config and the width of the pack at each value."""
+    """Steps timed while one size grows: `at` gives the config and the pack's width for each value."""
 
     text: str
     values: Sequence[int]
@@ -41,7 +41,7 @@ class Sweep(NamedTuple):
 
 
 def lsa1(num_layers: int = 1, **values: Any) -> RegressionConfig:
-    """The main experiment at a depth, with some fields set."""
+    """The config of the main experiment with this depth and these fields."""
     config = preset("lsa1", num_layers=num_layers)
     set_values(config, values)
     resolved: RegressionConfig = resolve(config)
@@ -112,7 +112,7 @@ NAMES = ("peak", "same_loss", *CASES, *(f"compile_{name}" for name in COMPILED),
 
 
 class Settings(NamedTuple):
-    """How long is measured: repeats, seconds a repeat, steps of a run, steps to the same loss, points of a sweep."""
+    """How long to measure: repeats, seconds per repeat, steps of a run, steps to the same loss, points per sweep."""
 
     repeats: int
     seconds: float

@@ -1,6 +1,6 @@
-"""How long a training program takes to be there: initialisation, tracing, compiling, in a process of its own.
+"""Times initialisation, tracing and compilation of a training program in a new process.
 
-python -m benchmarks.compiling ours|plain NAME [FOLDER]     NAME of benchmarks/cases.py; FOLDER keeps programs
+python -m benchmarks.compiling ours|plain NAME [FOLDER]     NAME of benchmarks/cases.py; FOLDER caches programs
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from benchmarks.processes import ROOT
 
 
 def measure(whose: str, case: str, folder: Path | None = None) -> dict[str, float]:
-    """In a new process, imports left out: seconds until the `first_step` is done and, of ours, of `compiling` alone.
+    """Seconds, without imports, until the `first_step` is done and, for ours, of `compiling` alone.
 
-    With `folder`, programs are kept there and taken from there.
+    `folder` caches compiled programs.
     """
     line = [sys.executable, "-m", "benchmarks.compiling", whose, case, *([str(folder)] if folder else [])]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(line[1:])} failed: {done.stderr.strip()}")
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    seconds: dict[str, float] = json.loads(done.stdout)
+    return seconds
 
 
 def main(whose: str, case: str, folder: str | None = None) -> None:
@@ -38,14 +38,14 @@ def main(whose: str, case: str, folder: str | None = None) -> None:
         enable(Path(folder))
     config = CASES[case].config
     began = time.perf_counter()
-    found = {}
+    seconds = {}
     if whose == "ours":
         program = our_program(config)
-        found["compiling"] = program.compile_seconds
+        seconds["compiling"] = program.compile_seconds
         program.train(1)
     else:
         plain_loop(config)[0](1)
-    print(json.dumps(found | {"first_step": time.perf_counter() - began}))
+    print(json.dumps(seconds | {"first_step": time.perf_counter() - began}))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""How many floating-point operations a training step is, from the shapes: two for each multiply and add of a dot.
+"""Counts the floating-point operations of a training step from its shapes: two per multiply-add of a matrix product.
 
-Forward, a layer whose R' rows look at C context columns; H heads of size K, tokens W wide (one more with biases):
+Forward, for a layer whose R' rows attend to C columns, with H heads of size K and tokens W wide (one more with biases):
 
     score and value matrices        2 H W W K   each
     queries, the update from pooled 2 B H R' W W  each
     scores, pooled                  2 B H R' C W  each
 
-Backward, every dot once more for each operand that needs a gradient. The tokens of the first layer need none, unless a
-layer norm made them. The last layer updates the query's row alone. A sum of outer products (src/products.py) is as many
-operations as its dot. Elementwise work, softmax, norms, random numbers and the optimiser are not counted.
+Backward, each product counts once more per operand that needs a gradient; the first layer's tokens need none, unless
+they come from a layer norm. The last layer updates the query's row alone. A sum of outer products (src/products.py)
+counts like the equivalent product. Elementwise work, softmax, norms, random numbers and the optimiser are not counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from configs.regression import RegressionConfig
 
 
 class Dot(NamedTuple):
-    """One matrix product of the forward pass: its operations, and how many of its operands need a gradient."""
+    """A matrix product of the forward pass: its operations, and the number of operands that need a gradient."""
 
     flops: int
     gradients: int
@@ -32,12 +32,12 @@ def training_step(config: RegressionConfig | DiversityConfig) -> int:
 
 
 def labels(config: RegressionConfig | DiversityConfig) -> int:
-    """Operations of the labels w.x of a batch, the queries' among them."""
+    """Operations of the labels w.x of a batch, including the queries'."""
     return 2 * config.training.batch_size * (config.data.num_pairs + 1) * config.data.dim
 
 
 def stack(config: RegressionConfig | DiversityConfig) -> list[Dot]:
-    """The dots of all layers."""
+    """The matrix products of all layers."""
     layers = range(config.model.num_layers)
     if isinstance(config, DiversityConfig):
         return _ends_of_decoder(config) + [dot for layer in layers for dot in _decoder_block(config, layer)]
@@ -45,7 +45,7 @@ def stack(config: RegressionConfig | DiversityConfig) -> list[Dot]:
 
 
 def _decoder_block(config: DiversityConfig, layer: int) -> list[Dot]:
-    """Queries, keys and values of all rows; the rest of the rows that are kept, which in the last block are inputs'."""
+    """The products of a block. Keys and values are of all rows, the rest of kept rows (in the last block inputs)."""
     model, rows = config.model, 2 * config.data.num_pairs
     kept = rows // 2 if layer == model.num_layers - 1 else rows
     token, width = 2 * config.training.batch_size, model.embed_size
@@ -56,7 +56,7 @@ def _decoder_block(config: DiversityConfig, layer: int) -> list[Dot]:
 
 
 def _ends_of_decoder(config: DiversityConfig) -> list[Dot]:
-    """The embedding, whose tokens need no gradient, and the read-out."""
+    """The products of the embedding, whose tokens need no gradient, and of the read-out."""
     token, width = 2 * config.training.batch_size, config.model.embed_size
     token_width = config.data.dim + 1
     channels = 1 if config.model.block == "gpt2" else token_width

@@ -1,4 +1,4 @@
-"""cost.png: how the milliseconds of a step grow with each size, ours beside the plain loop."""
+"""Draws cost.png: milliseconds per step against each size, compared with the plain loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINES = {
 
 @style.styled
 def draw_growth(measured: Mapping[str, Any], path: Path) -> Path:
-    """One panel for each sweep, log-log: medians, and bands from the least to the largest of the repeats."""
+    """One log-log panel per sweep: medians, with bands from the smallest to the largest repeat."""
     figure, axes = style.new_figure(rows=2, columns=3, width=3.1, height=2.5)
     *panels, rest = axes.flat
     for panel, name in zip(panels, SWEEPS, strict=True):

@@ -1,4 +1,4 @@
-"""The machine that is measured, and how busy it is."""
+"""Describes the machine that is measured, and how busy it is."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from configs.overrides import resolve
 from configs.presets import preset
 from configs.registry import models
 from environment import num_threads
-from runners.common import device_text
 from runners.compile_cache import CPUINFO
+from runners.training import device_text
 from store.provenance import now, provenance
 
-BUSY = 0.5  # a load average above this disturbs the measurements
+BUSY = 0.5  # load average above which measurements are unreliable
 FACTS = ("command", "git_hash", "git_dirty", "versions", "device", "platform", "threads")
 
 
 def describe() -> dict[str, Any]:
-    """Where, when and of what the results are."""
-    facts = provenance(resolve(preset(models()[0])), device_text())  # what it says of a run is left out
+    """The machine, date, load and versions of the results."""
+    # only `FACTS` of it, which do not depend on the config
+    facts = provenance(
+        resolve(preset(models()[0])), device_text()
+    )
     return {
         "machine": name(),
         "cores": os.cpu_count(),
@@ -34,13 +37,13 @@ def describe() -> dict[str, Any]:
 
 
 def name() -> str:
-    """The device in words: an accelerator's name, or the CPU's and how many threads compute."""
+    """The device: an accelerator's name, or the CPU's with the number of threads."""
     device = jax.devices()[0]
     return str(device.device_kind) if device.platform != "cpu" else f"{_cpu()}, {num_threads()} threads"
 
 
 def slug() -> str:
-    """The name as that of a file."""
+    """The machine's name as a file name."""
     return re.sub(r"[^a-z0-9]+", "-", name().lower()).strip("-")
 
 

@@ -1,4 +1,4 @@
-"""One function for each kind of measurement; each gives an entry of the results, plain values that JSON can hold."""
+"""The measurements: one function per kind, which returns an entry of the results as plain JSON values."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from benchmarks.timing import compare, in_turns, report, spread
 from families.experiment import model_of
 from src.losses import half_mse
 
-SAME_LOSS = 0.02  # relative; two seeds of lsa1 end within .3 % of each other
+SAME_LOSS = 0.02  # relative tolerance; two seeds of lsa1 differ by less than .3 %
 
 Entry = dict[str, Any]
 
 
 def peak(settings: Settings) -> Entry:
-    """The machine's best at a large float32 matrix product."""
+    """The machine's peak GFLOP/s, from a large float32 matrix product."""
     size = settings.matmul_size
     a = jnp.ones((size, size), jnp.float32)
     product = jax.jit(lambda a: a @ a)
@@ -42,7 +42,7 @@ def peak(settings: Settings) -> Entry:
 
 
 def same_loss(settings: Settings) -> Entry:
-    """The losses of both loops on the same tasks after the same number of steps."""
+    """The losses of both training loops on the same tasks after the same number of steps."""
     config = lsa1()
     program, (plain_train, plain_loss) = our_program(config), plain_loop(config)
     program.train(settings.loss_steps)
@@ -65,33 +65,33 @@ def same_loss(settings: Settings) -> Entry:
 def case(name: str, settings: Settings) -> Entry:
     """A case of `CASES`."""
     text, config, work, width = CASES[name]
-    found = compare(WORK[work](config, width), settings.seconds, settings.repeats, {"ours": width})
-    counted = {"flops": flops.training_step(config)} if work == "steps" else {}
-    return {"text": text} | found | counted
+    times = compare(WORK[work](config, width), settings.seconds, settings.repeats, {"ours": width})
+    operations = {"flops": flops.training_step(config)} if work == "steps" else {}
+    return {"text": text} | times | operations
 
 
 def compilation(name: str, settings: Settings) -> Entry:
-    """A case's way to its first step: cold, with kept programs, and the plain loop's."""
-    with tempfile.TemporaryDirectory() as kept:
-        compiling.measure("ours", name, Path(kept))
-        found = in_turns(
+    """The time to a case's first step: cold, with cached programs, and of the plain loop."""
+    with tempfile.TemporaryDirectory() as cache:
+        compiling.measure("ours", name, Path(cache))
+        repeats = in_turns(
             {
                 "ours": lambda: compiling.measure("ours", name),
-                "cached": lambda: compiling.measure("ours", name, Path(kept)),
+                "cached": lambda: compiling.measure("ours", name, Path(cache)),
                 "plain": lambda: compiling.measure("plain", name),
             },
             settings.repeats,
         )
-    alone = _values({who: found[who] for who in ("ours", "cached")}, "compiling")
+    alone = _values({who: repeats[who] for who in ("ours", "cached")}, "compiling")
     return {
         "text": f"to the first step, {CASES[name].text.removeprefix('a step').removeprefix(' of').strip(', ')}",
-        **report(_values(found, "first_step")),
+        **report(_values(repeats, "first_step")),
         "compile_seconds": {who: spread(values)._asdict() for who, values in alone.items()},
     }
 
 
 def command(name: str, settings: Settings) -> Entry:
-    """Commands from process start, with their peak memory."""
+    """The time of commands from process start, with their peak memory."""
     text, lines, times = COMMANDS[name]
     with tempfile.TemporaryDirectory() as folder:
         fill = {"steps": settings.run_steps, "out": f"{folder}/run"}
@@ -102,28 +102,28 @@ def command(name: str, settings: Settings) -> Entry:
             return lambda: processes.measure(words, home)
 
         calls = {who: call(line) for who, line in lines.items()}
-        for first in calls.values():  # reads the files from disk once, and fills the cache of programs
-            first()
-        found = in_turns(calls, settings.repeats)
-    seconds = {who: [times.get(who, 1) * each for each in own] for who, own in _values(found, "seconds").items()}
-    memory = {who: spread(values)._asdict() for who, values in _values(found, "peak_mib").items()}
+        for warm_up in calls.values():  # reads files from disk and fills the cache of programs
+            warm_up()
+        repeats = in_turns(calls, settings.repeats)
+    seconds = {who: [times.get(who, 1) * each for each in own] for who, own in _values(repeats, "seconds").items()}
+    memory = {who: spread(values)._asdict() for who, values in _values(repeats, "peak_mib").items()}
     return {"text": text.format(**fill), **report(seconds), "peak_mib": memory}
 
 
 def growth(name: str, settings: Settings) -> Entry:
-    """The seconds of a step, for one run of a pack, at each value of a sweep."""
+    """Seconds per step of one run at each value of a sweep."""
     text, values, at = SWEEPS[name]
     points = []
     for value in values[: settings.points]:
         config, width = at(value)
-        found = compare(WORK["steps"](config, width), settings.seconds, settings.repeats, {"ours": width})
-        points.append({"value": value, **found})
+        times = compare(WORK["steps"](config, width), settings.seconds, settings.repeats, {"ours": width})
+        points.append({"value": value, **times})
         jax.clear_caches()
     return {"text": text, "points": points}
 
 
-def _values(found: Mapping[str, list[dict[str, float]]], key: str) -> dict[str, list[float]]:
-    return {who: [each[key] for each in every] for who, every in found.items()}
+def _values(repeats: Mapping[str, list[dict[str, float]]], key: str) -> dict[str, list[float]]:
+    return {who: [each[key] for each in every] for who, every in repeats.items()}
 
 
 MEASUREMENTS: dict[str, Callable[[Settings], Entry]] = {

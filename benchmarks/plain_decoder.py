@@ -1,4 +1,4 @@
-"""The plain loop's model and data for decoders: a pool drawn once, its tasks gathered, every block over all rows."""
+"""The plain loop's data and model for decoders: a fixed pool of tasks, and every block over all rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from src.sequences import tokenise
 
 
 def sample(key: Array, config: DiversityConfig, size: int) -> Batch:
-    """A batch from JAX's stock random numbers: sequences of a pool of Gaussian tasks."""
+    """A batch of sequences from a pool of Gaussian tasks, with JAX's own random numbers."""
     data = config.data
     choice, task, inputs, noise = jax.random.split(key, 4)
     if data.num_tasks:
@@ -48,7 +48,7 @@ def predict(params: Any, batch: Batch, config: DiversityConfig) -> Array:
 
 
 def linear(params: Mapping[str, Array], x: Array) -> Array:
-    """x W, and b where there is one."""
+    """x W, plus b if there is one."""
     mapped: Array = x @ params["w"]
     if "b" in params:
         mapped = mapped + params["b"][None, None]

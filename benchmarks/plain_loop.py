@@ -1,9 +1,10 @@
-"""The plain loop: what a careful person writes first, and what every speed here is a ratio to.
+"""The plain training loop that a careful person would write first; all speeds are ratios to it.
 
-One jitted batch and one jitted step for each dispatch, stock random numbers, attention with explicit queries, keys,
-values and projections over all rows. Same model, same optimiser, same law of the data, so it reaches the same loss.
+It dispatches one jitted batch and one jitted step at a time, with JAX's own random numbers and attention with explicit
+queries, keys, values and projections over all rows. Model, optimiser and data distribution are the same as ours, so it
+reaches the same loss.
 
-python -m benchmarks.plain_loop --steps 5000     trains lsa1 as a plain script, from process start
+python -m benchmarks.plain_loop --steps 5000     trains lsa1 from process start
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from src.train import make_optimizer
 
 
 def sample(key: Array, config: Any, size: int) -> Batch:
-    """A batch from JAX's stock random numbers: linear regression on uniform inputs, no noise."""
+    """A batch of noiseless linear regression on uniform inputs, with JAX's own random numbers."""
     data = config.data
     task, inputs, query = jax.random.split(key, 3)
     half = data.input_range / 2
@@ -40,7 +41,7 @@ def sample(key: Array, config: Any, size: int) -> Batch:
 
 
 def predict(params: Any, batch: Batch, config: Any) -> Array:
-    """The model's prediction, layer by layer over all rows."""
+    """The model's predictions, computed layer by layer over all rows."""
     model = config.model
     tokens = tokenise(batch, model)
     for layer in range(model.num_layers):
@@ -60,20 +61,20 @@ def predict(params: Any, batch: Batch, config: Any) -> Array:
 
 
 class Plain(NamedTuple):
-    """A plain script's own parts: where batches come from, and what is predicted."""
+    """The parts that depend on the kind of model: data and predictions."""
 
     sample: Callable[[Array, Any, int], Batch]
     predict: Callable[[Any, Batch, Any], Array]
 
 
-PARTS: dict[type[Any], Plain] = {  # by the kind of model
+PARTS: dict[type[Any], Plain] = {
     ModelConfig: Plain(sample, predict),
     DecoderConfig: Plain(plain_decoder.sample, plain_decoder.predict),
 }
 
 
 def plain_loop(config: Any) -> tuple[Callable[[int], float], Callable[[], float]]:
-    """(train(n) -> seconds of n further steps, loss() on `test_batch`)."""
+    """Returns (train, loss): train(n) -> seconds of n more steps, loss() on `test_batch`."""
     sample, predict = PARTS[type(config.model)]
     optimizer = make_optimizer(config.training)
     draw = jax.jit(lambda key: sample(key, config, config.training.batch_size))
@@ -110,12 +111,12 @@ def plain_loop(config: Any) -> tuple[Callable[[int], float], Callable[[], float]
 
 
 def test_batch(config: Any) -> Batch:
-    """10 000 tasks that no training step sees."""
+    """A test set of 10 000 tasks."""
     return PARTS[type(config.model)].sample(jax.random.key(10**6), config, 10_000)
 
 
 def main() -> None:
-    """Trains lsa1 from process start, as a plain script does."""
+    """Trains lsa1 and prints the loss and the times."""
     import argparse
 
     parser = argparse.ArgumentParser()

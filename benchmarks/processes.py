@@ -1,9 +1,9 @@
-"""What a command costs from process start: wall time and peak memory, as the kernel counts them.
+"""Measures wall time and peak memory of a command from process start.
 
 python -m benchmarks.processes python -m runners.run_concat_inputs_targets --help
 
-starts the command and prints both. A process's peak memory counts that of the process it was started by, up to the
-moment it becomes its own; so commands are started by this small process, not by one in which JAX has filled memory.
+runs the command and prints both. A process inherits its parent's peak memory until it executes its own program, so
+commands are started from this small process and not from one that has loaded JAX.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-UNIT = 1 if sys.platform == "darwin" else 1024  # bytes in a unit of ru_maxrss
+UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
 
 
 def measure(words: Sequence[str], environment: Mapping[str, str] | None = None) -> dict[str, float]:
-    """Runs a command through this module: {"seconds", "peak_mib"}; `RuntimeError` with what it said if it fails."""
+    """Runs a command through this module: {"seconds", "peak_mib"}; `RuntimeError` with its error output if it fails."""
     line = [sys.executable, "-m", "benchmarks.processes", *words]
     done = subprocess.run(
         line, cwd=ROOT, env=os.environ | dict(environment or {}), capture_output=True, text=True, check=False
@@ -33,7 +33,7 @@ def measure(words: Sequence[str], environment: Mapping[str, str] | None = None) 
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs a command, prints its cost, passes its exit status on."""
+    """Runs a command, prints its cost and returns its exit status."""
     began = time.perf_counter()
     started = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(started.pid, 0)

@@ -1,6 +1,6 @@
-"""The functions that are timed against each other inside one process: so many units of work in, seconds out.
+"""The functions timed against each other within a process: number of units of work in, seconds out.
 
-`ours` is what the runners use, `plain` what benchmarks/plain_loop.py does on the same config.
+`ours` is what the runners use; `plain` is benchmarks/plain_loop.py on the same config.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from src.train import lane, make_trainer
 
 
 class Program(NamedTuple):
-    """Our training program, compiled ahead: train(n) -> seconds of n further steps, params() of the first member."""
+    """Our compiled training program: train(n) -> seconds of n more steps; params() of the first run."""
 
     train: Timed
     params: Callable[[], Params]
@@ -35,7 +35,7 @@ class Program(NamedTuple):
 
 
 def our_program(config: RunConfig, width: int = 1) -> Program:
-    """The training program of `width` seeds."""
+    """Our training program for `width` seeds."""
     experiment = experiment_of(config)
     trainer = make_trainer(partial(experiment.make_model, config), config.training, experiment.batches(config))
     seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
@@ -59,12 +59,12 @@ def our_program(config: RunConfig, width: int = 1) -> Program:
 
 
 def steps(config: RunConfig, width: int) -> dict[str, Timed]:
-    """Training steps, batches included."""
+    """Training steps, including their batches."""
     return {"ours": our_program(config, width).train, "plain": plain_loop(config)[0]}
 
 
 def batches(config: RunConfig, width: int) -> dict[str, Timed]:
-    """Training batches alone: ours inside one program, the plain loop's one for each dispatch."""
+    """Training batches alone: ours all in one program, the plain loop's one per dispatch."""
     member, batch_fn = (
         jax.tree.map(lambda leaf: leaf[0], make_members([config], 1)),
         experiment_of(config).batches(config),
@@ -83,7 +83,7 @@ def batches(config: RunConfig, width: int) -> dict[str, Timed]:
 
 
 def evaluation(config: Any, width: int) -> dict[str, Timed]:
-    """Predictions on the test tasks."""
+    """Predictions on the test set."""
     model, batch = model_of(config), headline_batch(config)
     params = model.init(make_key(config.init_seed))
     ours, plain = jax.jit(model.predict), jax.jit(lambda params, batch: predict(params, batch, config))
@@ -94,7 +94,7 @@ def evaluation(config: Any, width: int) -> dict[str, Timed]:
 
 
 def _seconds(work: Callable[[int], Any], count: int) -> float:
-    """Seconds of work(0), ..., work(count - 1), the last result waited for."""
+    """Seconds of work(0), ..., work(count - 1), until the last result is ready."""
     began = time.perf_counter()
     for index in range(count):
         done = work(index)

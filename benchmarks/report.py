@@ -1,4 +1,4 @@
-"""Puts measured results into a page: the tables between its markers, and the figure beside it.
+"""Writes measured results into a page, as tables between its markers, and draws the figure.
 
 python -m benchmarks.report [--page docs/performance.md]
 """
@@ -19,20 +19,20 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
 def section(files: Sequence[Path]) -> str:
-    """What stands between the markers: for each file of results the machine, the conditions and the table."""
+    """The text between the markers: machine, conditions and table for each file of results."""
     return "\n\n".join(_one(path) for path in files) or "Not measured yet."
 
 
 def _one(path: Path) -> str:
-    found = read_json(path)
-    versions = found["versions"]
-    commits = ", ".join(sorted({str(entry["git_hash"])[:12] for entry in found["results"].values()}))
+    result = read_json(path)
+    versions = result["versions"]
+    commits = ", ".join(sorted({str(entry["git_hash"])[:12] for entry in result["results"].values()}))
     title = (
-        f"**{found['machine']}**, {found['memory_gib']:g} GiB, jax {versions['jax']}, Python {versions['python']}, "
-        f"{found['date'][:10]}, commit {commits}, load average before {found['load_average']:.2f}; medians of "
-        f"{found['settings']['repeats']} turns and their range (`benchmarks/results/{path.name}`)"
+        f"**{result['machine']}**, {result['memory_gib']:g} GiB, jax {versions['jax']}, Python {versions['python']}, "
+        f"{result['date'][:10]}, commit {commits}, load average before {result['load_average']:.2f}; medians of "
+        f"{result['settings']['repeats']} turns and their range (`benchmarks/results/{path.name}`)"
     )
-    return f"{title}\n\n{table.text(found['results'])}"
+    return f"{title}\n\n{table.text(result['results'])}"
 
 
 def filled(page: str, files: Sequence[Path]) -> str:
@@ -46,8 +46,10 @@ def filled(page: str, files: Sequence[Path]) -> str:
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("benchmarks.report", "Puts the results of benchmarks.bench into a page, and draws them.")
-    cli.add_list(built, "--results", Path, [], f"files of results, the first is drawn; all of {RESULTS} if not given")
+    built = cli.Parser("benchmarks.report", "Writes the results of benchmarks.bench into a page, and draws them.")
+    cli.add_list(
+        built, "--results", Path, [], f"files of results, of which the first is drawn; default: all of {RESULTS}"
+    )
     built.add_argument("--page", type=Path, default=Path("docs/performance.md"), help="page with the markers")
     return built
 
@@ -59,7 +61,7 @@ def main(argv: list[str]) -> None:
         raise cli.UsageError(f"{flags.page} is not a file")
     results = flags.results or sorted(RESULTS.glob("*.json"))
     if not results:
-        raise cli.UsageError("no results to put into the page: python -m benchmarks.bench measures them")
+        raise cli.UsageError("there are no results yet; python -m benchmarks.bench measures them")
     write_bytes(flags.page, filled(flags.page.read_text(encoding="utf-8"), results).encode())
     print(flags.page)
     first = read_json(results[0])

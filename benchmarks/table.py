@@ -1,4 +1,4 @@
-"""The results as a table that reads well on a terminal and on a page."""
+"""Formats the results as a Markdown table for the terminal and for pages."""
 
 from __future__ import annotations
 
@@ -7,41 +7,40 @@ from typing import Any
 
 Entry = Mapping[str, Any]
 HEADER = ("", "ours", "plain loop", "times faster", "GFLOP/s")
-KEPT = ", programs kept"  # what is said of our times when the programs are those of an earlier process
-SAID = {"cached": KEPT, "separate": ": one of 16 by itself, 16 times"}
-UNITS = ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6))  # from this many seconds on, in that, times
+SUFFIXES = {"cached": ", programs kept", "separate": ": one of 16 by itself, 16 times"}  # of a row's text
+UNITS = ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6))  # (from this many seconds, unit, factor)
 
 
 def text(results: Mapping[str, Entry]) -> str:
-    """The table and the sentences below it."""
+    """The table and the notes below it."""
     rows = [row for entry in results.values() if "seconds" in entry for row in _rows(entry, results.get("peak"))]
     return "\n".join([*_aligned([HEADER, *rows]), "", *_sentences(results)])
 
 
 def duration(measured: Mapping[str, float]) -> str:
-    """A median and the range of its repeats, in the unit that suits the median."""
+    """A median and its range, in a suitable unit."""
     _, unit, factor = next(row for row in UNITS if measured["median"] >= row[0])
     return f"{between(measured, factor)} {unit}"
 
 
 def between(measured: Mapping[str, float], factor: float = 1.0) -> str:
-    """A median and the range of its repeats, times a factor, with three digits."""
+    """A median and its range, times a factor, with three digits."""
     median, low, high = (_three_digits(measured[name] * factor) for name in ("median", "low", "high"))
     return f"{median} ({low} to {high})"
 
 
 def _three_digits(value: float) -> str:
-    """At least three digits, and never an exponent."""
+    """A number with at least three digits and without an exponent."""
     return f"{value:.0f}" if value >= 999.5 else f"{value:#.3g}".rstrip(".")
 
 
 def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
-    """A row for each of ours, with the plain loop's cost and the ratio beside it; one more for memory."""
+    """A row per variant of ours, with the plain loop's time and the ratio; one more row for memory."""
     seconds, ratios = entry["seconds"], entry["times_faster"]
     plain = duration(seconds["plain"]) if "plain" in seconds else ""
     rows: list[tuple[str, ...]] = [
         (
-            entry["text"] + SAID.get(who, ""),
+            entry["text"] + SUFFIXES.get(who, ""),
             duration(own),
             plain,
             between(ratios[who]) if who in ratios else "",
@@ -55,12 +54,13 @@ def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
         rows.append((f"peak memory of {entry['text']}", memory["ours"], memory.get("plain", ""), "", ""))
     alone = entry.get("compile_seconds", {})
     return rows + [
-        (f"of which tracing and compiling{SAID.get(who, '')}", duration(own), "", "", "") for who, own in alone.items()
+        (f"of which tracing and compiling{SUFFIXES.get(who, '')}", duration(own), "", "", "")
+        for who, own in alone.items()
     ]
 
 
 def _speed(entry: Entry, peak: Entry | None) -> str:
-    """Achieved GFLOP/s and their share of the peak."""
+    """Achieved GFLOP/s and share of the peak."""
     if "flops" not in entry:
         return ""
     speed = 1e-9 * entry["flops"] / entry["seconds"]["ours"]["median"]
@@ -68,20 +68,20 @@ def _speed(entry: Entry, peak: Entry | None) -> str:
 
 
 def _sentences(results: Mapping[str, Entry]) -> list[str]:
-    found = []
+    sentences = []
     if "peak" in results:
-        found.append(f"Peak: {results['peak']['gflops']:.0f} GFLOP/s, {results['peak']['text']}.")
+        sentences.append(f"Peak: {results['peak']['gflops']:.0f} GFLOP/s, {results['peak']['text']}.")
     if "same_loss" in results:
         entry = results["same_loss"]
-        found.append(
+        sentences.append(
             f"The {entry['text']}: ours {entry['loss']['ours']:.4f}, plain {entry['loss']['plain']:.4f}, apart by "
             f"{abs(entry['difference']):.2%}, {'within' if entry['same'] else 'more than'} {entry['tolerance']:.0%}."
         )
-    return found
+    return sentences
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of a Markdown table, columns under each other; the first row is the header."""
+    """The lines of an aligned Markdown table; the first row is the header."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in rows]
     return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]

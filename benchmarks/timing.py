@@ -1,4 +1,4 @@
-"""Times things in turns, so that a slow moment of the machine falls on all of them, and says how far repeats differ."""
+"""Times several functions in turns, so that a slow moment of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
-Timed = Callable[[int], float]  # does so many units of work, gives the seconds they took
+Timed = Callable[[int], float]  # number of units of work -> seconds they took
 
 
 class Spread(NamedTuple):
-    """Repeated measurements of one thing: the median, the least, the largest, and all of them in order."""
+    """Repeated measurements: median, smallest, largest, and all values in order."""
 
     median: float
     low: float
@@ -25,7 +25,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def units_for(timed: Timed, seconds: float) -> int:
-    """How many units take about `seconds`, after one that may still compile."""
+    """The number of units that take about `seconds`, after one unit for compilation."""
     timed(1)
     units, took = 1, timed(1)
     while took < seconds / 4:
@@ -35,7 +35,7 @@ def units_for(timed: Timed, seconds: float) -> int:
 
 
 def in_turns(timed: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, list[T]]:
-    """What each gives, called in turns: a, b, a, b, ..."""
+    """The results of functions called in turns: a, b, a, b, ..."""
     values: dict[str, list[T]] = {name: [] for name in timed}
     for _ in range(repeats):
         for name, call in timed.items():
@@ -44,7 +44,7 @@ def in_turns(timed: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, li
 
 
 def ratios(values: Mapping[str, Sequence[float]], to: str) -> dict[str, Spread]:
-    """How many times faster than `to` each of the others was, turn by turn."""
+    """How many times faster than `to` each of the others was, per turn."""
     return {
         name: spread([whole / part for whole, part in zip(values[to], own, strict=True)])
         for name, own in values.items()
@@ -53,9 +53,9 @@ def ratios(values: Mapping[str, Sequence[float]], to: str) -> dict[str, Spread]:
 
 
 def compare(timed: Mapping[str, Timed], seconds: float, repeats: int, shares: Mapping[str, int]) -> dict[str, Any]:
-    """Seconds a unit of each, `repeats` times in turns of about `seconds`; and each one's ratio to the plain loop.
+    """Seconds per unit of each function, in `repeats` turns of about `seconds`, and ratios to the plain loop.
 
-    A unit of a pack's work is a step of all its members: `shares` says among how many runs it is divided.
+    A unit of a pack's work is a step of all its runs; `shares` gives their number, by which the time is divided.
     """
     units = {name: units_for(call, seconds) for name, call in timed.items()}
 
@@ -67,7 +67,7 @@ def compare(timed: Mapping[str, Timed], seconds: float, repeats: int, shares: Ma
 
 
 def report(values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Values as they are stored: the spread of each and of its ratio to the plain loop."""
+    """The stored form of values: their spread, and that of the ratio to the plain loop."""
     return {
         "seconds": {name: spread(own)._asdict() for name, own in values.items()},
         "times_faster": {name: ratio._asdict() for name, ratio in ratios(values, "plain").items()},

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Learning to copy before learning to learn
 #
-# When a pair comes as two tokens, (x, 0) and then (0, y), one linear layer cannot do gradient descent: no token holds both.
-# A softmax layer below it can bring y to its x, if it learns to look at the following token. Run it as a script from the
-# repository's root, `python -m demos_ref.learning_to_copy`. It takes about a minute on two cores.
+# When a pair is split into two tokens, (x, 0) and (0, y), one linear layer cannot do gradient descent, since no token holds
+# both. A softmax layer below it can copy y to its x, if it learns to attend to the following token. Run this as a script
+# from the repository's root, `python -m demos_ref.learning_to_copy`. It takes about a minute on two cores.
 
 # %%
 from pathlib import Path
@@ -14,7 +14,7 @@ from analysis import load_run
 from analysis.measures.copying import first_layer_gradients, own_next_other
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from runners.common import run_one
+from runners.training import run_one
 from src.data import interleaved_tokens, sample_batch
 from src.prng import key
 from store.rundir import read_metrics
@@ -32,11 +32,11 @@ with np.printoptions(precision=2, suppress=True):
     print(np.asarray(tokens[0, :4]))
 
 # %% [markdown]
-# ## Training: a plateau, then a fall
+# ## Training: a plateau, then a drop
 #
-# The loss stays at that of a model that answers 0 until the first layer copies. With the initial weights of the published
-# code (`--preset paper`) this plateau lasts longer, to step 2500 to 4500 here; larger initial weights and smaller batches
-# end it early.
+# Until the first layer copies, the loss is that of predicting 0. With the initial weights of the published code
+# (`--preset paper`) this plateau lasts longer, here until step 2500 to 4500; larger initial weights and smaller batches
+# shorten it.
 
 # %%
 run = Path("runs/walk_copy")
@@ -46,18 +46,18 @@ for record in read_metrics(run):
 print(f"one step of gradient descent: {record['gd_loss']:.4f}")
 
 # %% [markdown]
-# ## What the first layer looks at
+# ## What the first layer attends to
 #
-# The sensitivity of each of its rows to the tokens: its own (the residual path), the following one, and all others. The
-# gradient is averaged over tasks before its norm is taken; the per-task norms come second.
+# The sensitivity of each output row to the tokens: its own (the residual path), the following one, and all others. First
+# with the gradient averaged over tasks before its norm is taken, then with the norm of each task.
 
 # %%
 for name, norms in zip(("averaged over tasks", "norm of each task"), first_layer_gradients(load_run(run)), strict=True):
     print(f"{name:20s}", {key: round(value, 3) for key, value in own_next_other(norms).items()})
 
 # %% [markdown]
-# Rows that hold an x must look one token ahead. Those that hold a y need not, but do: what the layer has learnt is to shift
-# by one position, whatever the token.
+# Rows with an x must attend to the next token. Rows with a y need not, but do: the layer has learnt to shift by one
+# position, whatever the token.
 
 # %%
 norms, _ = first_layer_gradients(load_run(run))

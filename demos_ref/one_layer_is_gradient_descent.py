@@ -1,9 +1,9 @@
 # %% [markdown]
 # # One linear self-attention layer is one step of gradient descent
 #
-# A walk through the main experiment, from weights built by hand to weights that training finds. Run it as a script from the
-# repository's root, `python -m demos_ref.one_layer_is_gradient_descent`, or cell by cell in an editor that knows the percent
-# format. It takes about half a minute on a laptop.
+# A walk through the main experiment, from constructed weights to trained ones. Run it as a script from the repository's
+# root, `python -m demos_ref.one_layer_is_gradient_descent`, or cell by cell in an editor that knows the percent format. It
+# takes about half a minute on a laptop.
 
 # %%
 from pathlib import Path
@@ -21,7 +21,7 @@ from baselines.linear_mmse import ridge
 from configs.overrides import resolve
 from configs.presets import preset
 from families.regression import make_model
-from runners.common import run_one
+from runners.training import run_one
 from src.data import sample_batch, take_pairs
 from src.losses import half_mse
 from src.prng import key
@@ -29,20 +29,20 @@ from src.prng import key
 # %% [markdown]
 # ## The task
 #
-# A context is ten pairs (x, y) with y = w.x and a weight vector w of its own; the question is the label of one more x. Half
-# the mean squared error is the loss throughout. Answering 0 costs 10/24 = .4167.
+# A context is ten pairs (x, y) with y = w.x, and each context has its own w; the query asks for the label of one more x.
+# The loss is half the mean squared error throughout. Predicting 0 has loss 10/24 = .4167.
 
 # %%
 config = resolve(preset("lsa1"))
 batch = sample_batch(key(7), config.data, 10_000)
 print("shapes:", {name: value.shape for name, value in batch._asdict().items()})
-print(f"loss of answering 0: {half_mse(jnp.zeros_like(batch.y_query), batch.y_query):.4f}")
+print(f"loss of predicting 0: {half_mse(jnp.zeros_like(batch.y_query), batch.y_query):.4f}")
 
 # %% [markdown]
 # ## One step of gradient descent
 #
-# From w = 0, one step of size c predicts c * sum_i y_i (x_i . x_query). The best c is known in closed form, and least squares
-# on sampled tasks finds it again.
+# From w = 0, one step of size c predicts c * sum_i y_i (x_i . x_query). The best c has a closed form, which least squares on
+# sampled tasks confirms.
 
 # %%
 best = one_step_size(config.data)
@@ -55,8 +55,8 @@ print(
 # %% [markdown]
 # ## The same step as attention
 #
-# With W_K^T W_Q = diag(I, 0) and P W_V = diag(0, -c) the layer adds to the query's label channel exactly what the step
-# predicts, with a minus sign. The model below is the one that is trained further down; only the numbers in it are chosen.
+# With W_K^T W_Q = diag(I, 0) and P W_V = diag(0, -c) the layer adds exactly minus the step's prediction to the query's label
+# channel. The model is the one that is trained below; only its weights are constructed.
 
 # %%
 model = make_model(config)
@@ -67,20 +67,20 @@ print(f"largest |constructed layer - gradient descent| over {len(batch.y_query)}
 # %% [markdown]
 # ## What training finds
 #
-# A short training, from small random weights, of the very same model. The run directory holds everything; a second call
-# finds it done and returns at once.
+# A short training of the same model from small random weights. Everything is in the run directory; a second call finds the
+# run done and returns at once.
 
 # %%
 run = Path("runs/walk_one_layer")
 print(run_one(config, run))
 _, params, test = store.load(run)
 step_size = fit_step_size(batch)
-found = compare(lambda b: model.predict(params, b), lambda b: gd(b, step_size), jax.tree.map(jnp.asarray, test))
+comparison = compare(lambda b: model.predict(params, b), lambda b: gd(b, step_size), jax.tree.map(jnp.asarray, test))
 for name in ("tf_loss", "gd_loss", "preds_diff", "model_cos"):
-    print(f"{name:10s} {found[name]:.4f}")
+    print(f"{name:10s} {comparison[name]:.4f}")
 
 # %% [markdown]
-# Its weights, after moving a free scale from one product to the other, are the construction's:
+# Up to a free scale between the two products, its weights are the construction's:
 
 # %%
 kq, pv = (matrix[0, 0] for matrix in rescale(*products(config, params), config.data.dim))
@@ -90,13 +90,13 @@ with np.printoptions(precision=2, suppress=True):
     print(f"label entry of P W_V: {pv[-1, -1]:.3f}   construction: {built_pv[-1, -1]:.3f}")
 
 # %% [markdown]
-# Half way between the trained weights and the constructed ones the loss is still the same, which would be a coincidence for
-# two unrelated solutions.
+# Halfway between trained and constructed weights the loss is the same; for two unrelated solutions that would be a
+# coincidence.
 
 
 # %%
 def with_products(kq: np.ndarray, pv: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
-    """Parameters that have these products: W_K and P are the identity."""
+    """Parameters with these products, where W_K and P are the identity."""
     identity = np.eye(len(kq))
     return {
         "layer_0/attention": {
@@ -115,8 +115,8 @@ for name, weights in {"trained": params, "half way": half_way, "constructed": bu
 # %% [markdown]
 # ## What it is not
 #
-# One step of gradient descent is a poor learner: ridge regression knows the answer almost exactly on the same contexts. And
-# a layer without positional codes cannot care about the order of the pairs.
+# One step of gradient descent is a poor learner: on the same contexts ridge regression is almost exact. And without
+# positional codes the layer ignores the order of the pairs.
 
 # %%
 print(f"ridge: {half_mse(ridge(batch, 1e-6), batch.y_query):.4f}")

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # Sines: gradient descent on what an MLP makes of the inputs
+# # Sines: gradient descent on the features of an MLP
 #
-# A linear layer can only do linear regression, and a sine is not linear. Below it an MLP helps: on its features m(x) one
-# layer can take a step of gradient descent on the MLP's output weights. Run it as a script from the repository's root,
+# A linear layer can only do linear regression, and a sine is not linear. An MLP below it helps: on its features m(x) one
+# layer can take a step of gradient descent on the MLP's output weights. Run this as a script from the repository's root,
 # `python -m demos_ref.sine_waves`. It takes about two minutes on two cores.
 
 # %%
@@ -19,7 +19,7 @@ from baselines.mlp_gd import least_step_loss
 from configs.overrides import resolve, set_values
 from configs.presets import preset
 from families.sine import make_model
-from runners.common import run_one
+from runners.training import run_one
 from src.losses import half_mse
 from src.prng import key
 from src.sine import sample_sines
@@ -27,21 +27,21 @@ from src.sine import sample_sines
 # %% [markdown]
 # ## The task
 #
-# A context is ten pairs of a sine of its own amplitude and phase. Answering 0 costs .0258; a linear function of x fitted to
-# the context costs more than that.
+# A context is ten pairs of one sine, with its own amplitude and phase. Predicting 0 has loss .0258; a linear function of x
+# fitted to the context is worse.
 
 # %%
 config = preset("sine")
 set_values(config, {"training.steps": 4000})
 config = resolve(config)
 batch = sample_sines(key(7), config.data, 10_000)
-print(f"loss of answering 0: {half_mse(jnp.zeros_like(batch.y_query), batch.y_query):.4f}")
-print(f"loss of a line:      {half_mse(ridge(batch, 1e-3), batch.y_query):.4f}")
+print(f"loss of predicting 0: {half_mse(jnp.zeros_like(batch.y_query), batch.y_query):.4f}")
+print(f"loss of a line:       {half_mse(ridge(batch, 1e-3), batch.y_query):.4f}")
 
 # %% [markdown]
 # All sines of one frequency are a sin(x) + b cos(x): on these two features ten pairs determine the task, and ridge
-# regression finds it. A step of gradient descent does not get as far, whatever the features of x; the loss it cannot get
-# below comes from ten random inputs covering the range unevenly.
+# regression finds it. One step of gradient descent cannot, whatever the features of x: its loss has a lower bound, because
+# ten random inputs cover the range unevenly.
 
 # %%
 features = batch._replace(
@@ -54,12 +54,12 @@ print(f"least loss of one step on features of x: {least_step_loss(config.data):.
 # %% [markdown]
 # ## One layer, built by hand, is the step
 #
-# The control is an MLP whose output weights take one step of gradient descent on the context; it has no layer. The layer of
-# the transformer, given the weights of Prop. 1, does the same to the same tokens.
+# The control is an MLP whose output weights take one step of gradient descent on the context; it has no attention layer. The
+# transformer's layer, with the weights of Prop. 1, does the same to the same tokens.
 
 # %%
 literal = preset("sine_control")
-set_values(literal, {"embedded": "inputs"})  # features of x alone and y beside them, as in Prop. 2
+set_values(literal, {"embedded": "inputs"})  # tokens hold features of x alone, and y, as in Prop. 2
 control_config = resolve(literal)
 control = make_model(control_config)
 params = dict(control.init(key(1)))
@@ -81,7 +81,7 @@ print(f"largest |constructed layer - gradient descent| over {len(gap)} tasks: {j
 # %% [markdown]
 # ## Both, trained
 #
-# Each learns its MLP, by itself and from other random weights: the transformer with its layer, the control through its step.
+# Each learns its own MLP from different random weights: the transformer with its layer, the control through its step.
 
 # %%
 runs = {"transformer": Path("runs/walk_sine"), "control": Path("runs/walk_sine_control")}
@@ -93,13 +93,14 @@ for name, value in compare(*trained.values()).items():
     print(f"{name:18s} {value:.5f}")
 
 # %% [markdown]
-# Before the context both have learnt much the same initial function, the mean of all sines; the context moves it to the
-# sine at hand.
+# Both have learnt nearly the same initial function, the mean of all sines; the context moves it to the current sine.
 
 # %%
 print(f"{AMPLITUDE} sin(x + {PHASE:.3f}) and the functions of both, before and after its context")
-shown = {name: functions(subject) for name, subject in trained.items()}
-for name, found in shown.items():
-    print(f"{name:12s}", *(f"{when} {half_mse(found[when], found['target']):.5f}" for when in ("before", "after")))
-between = {when: np.abs(np.subtract(*(found[when] for found in shown.values()))).mean() for when in ("before", "after")}
+curves = {name: functions(loaded) for name, loaded in trained.items()}
+for name, curve in curves.items():
+    print(f"{name:12s}", *(f"{when} {half_mse(curve[when], curve['target']):.5f}" for when in ("before", "after")))
+between = {
+    when: np.abs(np.subtract(*(curve[when] for curve in curves.values()))).mean() for when in ("before", "after")
+}
 print(f"mean |difference| of the two: {between['before']:.4f} before, {between['after']:.4f} after")

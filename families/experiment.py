@@ -13,7 +13,7 @@ from jax import Array
 from configs.identity import array_hash
 from configs.registry import family_of
 from configs.run import RunConfig
-from plugin_files import import_of
+from plugin_files import imported_module
 from src.checks import ConfigError, require
 from src.model import Batch, Model
 from src.prng import Purpose
@@ -70,7 +70,7 @@ def experiment_of(config: RunConfig) -> Experiment:
 def part(family: str, module: str, name: str, kind: type[Part]) -> Part:
     """A part of a family, from its module; `ConfigError` if it is not there."""
     plugin = FAMILIES.plugin(family)
-    found = getattr(import_module(module) if plugin is None else import_of(plugin, module), name, None)
+    found = getattr(import_module(module) if plugin is None else imported_module(plugin, module), name, None)
     if not isinstance(found, kind):
         raise ConfigError(
             f"the family {family} lacks a part: {module} has no {name}, a {kind.__module__}.{kind.__name__}"

@@ -1,4 +1,4 @@
-"""What a run of task diversity leaves: its sequences, what all predictors make of them; and its summary."""
+"""Finishes a run of task diversity: its sequences, the predictions of all predictors, and the summary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from store.atomic import write_npz
 def finish(
     run: Path, config: DiversityConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
-    """Writes its files, and gives what it measured."""
+    """Writes the run's files, and yields its measures."""
     write_batch(run, setting.outside.batch, layout.LATENT_BATCH)
     predictions = {
         f"{prefix}_{name}": values.astype(np.float32)
@@ -36,11 +36,11 @@ def finish(
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig) -> list[str]:
-    """Losses, and those of what it is compared with."""
+    """The losses of the transformer and of its baselines."""
     numbers, tasks, exact = summary["headline"], config.data.num_tasks, ("dmmse", "ridge", *POSTERIOR_MEANS)
     ridge = "ridge (Bayes for fresh tasks)" if config.data.task_law in BAYES_IS_RIDGE else "ridge (best linear)"
     labels = {name: f"{name} prior's mean" for name in POSTERIOR_MEANS} | LABELS | {"ridge": ridge}
-    lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' further sequences':<50}    loss   ± s.e."]
+    lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' test sequences':<50}    loss   ± s.e."]
     for prefix, words in (("id", f"tasks of its pool of {tasks or 'infinity'}"), ("ood", "fresh tasks")):
         rows = {f"{prefix}_{name}_loss": labels[name] for name in ("tf", *exact, "zero")}
         rows |= {f"{prefix}_delta_{name}": f"Delta to {name}" for name in exact}

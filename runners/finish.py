@@ -1,4 +1,4 @@
-"""How runs end: what a family leaves of a finished run, and what the runs of all families end with."""
+"""Finishes trained runs: the files of its family, then those of every run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from store.provenance import now
 
 
 class Wanted(NamedTuple):
-    """What a finished run leaves beyond what every run does.
+    """What to write beyond the files of every run.
 
-    figures; table: what the family's table is made of; options: those of the family's runners.
+    figures: figures. table: what the sweep's CSV needs. options: values of the family's option flags.
     """
 
     figures: bool = True
@@ -35,16 +35,16 @@ class Wanted(NamedTuple):
     options: Mapping[str, Any] = {}
 
 
-NOTHING_MORE = Wanted()
+DEFAULT_WANTED = Wanted()
 
 
 class Ending(NamedTuple):
-    """What a family leaves of a finished run.
+    """How a family's runs end.
 
-    finish(run, config, model, params, setting, wanted) writes it part by part, so that a signal need not wait for all
-    of them, and gives what it measured; the same files come from a second call. The parameters and the evaluation batch
-    are written already. summary(summary, run, config) makes its lines on a terminal. add(run, wanted) writes what is
-    wanted of a run that is done already.
+    finish(run, config, model, params, setting, wanted) writes the family's files and yields measures, one part at a
+    time so that a signal can stop it in between; a second call writes the same files. The parameters and the evaluation
+    batch are written already. summary(summary, run, config) gives the lines of the printed summary. add(run, wanted)
+    writes further files of a run that is done.
     """
 
     finish: Callable[[Path, Any, Model, Any, Any, Wanted], Iterator[Mapping[str, Any]]]
@@ -53,7 +53,7 @@ class Ending(NamedTuple):
 
 
 def check_parts(config: RunConfig) -> None:
-    """`ConfigError` unless a config's family has its parts; a plugin's are imported as late as here."""
+    """`ConfigError` if a config's family lacks a part; those of plugins are imported only here."""
     experiment_of(config)
     ending_of(config)
 
@@ -65,23 +65,23 @@ def ending_of(config: RunConfig) -> Ending:
 
 
 def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Any, wanted: Wanted) -> Iterator[None]:
-    """Writes all that a finished run leaves, ending with the status "done"."""
+    """Writes the files of a finished run, and then the status "done"."""
     write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
     write_batch(run, experiment_of(config).evaluation(setting))
     measured: dict[str, Any] = {}
-    for found in ending_of(config).finish(run, config, model, params, setting, wanted):
-        measured |= found
+    for part_measured in ending_of(config).finish(run, config, model, params, setting, wanted):
+        measured |= part_measured
         yield
     yield from _end(run, config, measured, wanted.figures)
 
 
 def write_batch(run: Path, batch: Batch, name: str = layout.ANALYSIS_BATCH) -> None:
-    """Writes an evaluation batch, a NamedTuple of arrays."""
+    """Writes an evaluation batch (a NamedTuple of arrays)."""
     write_npz(run / name, jax.tree.map(np.asarray, batch)._asdict())
 
 
 def _end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: bool) -> Iterator[None]:
-    """The last of a run of any family: its snapshots, its summary, its figures if wanted, and the status "done"."""
+    """Writes what every run has: snapshots, summary, figures if wanted, and the status "done"."""
     if config.snapshots:
         snapshots.export(run)
         yield
@@ -97,8 +97,8 @@ def _end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: boo
     checkpoint.remove(run)
 
 
-def import_what_ends_a_run() -> None:
-    """Imports what tables and figures need, which takes a second. What fails is said where it is needed, not here."""
+def preload_packages() -> None:
+    """Imports the packages for tables and figures, which takes a second. Errors are left to where they are used."""
     with suppress(Exception):
         for name in ("pandas", "matplotlib.figure", "matplotlib.backends.backend_agg"):
             import_module(name)

@@ -1,4 +1,4 @@
-"""The flags of a runner, and the run config they give. Nothing heavy is imported here."""
+"""The flags of a runner and the run config that they give. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from configs.run import RunConfig
 from runners import persistence
 from runners.persistence import Persistence
 
-# flags of every family whose config has the field; one that is not given leaves the preset's value
-COMMON = (
+# flags of every family whose config has the field; the default is the preset's value
+COMMON_FLAGS = (
     Flag("steps", "training.steps", int, "training steps"),
     Flag("eval_every", "eval_every", int, "steps between two records of the metrics"),
     Flag("batch_size", "training.batch_size", int, "tasks in a training batch"),
@@ -31,16 +31,16 @@ COMMON = (
 )
 
 
-# fields that nobody sets -> what they are
+# fields that cannot be set -> what to use instead
 NOT_SET = {
-    "preset": "a table to start from: --preset",
-    "plugins": "what the others' words come from: --plugin",
-    "family": "what the model is of",
+    "preset": "use --preset",
+    "plugins": "use --plugin",
+    "family": "it follows from the model",
 }
 
 
 class Request(NamedTuple):
-    """What the user asked a runner for. `options` are those of the family's flags that are no fields of the config."""
+    """What the user asked for. `options` are the values of flags that are not fields of the config."""
 
     config: RunConfig
     out: str | None
@@ -54,23 +54,25 @@ class Request(NamedTuple):
 def config_flags(family: Family) -> list[Flag]:
     """The flags that set fields of a family's config."""
     known = leaves(preset(next(iter(family.models))).to_dict()).values()
-    return [flag for flag in COMMON if flag.key in known] + list(family.flags)
+    return [flag for flag in COMMON_FLAGS if flag.key in known] + list(family.flags)
 
 
 def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Parser:
-    """The parser of a runner; its help shows the default preset's values, of several models the first one's."""
+    """The parser of a runner; its help shows the default preset's values of the first model."""
     first, *others = [models] if isinstance(models, str) else models
     family, defaults = family_of_model(first), resolve(preset(first))
     built = cli.Parser(prog, description)
     if others:
-        built.add_argument("--model", choices=models, default=first, help="what is trained")
+        built.add_argument("--model", choices=models, default=first, help="model to train")
     built.set_defaults(model=first)
     built.add_argument("--seed", type=int, default=0, help="seed of data and initialisation")
-    built.add_argument("--data_seed", type=int, help="seed of the data alone")
-    built.add_argument("--init_seed", type=int, help="seed of the initialisation alone")
-    built.add_argument("--preset", choices=PRESETS, default="default", help="the table of docs/contract.md")
-    built.add_argument("--out", help="run directory; runs/<name>[_k] if not given")
-    built.add_argument("--overwrite", action="store_true", help="redo what is there")
+    built.add_argument("--data_seed", type=int, help="seed of the data; default: --seed")
+    built.add_argument("--init_seed", type=int, help="seed of the initialisation; default: --seed")
+    built.add_argument(
+        "--preset", choices=PRESETS, default="default", help="default values; docs/contract.md lists them"
+    )
+    built.add_argument("--out", help="run directory; default: runs/<name>[_k]")
+    built.add_argument("--overwrite", action="store_true", help="retrain a run that exists")
     built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
     persistence.add_flags(built)
     cli.add_quiet(built)
@@ -78,7 +80,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     for flag in config_flags(family):
         value = f" (preset: {value_at(defaults, flag.key)})" if flag.read in (int, float) else ""
         _add(built, flag, value)
-    built.epilog = "Any other field of the config: --config.KEY=VALUE, as in --config.eval_tasks=512."
+    built.epilog = "--config.KEY=VALUE sets any other field of the config, as in --config.eval_tasks=512."
     for name, (instead, text) in family.switches.items():
         if first in instead:
             built.add_argument(f"--{name}", action="store_true", help=text)
@@ -88,7 +90,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
 
 
 def _add(built: cli.Parser, flag: Flag, value: str = "") -> None:
-    """Adds a flag; of names, those and "auto" are accepted where that is its default."""
+    """Adds a flag; one with choices also accepts "auto" if that is its default."""
     if flag.read is bool:
         built.add_argument(f"--{flag.name}", action="store_true", help=flag.text)
         return
@@ -99,11 +101,11 @@ def _add(built: cli.Parser, flag: Flag, value: str = "") -> None:
 
 
 def read(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> Request:
-    """The request in a command line; `UsageError` or `ConfigError` for what cannot be run."""
+    """The request in a command line; `UsageError` or `ConfigError` if it cannot be run."""
     rest, overrides = cli.split_config_flags(argv)
     for name, instead in NOT_SET.items():
         if name in overrides:
-            raise cli.UsageError(f"{name} is not a field to set but {instead}")
+            raise cli.UsageError(f"{name} cannot be set with --config.; {instead}")
     flags = parser(models, prog, description).parse(rest)
     family = family_of_model(flags.model)
     model = flags.model
@@ -112,7 +114,7 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
             model = models_instead[flags.model]
     if flags.config_help:
         settings = {"num_layers": getattr(flags, "num_layers", None)} | overrides
-        print(listing(preset_of_depth(model, flags.preset, settings)))
+        print(listing(preset_for_depth(model, flags.preset, settings)))
         sys.exit(0)
     config = config_from_flags(model, flags, overrides)
     options = {flag.name: getattr(flags, flag.name) for flag in family.options}
@@ -121,8 +123,8 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:
-    """The run config of parsed flags and `--config.` overrides; the latter win."""
-    config = preset_of_depth(model, flags.preset, {"num_layers": getattr(flags, "num_layers", None)} | dict(overrides))
+    """The run config from flags and `--config.` overrides; overrides win."""
+    config = preset_for_depth(model, flags.preset, {"num_layers": getattr(flags, "num_layers", None)} | dict(overrides))
     for name in ("data_seed", "init_seed"):
         own = getattr(flags, name)
         set_values(config, {name: flags.seed if own is None else own})
@@ -132,8 +134,8 @@ def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[
     return resolved
 
 
-def preset_of_depth(model: str, name: str, settings: Mapping[str, Any]) -> ConfigDict:
-    """The preset for as many layers as the settings ask for: its learning rate and clips depend on that."""
+def preset_for_depth(model: str, name: str, settings: Mapping[str, Any]) -> ConfigDict:
+    """The preset for the number of layers in the settings, on which its learning rate and clips depend."""
     depth = settings.get("model.num_layers", settings.get("num_layers"))
     recurrent = str(settings.get("model.recurrent", settings.get("recurrent", "false"))).lower() in ("true", "1")
     return preset(model, name, _depth(depth), recurrent)

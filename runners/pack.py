@@ -1,4 +1,4 @@
-"""A pack in training: its programs, its state, how far it is, and how it is saved and restored."""
+"""A pack in training: its compiled program, its state, and how it is advanced, saved and restored."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from configs.registry import family_of
 from configs.run import RunConfig
 from families.experiment import experiment_of
 from families.origins import shared_with
-from runners.shapes import static_shape, training_part
+from runners.static_shape import static_shape, training_part
 from src.checks import require
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
 from src.train import Member, Shared, TrainState, lane, make_trainer
 from store import checkpoint
 
-CHUNK_SECONDS = 1.0  # aimed at; a chunk must stay below 2 s for signals to be heard in time
-GROWTH = 20  # the first chunk is one step, and no chunk is longer than so many times the one before
+CHUNK_SECONDS = 1.0  # target; a chunk must stay below 2 s, so that signals are handled in time
+GROWTH = 20  # a chunk has at most this many times the steps of the one before; the first has one step
 
 
 class Job(NamedTuple):
-    """A config and the directory its run lives in."""
+    """A config and its run directory."""
 
     run: Path
     config: RunConfig
 
 
 def by_checkpoint(jobs: Sequence[Job]) -> list[list[Job]]:
-    """The jobs in groups that can go on together: each has a step that all of its runs hold, 0 for those not begun."""
+    """Groups of jobs that can resume together from a common checkpoint; 0 stands for runs that have not begun."""
     groups: list[tuple[set[int], list[Job]]] = []
     for job in jobs:
         steps = set(checkpoint.steps(job.run)) or {0}
@@ -53,28 +53,28 @@ def by_checkpoint(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 class Lane(NamedTuple):
-    """What the host keeps of one run while its pack trains.
+    """What the host keeps of one run in training: `slot` is its training's index in the pack.
 
-    `place` is where in the pack its training stands, `setting` what its family needs to look at it.
+    `setting` is what its family needs to evaluate it.
     """
 
     job: Job
-    place: int
+    slot: int
     setting: Any
 
 
 def make_members(configs: Sequence[RunConfig], width: int) -> Member:
-    """What of the configs may differ within a pack, as arrays [width]; the places beyond them repeat the last."""
-    places = [*configs, *[configs[-1]] * (width - len(configs))]
-    seeds = (np.array([getattr(config, name) for config in places], np.uint32) for name in ("init_seed", "data_seed"))
+    """The values that differ within a pack, as arrays [width]; unused slots repeat the last config."""
+    slots = [*configs, *[configs[-1]] * (width - len(configs))]
+    seeds = (np.array([getattr(config, name) for config in slots], np.uint32) for name in ("init_seed", "data_seed"))
     init_keys, data_keys = _keys(*seeds)
-    lanes = [experiment_of(config).lane(config) for config in places]
-    lr = jnp.array([config.training.lr for config in places], jnp.float32)
+    lanes = [experiment_of(config).lane(config) for config in slots]
+    lr = jnp.array([config.training.lr for config in slots], jnp.float32)
     return Member(init_keys, data_keys, lr, jax.tree.map(_stacked, *lanes))
 
 
 def _stacked(*values: Any) -> Array:
-    """The values of a lane array [width]; keys stay keys."""
+    """Stacks one lane value per slot [width]; keys stay keys."""
     return jnp.stack(values) if isinstance(values[0], jax.Array) else jnp.asarray(np.stack(values))
 
 
@@ -86,7 +86,7 @@ def _keys(init_seed: Array, data_seed: Array) -> tuple[Array, Array]:
 
 
 class Programs:
-    """The programs that train packs of one static shape, compiled when the first of them needs it."""
+    """The program that trains packs of one static shape, compiled on first use."""
 
     def __init__(self, shape: RunConfig):
         experiment = experiment_of(shape)
@@ -104,40 +104,40 @@ class Programs:
 
 @lru_cache(maxsize=16)
 def programs(shape: RunConfig, width: int) -> Programs:
-    """The programs of a static shape and width: the same ones for every pack of it in this process."""
+    """The programs of a static shape and width, cached per process."""
     return Programs(shape)
 
 
 class Pack:
-    """Runs of one static shape that train together; `step` is how many steps all of them have made.
+    """Runs of one static shape that train together; `step` is the number of steps made.
 
-    Runs that differ in evaluation alone share a training, hence a place in the pack.
+    Runs that differ in evaluation alone share a training, and so a slot.
     """
 
     def __init__(self, jobs: Sequence[Job], width: int):
-        """Compiles the training program and takes up the last checkpoint that all runs have and can read."""
+        """Compiles the training program and restores the last readable checkpoint that all runs have."""
         config = jobs[0].config
         self.experiment = experiment_of(config)
         self.width, self.num_steps, self.record_steps = width, config.training.steps, config.record_steps
         trainings = list(dict.fromkeys(training_part(job.config) for job in jobs))
-        places = [trainings.index(training_part(job.config)) for job in jobs]
+        slots = [trainings.index(training_part(job.config)) for job in jobs]
         self.alive = [True] * len(jobs)
-        ours = programs(static_shape(config), width)
+        compiled = programs(static_shape(config), width)
         self.shared = shared_with(config, *(job.run for job in jobs))
         self.model = self.experiment.make_model(config, self.shared)
-        self.trainer, self.members = ours.trainer, make_members(trainings, width)
-        self.step, self.state = self._restore([job.run for job in jobs], places)
+        self.trainer, self.members = compiled.trainer, make_members(trainings, width)
+        self.step, self.state = self._restore([job.run for job in jobs], slots)
         self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
-        with ThreadPoolExecutor(1) as meanwhile:
-            compiling = meanwhile.submit(ours.compile, self.state, self.members, self.shared)
+        with ThreadPoolExecutor(1) as background:
+            compiling = background.submit(compiled.compile, self.state, self.members, self.shared)
             settings = [self.experiment.prepare(job.config) for job in jobs]
-        self.lanes = [Lane(*lane) for lane in zip(jobs, places, settings, strict=True)]
+        self.lanes = [Lane(*lane) for lane in zip(jobs, slots, settings, strict=True)]
         self._program, self.compile_seconds = compiling.result()
 
     def advance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Trains to the next step at which the host looks.
+        """Trains the next chunk.
 
-        Gives each run's last training loss and the step at which it diverged (`src.train.NEVER` if it did not).
+        Returns each run's last training loss and the step at which it diverged (`src.train.NEVER` if it did not).
         """
         began, start, stop = time.perf_counter(), self.step, self._next_stop()
         self.state, info = self._program(self.state, self.members, self.shared, jnp.int32(start), jnp.int32(stop))
@@ -147,17 +147,17 @@ class Pack:
         if not CHUNK_SECONDS / 2 < seconds * self.chunk_steps / (stop - start) < 1.5 * CHUNK_SECONDS:
             self.chunk_steps = max(1, min(int(CHUNK_SECONDS * (stop - start) / seconds), GROWTH * (stop - start)))
         self.step = stop
-        places = [lane.place for lane in self.lanes]
-        return losses[places], diverged_at[places]
+        slots = [lane.slot for lane in self.lanes]
+        return losses[slots], diverged_at[slots]
 
     def first_losses(self) -> np.ndarray:
-        """Each run's loss on its first training batch: that of a step which is not kept."""
+        """Each run's loss on its first training batch, from a step that is discarded."""
         copy = jax.tree.map(np.asarray, self.state)
         _, info = self._program(copy, self.members, self.shared, jnp.int32(0), jnp.int32(1))
-        return np.asarray(info.loss)[[lane.place for lane in self.lanes]]
+        return np.asarray(info.loss)[[lane.slot for lane in self.lanes]]
 
     def record(self, index: int, train_loss: float) -> dict[str, Any]:
-        """A run's line of the metrics."""
+        """A record of a run's metrics."""
         job, _, setting = self.lanes[index]
         values = {"train_loss": train_loss, **self.experiment.look(self.model, self.params(index), setting)}
         family = family_of(job.config)
@@ -168,33 +168,33 @@ class Pack:
 
     def params(self, index: int) -> Any:
         """A run's parameters as NumPy arrays."""
-        return lane(self.state.params, self.lanes[index].place)
+        return lane(self.state.params, self.lanes[index].slot)
 
     def save(self, index: int) -> None:
         """Saves a run's state."""
         names, _ = _names(self.state)
-        job, place, _ = self.lanes[index]
-        arrays = dict(zip(names, jax.tree.leaves(lane(self.state, place)), strict=True))
+        job, slot, _ = self.lanes[index]
+        arrays = dict(zip(names, jax.tree.leaves(lane(self.state, slot)), strict=True))
         checkpoint.save(job.run, self.step, arrays, {"step": self.step})
 
-    def _restore(self, runs: list[Path], places: list[int]) -> tuple[int, TrainState]:
-        """The state after the last step that all runs hold; of those that share a training, the first one's."""
+    def _restore(self, runs: list[Path], slots: list[int]) -> tuple[int, TrainState]:
+        """The state at the last checkpoint that all runs have; runs that share a training use the first one's."""
         state = self.trainer.init(self.members, self.shared)
         names, treedef = _names(state)
         step, saved = checkpoint.restore_last(runs, dict(zip(names, jax.tree.leaves(lane(state, 0)), strict=True)))
         if not saved:
             return 0, state
-        lanes = [saved[places.index(min(place, max(places)))] for place in range(self.width)]
+        lanes = [saved[slots.index(min(slot, max(slots)))] for slot in range(self.width)]
         leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in lanes]) for name in names]
         return step, jax.tree.unflatten(treedef, leaves)
 
     def _next_stop(self) -> int:
-        """At most a chunk away, and never past a record or the end."""
+        """The end of the next chunk, which is never past a record or the end of training."""
         next_record = self.record_steps[bisect_right(self.record_steps, self.step)]
         return min(self.step + self.chunk_steps, next_record)
 
 
 def _names(state: TrainState) -> tuple[list[str], Any]:
-    """A name for each array of a training state, and the structure to put them back into."""
+    """A name for each array of a training state, and its tree structure."""
     leaves, treedef = jax.tree_util.tree_flatten_with_path(state)
     return [jax.tree_util.keystr(path) for path, _ in leaves], treedef

@@ -1,4 +1,4 @@
-"""How a run outlives its process: how often its state is saved, and whether it may go on under other conditions."""
+"""The flags on saving and resuming: how often the state is saved, and whether other conditions are accepted."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import cli
 
 
 class Persistence(NamedTuple):
-    """checkpoint_seconds: of training between two saves of a run's state, 0 for a save after every chunk.
+    """checkpoint_seconds: seconds of training between saves of the state; 0 saves after every chunk.
 
-    strict_resume: whether a run is refused that would go on under other conditions than it had (`store.conditions`).
+    strict_resume: whether to refuse to resume a run under other conditions (`store.conditions`).
     """
 
     checkpoint_seconds: float = 20.0
     strict_resume: bool = False
 
 
-USUAL = Persistence()
+DEFAULT_PERSISTENCE = Persistence()
 
 
 def add_flags(built: cli.Parser) -> None:
-    """The flags of whatever trains and resumes runs; they are no part of a run's config."""
+    """Adds the flags of commands that train and resume runs; they are not part of the config."""
     built.add_argument(
         "--checkpoint_seconds",
         type=_seconds,
-        default=USUAL.checkpoint_seconds,
-        help="training between two saves of a run's state; a kill loses at most so much and a chunk",
+        default=DEFAULT_PERSISTENCE.checkpoint_seconds,
+        help="seconds of training between saves of the state; a kill loses at most this and one chunk",
     )
     built.add_argument(
         "--strict_resume",
         action="store_true",
-        help="refuse to go on with a run under other versions, threads, pack width or device than it had",
+        help="refuse to resume a run if versions, threads, pack width or device have changed",
     )
 
 
 def from_flags(flags: argparse.Namespace) -> Persistence:
-    """What these flags ask for."""
+    """The values of these flags."""
     return Persistence(**{name: getattr(flags, name) for name in Persistence._fields})
 
 
@@ -47,5 +47,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not value >= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, at least 0")
     return value

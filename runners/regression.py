@@ -1,4 +1,4 @@
-"""What a run of linear regression leaves: its contexts, predictions, analyses and attention; and its summary."""
+"""Finishes a run of linear regression: contexts, predictions, analyses, attention, and the summary."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from store import layout
 from store.atomic import write_json, write_npy, write_npz
 from store.readers import read_json
 
-# name in the summary -> how it is measured; copying is what the first layer of interleaved tokens does
+# name in the summary -> measure; "copying" is measured on interleaved tokens only
 MEASURES: dict[str, Callable[[ComparedRun], Any]] = {
     "headline": headline.headline,
     "alignment": alignment.write,
-    "ood": lambda subject: ood_eval.write(subject, list(ALPHAS)),
+    "ood": lambda compared: ood_eval.write(compared, list(ALPHAS)),
     "copying": copying.write,
 }
 DISTRACTED = "ridge that ignores the distractors"  # in place of ridge where the contexts hold distractor labels
 AVERAGED = "one step, w and query averaged in closed form"
-CORRUPTED = {  # what is called otherwise where the contexts are corrupted
+CORRUPTED = {  # labels that replace others where the contexts are corrupted
     "gd": "gradient descent, {steps} step{s} (clean step size)",
     "ridge": "ridge that ignores the corruption",
     "least squares": "least squares that ignores the corruption",
 }
-INFORMED = {  # the comparators that know of the corruption
+INFORMED = {  # comparators that know of the corruption
     "gd_tuned_step": "gradient descent, step size tuned on it",
     "linear_mmse": "linear MMSE, knows p and sigma",
     "mask_bayes": "Bayes over masks, knows p and sigma",
@@ -61,48 +61,48 @@ INFORMED = {  # the comparators that know of the corruption
 def finish(
     run: Path, config: RegressionConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
-    """Writes its files, and gives what it measured."""
+    """Writes the run's files, and yields its measures."""
     context, gd = setting
     _write_contexts(run, config, context)
     yield {"contexts": {name: asdict(getattr(config, name)) for name in ("base", "train", "eval")}}
-    subject = ComparedRun(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)
-    _write_predictions(subject)
+    compared = ComparedRun(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)
+    _write_predictions(compared)
     if wanted.options.get("save_attention"):
-        attention_maps.write(subject, wanted.options["attention_batch"])
+        attention_maps.write(compared, wanted.options["attention_batch"])
         yield {}
     if wanted.table:
-        attention_stats.write(subject, context, wanted.figures)
+        attention_stats.write(compared, context, wanted.figures)
     if wanted.table or comparators.take_a_second(config):
-        comparators.write(subject)
+        comparators.write(compared)
         yield {}
-    weights.write(subject)
+    weights.write(compared)
     yield {}
     for name, measure in MEASURES.items():
         if name != "copying" or config.model.tokens == "interleaved":
-            yield {name: measure(subject)}
+            yield {name: measure(compared)}
 
 
 def add_attention(run: Path, wanted: Wanted) -> None:
-    """Captures the attention of a run that finished without it, if it is asked for."""
+    """Captures the attention of a finished run, if asked for and not captured yet."""
     if wanted.options.get("save_attention") and not (run / layout.ATTENTION_SUMMARY).exists():
         attention_maps.write(load_compared(run), wanted.options["attention_batch"])
         draw_run(run)
 
 
 def _write_contexts(run: Path, config: RegressionConfig, context: Context) -> None:
-    """What was done to the evaluation batch; the first training batch's orders and masks; both in words."""
+    """Writes orders, masks and settings of the evaluation batch and of the first training batch."""
     first = first_training_context(config)
     for folder in (run, run / layout.ANALYSIS):
         write_npy(folder / layout.ORDERING_INDEX, np.asarray(context.index))
         write_npy(folder / layout.NOISE_MASK, np.asarray(context.hit))
     write_npy(run / layout.ANALYSIS / f"train_{layout.ORDERING_INDEX}", np.asarray(first.index))
     write_npy(run / layout.ANALYSIS / f"train_{layout.NOISE_MASK}", np.asarray(first.hit))
-    words = {"train": _in_words(config.train, first), "eval": _in_words(config.eval, context)}
-    write_json(run / layout.ANALYSIS_METADATA, words)
+    metadata = {"train": _with_effects(config.train, first), "eval": _with_effects(config.eval, context)}
+    write_json(run / layout.ANALYSIS_METADATA, metadata)
 
 
-def _in_words(settings: ContextConfig, context: Context) -> dict[str, Any]:
-    """The settings, and whether each changed any context of this batch."""
+def _with_effects(settings: ContextConfig, context: Context) -> dict[str, Any]:
+    """The settings, and whether ordering, noise and placement changed any context of this batch."""
     index, ordered, hit = (np.asarray(part) for part in (context.index, context.ordered, context.hit))
     return asdict(settings) | {
         "order_had_effect": bool((ordered != np.arange(ordered.shape[1])).any()),
@@ -116,12 +116,12 @@ def _predictions(predictors: dict[str, Partial], batch: Batch) -> dict[str, jax.
     return {name: predict(batch) for name, predict in predictors.items()}
 
 
-def _write_predictions(subject: ComparedRun) -> None:
-    found = _predictions({"tf": subject.predict, "gd": subject.gd.predict}, subject.batch)
-    write_npz(subject.run / layout.PREDICTIONS, {name: np.asarray(found[name]) for name in ("tf", "gd")})
+def _write_predictions(compared: ComparedRun) -> None:
+    values = _predictions({"tf": compared.predict, "gd": compared.gd.predict}, compared.batch)
+    write_npz(compared.run / layout.PREDICTIONS, {name: np.asarray(values[name]) for name in ("tf", "gd")})
 
 
-# --- its summary on a terminal ---
+# --- the printed summary ---
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfig) -> list[str]:
@@ -146,7 +146,7 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfi
 
 
 def _comparators(run: Path, config: RegressionConfig) -> dict[str, Any]:
-    """The comparators of a run on corrupted contexts, or the command that measures them; nothing for other runs."""
+    """The comparators of a run on corrupted contexts, or the command that measures them; empty for clean contexts."""
     if config.eval.hit_rate == 0:
         return {}
     path = run / layout.COMPARATORS
@@ -154,28 +154,28 @@ def _comparators(run: Path, config: RegressionConfig) -> dict[str, Any]:
 
 
 def _losses(summary: Mapping[str, Any], config: RegressionConfig) -> Iterator[str]:
-    """A row for each loss; where contexts are corrupted, what knows of it stands before ridge, which does not."""
-    numbers, found = summary["headline"], summary["comparators"]
+    """A row per loss; on corrupted contexts, the comparators that know of the corruption come before ridge."""
+    numbers, informed = summary["headline"], summary["comparators"]
     steps = summary["alignment"]["gd_steps"]
-    labels = LABELS | ({"ridge": DISTRACTED} if config.data.num_distractors else {}) | (CORRUPTED if found else {})
-    if found and config.data.noise_std == 0:
+    labels = LABELS | ({"ridge": DISTRACTED} if config.data.num_distractors else {}) | (CORRUPTED if informed else {})
+    if informed and config.data.noise_std == 0:
         labels["ridge"] = CORRUPTED["least squares"]
     for name in (key.removesuffix("_loss") for key in numbers if key.endswith("_loss")):
-        if name == "ridge" and found:
-            yield from _informed(found)
+        if name == "ridge" and informed:
+            yield from _informed(informed)
         label = labels.get(name, name).format(steps=steps, s="s" * (steps > 1))
         yield row(label, numbers, f"{name}_loss")
         if name == "gd" and "gd_loss_averaged" in numbers:
             yield row(AVERAGED, numbers, "gd_loss_averaged", deeper=1)
 
 
-def _informed(found: dict[str, Any]) -> Iterator[str]:
-    if "command" in found:
-        yield f"  {'what knows of the corruption':<48}{found['command']}"
+def _informed(comparators: dict[str, Any]) -> Iterator[str]:
+    if "command" in comparators:
+        yield f"  {'comparators that know of the corruption:':<48}{comparators['command']}"
         return
     for name, label in INFORMED.items():
-        part = found[name] | ({"loss_reason": found[name]["reason"]} if "reason" in found[name] else {})
-        yield row(label, part, "loss")
+        values = comparators[name]
+        yield row(label, values | ({"loss_reason": values["reason"]} if "reason" in values else {}), "loss")
 
 
 def _copying_row(name: str, values: dict[str, float]) -> str:

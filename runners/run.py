@@ -1,4 +1,4 @@
-"""Trains any model of any family: python -m runners.run MODEL [flags of its family]."""
+"""Trains any model: python -m runners.run MODEL [flags of its family]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROG = "runners.run"
 
 
 def model_of_line(argv: Sequence[str], prog: str, text: str) -> str | None:
-    """The model that a command line begins with; None if it asks for help, which is given. `UsageError` without one."""
+    """The model at the start of a command line; None after printing the help for -h. `UsageError` without a model."""
     if argv and not argv[0].startswith("-"):
         return argv[0]
     if {"-h", "--help"} & {*argv}:
@@ -23,7 +23,7 @@ def model_of_line(argv: Sequence[str], prog: str, text: str) -> str | None:
 
 
 def main(argv: list[str]) -> int:
-    """The model is the first word; the flags behind it are those of its family."""
+    """The command line: the model, then the flags of its family."""
     model = model_of_line(argv, PROG, __doc__ or "")
     if model is None:
         return 0

@@ -1,4 +1,4 @@
-"""Task diversity: a causal decoder trained on sequences of a pool of M tasks, beside ridge and dMMSE at every record.
+"""Task diversity: a causal decoder trained on a pool of M tasks, compared with ridge and dMMSE during training.
 
 tiny, small, base and large are GPT-2's blocks; hoogland and carroll are the smaller regression transformers.
 """

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: noted when they come, acted upon between two parts of the work; a second one ends the process."""
+"""Handles SIGINT and SIGTERM: the first stops the work at its next safe point, a second ends the process."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import threading
 import time
 from collections.abc import Iterator
 
-HEARD = (signal.SIGINT, signal.SIGTERM)
-PATIENCE = 2.0  # seconds from a signal that nothing follows to the word on what it waits for
-# seconds in which a signal is the one before again: `timeout` sends it to the process and then to its group, SIGTERM if
-# not told otherwise. Nobody presses Ctrl-C twice in a twentieth of a second
+HANDLED = (signal.SIGINT, signal.SIGTERM)
+NOTICE_AFTER = 2.0  # seconds after a signal until a message says what it waits for
+# seconds in which a repeated signal counts as the same one: `timeout` sends its signal (by default SIGTERM) to the
+# process and then to its group; nobody presses Ctrl-C twice in a twentieth of a second
 ECHO = {signal.SIGTERM: 0.3, signal.SIGINT: 0.05}
-WAITING = "stopping at the end of what is being computed; Ctrl-C once more stops at once and loses nothing on disk"
-RESUMES = "the same command without --overwrite resumes it"
+WAITING = "stopping after the current computation; a second Ctrl-C stops at once and loses nothing on disk"
+RESUME_HINT = "the same command without --overwrite resumes it"
 
 
 class Stopped(Exception):
-    """SIGINT or SIGTERM has ended a run."""
+    """A run was stopped by SIGINT or SIGTERM."""
 
     def __init__(self, number: int):
         super().__init__(number)
@@ -28,34 +28,36 @@ class Stopped(Exception):
 
 
 class Signals:
-    """Notes signals; between two parts of its work a run asks whether there was one."""
+    """Notes signals, which a run checks at safe points."""
 
     def __init__(self) -> None:
-        self.heard: list[int] = []
+        self.received: list[int] = []
 
-    def hear(self, number: int, frame: object) -> None:
-        """The handler. It only notes: JAX may be anywhere."""
-        self.heard.append(number)
+    def receive(self, number: int, frame: object) -> None:
+        """The handler. It only notes the signal, since JAX may be in any state."""
+        self.received.append(number)
 
     def check(self) -> None:
-        """Raises `Stopped` if a signal has come."""
-        if self.heard:
-            raise Stopped(self.heard[0])
+        """Raises `Stopped` if a signal was received."""
+        if self.received:
+            raise Stopped(self.received[0])
 
 
 @contextlib.contextmanager
-def hearing_signals(afterwards: str | None = None) -> Iterator[Signals]:
-    """Handles SIGINT and SIGTERM instead of dying of them, in the main thread, which alone can.
+def catch_signals(afterwards: str | None = None) -> Iterator[Signals]:
+    """Notes SIGINT and SIGTERM instead of ending the process; only the main thread can.
 
-    A command says what can be done `afterwards`: there a second signal ends the process at once, wherever it is. From
-    Python, where there may be more to lose than what is not on disk yet, signals are noted and no more.
+    A command gives a hint on what to do `afterwards`; then a second signal ends the process at once. Used from Python,
+    where the process may hold other work, signals are only noted.
     """
     signals = Signals()
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    with _second_one_ends(afterwards) if afterwards else contextlib.nullcontext():  # first: what is noted is counted
-        handlers = {number: signal.signal(number, signals.hear) for number in HEARD}
+    with (
+        _exit_on_second(afterwards) if afterwards else contextlib.nullcontext()
+    ):  # first, so that it counts all signals
+        handlers = {number: signal.signal(number, signals.receive) for number in HANDLED}
         try:
             yield signals
         finally:
@@ -64,8 +66,8 @@ def hearing_signals(afterwards: str | None = None) -> Iterator[Signals]:
 
 
 @contextlib.contextmanager
-def _second_one_ends(afterwards: str) -> Iterator[None]:
-    """Watches signals from another thread: while XLA compiles, the main one does not come to its handlers."""
+def _exit_on_second(afterwards: str) -> Iterator[None]:
+    """Watches for signals in another thread, since the main thread runs no handlers while XLA compiles."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     watch = threading.Thread(target=_watch, args=(reader, afterwards), daemon=True)
@@ -75,36 +77,36 @@ def _second_one_ends(afterwards: str) -> Iterator[None]:
         yield
     finally:
         signal.set_wakeup_fd(before)
-        os.close(writer)  # the end of what is read
+        os.close(writer)  # ends the watch
         watch.join()
         os.close(reader)
 
 
 def _watch(reader: int, afterwards: str) -> None:
-    """Ends the process at a second signal; says after a while what the first one waits for."""
+    """Ends the process at a second signal; after a while, prints what the first one waits for."""
     first, start = _next(reader), time.monotonic()
     if first is None:
         return
-    word = threading.Timer(PATIENCE, _say, [WAITING])
-    word.start()
+    notice = threading.Timer(NOTICE_AFTER, _write_error, [WAITING])
+    notice.start()
     while (number := _next(reader)) is not None:
         if number != first or time.monotonic() - start > ECHO[signal.Signals(number)]:
-            _say(f"stopped at once; what is on disk is kept, and {afterwards}")
+            _write_error(f"stopped at once; what is on disk is kept, and {afterwards}")
             os._exit(128 + number)
-    word.cancel()
+    notice.cancel()
 
 
 def _next(reader: int) -> int | None:
-    """The next of the signals that are heard; None when no more will come."""
+    """The next handled signal; None at the end of the watch."""
     while number := os.read(reader, 1):
-        if number[0] in HEARD:
+        if number[0] in HANDLED:
             return number[0]
     return None
 
 
-def _say(sentence: str) -> None:
-    """Says it on standard error past Python's buffer, whose lock the main thread may hold."""
+def _write_error(sentence: str) -> None:
+    """Writes to standard error, bypassing Python's buffer, whose lock the main thread may hold."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
-            line = "\n" * sys.stderr.isatty() + sentence + "\n"  # a progress bar may stand where it begins
+            line = "\n" * sys.stderr.isatty() + sentence + "\n"  # ends the line of a progress bar
             os.write(sys.stderr.fileno(), line.encode())

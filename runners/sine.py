@@ -1,4 +1,4 @@
-"""What a run of sines leaves: its read-outs, its functions; and its summary."""
+"""Finishes a run of sines: its read-outs, its functions, and the summary."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from store.atomic import write_npz
 def finish(
     run: Path, config: SineConfig, model: Model, params: Any, batch: Batch, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
-    """Writes its files, and gives what it measured."""
+    """Writes the run's files, and yields its measures."""
     before, after = both_read_outs(model, params, batch)
     write_npz(run / layout.PREDICTIONS, {"before": np.asarray(before), "after": np.asarray(after)})
     yield {}
-    subject = LoadedRun(run, config, model, params, batch)
-    yield {"headline": sine_functions.headline(subject), "functions": sine_functions.write(subject)}
+    loaded = LoadedRun(run, config, model, params, batch)
+    yield {"headline": sine_functions.headline(loaded), "functions": sine_functions.write(loaded)}
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: SineConfig) -> list[str]:
-    """Losses, and those of what it is compared with."""
+    """The losses after and before the context, and of zero."""
     numbers, on_grid = summary["headline"], summary["functions"]
     rows = {"after the context": "loss", "before the context": "initial_loss", "zero": "zero_loss"}
     return [

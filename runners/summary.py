@@ -1,4 +1,4 @@
-"""A finished run in a table on the terminal."""
+"""The summary of a finished run, printed on the terminal."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ LABELS = {
 
 
 def summary_text(run: Path) -> str:
-    """The table of a finished run: what its family shows, whether it left the plateau, time."""
+    """The summary of a finished run: its family's lines, whether it left the plateau, and times."""
     from analysis.plateau import in_words  # this and the next import JAX
     from runners.finish import ending_of
 
     summary, config = read_json(run / layout.SUMMARY), rundir.read_config(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
-        found = shown(summary)
+        values = shown(summary)
         lines = [
             "",
             _title(config),
-            *ending_of(config).summary(found, run, config),
-            *filter(None, [in_words(config, found)]),
+            *ending_of(config).summary(values, run, config),
+            *filter(None, [in_words(config, values)]),
         ]
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
@@ -50,12 +50,12 @@ def _title(config: RunConfig) -> str:
 
 
 def header(numbers: Mapping[str, Any], loss: str = "half MSE") -> str:
-    """The line above losses on the test set, which says what the loss is."""
-    return f"{f'loss ({loss}) on ' + str(numbers['tasks']) + ' further tasks':<50}    loss   ± s.e."
+    """The header of a table of losses on the test set."""
+    return f"{f'loss ({loss}) on ' + str(numbers['tasks']) + ' test tasks':<50}    loss   ± s.e."
 
 
 def shown(value: Any) -> Any:
-    """JSON's null as the number it stands for, one that is not finite; text as a terminal shows it."""
+    """JSON values for the terminal: NaN for null, and text without control characters."""
     if isinstance(value, dict):
         return {printable(name): shown(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -66,7 +66,7 @@ def shown(value: Any) -> Any:
 
 
 def row(label: str, numbers: Mapping[str, Any], key: str, digits: int = 4, deeper: int = 0) -> str:
-    """A number with its standard error, or why there is none, below the header that it belongs to."""
+    """A row of a table: a number with its standard error, or the reason why it is not defined."""
     indented = f"{'  ' * (1 + deeper) + label:<50}"
     if f"{key}_reason" in numbers:
         return f"{indented}not defined: {numbers[f'{key}_reason']}"

@@ -1,9 +1,9 @@
-"""Carries results of an earlier version over: tables name the cells of today, and bundles hold the configs of today.
+"""Updates committed results of an earlier version: cell names in tables, and configs in figure bundles.
 
 python -m scripts.carry_over [--check]
 
-The names of ledger and study follow from the configs that are planned today and those in bundles. Numbers, and all else
-that a file says, stay to the byte; a second time there is nothing to do.
+Today's cell names follow from the planned configs and those in bundles. Everything else in the files stays the same to
+the byte. A second call changes nothing.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from src.checks import ConfigError
 from store.atomic import json_bytes
 from store.readers import StoreError, expecting, read_json, reading
 
-COLUMNS = {"claims.csv": "cells", "order_noise/cells.csv": "exp"}  # table -> its column that names cells
-CONFIGS, COMMAND = "configs", "command"  # of a bundle
-COMMANDS = {  # of then -> of today
+COLUMNS = {"claims.csv": "cells", "order_noise/cells.csv": "exp"}  # table -> column with cell names
+CONFIGS, COMMAND = "configs", "command"  # keys in a bundle
+COMMANDS = {  # earlier -> today's
     "python -m report.reproduce": "python -m studies.run reproduction",
     "python -m report.diversity": "python -m studies.run task_diversity",
 }
 
 
-class Carried(NamedTuple):
-    """A file as it is to be, and how many of its names, configs and commands are others then."""
+class Update(NamedTuple):
+    """A file's new content, and how many of its names, configs and commands change."""
 
     content: bytes
     changes: int
 
 
-def carried(folder: Path) -> dict[Path, Carried]:
-    """The files below a report's folder that are of an earlier form, as they are written today."""
+def updates(folder: Path) -> dict[Path, Update]:
+    """The updates of the files below a report's folder that are in an earlier form."""
     bundles = {path: bundle for path in sorted(folder.rglob("*.json")) if CONFIGS in (bundle := read_json(path))}
     tables = {folder / name: column for name, column in COLUMNS.items() if (folder / name).exists()}
     if not tables and not bundles:
         raise StoreError(f"{folder} holds neither a table of results nor a bundle; name the folder with --report")
     configs = {path: _configs(path, bundle) for path, bundle in bundles.items()}
     today = _names(chain.from_iterable(configs.values()))
-    found = {path: _table(path, column, today) for path, column in tables.items()}
-    found |= {path: _bundle(bundle, configs[path]) for path, bundle in bundles.items()}
-    return {path: file for path, file in found.items() if file.changes}
+    files = {path: _table(path, column, today) for path, column in tables.items()}
+    files |= {path: _bundle(bundle, configs[path]) for path, bundle in bundles.items()}
+    return {path: file for path, file in files.items() if file.changes}
 
 
 def _configs(path: Path, bundle: Mapping[str, Any]) -> list[RunConfig]:
@@ -62,58 +62,57 @@ def _configs(path: Path, bundle: Mapping[str, Any]) -> list[RunConfig]:
             raise StoreError(f"{path} has a config that cannot be used: {error}") from None
 
 
-def _bundle(bundle: Mapping[str, Any], configs: Sequence[RunConfig]) -> Carried:
+def _bundle(bundle: Mapping[str, Any], configs: Sequence[RunConfig]) -> Update:
     written = [to_dict(config) for config in configs]
     changes = sum(new != old for new, old in zip(written, bundle[CONFIGS], strict=True))
     command = str(bundle[COMMAND])
-    for then, today in COMMANDS.items():
-        command = command.replace(then, today)
+    for earlier, today in COMMANDS.items():
+        command = command.replace(earlier, today)
     changes += command != bundle[COMMAND]
-    return Carried(json_bytes({**bundle, COMMAND: command, CONFIGS: written}), changes)
+    return Update(json_bytes({**bundle, COMMAND: command, CONFIGS: written}), changes)
 
 
 def _names(configs: Iterable[RunConfig]) -> dict[str, str]:
-    """The end of a cell's name, of then or of today -> its name today, of these configs and of all that is planned.
-
-    Names end with ids. What stands before them, for people, has changed besides.
-    """
+    """{id at the end of an earlier or today's cell name: today's name}, of these configs and all planned ones."""
     from studies.study import all_studies
     from sweeps.plan import DIGITS, cell_of, cells, plan
 
     planned = cells(plan([grid for study in all_studies() for grid in study.all_grids]))
-    found = dict.fromkeys([*planned, *map(cell_of, configs)])
-    return {identity(cell.config)[:DIGITS]: cell.name for identity in (earlier_id, config_id) for cell in found}
+    all_cells = dict.fromkeys([*planned, *map(cell_of, configs)])
+    return {identity(cell.config)[:DIGITS]: cell.name for identity in (earlier_id, config_id) for cell in all_cells}
 
 
-def _table(path: Path, column: str, today: Mapping[str, str]) -> Carried:
-    """A table with the names of today in a column, which has one, several with blanks between, or none a row."""
+def _table(path: Path, column: str, today: Mapping[str, str]) -> Update:
+    """A table with today's names in a column that has zero or more names per row, separated by spaces."""
     with reading(path):
         head, *lines = csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
     with expecting(path, f"a table with a column {column}"):
-        place, changes = head.index(column), 0
+        index, changes = head.index(column), 0
         for line in lines:
-            names = line[place].split(" ") if line[place] else []
+            names = line[index].split(" ") if line[index] else []
             renamed = [_today(path, name, today) for name in names]
             changes += sum(name != new for name, new in zip(names, renamed, strict=True))
-            line[place] = " ".join(renamed)
+            line[index] = " ".join(renamed)
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows([head, *lines])
-    return Carried(text.getvalue().encode(), changes)
+    return Update(text.getvalue().encode(), changes)
 
 
 def _today(path: Path, name: str, today: Mapping[str, str]) -> str:
     end = name.rpartition("-")[2]  # the id's first digits
     if end not in today:
         raise StoreError(
-            f"{path} names the cell {name}, which is neither planned nor of a config in a bundle, so what it is called "
-            "today is not known; no file was changed"
+            f"{path} names the cell {name}, which is neither planned nor of a config in a bundle, so its name of today "
+            "is not known; no file was changed"
         )
     return today[end]
 
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("scripts.carry_over", "Gives committed results of an earlier version today's names and configs.")
+    built = cli.Parser(
+        "scripts.carry_over", "Updates committed results of an earlier version to today's names and configs."
+    )
     built.add_argument("--report", type=Path, default=Path("report"), help="folder of the tables and bundles")
     built.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something would change")
     return built
@@ -126,15 +125,15 @@ def main(argv: list[str]) -> int:
     from store import outputs
     from studies.ledger import WRITER
 
-    found = carried(flags.report)
+    files = updates(flags.report)
     if not flags.check:
-        outputs.write({path: file.content for path, file in found.items()}, WRITER)
-    for path, file in found.items():
-        kind = "configs and commands" if path.suffix == ".json" else "names of cells"
+        outputs.write({path: file.content for path, file in files.items()}, WRITER)
+    for path, file in files.items():
+        kind = "configs and commands" if path.suffix == ".json" else "cell names"
         print(f"{cli.printable(path)}: {file.changes} {kind}")
-    said = "would be carried over" if flags.check else "carried over"
-    print(f"{len(found)} files {said}" if found else "everything is of today's form")
-    return 1 if flags.check and found else 0
+    result = "would be updated" if flags.check else "updated"
+    print(f"{len(files)} files {result}" if files else "everything is up to date")
+    return 1 if flags.check and files else 0
 
 
 if __name__ == "__main__":

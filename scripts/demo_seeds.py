@@ -1,4 +1,4 @@
-"""Five seeds of the main experiment, trained together, each compared with gradient descent.
+"""Trains five seeds of the main experiment together, and compares each with gradient descent.
 
 python -m scripts.demo_seeds --seeds 0,1,2,3,4
 """
@@ -18,10 +18,10 @@ from configs.overrides import resolve
 from configs.presets import preset
 from configs.run import RunConfig
 from runners import compile_cache, persistence
-from runners.command import report_divergence, report_stop, say_changed
-from runners.holding import held
+from runners.command import print_notices, report_divergence, report_stop
+from runners.locking import locked_runs
 from runners.persistence import Persistence
-from runners.signals import RESUMES, hearing_signals
+from runners.signals import RESUME_HINT, catch_signals
 from src.checks import ConfigError
 from src.statistics import mean_and_interval
 from store import layout, rundir
@@ -29,7 +29,7 @@ from store.readers import StoreError, expecting, read_json
 
 WIDTH = 5  # runs that train together
 
-# column -> (where in a run's summary, what it must be, as text, and whether a value is that)
+# column -> (value from a run's summary, acceptance range as text, test of it)
 COLUMNS: dict[str, tuple[Callable[[dict[str, Any]], float], str, Callable[[float], bool]]] = {
     "eta/N": (lambda s: s["alignment"]["eta"], ".606 ± .015", lambda v: abs(v - 0.606) <= 0.015),
     "GD loss": (lambda s: s["headline"]["gd_loss_averaged"], ".2062 ± .001", lambda v: abs(v - 0.2062) <= 0.001),
@@ -46,11 +46,11 @@ COLUMNS: dict[str, tuple[Callable[[dict[str, Any]], float], str, Callable[[float
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("scripts.demo_seeds", "Trains lsa1 with several seeds and holds each against gradient descent.")
+    built = cli.Parser("scripts.demo_seeds", "Trains lsa1 with several seeds and compares each with gradient descent.")
     cli.add_list(built, "--seeds", int, range(5), "seeds of data and initialisation")
     built.add_argument("--steps", type=int, default=5000, help="training steps")
     built.add_argument("--out", type=Path, default=Path("runs/demo_seeds"), help="folder of the run directories")
-    built.add_argument("--overwrite", action="store_true", help="redo what is there")
+    built.add_argument("--overwrite", action="store_true", help="retrain runs that exist")
     built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
     persistence.add_flags(built)
     cli.add_quiet(built)
@@ -68,35 +68,35 @@ def main(argv: list[str]) -> int:
     runs = [rundir.choose(c, str(flags.out / f"seed_{c.data_seed}"), flags.overwrite) for c in configs]
     programs = compile_cache.default_folder() if flags.compile_cache else None
     pairs = list(zip(runs, configs, strict=True))
-    kept = persistence.from_flags(flags)
-    with held(pairs, flags.overwrite, WIDTH, programs, kept.strict_resume):
-        if stopped_by := _train(pairs, programs, flags.quiet, kept):
+    saving = persistence.from_flags(flags)
+    with locked_runs(pairs, flags.overwrite, WIDTH, programs, saving.strict_resume):
+        if stopped_by := _train(pairs, programs, flags.quiet, saving):
             return report_stop(runs, stopped_by)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:
         report_divergence(run, run.name)
     ended = 1 if diverged else _report(runs)
-    say_changed(runs)
+    print_notices(runs)
     return ended
 
 
-def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None, quiet: bool, kept: Persistence) -> int:
-    """Trains what is left; the number of the signal that stopped it, 0 if it came to its end."""
-    from runners.common import Job, run_pack  # imports JAX
+def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None, quiet: bool, saving: Persistence) -> int:
+    """Trains the unfinished runs; returns the number of the signal that stopped it, or 0."""
+    from runners.training import Job, run_pack  # imports JAX
     from utils_log import ConsoleLogger
 
     if programs:
         compile_cache.enable(programs)
     jobs = [Job(run, config) for run, config in pairs]
     packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
-    with ConsoleLogger(quiet) as logger, hearing_signals(RESUMES) as signals:
-        ended = (run_pack(pack, logger, width=WIDTH, signals=signals, persistence=kept) for pack in packs)
+    with ConsoleLogger(quiet) as logger, catch_signals(RESUME_HINT) as signals:
+        ended = (run_pack(pack, logger, width=WIDTH, signals=signals, persistence=saving) for pack in packs)
         stopped = "stopped" in ended
-    return signals.heard[0] if stopped else 0
+    return signals.received[0] if stopped else 0
 
 
 def _report(runs: list[Path]) -> int:
-    """Prints a row for each seed and the mean with its 95 % interval; 0 if every number is where it must be."""
+    """Prints a row per seed, and the mean with its 95 % interval; returns 0 if all numbers are in range."""
     values = np.array([_numbers(run) for run in runs])
     mean, half_width = mean_and_interval(values)
     rows: dict[str, Any] = {run.name: row for run, row in zip(runs, values.tolist(), strict=True)}

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Makes .venv, or brings it up to date. The Makefile calls it from the repository root:
+# Creates .venv or updates it. The Makefile calls it from the repository root:
 #     sh scripts/make_env.sh STAMP [12|13]
-# STAMP is a file in .venv that is written last, so it is there only when everything is; the number asks for the CUDA
-# build of jax. PYTHON names the interpreter.
+# STAMP is a file in .venv that is written last, so it marks a complete installation; the number asks for the CUDA build
+# of jax. PYTHON names the interpreter.
 set -eu
 
 stamp=$1
 cuda=${2:-}
 venv=.venv
-mark=$venv/.installing # there while an installation runs; left behind by one that was cut off
+mark=$venv/.installing # exists during an installation, and after an interrupted one
 
 fail() {
     echo "$*" >&2
@@ -17,7 +17,7 @@ fail() {
 
 is_supported() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' >/dev/null 2>&1; }
 
-# Which interpreter it is, or which one an environment was made from.
+# The interpreter's version and prefix; an environment has those of the interpreter that made it.
 identity() { "$1" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3], sys.base_prefix)' 2>/dev/null; }
 
 # The interpreter, its version and its home.
@@ -42,14 +42,14 @@ else
     done
 fi
 
-# What is to become of a .venv that is there: `reason` says why it must make way. Without PYTHON= any that works stays.
+# An existing .venv is replaced if there is a `reason`. Without PYTHON= any that works is kept.
 reason=
 if [ -f "$mark" ]; then
     owner=$(cat "$mark")
     case $(ps -p "${owner:-0}" -o args= 2>/dev/null || true) in
     *make_env*) fail "Process $owner is installing into $venv; try again when it has ended." ;;
     esac
-    reason="The last installation into $venv was cut off"
+    reason="The last installation into $venv was interrupted"
 elif [ -d "$venv" ]; then
     if ! current=$(identity "$venv/bin/python"); then
         reason="The interpreter of $venv no longer runs"
@@ -68,7 +68,7 @@ if [ ! -d "$venv" ] || [ -n "$reason" ]; then
         fail "$python lacks the module venv or ensurepip: install them (Debian, Ubuntu: apt install python3-venv)."
 fi
 
-# Once the CUDA build is in, an update keeps it.
+# An update keeps the CUDA build.
 for made in "$venv"/.made-cuda*; do
     [ -n "$cuda" ] || [ ! -f "$made" ] || cuda=${made##*-cuda}
 done
@@ -87,7 +87,7 @@ set -- -r requirements.txt -r requirements-dev.txt
 
 if [ -d "$venv" ]; then
     echo "Updating $venv ..."
-    pip_install --dry-run "$@" >/dev/null # without the network it fails here, and what is installed stays whole
+    pip_install --dry-run "$@" >/dev/null # without a network it fails here, before anything is changed
     rm -f "$venv"/.made*
     echo $$ >"$mark"
 else

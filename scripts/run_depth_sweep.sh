@@ -1,9 +1,9 @@
 #!/bin/sh
-# Trains the runs of a sweep of configs/linreg.py, evaluates them layer by layer, and draws each beside gradient descent.
+# Trains the runs of a sweep of configs/linreg.py, evaluates them per layer, and plots each with gradient descent.
 #     sh scripts/run_depth_sweep.sh [--sweep depth] [--model linear] [--preset default] [--steps N] [--seeds "0 1"]
 #         [--num_tasks 5000] [--out runs/depth_sweep] [-- FLAGS OF THE RUNNER]
-# SWEEP, MODEL, PRESET, STEPS, SEEDS, NUM_TASKS and OUT in the environment do the same; PY is the interpreter. Called
-# again, it skips finished runs and resumes the one that was stopped.
+# SWEEP, MODEL, PRESET, STEPS, SEEDS, NUM_TASKS and OUT in the environment do the same; PY is the interpreter. A second
+# call skips finished runs and resumes the stopped one.
 set -eu
 cd "$(dirname "$0")/.."
 

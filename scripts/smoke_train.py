@@ -1,4 +1,4 @@
-"""Four short runs and what must hold of them: that lsa1 learns, and that orders, masks and heat maps are what they say.
+"""Trains four short runs and checks them: lsa1 learns, and orders, masks and heat maps are as configured.
 
 python -m scripts.smoke_train
 """
@@ -12,22 +12,22 @@ import numpy as np
 
 import cli
 from configs.run import RunConfig
-from runners.command import same_command
-from runners.signals import hearing_signals
+from runners.command import resume_command
+from runners.signals import catch_signals
 from src.checks import ConfigError
 from store import layout, rundir
 from store.readers import StoreError, expecting, read_npy, read_npz, reading
 
 RATE = 0.25
-STANDARD_ERRORS = 4.0  # of a mask's rate; all seeds are fixed, so what holds once holds always
-LOSS, STEP = 0.30, 2000  # lsa1's loss is below that after so many steps
-LEAST_SPREAD = 1.0  # standard deviation of a heat map's pixels, of 255: an empty image has none
+STANDARD_ERRORS = 4.0  # tolerance of a mask's rate; seeds are fixed, so the check is deterministic
+LOSS, STEP = 0.30, 2000  # lsa1's loss must be below LOSS at STEP
+LEAST_SPREAD = 1.0  # standard deviation of a heat map's pixels (0 to 255); 0 for an empty image
 
-Check = Callable[[Path], "str | None"]  # what is wrong with a run, or None
+Check = Callable[[Path], "str | None"]  # a sentence on what is wrong with a run, or None
 
 
 def learns(run: Path) -> str | None:
-    """lsa1's test loss."""
+    """Checks lsa1's test loss."""
     losses = {record["step"]: record["test_loss"] for record in rundir.read_metrics(run)}
     with expecting(run / layout.METRICS, f"the metrics of a run of {STEP} steps"):
         loss = float(losses[STEP])
@@ -35,25 +35,25 @@ def learns(run: Path) -> str | None:
 
 
 def is_in_order_drawn(run: Path) -> str | None:
-    """The index of a run in random order."""
+    """Checks the index of a run in random order."""
     index = read_npy(run / layout.ORDERING_INDEX)
     same = (index == np.arange(index.shape[1])).all()
     return None if same else "random order is not the order drawn"
 
 
 def is_sorted(run: Path) -> str | None:
-    """The index and the inputs of a run from small to large norm."""
+    """Checks the index and the inputs of a run ordered by norm."""
     index = read_npy(run / layout.ORDERING_INDEX)
     norms = np.linalg.norm(read_npz(run / layout.ANALYSIS_BATCH, ["x"])["x"], axis=2)
     if (index == np.arange(index.shape[1])).all():
         return "smallnorm2largenorm changed no index"
     if (np.sort(index, axis=1) != np.arange(index.shape[1])).any():
-        return "an ordering's index is no permutation"
+        return "an ordering's index is not a permutation"
     return None if (np.diff(norms, axis=1) >= -1e-6).all() else "the inputs do not ascend by norm"
 
 
 def has_its_rate(run: Path) -> str | None:
-    """The mask of corrupted pairs."""
+    """Checks the mask of corrupted pairs."""
     mask = read_npy(run / layout.NOISE_MASK)
     error = np.sqrt(RATE * (1 - RATE) / mask.size)
     far = abs(mask.mean() - RATE) > STANDARD_ERRORS * error
@@ -61,7 +61,7 @@ def has_its_rate(run: Path) -> str | None:
 
 
 def shows_attention(run: Path) -> str | None:
-    """The heat maps, one for each layer and head."""
+    """Checks the heat maps, one per layer and head."""
     from matplotlib.image import imread
 
     model = rundir.read_config(run).model
@@ -79,7 +79,7 @@ def shows_attention(run: Path) -> str | None:
     return None
 
 
-# name -> (runner, its flags, what must hold)
+# name -> (model, flags, checks)
 RUNS: dict[str, tuple[str, Sequence[str], Sequence[Check]]] = {
     "lsa1": ("lsa1", ["--steps", str(STEP)], [learns, is_in_order_drawn, shows_attention]),
     "lsa1_ordered": ("lsa1", ["--steps", "300", "--ordering", "smallnorm2largenorm"], [is_sorted, shows_attention]),
@@ -95,9 +95,9 @@ RUNNERS = {"lsa1": "runners.run_concat_inputs_targets", "twolayer": "runners.run
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("scripts.smoke_train", "Trains four short runs and checks what must hold of them.")
+    built = cli.Parser("scripts.smoke_train", "Trains four short runs and checks them.")
     built.add_argument("--out", type=Path, default=Path("runs/smoke"), help="folder of the run directories")
-    built.add_argument("--check_only", action="store_true", help="check the runs that are there")
+    built.add_argument("--check_only", action="store_true", help="check existing runs without training")
     cli.add_quiet(built)
     return built
 
@@ -106,23 +106,23 @@ def main(argv: list[str]) -> int:
     """The command line."""
     flags = parser().parse(argv)
     if not flags.check_only and (number := _train(flags.out, flags.quiet)):
-        print(f"stopped; the same command trains the runs anew: {same_command()}")
+        print(f"stopped; the same command retrains the runs: {resume_command()}")
         return 128 + number
     wrong = []
     for name, (_, _, checks) in RUNS.items():
-        found = [said for check in checks if (said := check(flags.out / name))]
-        print(f"{'FAILED' if found else 'ok':7} {name}: {', '.join(check.__name__ for check in checks)}")
-        wrong += [f"{cli.printable(flags.out / name)}: {said}" for said in found]
+        errors = [error for check in checks if (error := check(flags.out / name))]
+        print(f"{'FAILED' if errors else 'ok':7} {name}: {', '.join(check.__name__ for check in checks)}")
+        wrong += [f"{cli.printable(flags.out / name)}: {error}" for error in errors]
     for sentence in wrong:
         print(f"wrong: {sentence}")
     return 1 if wrong else 0
 
 
 def _train(out: Path, quiet: bool) -> int:
-    """Trains the runs; the number of the signal that stopped it, or 0."""
+    """Trains the runs; returns the number of the signal that stopped it, or 0."""
     from runners import flags as runner_flags
-    from runners.common import Job, Wanted, run_pack  # imports JAX
-    from runners.holding import held
+    from runners.locking import locked_runs
+    from runners.training import Job, Wanted, run_pack  # imports JAX
     from utils_log import ConsoleLogger
 
     requests = {name: runner_flags.read(model, RUNNERS[model], "", words) for name, (model, words, _) in RUNS.items()}
@@ -130,9 +130,9 @@ def _train(out: Path, quiet: bool) -> int:
     for run, config in configs:
         rundir.choose(config, str(run), overwrite=True)
     with (
-        held(configs, overwrite=True),
+        locked_runs(configs, overwrite=True),
         ConsoleLogger(quiet) as logger,
-        hearing_signals("the same command trains the runs anew") as signals,
+        catch_signals("the same command retrains the runs") as signals,
     ):
         for run, config in configs:
             logger.line(f"{run.name}:")
@@ -145,7 +145,7 @@ def _train(out: Path, quiet: bool) -> int:
                 )
                 == "stopped"
             ):
-                return signals.heard[0]
+                return signals.received[0]
     return 0
 
 

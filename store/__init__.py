@@ -1,4 +1,4 @@
-"""Run directories on disk: names, atomic files, locks, checkpoints, provenance, loading, lists. Imports no JAX."""
+"""Reads and writes run directories: file names, atomic writes, locks, checkpoints, provenance. Imports no JAX."""
 
 import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
 from store.loading import Run, load

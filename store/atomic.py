@@ -1,4 +1,4 @@
-"""Files that are either there in full or not there: written beside their place, then renamed into it."""
+"""Writes files atomically: to a draft in the same folder, which is then renamed."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from store.manifest import claim
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file of a run, whose manifest names it first, or one that is nobody's yet; see `replace`."""
+    """Writes a file atomically. In a run directory the manifest is updated first; `StoreError` for a foreign file."""
     write_blocks(path, [content])
 
 
 def write_blocks(path: Path, blocks: Iterable[bytes]) -> None:
-    """The same, of a content that need not be in memory."""
+    """Like `write_bytes`, for content that need not fit in memory."""
     claim(path)
     _replace(path, blocks)
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Writes a file atomically, making its folder if there is none, whatever is there.
+def replace_file(path: Path, content: bytes) -> None:
+    """Replaces a file atomically without checking who wrote it; creates its folder if needed.
 
-    Its content is synced before it gets its name; the name is not, so after a power cut the file may be the older one,
-    in full. Syncing the folder too takes 2 ms a file, and a run, which goes on from an older checkpoint, gains nothing.
+    The content is synced before the rename, the folder is not: after a power cut the complete older file may be there.
+    Syncing the folder costs 2 ms a file and gains nothing, since a run can resume from an older checkpoint.
     """
     _replace(path, [content])
 
@@ -41,8 +41,8 @@ def replace(path: Path, content: bytes) -> None:
 def _replace(path: Path, blocks: Iterable[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = layout.draft(path)
-    with naming(path):
-        draft.unlink(missing_ok=True)  # a killed process's: nobody else gives a file such a name
+    with naming_file(path):
+        draft.unlink(missing_ok=True)  # left by a killed process
         try:
             with open(draft, "xb") as file:
                 file.writelines(blocks)
@@ -55,8 +55,8 @@ def _replace(path: Path, blocks: Iterable[bytes]) -> None:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Errors of the operating system name this file: writing and syncing name none, and users don't know of others."""
+def naming_file(path: Path) -> Iterator[None]:
+    """Makes every `OSError` name this file: errors from writing and syncing name none."""
     try:
         yield
     except OSError as error:
@@ -65,19 +65,19 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def write_with(path: Path, save: Callable[[io.BytesIO], Any]) -> None:
-    """Writes what `save(buffer)` puts into a buffer."""
+    """Writes what `save` puts into a buffer."""
     buffer = io.BytesIO()
     save(buffer)
     write_bytes(path, buffer.getvalue())
 
 
 def json_text(value: Any, indent: int | None = 2) -> str:
-    """JSON in which numbers that are not finite are null."""
+    """JSON text, with null for numbers that are not finite."""
     return json.dumps(_finite(value), indent=indent, allow_nan=False)
 
 
 def json_bytes(value: Any) -> bytes:
-    """A file of JSON."""
+    """The content of a JSON file."""
     return (json_text(value) + "\n").encode()
 
 
@@ -87,15 +87,15 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def csv_bytes(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> bytes:
-    """A table: one mapping a row; these columns, or those of the first row in its order."""
-    import pandas as pd  # half a second, which a command line that only checks its flags should not pay
+    """The content of a CSV file with one row per mapping. Default columns: those of the first row."""
+    import pandas as pd  # half a second, too slow for a command that only checks its flags
 
     text: str = pd.DataFrame(list(rows), columns=columns).to_csv(index=False, lineterminator="\n")
     return text.encode()
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Writes a table: one mapping a row, columns in the order of the first."""
+    """Writes a CSV file with one row per mapping and the columns of the first row."""
     write_bytes(path, csv_bytes(rows))
 
 
@@ -105,7 +105,7 @@ def write_npy(path: Path, array: np.ndarray) -> None:
 
 
 def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes named arrays. NumPy's zip entries carry a fixed date, so equal arrays are equal files."""
+    """Writes named arrays. NumPy gives zip entries a fixed date, so equal arrays give equal files."""
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     write_with(path, lambda buffer: np.savez(buffer, allow_pickle=False, **contiguous))
 
@@ -113,11 +113,11 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
     """Writes named arrays with metadata."""
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    write_bytes(path, safetensors_bytes(contiguous, as_text(metadata)))
+    write_bytes(path, safetensors_bytes(contiguous, safetensors_metadata(metadata)))
 
 
-def as_text(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """The metadata of a safetensors file: one sorted JSON string, since the format keeps no order of its own."""
+def safetensors_metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Metadata as one sorted JSON string, since the safetensors format keeps no order."""
     return {"json": json.dumps(_finite(metadata), sort_keys=True)}
 
 

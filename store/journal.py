@@ -1,4 +1,4 @@
-"""Files of JSON lines that only grow: an added line is on disk, and one that a kill cut off says nothing."""
+"""Append-only files of JSON lines: appended lines are synced to disk, and an incomplete line is ignored."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 from store.readers import reading
 
 
-def add(path: Path, values: Iterable[Mapping[str, Any]], begin: bool = False) -> None:
-    """Adds lines, all at once, to the journal or to a new one; not through a link."""
+def append(path: Path, values: Iterable[Mapping[str, Any]], begin: bool = False) -> None:
+    """Appends lines in one write, after emptying the file if `begin`; never writes through a link."""
     lines = b"".join(json.dumps(value).encode() + b"\n" for value in values)
     how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if begin else os.O_APPEND)
     descriptor = os.open(path, how, 0o666)
     try:
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
-            lines = b"\n" + lines  # ends the line that was cut off
+            lines = b"\n" + lines  # ends an incomplete line
         if os.write(descriptor, lines) < len(lines):
-            os.ftruncate(descriptor, size)  # half of the lines would say something else
+            os.ftruncate(descriptor, size)  # some of the lines alone would mean something else
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(descriptor)
     except OSError as error:
@@ -33,7 +33,7 @@ def add(path: Path, values: Iterable[Mapping[str, Any]], begin: bool = False) ->
 
 
 def entries(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The objects in a journal's lines; there are none where there is no journal."""
+    """The objects in a journal, none if the file does not exist."""
     if not path.exists():
         return
     with reading(path):

@@ -1,4 +1,4 @@
-"""The names of a run directory's files, and of those of them that hold arrays by name."""
+"""The names of the files in a run directory."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ ATTENTION_STATS_FIGURE = "analysis/attention_stats.png"
 LOCK = ".lock"
 DRAFT = ".icl-lab.tmp"
 
-FIXED = {value for name, value in vars().items() if name.isupper() and isinstance(value, str)}
+FIXED_NAMES = {value for name, value in vars().items() if name.isupper() and isinstance(value, str)}
 
-# A run's files at the top of its directory, and its folders: where nothing is written through links.
-OWN = (MANIFEST, CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, SNAPSHOTS, ORDERING_INDEX, NOISE_MASK)
-OWN_FOLDERS = (CHECKPOINTS, ATTENTION, FIGURES, ANALYSIS)
+# Files at the top of a run directory, and its folders. Nothing here is written through links.
+TOP_FILES = (MANIFEST, CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, SNAPSHOTS, ORDERING_INDEX, NOISE_MASK)
+RUN_FOLDERS = (CHECKPOINTS, ATTENTION, FIGURES, ANALYSIS)
 
-STATES = "checkpoints/step_*.safetensors"  # one name for all checkpoints: they come and go
-STATE = re.compile(r"checkpoints/step_([0-9]{8,10})\.safetensors")
-FAMILIES_OF_NAMES = tuple(
+CHECKPOINT_GLOB = "checkpoints/step_*.safetensors"  # one manifest entry for all checkpoints: they come and go
+CHECKPOINT_NAME = re.compile(r"checkpoints/step_([0-9]{8,10})\.safetensors")
+NAME_PATTERNS = tuple(
     re.compile(pattern)
     for pattern in (
-        STATE.pattern,
+        CHECKPOINT_NAME.pattern,
         r"attn/layer\d+(_head\d+\.npy|\.npz)",
         r"figs/(attention_layer\d+_head\d+|loss|alignment|weights|layerwise|sine_functions|sine_comparison)\.png",
         r"analysis/(train_)?(ordering_idx|noise_mask)\.npy",
@@ -63,27 +63,27 @@ FAMILIES_OF_NAMES = tuple(
 )
 
 
-def is_of_a_run(name: str) -> bool:
-    """Whether a run may have a file of this name, relative to its directory."""
-    not_files = {MANIFEST, LOCK, DRAFT, *OWN_FOLDERS}
-    return name in FIXED - not_files or any(pattern.fullmatch(name) for pattern in FAMILIES_OF_NAMES)
+def is_run_file(name: str) -> bool:
+    """Whether a run may have a file of this name (relative to the run directory)."""
+    not_files = {MANIFEST, LOCK, DRAFT, *RUN_FOLDERS}
+    return name in FIXED_NAMES - not_files or any(pattern.fullmatch(name) for pattern in NAME_PATTERNS)
 
 
-def claimed_as(name: str) -> str:
-    """What a file's name is in the manifest: itself, or the pattern of all checkpoints."""
-    return STATES if STATE.fullmatch(name) else name
+def manifest_name(name: str) -> str:
+    """The manifest entry of a file: its name, or the pattern for all checkpoints."""
+    return CHECKPOINT_GLOB if CHECKPOINT_NAME.fullmatch(name) else name
 
 
 def draft(path: Path) -> Path:
-    """Where a file is written before it is renamed into its place; a name that no one else gives a file."""
+    """Where a file is written before it is renamed; nobody else uses such a name."""
     return path.with_name(f".{path.name}{DRAFT}")
 
 
-def written_as(name: str) -> str:
-    """The name in the manifest of the file that a name is the draft of; "" if it is none."""
+def draft_target(name: str) -> str:
+    """The manifest entry of the file that this is a draft of; "" if it is not a draft."""
     folder, _, last = name.rpartition("/")
     match = re.fullmatch(rf"\.(.+){re.escape(DRAFT)}", last)
-    return claimed_as(f"{folder}/{match[1]}" if folder else match[1]) if match else ""
+    return manifest_name(f"{folder}/{match[1]}" if folder else match[1]) if match else ""
 
 
 def attention_layer(run: Path, layer: int) -> Path:
@@ -102,7 +102,7 @@ def figure(run: Path, name: str) -> Path:
 
 
 def head_figure(layer: int, head: int) -> str:
-    """The name of the figure of a head's maps."""
+    """The file name of the figure of a head's maps."""
     return f"attention_layer{layer}_head{head}.png"
 
 

@@ -1,4 +1,4 @@
-"""The runs below a folder: what became of each, its loss, its age and size, and whether its sources have changed."""
+"""Lists the runs below a folder with status, loss, age, size and whether their sources have changed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from configs.run import RunConfig, fields_of
 from store import conditions, layout
 from store.readers import StoreError, expecting, is_number, read_json, read_json_lines
 from store.rundir import has_begun, read_config, read_meta, read_metrics, read_status
-from store.sources import changed
+from store.sources import changed_files
 
-BROKEN, NO_RUN = "broken", "no run"  # statuses of what cannot be read, and of other folders
+BROKEN, NO_RUN = "broken", "no run"  # statuses of unreadable runs, and of other folders
 
 
 class Entry(NamedTuple):
-    """A folder that is a run or was taken for one.
+    """A run, or a folder that might be one.
 
-    reason: why it is broken, else "". config: its fields by dotted name. loss: that of its test set with its name, None
-    where there is none yet. time: when it ended, or else began. size in bytes. sources: same, changed or not recorded.
-    shown: False of a folder in which nothing looks like a run; these are counted. bitwise: False of a run that was
-    resumed elsewhere (`store.conditions`).
+    reason: why it is broken or no run, else "". config: fields by dotted name. loss: name and value on the test set,
+    None if there is none yet. time: end, or else start. size: bytes. sources: same, changed or not recorded.
+    shown: False if the folder is only counted. bitwise: False if the run was resumed elsewhere (`store.conditions`).
     """
 
     path: Path
@@ -39,27 +38,27 @@ class Entry(NamedTuple):
     bitwise: bool = True
 
 
-def listing(folder: Path) -> list[Entry]:
-    """Every run below a folder, or that it is itself, newest first; `StoreError` if there is no such folder."""
+def list_runs(folder: Path) -> list[Entry]:
+    """The runs at or below a folder, newest first; `StoreError` if there is no such folder."""
     if not folder.is_dir():
         why = "is not a folder" if folder.exists() else "does not exist; the first run makes it"
         raise StoreError(f"{folder} {why}")
-    found = [_entry(path, is_near=folder in (path, path.parent)) for path in _candidates(folder)]
+    entries = [_entry(path, is_near=folder in (path, path.parent)) for path in _candidates(folder)]
     oldest = datetime.min.replace(tzinfo=UTC)
-    return sorted(found, key=lambda entry: (entry.time or oldest, str(entry.path)), reverse=True)
+    return sorted(entries, key=lambda entry: (entry.time or oldest, str(entry.path)), reverse=True)
 
 
 def _candidates(folder: Path) -> Iterator[Path]:
-    """The runs at or below a folder, and the folders in which there is neither a run nor another folder.
+    """The runs at or below a folder, and the folders without a run or a subfolder.
 
-    What a run holds is its own. A link may be a run, but none is looked for behind it.
+    Runs are not searched, and links are not followed, except a link to a run.
     """
     try:
-        if _is_taken(folder):
+        if _is_run(folder):
             yield folder
             return
         inside = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
-        below = [path for path in inside if not path.is_symlink() or _is_taken(path)]
+        below = [path for path in inside if not path.is_symlink() or _is_run(path)]
     except OSError:
         below = []  # its line says why it cannot be read
     for path in below:
@@ -68,14 +67,14 @@ def _candidates(folder: Path) -> Iterator[Path]:
         yield folder
 
 
-def _is_taken(folder: Path) -> bool:
-    """Whether a folder is some run's, whole or not."""
+def _is_run(folder: Path) -> bool:
+    """Whether a folder is a run, complete or not."""
     return has_begun(folder) or (folder / layout.META).exists()
 
 
 def _entry(run: Path, is_near: bool) -> Entry:
     try:
-        if not _is_taken(run):
+        if not _is_run(run):
             shown = is_near or (run / layout.MANIFEST).exists()
             reason = f"it has no {layout.CONFIG}"
             return Entry(run, NO_RUN, reason, time=_last_change(run), size=_size(run) if shown else 0, shown=shown)
@@ -89,12 +88,12 @@ def _entry(run: Path, is_near: bool) -> Entry:
 
 
 def _sources(meta: Mapping[str, Any]) -> str:
-    names = changed(meta)
+    names = changed_files(meta)
     return "not recorded" if names is None else "changed" if names else "same"
 
 
 def _loss(run: Path, config: RunConfig, status: str) -> tuple[str, float] | None:
-    """Of a finished run, that of its further tasks; before, that of its last record."""
+    """The loss on the test set if the run is finished, else in its last record."""
     if status == "done":
         name, find = family_of(config).test_loss
         summary = read_json(run / layout.SUMMARY)
@@ -108,17 +107,17 @@ def _loss(run: Path, config: RunConfig, status: str) -> tuple[str, float] | None
 
 
 def last_record(run: Path) -> dict[str, Any]:
-    """The last record of a run's metrics; nothing where there is none yet, as while it compiles."""
+    """The last record of a run's metrics; empty if there is none yet, as during compilation."""
     path = run / layout.METRICS
     return read_metrics(run)[-1] if path.exists() and read_json_lines(path) else {}
 
 
 def _time(meta: Mapping[str, Any]) -> datetime | None:
     try:
-        found = datetime.fromisoformat(str(meta.get("end") or meta.get("start")))
+        time = datetime.fromisoformat(str(meta.get("end") or meta.get("start")))
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _last_change(run: Path) -> datetime | None:
@@ -129,20 +128,20 @@ def _last_change(run: Path) -> datetime | None:
 
 
 def _size(folder: Path) -> int:
-    """Bytes of the files below a folder."""
+    """Total bytes of the files below a folder."""
     total = 0
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.lstat(os.path.join(place, name)).st_size
+                total += os.lstat(os.path.join(parent, name)).st_size
             except OSError:
-                continue  # it has gone in the meantime
+                continue  # removed in the meantime
     return total
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one, with dotted names."""
-    found: dict[str, Any] = {}
+    """Nested mappings as one mapping with dotted names."""
+    fields: dict[str, Any] = {}
     for name, value in values.items():
-        found |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return found
+        fields |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return fields

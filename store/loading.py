@@ -1,4 +1,4 @@
-"""A run as a value: `config, params, batch = store.load("runs/lsa1")`."""
+"""Loads a finished run: `config, params, batch = store.load("runs/lsa1")`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from store.rundir import read_config
 
 
 class Run(NamedTuple):
-    """A finished run: its config, its trained parameters and its analysis batch, all as NumPy arrays."""
+    """A finished run: config, trained parameters and analysis batch, as NumPy arrays."""
 
     config: RunConfig
     params: dict[str, dict[str, np.ndarray]]
@@ -26,9 +26,9 @@ class Run(NamedTuple):
 def load(run: str | Path, allow_pickle: bool = False) -> Run:
     """Loads a finished run; `StoreError` says what is missing or broken.
 
-    The batch is checked against the config. The parameters are not, for that takes the model: commands check them
-    (`analysis.load_run`).
-    With `allow_pickle`, parameters that are there as params.pkl alone are read from it; nothing in it is run.
+    The batch is checked against the config. The parameters are not, since that takes the model (see
+    `analysis.load_run`). With `allow_pickle`, params.pkl is read if params.safetensors is missing; none of its code
+    is run.
     """
     path = Path(run)
     config = read_config(path)

@@ -1,7 +1,7 @@
-"""One process at a time in a run directory. The lock is the kernel's, so a killed process leaves none behind.
+"""Locks run directories, so that one process at a time writes to each.
 
-Whoever holds a directory writes into it, so this is also where links among its files are refused: what stands behind
-them is not the run's.
+The lock is the kernel's, so a killed process leaves none behind. A directory with symbolic links among its files cannot
+be locked: writing there would change files elsewhere.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from store import layout
 from store.manifest import adopt
 from store.readers import StoreError
 
-BETWEEN_TRIES = 0.1  # seconds
+RETRY_SECONDS = 0.1
 
 
 @contextmanager
-def locked(run: Path, name: str = layout.LOCK, shared: bool = False, patience: float = 0.0) -> Iterator[None]:
-    """Holds a run directory; `StoreError` if another process does, or if writing there would follow a link.
+def locked(run: Path, name: str = layout.LOCK, shared: bool = False, timeout: float = 0.0) -> Iterator[None]:
+    """Locks a run directory; `StoreError` if another process has it, or if writing there would follow a link.
 
-    Those that share a lock keep out those that want it alone. Locks of different names are different locks. `patience`
-    is how many seconds another process is waited for. A run of an earlier version gets its manifest.
+    Shared locks exclude exclusive ones. Different names are different locks. `timeout` is how many seconds to wait for
+    another process. A run of an earlier version gets its manifest.
     """
     run.mkdir(parents=True, exist_ok=True)
     refuse_links(run)
-    with _held(run / name, run, shared, patience):
+    with _locked(run / name, run, shared, timeout):
         adopt(run)
         yield
 
 
 @contextmanager
-def locked_file(path: Path, patience: float = 0.0) -> Iterator[None]:
-    """Holds a file that several processes write in turns, by a lock of its own beside it; `StoreError` as above."""
+def locked_file(path: Path, timeout: float = 0.0) -> Iterator[None]:
+    """Locks a file that several processes write in turns, by a lock file in the same folder; `StoreError` as above."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _held(path.with_name(f".{path.name}{layout.LOCK}"), path, False, patience):
+    with _locked(path.with_name(f".{path.name}{layout.LOCK}"), path, False, timeout):
         yield
 
 
 @contextmanager
-def _held(lock: Path, what: Path, shared: bool, patience: float) -> Iterator[None]:
+def _locked(lock: Path, target: Path, shared: bool, timeout: float) -> Iterator[None]:
     with os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb+", 0) as file:
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         while not _flock(file.fileno(), fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
             if time.monotonic() >= deadline:
-                raise StoreError(f"{what} is in use by another process")
-            time.sleep(BETWEEN_TRIES)
+                raise StoreError(f"{target} is in use by another process")
+            time.sleep(RETRY_SECONDS)
         yield
 
 
@@ -62,9 +62,9 @@ def _flock(descriptor: int, kind: int) -> bool:
 
 
 def refuse_links(run: Path) -> None:
-    """`StoreError` if one of a run's own files or folders, or a file in one of these, is a symbolic link."""
-    own = [run / name for name in (*layout.OWN, *layout.OWN_FOLDERS, layout.LOCK)]
-    inside = [path for name in layout.OWN_FOLDERS if (run / name).is_dir() for path in (run / name).iterdir()]
-    for path in (*own, *inside):
+    """`StoreError` if one of a run's files or folders, or a file in these folders, is a symbolic link."""
+    top = [run / name for name in (*layout.TOP_FILES, *layout.RUN_FOLDERS, layout.LOCK)]
+    inside = [path for name in layout.RUN_FOLDERS if (run / name).is_dir() for path in (run / name).iterdir()]
+    for path in (*top, *inside):
         if path.is_symlink():
             raise StoreError(f"{path} is a symbolic link, and nothing is written through links; remove it")

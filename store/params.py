@@ -1,4 +1,4 @@
-"""Nested parameter dictionaries as flat named arrays: `module/name`."""
+"""Reads and writes parameters: nested dictionaries as flat arrays named `module/name`."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from store.readers import LARGEST_TEXT, StoreError, expecting, read_safetensors,
 
 Params = dict[str, dict[str, np.ndarray]]
 
-MOST_OPERATIONS, MOST_TUPLES = 1_000_000, 20_000  # of a pickle; an array has about 30 and 4
+MAX_OPERATIONS, MAX_TUPLES = 1_000_000, 20_000  # of a pickle; an array has about 30 and 4
 
 
 def write_params(run: Path, params: Mapping[str, Mapping[str, Any]], metadata: Mapping[str, Any]) -> None:
-    """Writes a run's parameters: as safetensors, and as a pickle of NumPy arrays for those who expect one."""
+    """Writes a run's parameters as safetensors, and as a pickle of NumPy arrays."""
     arrays = {module: {name: np.asarray(value) for name, value in leaf.items()} for module, leaf in params.items()}
     write_safetensors(run / layout.PARAMS, flattened(arrays), metadata)
     write_bytes(run / layout.PARAMS_PICKLE, pickle.dumps(arrays, protocol=4))
 
 
 def read_params(run: Path, allow_pickle: bool = False) -> Params:
-    """A run's parameters, from safetensors; where that is missing and `allow_pickle`, from the pickle."""
+    """A run's parameters from safetensors, or from the pickle if that is missing and `allow_pickle` is set."""
     if not (run / layout.PARAMS).exists() and (run / layout.PARAMS_PICKLE).exists():
         if not allow_pickle:
             only = f"{run / layout.PARAMS} does not exist, only {layout.PARAMS_PICKLE}"
-            raise StoreError(f"{only}; --allow_pickle reads that, running nothing in it")
+            raise StoreError(f"{only}; --allow_pickle reads that without running any code in it")
         return _read_pickle(run / layout.PARAMS_PICKLE)
     flat, _ = read_safetensors(run / layout.PARAMS)
     return nested(flat)
@@ -45,7 +45,7 @@ def flattened(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def nested(flat: Mapping[str, np.ndarray]) -> Params:
-    """What `flattened` was given."""
+    """The inverse of `flattened`."""
     params: Params = {}
     for key, value in flat.items():
         module, _, name = key.rpartition("/")
@@ -53,12 +53,12 @@ def nested(flat: Mapping[str, np.ndarray]) -> Params:
     return params
 
 
-# Pickles. Even NumPy's own functions can be misused by a pickle that gives them states no array has, so none of them is
-# called: what a pickle names is looked up here and recorded, and arrays are made from the bytes it holds.
+# Pickles. A pickle can misuse even NumPy's own functions, by giving them a state that no array has. So none is called:
+# the names in a pickle are replaced by the stand-ins below, and arrays are made from the bytes that it holds.
 
 
 class _Dtype:
-    """A pickled type of numbers."""
+    """A pickled numeric dtype."""
 
     def __init__(self, name: str, *_: Any) -> None:
         if not re.fullmatch("[biuf][1248]", name):
@@ -70,7 +70,7 @@ class _Dtype:
 
 
 class _Array:
-    """A pickled array, empty until its state comes."""
+    """A pickled array, empty until its state is set."""
 
     def __init__(self, *_: Any) -> None:
         self.array = np.empty(0)
@@ -85,16 +85,16 @@ def _values(content: bytes, kind: _Dtype) -> np.ndarray:
 
 
 def _from_buffer(content: bytes, kind: _Dtype, shape: tuple[int, ...], order: str) -> _Array:
-    made = _Array()
-    made.array = _values(content, kind).reshape(shape, order="F" if order == "F" else "C")
-    return made
+    result = _Array()
+    result.array = _values(content, kind).reshape(shape, order="F" if order == "F" else "C")
+    return result
 
 
 def _scalar(kind: _Dtype, content: bytes) -> _Array:
     return _from_buffer(content, kind, (), "C")
 
 
-ADMITTED: dict[tuple[str, str], Callable[..., Any]] = {
+ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): dict,
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _Dtype,
@@ -111,38 +111,38 @@ ADMITTED: dict[tuple[str, str], Callable[..., Any]] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Knows what arrays and plain containers need, and nothing else."""
+    """Unpickles arrays and plain containers, and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """A stand-in made for this one mention, so a pickle that sets attributes on it changes nothing that stays."""
-        if (module, name) not in ADMITTED:
+        """A new stand-in for each mention, so that attributes set by the pickle have no lasting effect."""
+        if (module, name) not in ALLOWED:
             raise ValueError(f"it asks for {module}.{name}, which arrays do not need")
-        make = ADMITTED[module, name]
+        make = ALLOWED[module, name]
         return lambda *given: make(*given)
 
 
 def _check_length(content: bytes) -> None:
-    """Refuses a pickle of very many parts: hashing a tuple in a tuple in a tuple ends in a crash, not in an error.
+    """`ValueError` for a pickle with too many parts: hashing deeply nested tuples crashes the process.
 
-    A memo has room for all parts up to the highest number that one is given, so that counts too.
+    High memo numbers are refused too: the memo is allocated up to the highest.
     """
     hashed = 0
     for count, (operation, argument, _) in enumerate(pickletools.genops(content)):
         hashed += operation.name.startswith(("TUPLE", "FROZENSET"))
-        far = operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and (argument or 0) > MOST_OPERATIONS
-        if count > MOST_OPERATIONS or hashed > MOST_TUPLES or far:
+        far = operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and (argument or 0) > MAX_OPERATIONS
+        if count > MAX_OPERATIONS or hashed > MAX_TUPLES or far:
             raise ValueError("it holds more parts than parameters have")
 
 
 def _read_pickle(path: Path) -> Params:
-    """Nested arrays from a pickle that holds them and nothing else."""
+    """Nested arrays from a pickle that holds nothing else."""
     with reading(path):
         if path.stat().st_size > LARGEST_TEXT:
             raise ValueError(f"it is larger than {LARGEST_TEXT >> 20} MiB")
         content = path.read_bytes()
         _check_length(content)
-        found = _Unpickler(io.BytesIO(content)).load()
+        params = _Unpickler(io.BytesIO(content)).load()
     with expecting(path, "a pickle of parameters"):
-        if not all(isinstance(name, str) for module, leaf in found.items() for name in (module, *leaf)):
+        if not all(isinstance(name, str) for module, leaf in params.items() for name in (module, *leaf)):
             raise ValueError
-        return {module: {name: value.array for name, value in leaf.items()} for module, leaf in found.items()}
+        return {module: {name: value.array for name, value in leaf.items()} for module, leaf in params.items()}

@@ -1,4 +1,4 @@
-"""Where a result came from: versions, device, seeds, threads, commit. Written into every run's meta.json."""
+"""Collects the provenance written to meta.json: versions, device, seeds, threads, commit."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "scipy", "safetensors
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that numbers depend on."""
-    found = {"python": platform.python_version()}
+    """Versions of Python and of the packages that results depend on."""
+    installed = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            installed[name] = "not installed"
+    return installed
 
 
 def provenance(config: RunConfig, device: str) -> dict[str, Any]:
-    """The part of meta.json that is known when a run starts."""
+    """The fields of meta.json that are known when a run starts."""
     changes = _git("status", "--porcelain", "--untracked-files=no")
     return {
         "schema_version": SCHEMA_VERSION,
@@ -54,12 +54,12 @@ def provenance(config: RunConfig, device: str) -> dict[str, Any]:
 
 
 def now() -> str:
-    """The time, in UTC, to the second."""
+    """The current time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def git_commit() -> str | None:
-    """The commit of this project's working tree, if there is one."""
+    """The commit of this project's working tree; None outside of git."""
     return _git("rev-parse", "HEAD")
 
 

@@ -1,6 +1,6 @@
-"""Readers of a run's files. What cannot be read is a `StoreError` that names the file.
+"""Reads a run's files. A file that cannot be read is a `StoreError` that names it.
 
-A file may come from anywhere: nothing in it is run, and nothing is allocated because a header says so.
+Files may come from anywhere: no code in them is run, and no memory is allocated on the word of a header.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from safetensors import safe_open
 if TYPE_CHECKING:
     import pandas as pd
 
-LARGEST_TEXT = 256 * 2**20  # bytes of JSON or CSV that are read at all
-LARGEST_ARRAYS = 4 * 2**30  # bytes of arrays, decoded, that are read from one file
-LARGEST_VALUE = 8  # bytes of one
-LARGEST_NUMBER = float(np.finfo(np.float32).max)  # of everything computed in float32
+LARGEST_TEXT = 256 * 2**20  # bytes of a JSON or CSV file
+LARGEST_ARRAYS = 4 * 2**30  # bytes of the decoded arrays of one file
+LARGEST_VALUE = 8  # bytes of one array element
+LARGEST_NUMBER = float(np.finfo(np.float32).max)  # results are computed in float32
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 class StoreError(Exception):
-    """Something on disk cannot be used; the message is one sentence for the user."""
+    """A file or folder cannot be used; the message is one sentence for the user."""
 
 
 @contextmanager
 def expecting(path: Path, what: str) -> Iterator[None]:
-    """Turns what goes wrong while values of another schema are picked apart into "PATH is not WHAT"."""
+    """Turns errors from a file's values, such as a missing key, into "PATH is not WHAT"."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
@@ -42,10 +42,10 @@ def expecting(path: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turns what goes wrong while a file is read into a sentence that names it."""
+    """Turns errors while a file is read into a `StoreError` that names it."""
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a file")
-    if path.exists() and not path.is_file():  # a pipe would never end
+    if path.exists() and not path.is_file():  # reading a pipe might never end
         raise StoreError(f"{path} is not a regular file")
     try:
         yield
@@ -53,7 +53,7 @@ def reading(path: Path) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise StoreError(f"{path} does not exist") from None
-    except Exception as error:  # damaged bytes raise whatever the parser of that format happens to meet
+    except Exception as error:  # parsers raise all kinds of errors on damaged bytes
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise StoreError(f"{path} cannot be read: {reason}") from None
 
@@ -76,7 +76,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """One JSON object a line; a last line without an end was cut off in writing and is left out."""
+    """One JSON object per line; an incomplete last line is left out."""
     text = _text(path)
     with reading(path):
         records = [json.loads(line) for line in text.split("\n")[:-1]]
@@ -88,10 +88,9 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 def read_csv(
     path: Path, columns: Sequence[str], text: Sequence[str] = (), infinite: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """A table that has at least these columns and at least one row.
+    """A table with at least one row and these columns.
 
-    `columns` hold numbers, their empty cells nan, and those of `infinite` also inf; `text` holds what its cells say,
-    whatever it looks like.
+    `columns` are numeric, with NaN for empty fields; those in `infinite` may hold inf. `text` columns stay verbatim.
     """
     import pandas as pd  # half a second, see store.atomic
 
@@ -109,7 +108,7 @@ def read_csv(
                 values = values.replace(math.inf, 0)
             if values.dtype.kind not in "iuf" or (values.abs() > LARGEST_NUMBER).any():
                 raise ValueError(f"its column {name} does not hold numbers")
-        if text:  # read as they stand: a word such as NA would be an empty cell
+        if text:  # read verbatim: a word such as NA would become an empty field
             words = pd.read_csv(path, usecols=list(text), dtype=str, keep_default_na=False)
             table[list(text)] = words[list(text)].to_numpy()
         return table
@@ -140,7 +139,7 @@ def _read_entry(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 
 
 def _check_header(file: IO[bytes], size: int) -> None:
-    """Refuses an npy file of `size` bytes whose header claims more than it holds: NumPy allocates what it claims."""
+    """`ValueError` if the header of an npy file of `size` bytes claims more: NumPy would allocate that much."""
     _check_size(size)
     shape, _, dtype = HEADERS[np.lib.format.read_magic(file)](file)
     if math.prod(shape) * max(dtype.itemsize, 1) > size:
@@ -162,10 +161,9 @@ def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]
 
 
 def safetensors_rows(path: Path, what: str) -> Iterator[dict[str, np.ndarray]]:
-    """The rows of arrays that all have as many, one after another: a file may be larger than the memory.
+    """Yields row after row of arrays of equal length, so the file may be larger than the memory.
 
-    Its header is checked against its size, as by any reader of the format; of a row, that it is no more than what is
-    read from one file. `StoreError` says that it is not `what`.
+    `StoreError` "is not `what`" if the lengths differ. The size limit applies to one row.
     """
     with reading(path), safe_open(path, framework="np") as file:
         arrays = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
@@ -183,24 +181,24 @@ def check_arrays(
     shapes: Mapping[str, tuple[int, ...]],
     dtypes: Mapping[str, str] | None = None,
 ) -> None:
-    """`StoreError` unless these are the arrays of these names, shapes and types (float32 if not given), all finite."""
+    """`StoreError` unless the arrays have these names, shapes and types (default float32) and are finite."""
     if set(arrays) != set(shapes):
         differing = ", ".join(sorted(set(arrays) ^ set(shapes)))
         raise StoreError(f"{path} does not hold the arrays of this run's config: {differing}")
     for name, array in arrays.items():
         dtype = (dtypes or {}).get(name, "float32")
         if array.shape != shapes[name] or array.dtype != dtype:
-            found, wanted = f"{array.dtype} {list(array.shape)}", f"{dtype} {list(shapes[name])}"
-            raise StoreError(f"{path} has {name} as {found}; by this run's config it is {wanted}")
+            stored, expected = f"{array.dtype} {list(array.shape)}", f"{dtype} {list(shapes[name])}"
+            raise StoreError(f"{path} has {name} as {stored}; this run's config says {expected}")
         if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST_NUMBER).all():
             raise StoreError(f"{path} has values in {name} that are not finite")
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value from JSON is a number that arithmetic and figures can use."""
+    """Whether a JSON value is a finite number that fits float32."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST_NUMBER
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value from JSON is a whole number from 0 on that fits an array's index."""
+    """Whether a JSON value is a non-negative integer that fits an int32."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31

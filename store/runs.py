@@ -1,4 +1,4 @@
-"""The runs below a folder, a line each, newest first.
+"""Prints a table of the runs below a folder, newest first.
 
 python -m store.runs [DIR]
 """
@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import cli
-from store.listing import Entry, listing
+from store.listing import Entry, list_runs
 from store.readers import StoreError
 from store.rundir import RUNS
 
 COLUMNS = ("run", "status", "age", "size", "test set", "sources", "differs in")
 AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))  # seconds of a unit, from the longest
-UNASKED = ("preset", "base.")  # what says the same as other fields do
+HIDDEN = ("preset", "base.")  # fields that repeat others
 BOTH_SEEDS = ("data_seed", "init_seed")
 
 
 def text_of(entries: Sequence[Entry], now: datetime) -> str:
-    """An aligned line a run; of a folder that is none, or is broken, the reason; a line that counts other folders."""
+    """An aligned line per run, with the reason if it is broken, and a line that counts other folders."""
     fields, shown = differences(entries), [entry for entry in entries if entry.shown]
     rows = [COLUMNS, *(_cells(entry, fields[entry.path], now) for entry in shown)]
     widths = [max(len(row[column]) for row in rows if len(row) > column) for column in range(len(COLUMNS) - 1)]
@@ -33,13 +33,13 @@ def text_of(entries: Sequence[Entry], now: datetime) -> str:
     return "\n".join([*lines, *[count] * (others > 0)])
 
 
-def _cells(entry: Entry, told: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
+def _cells(entry: Entry, differing: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
     shown = [cli.printable(entry.path), entry.status, _age(entry.time, now), _size(entry.size)]
     if entry.reason:
         return (*shown, "", "", cli.printable(" ".join(entry.reason.split())))
     loss = "" if entry.loss is None else f"{entry.loss[0]} {entry.loss[1]:.4g}"
-    told = told if entry.bitwise else {**told, "bitwise": "false"}
-    fields = " ".join(f"{name}={_value(value)}" for name, value in told.items())
+    differing = differing if entry.bitwise else {**differing, "bitwise": "false"}
+    fields = " ".join(f"{name}={_value(value)}" for name, value in differing.items())
     return (*shown, loss, entry.sources, cli.printable(f"{entry.config['name']} {fields}"))
 
 
@@ -59,10 +59,7 @@ def _value(value: Any) -> str:
 
 
 def differences(entries: Sequence[Entry]) -> dict[Path, dict[str, Any]]:
-    """Of each run the fields in which the listed runs of its name differ, under names as short as they can be.
-
-    A model's name stands for all its preset sets, so only runs of one name are compared.
-    """
+    """For each run, the fields in which the runs of the same model differ, under the shortest unique names."""
     by_name: dict[str, list[Entry]] = {}
     for entry in entries:
         by_name.setdefault(str(entry.config.get("name")), []).append(entry)
@@ -70,38 +67,38 @@ def differences(entries: Sequence[Entry]) -> dict[Path, dict[str, Any]]:
 
 
 def _differences(entries: Sequence[Entry]) -> dict[Path, dict[str, Any]]:
-    told = [_merged(entry.config) for entry in entries]
-    names = list(dict.fromkeys(name for config in told for name in config))
+    configs = [_merged(entry.config) for entry in entries]
+    names = list(dict.fromkeys(name for config in configs for name in config))
     last = Counter(name.rpartition(".")[2] for name in names)
     short = {name: name if last[name.rpartition(".")[2]] > 1 else name.rpartition(".")[2] for name in names}
-    differing = [name for name in names if len({str(config.get(name)) for config in told}) > 1]
+    differing = [name for name in names if len({str(config.get(name)) for config in configs}) > 1]
     return {
         entry.path: {short[name]: config[name] for name in differing if name in config}
-        for entry, config in zip(entries, told, strict=True)
+        for entry, config in zip(entries, configs, strict=True)
     }
 
 
 def _merged(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's fields, those of both contexts, or of both seeds, as one where they agree."""
-    found = {name: value for name, value in config.items() if not name.startswith(UNASKED)}
+    """A run's fields, with train and eval settings merged where they agree, and both seeds too."""
+    fields = {name: value for name, value in config.items() if not name.startswith(HIDDEN)}
     pairs = [(name, f"eval.{name[6:]}", name[6:]) for name in config if name.startswith("train.")]
     for one, other, merged in [(*BOTH_SEEDS, "seed"), *pairs]:
-        if one in found and found[one] == found.get(other):
-            found[merged] = found.pop(one)
-            del found[other]
-    return found
+        if one in fields and fields[one] == fields.get(other):
+            fields[merged] = fields.pop(one)
+            del fields[other]
+    return fields
 
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("store.runs", "Lists the runs below a folder, those of sweeps too, newest first.")
-    built.add_argument("folder", metavar="DIR", type=Path, nargs="?", default=RUNS, help="where to look")
+    built = cli.Parser("store.runs", "Lists the runs below a folder, including those of sweeps, newest first.")
+    built.add_argument("folder", metavar="DIR", type=Path, nargs="?", default=RUNS, help="folder to search")
     return built
 
 
 def main(argv: list[str]) -> None:
     """The command line."""
-    print(text_of(listing(parser().parse(argv).folder), datetime.now(UTC)))
+    print(text_of(list_runs(parser().parse(argv).folder), datetime.now(UTC)))
 
 
 if __name__ == "__main__":

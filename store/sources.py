@@ -1,4 +1,4 @@
-"""The sources that results come from, by hash: whether a finished run was made by those that are here now."""
+"""Hashes the source files that produce results, and finds which have changed since a run."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from cli import printable
 
 ROOT = Path(__file__).resolve().parent.parent
-# `store` is among them because it writes the bytes
+# `store` is included because it writes the bytes
 FOLDERS = ("src", "configs", "curricula", "baselines", "families", "analysis", "runners", "store")
-FILES = ("utils_attention.py",)  # outside of them: it makes what lies in attn/
+FILES = ("utils_attention.py",)  # outside of these folders; produces the files in attn/
 DIGITS = 16  # of a SHA-256, in hexadecimal
-NAMED = 2  # files that a sentence names
+MAX_NAMED = 2  # files named in a message
 
 
 @cache
 def sources(root: Path = ROOT) -> dict[str, str]:
-    """{path from the root: hash} of every .py file that produces results, read once a process."""
+    """{path relative to the root: hash} of every .py file that produces results; read once per process."""
     files = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.py"))
     files += [root / name for name in FILES if (root / name).exists()]
     return {path.relative_to(root).as_posix(): _hash(path) for path in files}
@@ -30,11 +30,11 @@ def _hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
 
 
-def changed(meta: Mapping[str, Any]) -> list[str] | None:
-    """The files that differ from what a run's meta.json says it was made by; None where it does not say.
+def changed_files(meta: Mapping[str, Any]) -> list[str] | None:
+    """The files that differ from those recorded in a run's meta.json; None if none are recorded.
 
-    A file that has come since is none of them: what it does to a run, a file that was there lets it do. Files that
-    differed when the run was resumed are, whatever they hold now.
+    New files do not count: they act only through a file that was there. Files that differed when the run was resumed
+    count, whatever they contain now.
     """
     recorded = meta.get("sources")
     if not isinstance(recorded, dict):
@@ -44,31 +44,28 @@ def changed(meta: Mapping[str, Any]) -> list[str] | None:
     return sorted(since | {str(name) for name in earlier} if isinstance(earlier, list) else since)
 
 
-def remark(metas: Sequence[Mapping[str, Any]]) -> str:
-    """What is said where finished runs are shown instead of trained, from each one's meta.json; "" if nothing is.
-
-    One line: which files have changed since, and how to train anew.
-    """
-    found = [changed(meta) for meta in metas]
-    differing, unknown = [names for names in found if names], found.count(None)
+def notice(metas: Sequence[Mapping[str, Any]]) -> str:
+    """One line for finished runs, given by their meta.json: which sources have changed since; "" if none has."""
+    changed = [changed_files(meta) for meta in metas]
+    differing, unknown = [names for names in changed if names], changed.count(None)
     them = "it" if len(metas) == 1 else "them"
     parts = []
     if differing:
         names = sorted({name for those in differing for name in those})
         have = "has" if len(names) == 1 else "have"
-        parts.append(f"{_in_words(names)} {have} changed since {_part(len(differing), len(metas))} began")
+        parts.append(f"{_joined(names)} {have} changed since {_share(len(differing), len(metas))} began")
     if unknown:
-        parts.append(f"the sources that made {_part(unknown, len(metas))} are not recorded")
-    return f"{'; '.join(parts)}; --overwrite trains {them} anew" if parts else ""
+        parts.append(f"the sources that made {_share(unknown, len(metas))} are not recorded")
+    return f"{'; '.join(parts)}; --overwrite retrains {them}" if parts else ""
 
 
-def _part(count: int, of: int) -> str:
+def _share(count: int, of: int) -> str:
     return "this run" if of == 1 else f"{count} of {of} finished runs"
 
 
-def _in_words(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     """`a.py`, `a.py and b.py`, or `a.py, b.py and 3 more`."""
-    shown = [printable(name) for name in names[:NAMED]]
+    shown = [printable(name) for name in names[:MAX_NAMED]]
     rest = len(names) - len(shown)
     *most, last = [*shown, f"{rest} more"] if rest else shown
     return f"{', '.join(most)} and {last}" if most else last

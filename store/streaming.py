@@ -1,7 +1,7 @@
-"""Safetensors files written block by block: to the byte what `safetensors.numpy.save` makes of the whole arrays.
+"""Writes safetensors files block by block, with the same bytes as `safetensors.numpy.save`.
 
-A file is the length of its header (8 bytes, little-endian), the header, which is JSON padded with spaces to a multiple
-of 8 bytes, and the arrays one behind another: by type, 64-bit integers before 32-bit floats, and then by name.
+A file has the header's length (8 bytes, little-endian), the header (JSON padded with spaces to a multiple of 8 bytes)
+and the arrays, sorted by type (64-bit integers before 32-bit floats) and then by name.
 https://github.com/huggingface/safetensors#format
 """
 
@@ -12,12 +12,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-TYPES = {"I64": 8, "F32": 4}  # bytes of a value; in the order in which a file has them
+TYPES = {"I64": 8, "F32": 4}  # bytes of a value, in the order of the file
 ALIGNED = 8
 
 
 class Streamed(NamedTuple):
-    """An array that need not be in memory: its type (of `TYPES`), its shape, and its bytes in order, in blocks."""
+    """An array that need not fit in memory: its type (see `TYPES`), its shape and its bytes in blocks."""
 
     kind: str
     shape: tuple[int, ...]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runners.common import device_text
+from runners.training import device_text
 from store import rundir
 from store.provenance import git_commit, now
 from studies import ledger

@@ -11,7 +11,7 @@ from typing import Any
 from store import rundir
 from sweeps.grid import Grid
 from sweeps.plan import Cell, cells, plan
-from sweeps.status import standing
+from sweeps.status import cell_status
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Runs:
         ended = {
             seed: tuple(folder / cell.name for cell in own)
             for seed, own in of_seed.items()
-            if all(standing(cell, folder)[0] in rundir.FINISHED for cell in own)
+            if all(cell_status(cell, folder)[0] in rundir.FINISHED for cell in own)
         }
         return dict(ended) if self.axes else {seed: runs[0] for seed, runs in ended.items()}
 

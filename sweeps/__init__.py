@@ -1,3 +1,3 @@
-"""A grid of settings becomes cells, cells become packs, an executor trains the packs, the cells become a CSV."""
+"""Sweeps: a grid of settings becomes cells, cells become packs, an executor trains the packs, cells become a CSV."""
 
 import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported

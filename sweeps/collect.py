@@ -1,4 +1,4 @@
-"""The CSV of a sweep, rebuilt from its cells: every planned point has a row, whatever became of it.
+"""Builds the CSV of a sweep from its cells: one row per planned point, finished or not.
 
 python -m sweeps.collect --runs_dir DIR --out FILE
 """
@@ -17,35 +17,34 @@ from configs.registry import family_of, family_of_model
 from configs.run import RunConfig
 from src.checks import ConfigError
 from store import conditions, layout, outputs, rundir
-from store.atomic import naming
+from store.atomic import naming_file
 from store.lock import locked_file
 from store.readers import StoreError, expecting, read_json
-from sweeps import earlier, table
+from sweeps import table, upgrade
 from sweeps.plan import Row, find_plan, read_plan
-from sweeps.status import standing
-from sweeps.table import Terms
+from sweeps.status import cell_status
+from sweeps.table import RowPolicy
 
-NOWHERE = ".anew"  # a folder that no sweep has
+NO_FOLDER = ".anew"  # a folder that does not exist
 
-Found = Mapping[str, Any]  # a finished cell's files, by short name
+CellFiles = Mapping[str, Any]  # a finished cell's files, by short name
 
-# columns that say what became of a row, and how
-OUTCOME = ("status", "bitwise")
+STATUS_COLUMNS = ("status", "bitwise")
 
 
 def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str, Any]:
-    """A row of the CSV: what was asked for, what became of it, and its numbers if it is done.
+    """A row of the CSV: its settings, its status and, if it is done, its numbers.
 
-    `failed` names cells that are known to have failed: where nothing can be written, they cannot say so themselves.
+    `failed` names cells that are known to have failed, even if their meta.json could not be written.
     """
     asked, columns = row.asked, family_of(row.asked).columns
-    status, _ = standing(row.cell, folder)
+    status, _ = cell_status(row.cell, folder)
     if status not in rundir.FINISHED and row.cell.name in failed:
         status = "failed"
-    found = files_of(folder / row.cell.name, asked) if status == "done" else None
+    files = cell_files(folder / row.cell.name, asked) if status == "done" else None
 
-    def results(names: Mapping[str, Callable[[Found], Any]]) -> dict[str, Any]:
-        return {name: None if found is None else value(found) for name, value in names.items()}
+    def results(names: Mapping[str, Callable[[CellFiles], Any]]) -> dict[str, Any]:
+        return {name: None if files is None else value(files) for name, value in names.items()}
 
     return {
         "exp": row.cell.name,
@@ -60,35 +59,35 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
     }
 
 
-def files_of(run: Path, config: RunConfig) -> Found:
-    """The files of a finished cell that its row is made of."""
-    found = read_json(run / layout.SUMMARY)
-    if "left_plateau" not in found:  # of an earlier version
+def cell_files(run: Path, config: RunConfig) -> CellFiles:
+    """The contents of the files from which a finished cell's row is made."""
+    summary = read_json(run / layout.SUMMARY)
+    if "left_plateau" not in summary:  # written by an earlier version
         from analysis.plateau import left_plateau  # imports JAX
 
-        found["left_plateau"] = left_plateau(config, found)
-    return found | {name: read_json(run / file) for name, file in family_of(config).columns.files.items()}
+        summary["left_plateau"] = left_plateau(config, summary)
+    return summary | {name: read_json(run / file) for name, file in family_of(config).columns.files.items()}
 
 
-def results_of(names: Iterable[str], models: Iterable[str]) -> set[str]:
-    """Those of the columns of a table of these models whose values the cells decide."""
+def result_columns(names: Iterable[str], models: Iterable[str]) -> set[str]:
+    """The columns, among these names, that hold results, in a table of these models."""
     families = {family_of_model(model).name: family_of_model(model).columns for model in models}
     measured = {
         name for columns in families.values() for name in (*columns.first, *columns.measured, *columns.further(None))
     }
-    return {*names} & {*measured, *OUTCOME}
+    return {*names} & {*measured, *STATUS_COLUMNS}
 
 
-def rows_now(
-    rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = (), anew: Container[str] = ()
+def current_rows(
+    rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = (), cleared: Container[str] = ()
 ) -> list[dict[str, Any]]:
-    """The rows of a table as its plan and its cells have them now; those `anew` as if they had not begun."""
-    values, name = [], table.folder_of(folder, out)
+    """The rows of a table from the cells as they are now; `cleared` cells count as not begun."""
+    values, name = [], table.relative_folder(folder, out)
     for row in rows:
-        place = folder / NOWHERE if row.cell.name in anew else folder
-        with expecting(folder / row.cell.name, "a finished cell of a sweep; --overwrite trains it anew"):
-            found = row_values(row, place, failed)
-            values.append({**found, table.FOLDER: name, "bitwise": _bitwise(place / row.cell.name, found["status"])})
+        parent = folder / NO_FOLDER if row.cell.name in cleared else folder
+        with expecting(folder / row.cell.name, "a finished cell of a sweep; --overwrite retrains it"):
+            cell = row_values(row, parent, failed)
+            values.append({**cell, table.FOLDER: name, "bitwise": _bitwise(parent / row.cell.name, cell["status"])})
     return values
 
 
@@ -98,38 +97,38 @@ def _bitwise(run: Path, status: str) -> str | None:
 
 
 def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:
-    """Writes a plan's rows into the table, beside those of others, and gives them. The caller holds the table."""
-    values = rows_now(rows, folder, out, failed)
+    """Writes a plan's rows into the table and returns them; other rows stay. The caller has locked the table."""
+    values = current_rows(rows, folder, out, failed)
     if values:
-        table.write(out, values, settings_of(values))
+        table.write(out, values, setting_columns(values))
     return values
 
 
 def start(
-    rows: Sequence[Row], folder: Path, out: Path, terms: Terms, anew: Container[str] = ()
+    rows: Sequence[Row], folder: Path, out: Path, policy: RowPolicy, cleared: Container[str] = ()
 ) -> list[dict[str, Any]]:
-    """The first writing of a table: `StoreError` if anything in it would be lost that the terms do not let go of."""
-    values = rows_now(rows, folder, out, anew=anew)
+    """Writes the table for the first time; `StoreError` if rows would be lost that the policy keeps."""
+    values = current_rows(rows, folder, out, cleared=cleared)
     if values:
-        table.check(out, values, settings_of(values), terms)
-        table.write(out, values, settings_of(values), alone=terms.replace)
+        table.check(out, values, setting_columns(values), policy)
+        table.write(out, values, setting_columns(values), alone=policy.replace)
     return values
 
 
-def settings_of(values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The columns that say what was asked for."""
+def setting_columns(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns that hold settings."""
     names = list(dict.fromkeys(name for row in values for name in row))
-    results = results_of(names, dict.fromkeys(str(row["model"]) for row in values))
+    results = result_columns(names, dict.fromkeys(str(row["model"]) for row in values))
     return [name for name in names if name not in results]
 
 
 def check_out(out: Path, folder: Path) -> None:
-    """Raises unless a CSV can be written there: a new file, or a sweep's CSV. Leaves nothing behind."""
-    place = Path(os.path.realpath(out.parent), out.name)
-    own = os.path.realpath(folder)
-    is_own = place.name.startswith(".") or (place.name.startswith("plan") and place.suffix == ".json")
-    if place.is_relative_to(own) and (place.parent != Path(own) or is_own):
-        raise StoreError(f"{out} is where the sweep's own files go; choose another --out")
+    """Raises unless a sweep's CSV can be written there; leaves nothing behind."""
+    path = Path(os.path.realpath(out.parent), out.name)
+    runs = os.path.realpath(folder)
+    is_reserved = path.name.startswith(".") or (path.name.startswith("plan") and path.suffix == ".json")
+    if path.is_relative_to(runs) and (path.parent != Path(runs) or is_reserved):
+        raise StoreError(f"{out} is reserved for the sweep's own files; choose another --out")
     if out.is_dir():
         raise StoreError(f"{out} is a folder, not a file")
     outputs.check_free(out, "sweeps")
@@ -138,27 +137,27 @@ def check_out(out: Path, folder: Path) -> None:
 
 
 def check_writable(path: Path, folder: Path) -> None:
-    """An `OSError` that names `path` unless files can be made in a folder, or where it will be made."""
-    nearest = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
-    with naming(path), tempfile.TemporaryFile(dir=nearest):
+    """An `OSError` that names `path` unless files can be created in a folder, or in its nearest existing parent."""
+    nearest = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    with naming_file(path), tempfile.TemporaryFile(dir=nearest):
         pass
 
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("sweeps.collect", "Writes the CSV of a sweep from what its cells hold now.")
+    built = cli.Parser("sweeps.collect", "Writes the CSV of a sweep from its cells as they are now.")
     built.add_argument("--runs_dir", type=Path, required=True, help="the sweep's folder")
     built.add_argument("--out", type=Path, required=True, help="the CSV")
-    built.add_argument("--plan", type=Path, help="the plan in that folder; the table's own if not given")
+    built.add_argument("--plan", type=Path, help="plan file; default: the plan of the CSV")
     add_table_flags(built)
     return built
 
 
 def add_table_flags(built: cli.Parser) -> None:
-    """The flags that say what becomes of rows in the table that are not planned."""
-    kept = built.add_mutually_exclusive_group()
-    kept.add_argument("--append", action="store_true", help="leave the rows in the CSV that are not planned here")
-    kept.add_argument("--replace_table", action="store_true", help="drop them; nothing is trained again")
+    """The flags for rows in the CSV that are not planned."""
+    group = built.add_mutually_exclusive_group()
+    group.add_argument("--append", action="store_true", help="keep rows in the CSV that are not planned here")
+    group.add_argument("--replace_table", action="store_true", help="drop such rows; their cells stay")
 
 
 def main(argv: list[str]) -> None:
@@ -167,9 +166,9 @@ def main(argv: list[str]) -> None:
     plan = flags.plan or find_plan(flags.runs_dir, flags.out)
     rows = read_plan(plan)
     check_out(flags.out, flags.runs_dir)
-    earlier.take_over(rows, flags.runs_dir, flags.out)
-    with locked_file(flags.out, table.PATIENCE):
-        values = start(rows, flags.runs_dir, flags.out, Terms(flags.append, flags.replace_table, trains=False))
+    upgrade.rename_cells(rows, flags.runs_dir, flags.out)
+    with locked_file(flags.out, table.LOCK_TIMEOUT):
+        values = start(rows, flags.runs_dir, flags.out, RowPolicy(flags.append, flags.replace_table, trains=False))
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(flags.out)}: {done} of {len(values)} planned rows are done")
 

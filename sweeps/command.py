@@ -1,4 +1,4 @@
-"""What every sweep's command line shares: its flags, and carrying out a plan."""
+"""The command line of a sweep: parses its flags, plans its cells, trains them and writes the CSV."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from configs.fields import listing
 from configs.registry import named
 from environment import check_devices
 from runners import persistence
-from runners.command import same_command, say_changed
-from runners.flags import preset_of_depth
-from runners.holding import say_what_stays
+from runners.command import print_notices, resume_command
+from runners.flags import preset_for_depth
+from runners.locking import print_kept_files
 from runners.persistence import Persistence
-from runners.signals import RESUMES, Signals, hearing_signals
+from runners.signals import RESUME_HINT, Signals, catch_signals
 from src.checks import ConfigError
 from src.registries import FAMILIES
 from store import checkpoint, layout, rundir
 from store.lock import locked, locked_file
 from store.readers import StoreError
-from sweeps import cost, earlier, table
+from sweeps import cost, table, upgrade
 from sweeps.collect import (
     add_table_flags,
     check_out,
     check_writable,
     collect,
-    rows_now,
-    settings_of,
+    current_rows,
+    setting_columns,
     start,
 )
 from sweeps.executors import EXECUTORS
@@ -42,17 +42,17 @@ from sweeps.flags import add_flags, grid_of
 from sweeps.grid import RESERVED, Grid, check_number
 from sweeps.plan import Cell, Pack, Row, cells, check_plan, generations, packs, plan, shard, write_plan
 from sweeps.progress import Progress
-from sweeps.status import counted, statuses
-from sweeps.training import Outcome
+from sweeps.status import status_counts, statuses
+from sweeps.training import PackResult
 from sweeps.worker import available_cores
 
-SECONDS_BETWEEN_TABLES = 10.0
-AT_ONCE = 1000  # rows are planned in a moment
-WIDEST = 4096  # trainings in a pack; more are a slip of the finger
+TABLE_INTERVAL = 10.0
+QUICK_PLAN = 1000  # rows; planning more takes a while
+MAX_WIDTH = 4096  # trainings in a pack; more are surely a typing error
 
 
 class Execution(NamedTuple):
-    """How a plan is carried out, and where."""
+    """How and where a plan is carried out."""
 
     folder: Path
     out: Path
@@ -67,27 +67,32 @@ class Execution(NamedTuple):
     persistence: Persistence = Persistence()
 
     @property
-    def terms(self) -> table.Terms:
-        """What may become of the rows that the table holds."""
-        return table.Terms(self.append, self.replace_table, self.overwrite)
+    def policy(self) -> table.RowPolicy:
+        """What may happen to the rows in the table."""
+        return table.RowPolicy(self.append, self.replace_table, self.overwrite)
 
 
 def add_execution_flags(built: cli.Parser, out: str | None, runs_dir: str | None) -> None:
-    """The flags of how a sweep is carried out; None for a place that the command chooses."""
+    """The flags that say how a sweep is carried out; None: the command chooses the place."""
     built.add_argument("--out", type=Path, default=out and Path(out), help="the CSV")
     built.add_argument("--runs_dir", type=Path, default=runs_dir and Path(runs_dir), help="folder of the cells")
-    built.add_argument("--executor", choices=EXECUTORS, default=default_executor(), help="who trains")
-    built.add_argument("--width", type=int, help="trainings in a pack; the executor's if not given")
-    built.add_argument("--shard", type=_shard, default=(1, 1), help="i/n: the i-th of n parts of the plan")
-    built.add_argument("--dry_run", action="store_true", help="say what would be done")
-    built.add_argument("--overwrite", action="store_true", help="train all cells of the plan anew")
+    built.add_argument(
+        "--executor",
+        choices=EXECUTORS,
+        default=default_executor(),
+        help="process: one process per core; packed: several trainings at once; serial: one by one",
+    )
+    built.add_argument("--width", type=int, help="trainings in a pack; default: the executor's")
+    built.add_argument("--shard", type=_shard, default=(1, 1), help="i/n: only the i-th of n parts of the plan")
+    built.add_argument("--dry_run", action="store_true", help="print what would be done")
+    built.add_argument("--overwrite", action="store_true", help="retrain all cells of the plan")
     add_table_flags(built)
     persistence.add_flags(built)
     cli.add_quiet(built)
 
 
 def default_executor() -> str:
-    """One process for each core; packs where a GPU is, which wide ones fill."""
+    """One process per core; packs on a GPU, which they fill."""
     return "packed" if shutil.which("nvidia-smi") else "process"
 
 
@@ -99,24 +104,24 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def execution(flags: argparse.Namespace) -> Execution:
-    """How flags ask for a plan to be carried out; `UsageError` for a width that is none."""
+    """The execution that flags ask for; `UsageError` for an invalid width."""
     width = EXECUTORS[flags.executor].width if flags.width is None else flags.width
-    if not 1 <= width <= WIDEST:
-        raise cli.UsageError(f"width is {width}; a pack holds from 1 to {WIDEST} trainings")
-    named = ("out", "executor", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
-    asked = {name: getattr(flags, name) for name in named}
-    return Execution(folder=flags.runs_dir, width=width, persistence=persistence.from_flags(flags), **asked)
+    if not 1 <= width <= MAX_WIDTH:
+        raise cli.UsageError(f"width is {width}; a pack holds 1 to {MAX_WIDTH} trainings")
+    names = ("out", "executor", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
+    values = {name: getattr(flags, name) for name in names}
+    return Execution(folder=flags.runs_dir, width=width, persistence=persistence.from_flags(flags), **values)
 
 
 def run(
     family: str, prog: str, description: str, defaults: Mapping[str, Sequence[Any]], out: str, runs_dir: str
 ) -> NoReturn:
-    """A sweep driver of a family on this process's arguments."""
+    """Runs a sweep of a family with this process's arguments, and exits."""
     launch(lambda argv: main(named(family), prog, description, defaults, out, runs_dir, argv))
 
 
 def launch(main: Callable[[list[str]], int]) -> NoReturn:
-    """Runs a driver on this process's arguments, and exits."""
+    """Runs a driver with this process's arguments, and exits."""
     cli.launch(main, StoreError, ConfigError)
 
 
@@ -129,7 +134,7 @@ def main(
     runs_dir: str,
     argv: list[str],
 ) -> int:
-    """Parses, plans the product of the flags' values, and carries that out."""
+    """Parses the flags, plans the product of their values and carries out the plan."""
     rest, overrides = cli.split_config_flags(argv)
     built = cli.Parser(prog, description)
     add_flags(built, family, defaults)
@@ -144,49 +149,49 @@ def main(
 
 
 def fields_of(models: Sequence[str], settings: Mapping[str, Any]) -> str:
-    """The fields that may be set of all runs of these models."""
-    return "\n\n".join(listing(preset_of_depth(model, "default", settings), tuple(RESERVED)) for model in models)
+    """A list of the config fields that can be set for these models."""
+    return "\n\n".join(listing(preset_for_depth(model, "default", settings), tuple(RESERVED)) for model in models)
 
 
 def planned(grids: Sequence[Grid], quiet: bool) -> list[Row]:
-    """The rows of grids; where that takes a while, how many there are is said first."""
+    """The rows of grids; says how many there are first if planning takes a while."""
     number = check_number(grids)
-    if number > AT_ONCE and not quiet and sys.stderr is not None:
+    if number > QUICK_PLAN and not quiet and sys.stderr is not None:
         print(f"planning {number} rows", file=sys.stderr, flush=True)
     return plan(grids)
 
 
 def carry_out(rows: Sequence[Row], how: Execution) -> int:
-    """Trains what a plan lacks and writes its CSV; the exit status."""
+    """Trains the unfinished cells of a plan and writes its CSV; returns the exit status."""
     chosen = shard(cells(rows), *how.shard)
     if how.folder.exists() and not how.folder.is_dir():
         raise StoreError(f"{how.folder} is a file, not a folder")
     check_out(how.out, how.folder)
-    taken = 0 if how.dry_run else earlier.take_over(rows, how.folder, how.out)
-    if taken and not how.quiet:
-        print(f"{earlier.counted(taken)} of this version now; an earlier one had made what is there", flush=True)
+    renamed = 0 if how.dry_run else upgrade.rename_cells(rows, how.folder, how.out)
+    if renamed and not how.quiet:
+        print(f"renamed {upgrade.cell_count(renamed)} of an earlier version", flush=True)
     check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
-    earlier_cells = earlier.remark(rows, how.folder)  # of a dry run, whose table has their names
-    if how.out.exists() and not earlier_cells and not earlier.renamed(rows, how.out):
-        now = rows_now(rows, how.folder, how.out)
-        table.check(how.out, now, settings_of(now), how.terms)
+    renaming = upgrade.notice(rows, how.folder)  # only in a dry run, where the table still has the earlier names
+    if how.out.exists() and not renaming and not upgrade.renamed_lines(rows, how.out):
+        now = current_rows(rows, how.folder, how.out)
+        table.check(how.out, now, setting_columns(now), how.policy)
     check_devices()
     if how.dry_run:
-        print("\n".join(filter(None, [preview(rows, chosen, how), earlier_cells])))
+        print("\n".join(filter(None, [preview(rows, chosen, how), renaming])))
         return 0
-    with ExitStack() as locks, hearing_signals(RESUMES) as signals:
-        _hold(locks, how)
+    with ExitStack() as locks, catch_signals(RESUME_HINT) as signals:
+        _lock(locks, how)
         rows = _start(rows, chosen, how)
         failed = _train(rows, chosen, how, signals)
         values = _write(rows, how, failed)
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(how.out)}: {done} of {len(values)} planned rows are done")
-    return _report(chosen, failed, how, signals)
+    return _print_report(chosen, failed, how, signals)
 
 
-def _hold(locks: ExitStack, how: Execution) -> None:
-    """One sweep at a time in a folder; of a sweep's shards, each one once."""
+def _lock(locks: ExitStack, how: Execution) -> None:
+    """Locks the folder: one sweep at a time, or each shard of a sweep once."""
     index, count = how.shard
     locks.enter_context(locked(how.folder, shared=count > 1))
     if count > 1:
@@ -194,12 +199,11 @@ def _hold(locks: ExitStack, how: Execution) -> None:
 
 
 def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[Row]:
-    """Writes the table and the plan, and clears the cells that are trained anew; gives the rows that the sweep writes.
+    """Writes the table and the plan, and clears the cells to retrain; returns the rows that the sweep writes.
 
-    These are its own and, of other plans of the table, those of the cells that it clears.
-
-    All that may refuse comes before the first of these: nothing is lost if one of the cells is in use. The table knows
-    of the clearing before it begins, so a kill between them leaves no numbers in it that no cell has.
+    These are its own rows and those of other plans of the table whose cells it clears. All checks come first, so
+    nothing is lost if a cell is in use. The table is written before cells are cleared, so that after a kill it has no
+    numbers without a cell.
     """
     runs = [how.folder / cell.name for cell in chosen if how.overwrite]
     begun = [run for run in runs if rundir.has_begun(run)]
@@ -208,108 +212,109 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
     with ExitStack() as locks:
         for run in begun:
             locks.enter_context(locked(run))
-        locks.enter_context(locked_file(how.out, table.PATIENCE))
+        locks.enter_context(locked_file(how.out, table.LOCK_TIMEOUT))
         together = check_plan(how.folder, how.out, rows, how.append)
         cleared = {cell.name for cell in chosen if how.overwrite}
         rows = [*rows, *(row for row in together if row.cell.name in cleared and row not in rows)]
-        start(rows, how.folder, how.out, how.terms, [run.name for run in begun])
+        start(rows, how.folder, how.out, how.policy, [run.name for run in begun])
         write_plan(how.folder, how.out, together)
         for run in begun:
-            say_what_stays(run, rundir.clear(run))
+            print_kept_files(run, rundir.clear(run))
     return rows
 
 
 def _check_parts(chosen: Sequence[Cell]) -> None:
-    """`ConfigError` unless the families of plugins have their parts; the others have, and need no import of JAX."""
-    own = {cell.config.family: cell.config for cell in chosen if FAMILIES.plugin(cell.config.family)}
-    if own:
+    """`ConfigError` if a plugin's family lacks a part; built-in families are complete, so JAX is not imported."""
+    configs = {cell.config.family: cell.config for cell in chosen if FAMILIES.plugin(cell.config.family)}
+    if configs:
         from runners.finish import check_parts
 
-        for config in own.values():
+        for config in configs.values():
             check_parts(config)
 
 
 def _write(
-    rows: Sequence[Row], how: Execution, failed: Container[str], patience: float = table.PATIENCE
+    rows: Sequence[Row], how: Execution, failed: Container[str], timeout: float = table.LOCK_TIMEOUT
 ) -> list[dict[str, Any]]:
-    """Writes the plan's rows into the CSV, and gives them. Others who write that table, as shards do, take turns."""
-    with locked_file(how.out, patience):
+    """Writes the plan's rows into the CSV, which other shards may write too, and returns them."""
+    with locked_file(how.out, timeout):
         return collect(rows, how.folder, how.out, failed)
 
 
-def work(chosen: Sequence[Cell], how: Execution) -> tuple[dict[Cell, str], list[Pack]]:
-    """The cells with their statuses, and the packs of those that are to be trained."""
-    found = statuses(chosen, how.folder)
-    left = [cell for cell in chosen if how.overwrite or found[cell] not in rundir.FINISHED]
-    return found, packs(left, how.width)
+def statuses_and_packs(chosen: Sequence[Cell], how: Execution) -> tuple[dict[Cell, str], list[Pack]]:
+    """The cells with their statuses, and the packs of those to train."""
+    status = statuses(chosen, how.folder)
+    left = [cell for cell in chosen if how.overwrite or status[cell] not in rundir.FINISHED]
+    return status, packs(left, how.width)
 
 
 def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals: Signals) -> dict[str, str]:
-    """Trains the cells that are left, and shows the progress; the CSV follows as packs end. Gives why cells failed."""
-    found, parts = work(chosen, how)
+    """Trains the unfinished cells, updating progress and CSV as packs end; returns the errors of failed cells."""
+    status, waiting = statuses_and_packs(chosen, how)
     if not how.quiet:
-        shown = sum(row.cell in found for row in rows)
-        print(f"{shown} rows of {len(found)} cells: {counted(found.values())}", flush=True)
-    _tidy([how.folder / cell.name for cell in chosen if found[cell] == "done"])
+        shown = sum(row.cell in status for row in rows)
+        print(f"{shown} rows of {len(status)} cells: {status_counts(status.values())}", flush=True)
+    _remove_checkpoints([how.folder / cell.name for cell in chosen if status[cell] == "done"])
     failed: dict[str, str] = {}
-    if not parts:
+    if not waiting:
         return failed
     written, steps = time.monotonic(), 0
-    with Progress(sum(pack.steps for pack in parts), len(parts), how.quiet) as progress:
-        for outcome in _outcomes(parts, how, progress, signals):
-            failed |= outcome.reasons
-            steps += outcome.pack.steps
+    with Progress(sum(pack.steps for pack in waiting), len(waiting), how.quiet) as progress:
+        for result in _results(waiting, how, progress, signals):
+            failed |= result.errors
+            steps += result.pack.steps
             progress.ended(steps)
-            if time.monotonic() - written > SECONDS_BETWEEN_TABLES:
-                with suppress(StoreError, OSError):  # the next table says the same and more; training goes on
-                    _write(rows, how, failed, patience=0)
+            if time.monotonic() - written > TABLE_INTERVAL:
+                with suppress(StoreError, OSError):  # the table is written again later; training continues
+                    _write(rows, how, failed, timeout=0)
                 written = time.monotonic()
     return failed
 
 
-def _outcomes(parts: Sequence[Pack], how: Execution, progress: Progress, signals: Signals) -> Iterator[Outcome]:
-    """How packs end: those that build on others' runs begin when these have ended."""
-    for together in generations(parts):
-        if not signals.heard:
+def _results(waiting: Sequence[Pack], how: Execution, progress: Progress, signals: Signals) -> Iterator[PackResult]:
+    """Trains packs, those that build on other runs after these."""
+    for together in generations(waiting):
+        if not signals.received:
             train = EXECUTORS[how.executor].run
             yield from train(how.folder, together, how.width, progress.report, signals, how.persistence)
 
 
-def _tidy(done: Sequence[Path]) -> None:
-    """Removes the checkpoints of cells that were killed between their last two words."""
+def _remove_checkpoints(done: Sequence[Path]) -> None:
+    """Removes the checkpoints of cells that were killed just after their status became "done"."""
     for run in (run for run in done if (run / layout.CHECKPOINTS).exists()):
         with suppress(StoreError, OSError), locked(run):
             if rundir.read_status(run) == "done":
                 checkpoint.remove(run)
 
 
-def _report(chosen: Sequence[Cell], failed: Mapping[str, str], how: Execution, signals: Signals) -> int:
-    """Says which cells are missing and why, and how to go on; the exit status."""
-    found = statuses(chosen, how.folder)
+def _print_report(chosen: Sequence[Cell], failed: Mapping[str, str], how: Execution, signals: Signals) -> int:
+    """Prints which cells failed or diverged, why, and how to resume; returns the exit status."""
+    status = statuses(chosen, how.folder)
     for name, reason in failed.items():
         print(cli.printable(f"error: failed: {how.folder / name}: {reason}"), file=sys.stderr)
-    for cell in (cell for cell in chosen if found[cell] == "diverged"):
-        print(cli.printable(f"diverged: {how.folder / cell.name}"), file=sys.stderr)
-    say_changed([how.folder / cell.name for cell in chosen if found[cell] in rundir.FINISHED])
-    if signals.heard:
-        print(f"stopped; the same command without --overwrite resumes it: {same_command()}")
-        return 128 + signals.heard[0]
-    if failed or not set(found.values()) <= set(rundir.FINISHED):
+    for cell in chosen:
+        if status[cell] == "diverged":
+            print(cli.printable(f"diverged: {how.folder / cell.name}"), file=sys.stderr)
+    print_notices([how.folder / cell.name for cell in chosen if status[cell] in rundir.FINISHED])
+    if signals.received:
+        print(f"stopped; the same command without --overwrite resumes it: {resume_command()}")
+        return 128 + signals.received[0]
+    if failed or not set(status.values()) <= set(rundir.FINISHED):
         print("the same command without --overwrite tries the failed cells again", file=sys.stderr)
         return 1
     return 0
 
 
 def preview(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> str:
-    """What would be done: the cells and their statuses, the packs of those to train, and the time that takes."""
-    found, parts = work(chosen, how)
-    lines = [f"{found[cell]:10} {cli.printable(how.folder / cell.name)}" for cell in chosen]
-    trainings = sum(pack.trainings for pack in parts)
-    minutes = cost.seconds(parts, len(available_cores())) / 60
-    shown = sum(row.cell in found for row in rows)
-    lines.append(f"{shown} rows of {len(found)} cells: {counted(found.values())}")
+    """What would be done: each cell's status, the packs to train, and an estimate of the time."""
+    status, waiting = statuses_and_packs(chosen, how)
+    lines = [f"{status[cell]:10} {cli.printable(how.folder / cell.name)}" for cell in chosen]
+    trainings = sum(pack.trainings for pack in waiting)
+    minutes = cost.seconds(waiting, len(available_cores())) / 60
+    shown = sum(row.cell in status for row in rows)
+    lines.append(f"{shown} rows of {len(status)} cells: {status_counts(status.values())}")
     lines.append(
-        f"{sum(len(pack.cells) for pack in parts)} cells to do: {trainings} trainings in {len(parts)} packs of at most "
-        f"{how.width} by {how.executor}; about {minutes:.0f} min on a machine as in docs/performance.md"
+        f"{sum(len(pack.cells) for pack in waiting)} cells to do: {trainings} trainings in {len(waiting)} packs of "
+        f"at most {how.width}, executor {how.executor}; about {minutes:.0f} min on the machine of docs/performance.md"
     )
     return "\n".join(lines)

@@ -1,8 +1,8 @@
-"""Executors: each trains packs somewhere and says, pack by pack, how they ended.
+"""Executors: train packs, and yield a result for each.
 
-packed   here, all trainings of a pack together under vmap
-serial   here, one training after another
-process  in processes of their own, one for each core, each with one thread
+packed   in this process, all trainings of a pack together under vmap
+serial   in this process, one training after another
+process  in one worker process per core, each with one thread
 """
 
 from __future__ import annotations
@@ -15,95 +15,94 @@ from pathlib import Path
 from typing import NamedTuple
 
 from configs.run import RunConfig
-from runners.persistence import USUAL, Persistence
+from runners.persistence import DEFAULT_PERSISTENCE, Persistence
 from runners.signals import Signals
 from store import rundir
 from sweeps.plan import Pack
 from sweeps.status import statuses
-from sweeps.training import Outcome, Report, train
-from sweeps.worker import Died, Worker, available_cores
+from sweeps.training import PackResult, Report, train
+from sweeps.worker import Worker, WorkerDied, available_cores
 
-LISTENING = 0.2  # seconds between two looks at signals while workers train
+POLL_SECONDS = 0.2  # between two checks for signals while workers train
 
 
-def here(
+def run_in_this_process(
     folder: Path,
     packs: Sequence[Pack],
     width: int,
     report: Report,
     signals: Signals,
-    persistence: Persistence = USUAL,
-) -> Iterator[Outcome]:
+    persistence: Persistence = DEFAULT_PERSISTENCE,
+) -> Iterator[PackResult]:
     """Trains one pack after another in this process."""
     for pack in packs:
-        outcome = train(folder, pack, width, report, signals, persistence)
-        yield outcome
-        if outcome.stopped:
+        result = train(folder, pack, width, report, signals, persistence)
+        yield result
+        if result.stopped:
             return
 
 
-def on_all_cores(
+def run_in_workers(
     folder: Path,
     packs: Sequence[Pack],
     width: int,
     report: Report,
     signals: Signals,
-    persistence: Persistence = USUAL,
-) -> Iterator[Outcome]:
-    """Trains packs in a process for each core. A signal goes on to them, and they stop with checkpoints.
+    persistence: Persistence = DEFAULT_PERSISTENCE,
+) -> Iterator[PackResult]:
+    """Trains packs in one process per core. Signals are passed on, and the processes stop with checkpoints.
 
-    A process that dies takes its pack with it and no more: the cells it had not finished have failed, and another
-    process goes on.
+    If a process dies, the unfinished cells of its pack fail, and a new process takes the next pack.
     """
-    waiting, news = Waiting(packs), queue.SimpleQueue[Outcome | int]()
+    waiting, events = PackQueue(packs), queue.SimpleQueue[PackResult | int]()
     cores = available_cores()[: len(packs)]
-    crews = [Crew(core, folder, width, persistence, waiting, news) for core in cores]
-    for crew in crews:
-        crew.start()
-    told = False
-    while any(crew.is_alive() for crew in crews) or not news.empty():
-        if signals.heard and not told:
-            told = True
-            for crew in crews:
-                crew.stop()
+    threads = [WorkerThread(core, folder, width, persistence, waiting, events) for core in cores]
+    for thread in threads:
+        thread.start()
+    stopping = False
+    while any(thread.is_alive() for thread in threads) or not events.empty():
+        if signals.received and not stopping:
+            stopping = True
+            for thread in threads:
+                thread.stop()
         try:
-            found = news.get(timeout=LISTENING)
+            event = events.get(timeout=POLL_SECONDS)
         except queue.Empty:
             continue
-        if isinstance(found, Outcome):
-            yield found
+        if isinstance(event, PackResult):
+            yield event
         else:
-            report(found)
+            report(event)
 
 
-class Waiting:
-    """Packs that wait for workers. One that has compiled the programs of a static shape goes on with that shape."""
+class PackQueue:
+    """Packs that wait for workers. A worker keeps to one static shape while it can, whose programs it has compiled."""
 
     def __init__(self, packs: Sequence[Pack]):
         self._packs: dict[RunConfig, deque[Pack]] = {}
         for pack in packs:
             self._packs.setdefault(pack.shape, deque()).append(pack)
         self._workers: Counter[RunConfig] = Counter()
-        self._taking = threading.Lock()
+        self._lock = threading.Lock()
 
     def take(self, last: Pack | None) -> Pack | None:
-        """The next pack for the worker that trained `last`: of its shape, else of the one with most left a worker."""
-        with self._taking:
+        """The next pack for the worker that trained `last`: of its shape, else of the shape with most per worker."""
+        with self._lock:
             shape = last.shape if last else None
             if shape is not None and not self._packs[shape]:
                 self._workers[shape] -= 1
                 shape = None
             if shape is None:
-                left = {found: len(packs) for found, packs in self._packs.items() if packs}
+                left = {shape: len(packs) for shape, packs in self._packs.items() if packs}
                 if not left:
                     return None
-                shape = max(left, key=lambda found: left[found] / (1 + self._workers[found]))
+                shape = max(left, key=lambda shape: left[shape] / (1 + self._workers[shape]))
                 self._workers[shape] += 1
             return self._packs[shape].popleft()
 
 
-class Crew(threading.Thread):
-    """Keeps a worker process on a core busy, and puts what it says among the news."""
+class WorkerThread(threading.Thread):
+    """Keeps the worker process of a core busy, and queues its results and reports as events."""
 
     def __init__(
         self,
@@ -111,76 +110,77 @@ class Crew(threading.Thread):
         folder: Path,
         width: int,
         persistence: Persistence,
-        waiting: Waiting,
-        news: queue.SimpleQueue[Outcome | int],
+        waiting: PackQueue,
+        events: queue.SimpleQueue[PackResult | int],
     ):
         super().__init__(daemon=True)
         self.core, self.folder, self.width, self.persistence = core, folder, width, persistence
-        self.waiting, self.news = waiting, news
+        self.waiting, self.events = waiting, events
         self.worker: Worker | None = None
         self.stopping = False
-        self.changing = threading.Lock()  # of the two above: a worker that starts as a signal comes must hear of it
+        self.lock = threading.Lock()  # of the two above: a worker started while a signal arrives must be stopped too
 
     def run(self) -> None:
-        """Hands over packs until there are no more."""
+        """Trains packs until none is left."""
         pack: Pack | None = None
         while not self.stopping and (pack := self.waiting.take(pack)):
-            self.news.put(self._train(pack))
-        self._dismiss()
+            self.events.put(self._train(pack))
+        self._close()
 
-    def _train(self, pack: Pack) -> Outcome:
-        """Trains a pack; a worker that a signal reached alone is replaced, and the new one goes on."""
+    def _train(self, pack: Pack) -> PackResult:
+        """Trains a pack. If only the worker received a signal, a new worker resumes the pack."""
         try:
-            outcome = self._at_work().train(self.folder, pack, self.width, self.news.put, self.persistence)
-        except OSError as error:  # no more processes
-            return Outcome(pack, {cell.name: str(error) for cell in pack.cells})
-        except Died as death:
-            with self.changing:
+            result = self._live_worker().train(self.folder, pack, self.width, self.events.put, self.persistence)
+        except OSError as error:  # no process could be started
+            return PackResult(pack, {cell.name: str(error) for cell in pack.cells})
+        except WorkerDied as death:
+            with self.lock:
                 self.worker = None
-            return Outcome(pack, {}, stopped=True) if self.stopping else self._lost(pack, str(death))
-        if outcome.stopped and not self.stopping:
-            self._dismiss()
+            return PackResult(pack, {}, stopped=True) if self.stopping else self._failed(pack, str(death))
+        if result.stopped and not self.stopping:
+            self._close()
             return self._train(pack)
-        return outcome
+        return result
 
-    def _at_work(self) -> Worker:
-        with self.changing:
+    def _live_worker(self) -> Worker:
+        with self.lock:
             self.worker = self.worker or Worker(self.core)
             if self.stopping:
                 self.worker.stop()
             return self.worker
 
-    def _dismiss(self) -> None:
-        with self.changing:
+    def _close(self) -> None:
+        with self.lock:
             worker, self.worker = self.worker, None
         if worker is not None:
-            worker.dismiss()
+            worker.close()
 
-    def _lost(self, pack: Pack, reason: str) -> Outcome:
-        """The outcome of a pack whose worker died: what it had not finished has failed."""
-        found = statuses(pack.cells, self.folder)
-        failed = [cell.name for cell, status in found.items() if status not in rundir.FINISHED]
+    def _failed(self, pack: Pack, reason: str) -> PackResult:
+        """The result of a pack whose worker died: its unfinished cells have failed."""
+        failed = [
+            cell.name for cell, status in statuses(pack.cells, self.folder).items() if status not in rundir.FINISHED
+        ]
         for name in failed:
-            rundir.note_failure(self.folder / name, reason)
-        return Outcome(pack, dict.fromkeys(failed, reason))
+            rundir.mark_failed(self.folder / name, reason)
+        return PackResult(pack, dict.fromkeys(failed, reason))
 
     def stop(self) -> None:
-        """Ends the pack in training at its next chunk, with a checkpoint, and takes no other."""
-        with self.changing:
+        """Stops the pack in training at its next chunk, with a checkpoint, and takes no more packs."""
+        with self.lock:
             self.stopping = True
             if self.worker is not None:
                 self.worker.stop()
 
 
 class Executor(NamedTuple):
-    """How packs are trained: the function, and how many trainings a pack holds if nothing else is asked for."""
+    """The function that trains packs, and the default number of trainings in a pack."""
 
-    run: Callable[[Path, Sequence[Pack], int, Report, Signals, Persistence], Iterator[Outcome]]
+    run: Callable[[Path, Sequence[Pack], int, Report, Signals, Persistence], Iterator[PackResult]]
     width: int
 
 
 EXECUTORS: Mapping[str, Executor] = {
-    "packed": Executor(here, 8),
-    "serial": Executor(here, 1),
-    "process": Executor(on_all_cores, 1),
+    "packed": Executor(run_in_this_process, 8),
+    "serial": Executor(run_in_this_process, 1),
+    "process": Executor(run_in_workers, 1),
 }

@@ -1,4 +1,4 @@
-"""The flags that ask for a sweep's grid: its models, its seeds, and the axes of their family."""
+"""The flags of a sweep's grid: models, seeds and the axes of the family."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from sweeps.grid import Grid
 
 
 def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence[Any]]) -> None:
-    """The flags of a grid of runs of a family, with these defaults: every axis as a list."""
+    """Adds the flags of a family's grid, every axis as a list, with these defaults."""
     cli.add_list(built, "--models", str, defaults.get("models", tuple(family.models)[:1]), _models(family))
     cli.add_list(built, "--seeds", int, defaults.get("seeds", (0, 1, 2)), "seeds of data and initialisation")
     for flag in family.axes:
         options = [f"--{name}" for name in (flag.name, *flag.short)]
         cli.add_list(built, options, or_auto(flag), defaults.get(flag.name, (AUTO,)), flag.text)
     if "steps" not in [flag.name for flag in family.axes]:
-        built.add_argument("--steps", type=int, help="training steps; the preset's if not given")
-    built.epilog = "Any field of the runs' config: --config.KEY=VALUE, as in --config.eval_tasks=512."
+        built.add_argument("--steps", type=int, help="training steps; default: the preset's")
+    built.epilog = "--config.KEY=VALUE sets any field of the config, as in --config.eval_tasks=512."
 
 
 def _models(family: Family) -> str:
-    return f"of {', '.join(family.models)}"
+    return f"models to train: {', '.join(family.models)}"
 
 
 def or_auto(flag: Flag) -> Callable[[str], Any]:
-    """A reader of an axis that also takes the word which leaves a value to the model."""
+    """A reader of an axis that also accepts "auto", which keeps the model's own value."""
 
     def value(text: str) -> Any:
         return AUTO if text == AUTO else flag.read(text)
@@ -38,8 +38,8 @@ def or_auto(flag: Flag) -> Callable[[str], Any]:
 
 
 def grid_of(flags: argparse.Namespace, family: Family, overrides: Mapping[str, str]) -> Grid:
-    """The grid that flags ask for. An axis at "auto" is none, so that models of other families need not have it."""
-    given = {flag.name: getattr(flags, flag.name) for flag in family.axes}
-    axes = {name: values for name, values in given.items() if values != [AUTO]}
-    steps = {} if "steps" in given else {"training.steps": flags.steps}
+    """The grid that flags ask for. Axes at "auto" are left out, so that models of other families need not have them."""
+    values_of = {flag.name: getattr(flags, flag.name) for flag in family.axes}
+    axes = {name: values for name, values in values_of.items() if values != [AUTO]}
+    steps = {} if "steps" in values_of else {"training.steps": flags.steps}
     return Grid(tuple(flags.models), axes, tuple(flags.seeds), {**steps, **overrides})

@@ -1,6 +1,6 @@
-"""What a sweep will do: the rows of its CSV, the cells that fill them, and the packs that train the cells.
+"""Plans a sweep: the rows of its CSV, the cells that give their numbers, and the packs that train the cells.
 
-Everything here is a function of the grid alone, so two processes with one grid have one plan.
+Plans depend on the grid alone, so two processes with the same grid have the same plan.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from configs.identity import RESULTS_VERSION, config_id
 from configs.origins import generation, required_of, root
 from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
-from runners.shapes import static_shape, training_part
+from runners.static_shape import static_shape, training_part
 from src.registry import why_not_loaded
-from store.atomic import json_bytes, replace
+from store.atomic import json_bytes, replace_file
 from store.readers import StoreError, expecting, read_json
 from sweeps.grid import Grid, canonical, check_number
 
-EARLIER_PLAN = "plan.json"  # of versions with one plan to a folder
-DIGITS = 8  # of its id at the end of a cell's name
+EARLIER_PLAN = "plan.json"  # of versions with one plan per folder
+DIGITS = 8  # of the config's id at the end of a cell's name
 
 
 class Cell(NamedTuple):
-    """A run of a sweep: its directory's name below the sweep's, and its config."""
+    """A run of a sweep: the name of its directory in the sweep's folder, and its config."""
 
     name: str
     config: RunConfig
 
 
 class Row(NamedTuple):
-    """A planned point: the config as asked for, and the cell that gives its numbers, which synonyms share."""
+    """A planned point: the config asked for, and the cell with its numbers, shared by equivalent configs."""
 
     asked: RunConfig
     cell: Cell
@@ -47,25 +47,22 @@ class Pack(NamedTuple):
 
     @property
     def shape(self) -> RunConfig:
-        """The static shape of all its trainings."""
+        """The static shape of the trainings."""
         return static_shape(self.cells[0].config)
 
     @property
     def steps(self) -> int:
-        """The training steps it makes, over all its trainings."""
+        """Training steps of all trainings together."""
         return self.trainings * self.cells[0].config.training.steps
 
     @property
     def trainings(self) -> int:
-        """How many trainings the pack holds: cells that differ in evaluation alone share one."""
+        """The number of trainings; cells that differ in evaluation alone share one."""
         return len({training_part(cell.config) for cell in self.cells})
 
 
 def plan(grids: Iterable[Grid]) -> list[Row]:
-    """The rows of the grids, in their order; a point that several grids hold is planned once.
-
-    `ConfigError` if there are too many points to plan.
-    """
+    """The rows of the grids, in order, without duplicates; `ConfigError` if there are too many points."""
     grids = list(grids)
     check_number(grids)
     asked = dict.fromkeys(point for grid in grids for point in grid.points())
@@ -73,60 +70,62 @@ def plan(grids: Iterable[Grid]) -> list[Row]:
 
 
 def cell_of(config: RunConfig) -> Cell:
-    """The cell of a canonical config. Its name says what it is to a person, and ends with the config's id."""
+    """The cell of a canonical config. Its name is readable and ends with the first digits of the config's id."""
     words = [config.name, *family_of(config).cell_words(config), f"seed{config.data_seed}"]
     return Cell(f"{'_'.join(words)}-{config_id(config)[:DIGITS]}", config)
 
 
 def cells(rows: Sequence[Row]) -> list[Cell]:
-    """The cells of a plan, each once, behind those that they build on."""
-    found: dict[Cell, None] = {}
+    """The cells of a plan, each once, after those that they build on."""
+    ordered: dict[Cell, None] = {}
     for row in rows:
         for required in required_of(row.cell.config):
-            found |= dict.fromkeys(cell_of(config) for config in _row_to(required))
-        found[row.cell] = None
-    return list(found)
+            ordered |= dict.fromkeys(cell_of(config) for config in _with_required(required))
+        ordered[row.cell] = None
+    return list(ordered)
 
 
-def _row_to(config: RunConfig) -> Iterator[RunConfig]:
-    """The configs of the runs that one builds on, then its own."""
+def _with_required(config: RunConfig) -> Iterator[RunConfig]:
+    """The configs of the runs that a run builds on, then its own."""
     for required in required_of(config):
-        yield from _row_to(required)
+        yield from _with_required(required)
     yield config
 
 
-def generations(parts: Sequence[Pack]) -> list[list[Pack]]:
-    """Packs in groups of which each can begin when those before it have ended."""
-    found: dict[int, list[Pack]] = {}
-    for pack in parts:
-        found.setdefault(generation(pack.cells[0].config), []).append(pack)
-    return [found[number] for number in sorted(found)]
+def generations(packs: Sequence[Pack]) -> list[list[Pack]]:
+    """Packs in groups, each of which builds on runs of earlier groups only."""
+    groups: dict[int, list[Pack]] = {}
+    for pack in packs:
+        groups.setdefault(generation(pack.cells[0].config), []).append(pack)
+    return [groups[number] for number in sorted(groups)]
 
 
 def packs(chosen: Sequence[Cell], width: int) -> list[Pack]:
-    """Packs of these cells, each of one static shape and with at most `width` trainings."""
+    """Packs of these cells, each with one static shape and at most `width` trainings."""
     shapes: dict[RunConfig, dict[RunConfig, list[Cell]]] = {}
     for cell in chosen:
         shapes.setdefault(static_shape(cell.config), {}).setdefault(training_part(cell.config), []).append(cell)
     return [
-        Pack(tuple(cell for together in part for cell in together))
+        Pack(tuple(cell for sharing in part for cell in sharing))
         for trainings in shapes.values()
-        for part in _by(width, trainings.values())
+        for part in _batched(trainings.values(), width)
     ]
 
 
 def shard(chosen: Sequence[Cell], index: int, count: int) -> list[Cell]:
-    """The cells of shard `index` of `count`, from 1. It depends on a cell's training alone, or that of the first run in
-    the row that it builds on, so shards are disjoint whatever is finished, and a training is done in one of them.
+    """The cells of shard `index` (from 1) of `count`.
+
+    The shard of a cell depends only on its training, or on that of the first run that it builds on. So shards are
+    disjoint whatever is finished, and a training is done in one of them.
     """
     return [cell for cell in chosen if int(config_id(training_part(root(cell.config))), 16) % count == index - 1]
 
 
 def plan_file(folder: Path, out: Path) -> Path:
-    """Where the plan of a table lies in a sweep's folder: each table has its own."""
+    """The path of a table's plan in a sweep's folder."""
     path = folder / f"plan_{out.stem}.json"
     table = _relative(out, folder)
-    if path.exists() and _planned_table(path) not in (table, None):  # another table of that name, elsewhere
+    if path.exists() and _planned_table(path) not in (table, None):  # of a table of the same name in another folder
         return folder / f"plan_{out.stem}_{hashlib.sha256(table.encode()).hexdigest()[:6]}.json"
     return path
 
@@ -134,14 +133,14 @@ def plan_file(folder: Path, out: Path) -> Path:
 def write_plan(folder: Path, out: Path, rows: Sequence[Row]) -> None:
     """Writes the plan of a table into its sweep's folder."""
     configs = [{"asked": to_dict(row.asked), "cell": to_dict(row.cell.config)} for row in rows]
-    found = {"results_version": RESULTS_VERSION, "table": _relative(out, folder), "rows": configs}
-    replace(plan_file(folder, out), json_bytes(found))
+    values = {"results_version": RESULTS_VERSION, "table": _relative(out, folder), "rows": configs}
+    replace_file(plan_file(folder, out), json_bytes(values))
 
 
 def check_plan(folder: Path, out: Path, rows: Sequence[Row], append: bool) -> list[Row]:
-    """The rows that a table's plan will have, with `append` in addition to those it has.
+    """The rows that a table's plan will have: with `append`, the new rows follow the present ones.
 
-    `StoreError` if a file that is no plan of a sweep has its name.
+    `StoreError` if a file of this name exists and is not a plan.
     """
     path = plan_file(folder, out)
     if path.is_symlink() or (path.exists() and not _is_plan(path)):
@@ -151,50 +150,50 @@ def check_plan(folder: Path, out: Path, rows: Sequence[Row], append: bool) -> li
 
 
 def plan_files(folder: Path) -> list[Path]:
-    """The plans that a sweep's folder holds; `StoreError` if there is none."""
-    found = [path for path in (folder / EARLIER_PLAN, *sorted(folder.glob("plan_*.json"))) if path.is_file()]
-    if not found:
+    """The plans in a sweep's folder; `StoreError` if there is none."""
+    paths = [path for path in (folder / EARLIER_PLAN, *sorted(folder.glob("plan_*.json"))) if path.is_file()]
+    if not paths:
         raise StoreError(f"{folder} is not the folder of a sweep: it has no plan_<table>.json")
-    return found
+    return paths
 
 
 def find_plan(folder: Path, out: Path) -> Path:
-    """The plan of a table, or the only one there is."""
-    found = plan_files(folder)
+    """The plan of a table, else the only plan in the folder."""
+    plans = plan_files(folder)
     own = plan_file(folder, out)
-    if own in found or len(found) == 1:
-        return own if own in found else found[0]
-    names = ", ".join(path.name for path in found)
-    raise StoreError(f"{folder} has the plans {names}, and none for {out.name}; say which with --plan")
+    if own in plans or len(plans) == 1:
+        return own if own in plans else plans[0]
+    names = ", ".join(path.name for path in plans)
+    raise StoreError(f"{folder} has the plans {names}, but none for {out.name}; choose one with --plan")
 
 
 def read_plans(folder: Path) -> list[Row]:
-    """The rows of all plans in a sweep's folder, each once."""
+    """The rows of all plans in a sweep's folder, without duplicates."""
     return list(dict.fromkeys(row for path in plan_files(folder) for row in read_plan(path)))
 
 
 def read_plan(path: Path) -> list[Row]:
     """The rows of a plan; `StoreError` if it is damaged, or of another results version."""
-    found = read_json(path)
-    if found.get("results_version") != RESULTS_VERSION:
+    values = read_json(path)
+    if values.get("results_version") != RESULTS_VERSION:
         raise StoreError(f"{path} is of another results version; run its sweep again")
     with expecting(path, "the plan of a sweep"):
-        reasons = {why_not_loaded(config) for row in found["rows"] for config in (row["asked"], row["cell"])} - {None}
+        reasons = {why_not_loaded(config) for row in values["rows"] for config in (row["asked"], row["cell"])} - {None}
     if reasons:
         raise StoreError(f"a run of {path} {min(map(str, reasons))}")
     with expecting(path, "the plan of a sweep"):
-        return [Row(from_dict(row["asked"]), cell_of(from_dict(row["cell"]))) for row in found["rows"]]
+        return [Row(from_dict(row["asked"]), cell_of(from_dict(row["cell"]))) for row in values["rows"]]
 
 
 def _is_plan(path: Path) -> bool:
-    """Whether a file is a plan, of this results version or another."""
+    """Whether a file is a plan, of any results version."""
     try:
         plan = read_json(path)
     except StoreError:
         return False
     rows = plan.get("rows")
-    shaped = isinstance(rows, list) and all(isinstance(row, dict) and {*row} == {"asked", "cell"} for row in rows)
-    return shaped and isinstance(plan.get("results_version"), int)
+    has_rows = isinstance(rows, list) and all(isinstance(row, dict) and {*row} == {"asked", "cell"} for row in rows)
+    return has_rows and isinstance(plan.get("results_version"), int)
 
 
 def _planned_table(path: Path) -> str | None:
@@ -208,7 +207,7 @@ def _relative(out: Path, folder: Path) -> str:
     return Path(os.path.relpath(os.path.realpath(out), os.path.realpath(folder))).as_posix()
 
 
-def _by(width: int, values: Iterable[list[Cell]]) -> Iterator[list[list[Cell]]]:
+def _batched(values: Iterable[list[Cell]], size: int) -> Iterator[list[list[Cell]]]:
     rest = iter(values)
-    while part := list(islice(rest, width)):
+    while part := list(islice(rest, size)):
         yield part

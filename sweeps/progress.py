@@ -1,4 +1,4 @@
-"""The progress of a sweep: training steps of all its packs, and how many packs have ended."""
+"""Shows the progress of a sweep: training steps of all packs, and how many packs have ended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from utils_log import meter
 
 
 class Progress:
-    """Shows it on standard error, as a context; a bar or lines, as of one run."""
+    """A context manager that shows the progress on standard error, like that of a single run."""
 
     def __init__(self, steps: int, packs: int, quiet: bool = False):
         self.steps, self.packs = steps, packs
@@ -20,11 +20,11 @@ class Progress:
         self.meter.close()
 
     def report(self, steps: int) -> None:
-        """So many training steps were made; those made a second time after an error do not count."""
+        """Counts training steps, without those repeated after an error."""
         self._reach(min(self.made + steps, self.steps))
 
     def ended(self, least: int) -> None:
-        """Another pack has ended; the steps of those that ended early count as made."""
+        """Counts an ended pack; `least` steps now count as made, even if packs ended early."""
         self.done += 1
         self._reach(max(self.made, least))
 

@@ -1,4 +1,4 @@
-"""Trains any model of any family on a grid of its axes: python -m sweeps.run MODEL [flags of its family]."""
+"""Trains any model on a grid of its family's axes: python -m sweeps.run MODEL [flags of its family]."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PROG = "sweeps.run"
 
 
 def main(argv: list[str]) -> int:
-    """The model is the first word; the flags behind it are the axes of its family."""
+    """The command line: the model, then the flags of its family's axes."""
     model = model_of_line(argv, PROG, __doc__ or "")
     if model is None:
         return 0

@@ -1,4 +1,4 @@
-"""How far a sweep is.
+"""Reports the status of a sweep's cells.
 
 python -m sweeps.status --runs_dir DIR
 """
@@ -13,14 +13,14 @@ import cli
 from src.checks import ConfigError
 from store import rundir
 from store.readers import StoreError
-from sweeps import earlier
+from sweeps import upgrade
 from sweeps.plan import Cell, cells, read_plans
 
 
-def standing(cell: Cell, folder: Path) -> tuple[str, str]:
-    """What became of a cell so far, and why, as far as it says so.
+def cell_status(cell: Cell, folder: Path) -> tuple[str, str]:
+    """The status of a cell, and the last line of its error if there is one.
 
-    "planned" if it has not begun, "failed" if its place holds what it cannot use.
+    "planned" if it has not begun, "failed" if its directory cannot be used.
     """
     run = folder / cell.name
     try:
@@ -33,18 +33,18 @@ def standing(cell: Cell, folder: Path) -> tuple[str, str]:
 
 
 def statuses(chosen: Sequence[Cell], folder: Path) -> dict[Cell, str]:
-    """What became of each cell so far."""
-    return {cell: standing(cell, folder)[0] for cell in chosen}
+    """The status of each cell."""
+    return {cell: cell_status(cell, folder)[0] for cell in chosen}
 
 
-def counted(found: Iterable[str]) -> str:
-    """Statuses in a line: `12 done, 3 planned`."""
-    return ", ".join(f"{number} {status}" for status, number in sorted(Counter(found).items()))
+def status_counts(statuses: Iterable[str]) -> str:
+    """Counts of statuses: `12 done, 3 planned`."""
+    return ", ".join(f"{number} {status}" for status, number in sorted(Counter(statuses).items()))
 
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("sweeps.status", "Says how far a sweep is, and which of its cells have failed or diverged.")
+    built = cli.Parser("sweeps.status", "Counts a sweep's cells by status, and lists those that failed or diverged.")
     built.add_argument("--runs_dir", type=Path, required=True, help="the sweep's folder")
     return built
 
@@ -53,13 +53,13 @@ def main(argv: list[str]) -> None:
     """The command line."""
     folder = parser().parse(argv).runs_dir
     rows = read_plans(folder)
-    found = {cell: standing(cell, folder) for cell in cells(rows)}
-    for cell, (status, why) in found.items():
+    by_cell = {cell: cell_status(cell, folder) for cell in cells(rows)}
+    for cell, (status, error) in by_cell.items():
         if status in ("failed", "diverged"):
-            print(cli.printable(f"{status}: {folder / cell.name}{why and f': {why}'}"))
-    print(f"{len(found)} cells: {counted(status for status, _ in found.values())}")
-    if said := earlier.remark(rows, folder):
-        print(said)
+            print(cli.printable(f"{status}: {folder / cell.name}{error and f': {error}'}"))
+    print(f"{len(by_cell)} cells: {status_counts(status for status, _ in by_cell.values())}")
+    if notice := upgrade.notice(rows, folder):
+        print(notice)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The CSV of a sweep on disk: whose rows it holds, and what may become of them.
+"""Reads and writes the CSV of a sweep without losing rows of other sweeps.
 
-A row is known by the folder of its cell, relative to the table's (`runs_dir`), its cell (`exp`) and its settings. A
-sweep replaces the rows it plans and no others. That somebody's rows or numbers would disappear is an error, unless they
-are to be kept (append) or let go of (replace).
+A row is identified by its cell's folder relative to the CSV (`runs_dir`), its cell (`exp`) and its settings. A sweep
+replaces only the rows that it plans. If other rows or numbers would be lost, that is an error, unless `RowPolicy` says
+to keep them (append) or to drop them (replace).
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from store.atomic import csv_bytes, replace
+from store.atomic import csv_bytes, replace_file
 from store.readers import StoreError, read_csv, reading
 
 FOLDER = "runs_dir"
-OF_A_SWEEP = {"exp", "model", "seed", "status", "results_version"}  # columns of every table
-KEEP = "--append keeps them"
-LET_GO = "--replace_table lets go of them in the table alone, and another --out leaves them there"
-PATIENCE = 60.0  # seconds that others who write a table are waited for: writing takes one or two
-SHOWN = 60  # letters of a cell's name in a sentence
+SWEEP_COLUMNS = {"exp", "model", "seed", "status", "results_version"}  # columns of every table
+APPEND_HINT = "--append keeps them"
+REPLACE_HINT = "--replace_table drops them from the table alone, and another --out leaves the table as it is"
+LOCK_TIMEOUT = 60.0  # seconds to wait for another writer, which needs one or two
+NAME_LENGTH = 60  # characters of a cell's name in a message
 
 Line = dict[str, str]
 
 
-class Terms(NamedTuple):
-    """What may become of a table that is there.
+class RowPolicy(NamedTuple):
+    """What may happen to the rows of an existing table.
 
-    append: rows that are not planned stay. replace: they go. redo: the planned cells are trained anew, so their numbers
-    may go. trains: cells that are missing are trained again, so that of some of them may.
+    append: rows that are not planned are kept. replace: they are dropped. redo: the planned cells are retrained, so
+    their numbers may be lost. trains: missing cells are retrained, so the numbers of some may be lost.
     """
 
     append: bool = False
@@ -41,88 +41,87 @@ class Terms(NamedTuple):
     trains: bool = True
 
 
-def folder_of(folder: Path, out: Path) -> str:
-    """The runs folder as a table names it: relative to the table."""
+def relative_folder(folder: Path, out: Path) -> str:
+    """The runs folder relative to the table."""
     return Path(os.path.relpath(os.path.realpath(folder), os.path.realpath(out.parent))).as_posix()
 
 
 def read(out: Path) -> list[Line]:
-    """The rows of a table as they stand, none where there is no table; `StoreError` if it is something else."""
+    """The rows of a table as text, none if it does not exist; `StoreError` if it is not a sweep table."""
     if not out.exists():
         return []
-    if not set(read_csv(out, ()).columns) >= OF_A_SWEEP:
+    if not set(read_csv(out, ()).columns) >= SWEEP_COLUMNS:
         raise StoreError(f"{out} exists and is not a sweep table; choose another --out")
     with reading(out):
         return list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"), newline="")))
 
 
-def check(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str], terms: Terms) -> None:
-    """`StoreError` if writing these rows would lose some of what the table holds.
-
-    `settings` are the columns that say what was asked for; the others are results.
-    """
-    there, planned = read(out), _as_text(rows)
-    if not (there and planned) or terms.replace:
+def check(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str], policy: RowPolicy) -> None:
+    """`StoreError` if writing these rows would lose rows or numbers; `settings` are the columns without results."""
+    present, planned = read(out), _as_text(rows)
+    if not (present and planned) or policy.replace:
         return
-    _check_columns(out, there, planned)
-    known = _Identity(settings, there, planned)
-    statuses = {known(line): line["status"] for line in planned}
-    lost = [line for line in there if known(line) not in statuses]
-    if lost and not terms.append:
-        raise StoreError(f"{out} has {_counted(lost)} that this sweep does not plan{_such_as(lost)}; {KEEP}, {LET_GO}")
-    finished = [line for line in there if line["status"] == "done" and known(line) in statuses]
-    missing = [line for line in finished if statuses[known(line)] == "planned"]
-    elsewhere = [line for line in missing if not line.get(FOLDER)]  # of an earlier version, maybe of another folder
-    if missing and not terms.redo and (elsewhere or len(missing) == len(finished) or not terms.trains):
+    _check_columns(out, present, planned)
+    identity = _Identity(settings, present, planned)
+    statuses = {identity(line): line["status"] for line in planned}
+    lost = [line for line in present if identity(line) not in statuses]
+    if lost and not policy.append:
         raise StoreError(
-            f"{out} has the numbers of {_counted(missing)} whose cells are not in {planned[0][FOLDER]} any more"
-            f"{_such_as(missing)}; {LET_GO}"
+            f"{out} has {_counted(lost)} that this sweep does not plan{_such_as(lost)}; {APPEND_HINT}, {REPLACE_HINT}"
+        )
+    finished = [line for line in present if line["status"] == "done" and identity(line) in statuses]
+    missing = [line for line in finished if statuses[identity(line)] == "planned"]
+    unlocated = [line for line in missing if not line.get(FOLDER)]  # of an earlier version, maybe of another folder
+    if missing and not policy.redo and (unlocated or len(missing) == len(finished) or not policy.trains):
+        raise StoreError(
+            f"{out} has the numbers of {_counted(missing)} whose cells are no longer in {planned[0][FOLDER]}"
+            f"{_such_as(missing)}; {REPLACE_HINT}"
         )
 
 
 def write(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str], alone: bool = False) -> None:
-    """Writes these rows, each in the place of the one it replaces; all others stay as they are, unless `alone`."""
+    """Writes these rows where the ones they replace were; other rows stay as they are, unless `alone`."""
     planned = _as_text(rows)
-    there = [] if alone else read(out)
-    _check_columns(out, there, planned)
-    known = _Identity(settings, there, planned)
+    present = [] if alone else read(out)
+    _check_columns(out, present, planned)
+    identity = _Identity(settings, present, planned)
     own: dict[tuple[str, ...], deque[Line]] = {}
     for line in planned:
-        own.setdefault(known(line), deque()).append(line)
-    if all(known(line) in own for line in there):
-        replace(out, csv_bytes(rows))
+        own.setdefault(identity(line), deque()).append(line)
+    if all(identity(line) in own for line in present):
+        replace_file(out, csv_bytes(rows))
         return
-    together = []
-    for line in there:
-        same = own.get(known(line), deque([line]))  # one that is not planned stays
-        together += [same.popleft()] if same else []
+    merged = []
+    for line in present:
+        same = own.get(identity(line), deque([line]))  # a row that is not planned stays
+        merged += [same.popleft()] if same else []
     rest = [line for lines in own.values() for line in lines]
-    replace(out, text(list(planned[0]), [*together, *rest]))
+    replace_file(out, text(list(planned[0]), [*merged, *rest]))
 
 
-def _check_columns(out: Path, there: Sequence[Line], planned: Sequence[Line]) -> None:
-    """Somebody's own column would be lost."""
-    unknown = [str(name) for name in (there[0] if there else {}) if name not in planned[0]]
+def _check_columns(out: Path, present: Sequence[Line], planned: Sequence[Line]) -> None:
+    """`StoreError` if the table has columns that would be lost."""
+    unknown = [str(name) for name in (present[0] if present else {}) if name not in planned[0]]
     if unknown:
-        raise StoreError(f"{out} has columns that this sweep's table has not, such as {unknown[0]}; {LET_GO}")
+        raise StoreError(f"{out} has columns that this sweep does not write, such as {unknown[0]}; {REPLACE_HINT}")
 
 
 class _Identity:
-    """What a row is known by: its folder, and what was asked for, as far as both tables have columns of it.
+    """What identifies a row: its folder, and the settings that both tables have.
 
-    A row without a folder, of an earlier version's table, is in that of the rows that are planned.
+    A row without a folder (of an earlier version) counts as one in the folder of the planned rows.
     """
 
-    def __init__(self, settings: Sequence[str], there: Sequence[Line], planned: Sequence[Line]):
+    def __init__(self, settings: Sequence[str], present: Sequence[Line], planned: Sequence[Line]):
         self.folder = planned[0][FOLDER]
-        self.columns = [name for name in settings if name != FOLDER and (not there or name in there[0])]
+        self.columns = [name for name in settings if name != FOLDER and (not present or name in present[0])]
 
     def __call__(self, line: Line) -> tuple[str, ...]:
         return (line.get(FOLDER) or self.folder, *(_value(line[name]) for name in self.columns))
 
 
 def _value(text: str) -> str:
-    """A cell's text, a number as the number it is: a column of whole numbers reads 4.0 once another row has inf."""
+    """A field's text, with numbers normalised: 4 becomes 4.0 once another row of its column has inf."""
     try:
         return repr(float(text))
     except ValueError:
@@ -134,7 +133,7 @@ def _as_text(rows: Sequence[Mapping[str, Any]]) -> list[Line]:
 
 
 def text(columns: Sequence[str], lines: Sequence[Line]) -> bytes:
-    """Lines as a CSV of these columns."""
+    """Lines as a CSV with these columns."""
     buffer = io.StringIO(newline="")
     writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n")
     writer.writeheader()
@@ -147,4 +146,4 @@ def _counted(lines: Sequence[Line]) -> str:
 
 
 def _such_as(lines: Sequence[Line]) -> str:
-    return f", such as {lines[0]['exp'][:SHOWN]}"
+    return f", such as {lines[0]['exp'][:NAME_LENGTH]}"

@@ -1,4 +1,4 @@
-"""Training one pack of a sweep in this process."""
+"""Trains one pack of a sweep in this process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from runners.holding import restore_conditions
-from runners.persistence import USUAL, Persistence
+from runners.locking import restore_threads
+from runners.persistence import DEFAULT_PERSISTENCE, Persistence
 from runners.signals import Signals
 from store import conditions, rundir
 from store.lock import locked
@@ -17,42 +17,42 @@ from store.readers import StoreError
 from sweeps.plan import Pack
 
 if TYPE_CHECKING:
-    from runners.common import Job
+    from runners.training import Job
 
-PATIENCE = 10.0  # seconds that a cell's lock is waited for: a killed sweep's workers need a moment to notice
+LOCK_TIMEOUT = 10.0  # seconds to wait for a cell's lock: the workers of a killed sweep take a moment to end
 
-Report = Callable[[int], None]  # hears how many training steps were made
+Report = Callable[[int], None]  # called with the number of training steps made
 
 
-class Outcome(NamedTuple):
-    """How a pack ended: why each cell that failed did, by name, and whether a signal stopped it with work left."""
+class PackResult(NamedTuple):
+    """How a pack ended: the errors of failed cells, by name, and whether a signal stopped it with work left."""
 
     pack: Pack
-    reasons: Mapping[str, str]
+    errors: Mapping[str, str]
     stopped: bool = False
 
 
 class StepReporter:
-    """A logger that reports a pack's progress as training steps made, those of all its trainings."""
+    """A logger that reports the training steps made in all trainings of a pack."""
 
     def __init__(self, report: Report, trainings: int):
         self.report, self.trainings, self.step = report, trainings, 0
 
     def line(self, text: str) -> None:
-        """Not reported."""
+        """Ignored."""
 
     def start(self, step: int, num_steps: int) -> None:
-        """Steps that an earlier process made count."""
+        """Steps made by an earlier process count too."""
         self.step = 0
         self.progress(step, 0.0)
 
     def progress(self, step: int, loss: float) -> None:
-        """Reports the steps since the last time."""
+        """Reports the steps made since the last call."""
         self.report((step - self.step) * self.trainings)
         self.step = step
 
     def stop(self) -> None:
-        """Nothing is open."""
+        """Ignored."""
 
 
 def train(
@@ -61,56 +61,57 @@ def train(
     width: int,
     report: Report,
     signals: Signals,
-    persistence: Persistence = USUAL,
-) -> Outcome:
-    """Trains a pack's cells below `folder`. An error ends its cell, not the sweep: the traceback is with the cell."""
-    from runners.common import Job, Wanted, run_pack  # imports JAX
+    persistence: Persistence = DEFAULT_PERSISTENCE,
+) -> PackResult:
+    """Trains a pack's cells below `folder`. An error ends its cell, not the sweep; meta.json has the traceback."""
+    from runners.training import Job, Wanted, run_pack  # imports JAX
 
-    reasons: dict[str, str] = {}
+    errors: dict[str, str] = {}
     with ExitStack() as locks:
         ready = []
         for cell in pack.cells:
             job = Job(folder / cell.name, cell.config)
             try:
-                locks.enter_context(locked(job.run, patience=PATIENCE))
-                _make_ready(job, width, persistence.strict_resume)
+                locks.enter_context(locked(job.run, timeout=LOCK_TIMEOUT))
+                _check_cell(job, width, persistence.strict_resume)
                 ready.append(job)
             except Exception as error:
-                reasons[cell.name] = _in_words(error)
+                errors[cell.name] = _message(error)
         wanted, logger = Wanted(figures=False, table=True), StepReporter(report, pack.trainings)
         training = partial(
             run_pack, logger=logger, wanted=wanted, width=width, signals=signals, persistence=persistence
         )
-        stopped = bool(ready) and _run(ready, training, reasons)
-    return Outcome(pack, reasons, stopped)
+        stopped = bool(ready) and _run(ready, training, errors)
+    return PackResult(pack, errors, stopped)
 
 
-def _run(jobs: Sequence[Job], training: Callable[[Sequence[Job]], str], reasons: dict[str, str]) -> bool:
-    """Trains jobs together; whether a signal stopped them. After an error each half goes on by itself, until it is
-    known whose error it is.
+def _run(jobs: Sequence[Job], training: Callable[[Sequence[Job]], str], errors: dict[str, str]) -> bool:
+    """Trains jobs together; returns whether a signal stopped them.
+
+    After an error each half is trained by itself, until the failing job is found.
     """
     try:
         return training(jobs) == "stopped"
     except Exception as error:
         if len(jobs) == 1:
-            reasons[jobs[0].run.name] = _in_words(error)
+            errors[jobs[0].run.name] = _message(error)
             return False
     half = len(jobs) // 2
-    stopped = [_run(part, training, reasons) for part in (jobs[:half], jobs[half:])]
-    return any(stopped)  # the second half is asked in any case: it says so in its directories
+    stopped = [_run(part, training, errors) for part in (jobs[:half], jobs[half:])]
+    return any(stopped)  # the second half always runs, to set its status
 
 
-def _in_words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
 
 
-def _make_ready(job: Job, width: int, strict: bool) -> None:
-    """`StoreError` if a cell's place holds what cannot be gone on with; if strict, what has other conditions too."""
-    from runners.common import device_text
+def _check_cell(job: Job, width: int, strict: bool) -> None:
+    """`StoreError` if a cell's directory cannot be used; if strict, also if the conditions have changed."""
+    from runners.training import device_text
 
     rundir.choose(job.config, str(job.run), overwrite=False)
-    restore_conditions(job.run, width)
+    restore_threads(job.run, width)
     if strict:
-        conditions.check(job.run, conditions.here(width, device_text()))
+        conditions.check(job.run, conditions.current(width, device_text()))

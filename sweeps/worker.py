@@ -1,7 +1,7 @@
-"""A process on a core of its own that trains packs, `python -m sweeps.worker CORE`, and a sweep's handle of it.
+"""A worker process that trains packs on one core, `python -m sweeps.worker CORE`, and the sweep's handle to it.
 
-Packs come on its standard input and reports leave on its standard output, a JSON object a line. It ends with its input:
-when the sweep is killed, its workers go too.
+It reads packs from standard input and writes reports to standard output, one JSON object per line. It ends when its
+input ends, so killing the sweep ends its workers.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ import cli
 from configs.registry import from_dict
 from configs.run import to_dict
 from runners.persistence import Persistence
-from runners.signals import hearing_signals
+from runners.signals import catch_signals
 from src.checks import ConfigError
 from src.registry import LOADED
 from sweeps.plan import Pack, cell_of
-from sweeps.training import Outcome, Report, train
+from sweeps.training import PackResult, Report, train
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def available_cores() -> list[int]:
-    """The cores this process may run on; numbers in a row where the system does not say."""
+    """The cores this process may run on; all cores if the system does not say."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
-class Died(Exception):
-    """A worker process has ended by itself; the message says how."""
+class WorkerDied(Exception):
+    """A worker process has ended unexpectedly; the message says how."""
 
 
 class Worker:
-    """The sweep's side: a worker process, one pack at a time."""
+    """The sweep's handle to a worker process, which trains one pack at a time."""
 
     def __init__(self, core: int):
         inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -52,34 +52,34 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # Ctrl-C is the sweep's, which passes it on
+            start_new_session=True,  # Ctrl-C reaches only the sweep, which passes it on
         )
 
-    def train(self, folder: Path, pack: Pack, width: int, report: Report, persistence: Persistence) -> Outcome:
-        """Trains a pack and gives its outcome; `Died` if the process does."""
+    def train(self, folder: Path, pack: Pack, width: int, report: Report, persistence: Persistence) -> PackResult:
+        """Trains a pack; `WorkerDied` if the process ends."""
         configs = [to_dict(cell.config) for cell in pack.cells]
-        order = {"folder": str(folder), "width": width, "persistence": persistence._asdict(), "configs": configs}
+        request = {"folder": str(folder), "width": width, "persistence": persistence._asdict(), "configs": configs}
         stdin, stdout = _pipes(self._process)
-        with suppress(BrokenPipeError):  # the end of its output says the same
-            stdin.write(json.dumps(order) + "\n")
+        with suppress(BrokenPipeError):  # reading its output will end too
+            stdin.write(json.dumps(request) + "\n")
             stdin.flush()
         for line in stdout:
-            said = json.loads(line)
-            if "steps" not in said:
-                return Outcome(pack, said["reasons"], said["stopped"])
-            report(said["steps"])
+            message = json.loads(line)
+            if "steps" not in message:
+                return PackResult(pack, message["errors"], message["stopped"])
+            report(message["steps"])
         reason = f"its process ended with exit status {self._process.wait()}"
         stdout.close()
         with suppress(BrokenPipeError):
             stdin.close()
-        raise Died(reason)
+        raise WorkerDied(reason)
 
     def stop(self) -> None:
-        """Asks for an end at the next chunk."""
+        """Asks the process to stop at the next chunk."""
         self._process.send_signal(signal.SIGTERM)
 
-    def dismiss(self) -> None:
-        """Ends an idle worker."""
+    def close(self) -> None:
+        """Ends an idle worker process."""
         stdin, stdout = _pipes(self._process)
         stdin.close()
         self._process.wait()
@@ -92,43 +92,47 @@ def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
     return process.stdin, process.stdout
 
 
-def _orders(lines: IO[str]) -> queue.SimpleQueue[dict[str, Any]]:
-    """What comes in, in the background. The end of it is the end of this process, whatever it is at."""
-    orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+def _requests(lines: IO[str]) -> queue.SimpleQueue[dict[str, Any]]:
+    """Reads requests in a background thread, which ends this process at the end of its input."""
+    requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
 
-    def listen() -> None:
+    def read() -> None:
         for line in lines:
-            orders.put(json.loads(line))
+            requests.put(json.loads(line))
         os._exit(0)
 
-    threading.Thread(target=listen, daemon=True).start()
-    return orders
+    threading.Thread(target=read, daemon=True).start()
+    return requests
 
 
 def main(core: int) -> None:
-    """The worker's side. To be called before JAX has devices: it reads the cores it has once."""
+    """The worker process. Must run before JAX has its devices: JAX reads the available cores only once."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no report
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output of libraries is not a report
 
-    def say(**said: Any) -> None:
-        answers.write(json.dumps(said) + "\n")
+    def send(**message: Any) -> None:
+        answers.write(json.dumps(message) + "\n")
         answers.flush()
 
-    orders = _orders(sys.stdin)
-    with hearing_signals() as signals:
+    requests = _requests(sys.stdin)
+    with catch_signals() as signals:
         while True:
-            order = orders.get()
-            pack = Pack(tuple(cell_of(from_dict(config)) for config in order["configs"]))
-            folder, width, kept = Path(order["folder"]), order["width"], Persistence(**order["persistence"])
-            outcome = train(folder, pack, width, lambda steps: say(steps=steps), signals, kept)
-            say(reasons=outcome.reasons, stopped=outcome.stopped)
+            request = requests.get()
+            pack = Pack(tuple(cell_of(from_dict(config)) for config in request["configs"]))
+            folder, width, persistence = (
+                Path(request["folder"]),
+                request["width"],
+                Persistence(**request["persistence"]),
+            )
+            result = train(folder, pack, width, lambda steps: send(steps=steps), signals, persistence)
+            send(errors=result.errors, stopped=result.stopped)
 
 
 def parser() -> cli.Parser:
     """The arguments."""
-    built = cli.Parser("sweeps.worker", "Trains packs of a sweep, which come on standard input, a JSON object a line.")
+    built = cli.Parser("sweeps.worker", "Trains packs of a sweep, read from standard input, one JSON object per line.")
     built.add_argument("core", type=int, help="the core to run on")
     return built
 

@@ -27,7 +27,7 @@ SWEEPS = (*DRIVERS, "sweeps.status", "sweeps.collect")
 COMMANDS = (*RUNNERS, *ANALYSES, "analysis.compare", *PLOTS, "scripts.demo_seeds")
 
 
-class Outcome(NamedTuple):
+class CommandResult(NamedTuple):
     """How a command ended and what it said."""
 
     status: int
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
     err: str
 
 
-Ran = Callable[..., Outcome]
+Ran = Callable[..., CommandResult]
 Refused = Callable[..., str]
 
 
@@ -54,12 +54,12 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     """Runs a command's own file in this process and a fresh folder; an exception is the test's."""
     monkeypatch.chdir(tmp_path)
 
-    def run(command: str, *words: object) -> Outcome:
+    def run(command: str, *words: object) -> CommandResult:
         monkeypatch.setattr(sys, "argv", [command, *map(str, words)])
         with pytest.raises(SystemExit) as exited:
             runpy.run_path(str(ROOT / f"{command.replace('.', '/')}.py"), run_name="__main__")
         said = capsys.readouterr()
-        return Outcome(int(exited.value.code or 0), said.out, said.err)
+        return CommandResult(int(exited.value.code or 0), said.out, said.err)
 
     return run
 

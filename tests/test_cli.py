@@ -416,7 +416,7 @@ def test_a_reader_that_has_had_enough_is_no_error(root: Path) -> None:
     ("script", "closed", "said"),
     [
         ("print('x')", ">&-", (0, "", "")),
-        ("exit(cli._silence())", ">&-", (0, "", "")),
+        ("exit(cli._discard_output())", ">&-", (0, "", "")),
         ("[][0]", ">&-", (2, "", "error: list index out of range\n")),
         ("[][0]", "2>&-", (2, "", "")),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 import environment
 from configs.regression import RegressionConfig
-from runners.holding import held
+from runners.locking import locked_runs
 from store import layout, rundir
 from store.atomic import write_json
 from store.readers import StoreError
@@ -65,12 +65,12 @@ def test_the_package_that_is_missing_is_named(module: str, monkeypatch: pytest.M
     monkeypatch.setattr(sys, "modules", {name: value for name, value in sys.modules.items() if name != module})
     found = environment.find_spec
     monkeypatch.setattr(environment, "find_spec", lambda name: None if name == module else found(name))
-    assert f"lacks the package {environment.PACKAGES[module]};" in str(environment.what_is_missing())
+    assert f"lacks the package {environment.PACKAGES[module]};" in str(environment.missing_requirement())
 
 
 @pytest.mark.parametrize(("version", "missing"), [((3, 10, 14), True), ((3, 11, 0), False), ((3, 14, 0), False)])
 def test_an_old_python_is_named(version: tuple[int, ...], missing: bool) -> None:
-    said = environment.what_is_missing(version)
+    said = environment.missing_requirement(version)
     assert (said is not None) == missing
     assert not missing or "this is Python 3.10.14, and 3.11 or newer is needed" in str(said)
 
@@ -81,7 +81,7 @@ def test_an_old_python_is_named(version: tuple[int, ...], missing: bool) -> None
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "abc", "1025", "1000000", "1e3", " 2", "²", "٣", "9" * 5000])
 def test_a_number_of_threads_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NPROC", text)
-    with pytest.raises(environment.Unusable, match=r"it must be a whole number of threads from 1 to 1024$"):
+    with pytest.raises(environment.UnusableEnvironment, match=r"it must be a whole number of threads from 1 to 1024$"):
         environment.num_threads()
 
 
@@ -109,7 +109,7 @@ def test_every_door_refuses_a_number_of_threads(command: str) -> None:
 
 
 def a_run(folder: Path) -> Path:
-    """A run that could be trained anew."""
+    """A run that could be retrained."""
     rundir.begin(folder, RegressionConfig())
     rundir.update_meta(folder, status="done")
     write_json(folder / layout.SUMMARY, {})
@@ -139,7 +139,8 @@ def test_a_run_from_python_is_refused_too(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         sys, "modules", {name: value for name, value in sys.modules.items() if name.split(".")[0] != "jax"}
     )
-    with pytest.raises(environment.Unusable, match="nowhere"), held([(tmp_path / "run", RegressionConfig())]):
+    runs = [(tmp_path / "run", RegressionConfig())]
+    with pytest.raises(environment.UnusableEnvironment, match="nowhere"), locked_runs(runs):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -174,7 +175,7 @@ def test_threads_of_a_run_follow_the_same_rule(tmp_path: Path) -> None:
     run = a_run(tmp_path / "run")
     begun = {"versions": {}, "pack_width": 1, "run_seconds": 0.0, "status": "stopped"}
     rundir.update_meta(run, **begun, threads=environment.MOST_THREADS + 1)
-    with pytest.raises(StoreError, match=r"a run's meta.json"), held([(run, RegressionConfig())]):
+    with pytest.raises(StoreError, match=r"a run's meta.json"), locked_runs([(run, RegressionConfig())]):
         pass
 
 
@@ -185,7 +186,7 @@ def test_threads_of_a_run_follow_the_same_rule(tmp_path: Path) -> None:
 def test_installing_is_one_sentence_and_leaves_nothing(words: str, root: Path, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "scripts").mkdir(parents=True)
-    for name in ("pyproject.toml", "scripts/no_distribution.py"):
+    for name in ("pyproject.toml", "scripts/refuse_install.py"):
         shutil.copy(root / name, tree / name)
     before = snapshot(tree)
     line = [sys.executable, "-m", "pip", "--disable-pip-version-check", *words.split(), "--no-index", "--no-deps"]

@@ -165,7 +165,7 @@ def plant(root: Path, file: str, text: str) -> list[str]:
 def test_planted_violations_are_found(tmp_path: Path) -> None:
     planted = {
         "src/a.py": "from store import load",
-        "baselines/b.py": "def late():\n    import runners.common",
+        "baselines/b.py": "def late():\n    import runners.training",
         "store/c.py": "from ..analysis import subject",
         "plots/d.py": "import jax.numpy as jnp",
         "curricula/e.py": "from plots.style import save",

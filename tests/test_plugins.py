@@ -185,7 +185,7 @@ def test_purposes_that_clash_are_refused(tmp_path: Path, fresh: None, monkeypatc
     with pytest.raises(plugins.PluginError, match="key purpose 'A' is registered already, by the plugin one"):
         plugins.load(written(tmp_path / "two.py", "import plugins\nplugins.purpose('A')"))
     monkeypatch.setattr(plugins, "NUMBERS", (registries.PURPOSES["A"], registries.PURPOSES["A"] + 1))
-    with pytest.raises(plugins.PluginError, match="key purpose 'B' has the number of 'A'; take another name"):
+    with pytest.raises(plugins.PluginError, match="key purpose 'B' has the same number as 'A'; choose another name"):
         plugins.load(written(tmp_path / "three.py", "import plugins\nplugins.purpose('B')"))
 
 
@@ -259,11 +259,11 @@ def test_a_file_that_is_no_plugin_is_refused(tmp_path: Path, refused: Refused, f
     for path, sentence in {
         "missing.py": "it does not exist",
         "folder": "it is a folder without an __init__.py",
-        "notes.txt": "it is no .py file",
-        "my-plugin.py": "'my-plugin' is no name for a module; rename it",
-        "json.py": "json is the name of another module, so rename it",
-        "runners.py": "runners is the name of another module, so rename it",
-        "time.py": "time is the name of another module, so rename it",
+        "notes.txt": "it is not a .py file",
+        "my-plugin.py": "'my-plugin' is not a valid module name; rename it",
+        "json.py": "json is the name of another module; rename it",
+        "runners.py": "runners is the name of another module; rename it",
+        "time.py": "time is the name of another module; rename it",
     }.items():
         if path.endswith(("s.txt", "n.py", "s.py", "time.py")) and not path.startswith("missing"):
             written(tmp_path / path, "")
@@ -321,7 +321,7 @@ def test_a_plugin_that_changes_is_not_loaded_again(tmp_path: Path, fresh: None) 
     file = written(tmp_path / "one.py", LIGHT.format(name="mine"))
     plugins.load(file)
     file.write_text(LIGHT.format(name="yours"))
-    with pytest.raises(plugins.PluginError, match="has changed since it was loaded; start Python anew"):
+    with pytest.raises(plugins.PluginError, match="has changed since it was loaded; restart Python"):
         plugins.load(file)
     assert "mine" in registries.ORDERINGS
 
@@ -438,4 +438,4 @@ def test_an_import_gives_the_ids_that_the_flag_gives(tmp_path: Path) -> None:
 def test_a_line_that_is_in_no_file_registers_nothing() -> None:
     code = "import plugins; plugins.ordering('mine')(lambda batch, difficulty: 0)"
     done = command("-c", code)
-    assert "ConfigError: a plugin is a file: put this into one" in done.stderr
+    assert "ConfigError: a plugin must be a file; put this code into one" in done.stderr

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import utils_log
-from utils_log import ConsoleLogger, Logger, NullLogger, in_words, meter, speed
+from utils_log import ConsoleLogger, Logger, NullLogger, duration_text, meter, rate_text
 
 
 def a_run(logger: Logger) -> None:
@@ -155,9 +155,9 @@ def test_a_pipe_is_no_terminal_and_gets_no_bar(capsys: pytest.CaptureFixture[str
     ("rate", "text"), [(549.23, "549.2 step/s"), (12345.6, "12345.6 step/s"), (0.0213, "0.021 step/s")]
 )
 def test_speeds(rate: float, text: str) -> None:
-    assert speed(rate) == text
+    assert rate_text(rate) == text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (99, "99 s"), (2100, "35 min"), (12_600, "3.5 h")])
 def test_times(seconds: float, text: str) -> None:
-    assert in_words(seconds) == text
+    assert duration_text(seconds) == text

@@ -145,7 +145,7 @@ def test_parameters_from_the_pickle_give_the_same_numbers(lsa1_run: Path, worksh
     done = workshop.run("analysis.alignment", "--run", run)
     assert (done.returncode, done.stdout) == (2, "")
     only = f"{run / layout.PARAMS} does not exist, only {layout.PARAMS_PICKLE}"
-    assert done.stderr == f"error: {only}; --allow_pickle reads that, running nothing in it\n"
+    assert done.stderr == f"error: {only}; --allow_pickle reads that without running any code in it\n"
     done = workshop.run("analysis.alignment", "--run", run, "--allow-pickle")
     assert done.returncode == 0, done.stderr
     assert (run / layout.ALIGNMENT).read_bytes() == (lsa1_run / layout.ALIGNMENT).read_bytes()

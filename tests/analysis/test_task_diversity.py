@@ -131,7 +131,7 @@ def test_a_snapshot_of_another_model_is_refused(tmp_path: Path) -> None:
 def test_a_further_posterior_mean_is_measured_and_has_columns(root: Path) -> None:
     """That of a plugin, in rows of its tasks alone. The other columns stay as they are, in their order."""
     code = (
-        "from pathlib import Path; import sys; from sweeps.collect import row_values, settings_of\n"
+        "from pathlib import Path; import sys; from sweeps.collect import row_values, setting_columns\n"
         "from src.registries import TASK_DISTRIBUTIONS, TaskDistribution; from src.registry import LOADED, Plugin\n"
         "from sweeps.grid import Grid; from sweeps.plan import plan\n"
         "LOADED['p'] = Plugin('p', Path('p.py'), '0'); entry = TaskDistribution(bayes='own', sample=len)\n"
@@ -140,7 +140,7 @@ def test_a_further_posterior_mean_is_measured_and_has_columns(root: Path) -> Non
         "rows = [row_values(plan([grid])[0], Path('x')) for grid in grids]\n"
         "print(*[name for name in rows[0] if name.startswith(('id_', 'ood_'))])\n"
         "print(*[name for name in rows[1] if name not in rows[0]])\n"
-        "print(not (set(rows[1]) - set(rows[0])) & set(settings_of(rows[1:])), 'jax' in sys.modules)"
+        "print(not (set(rows[1]) - set(rows[0])) & set(setting_columns(rows[1:])), 'jax' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     now, further, heavy = done.stdout.splitlines()

@@ -17,13 +17,13 @@ from store.readers import StoreError
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--only lsa_1", "nothing to measure is called lsa_1, did you mean lsa1_1?"),
-        ("--only lsa1_1,grwoth_dim", "nothing to measure is called grwoth_dim, did you mean growth_dim?"),
+        ("--only lsa_1", "unknown measurement lsa_1, did you mean lsa1_1?"),
+        ("--only lsa1_1,grwoth_dim", "unknown measurement grwoth_dim, did you mean growth_dim?"),
         ("--repeats 0", "repeats is 0; it must be at least 1"),
         ("--repeats many", "invalid int value: 'many'"),
         ("--onyl lsa1_1", "unknown argument --onyl, did you mean --only?"),
         ("--out .", ". is a folder; --out names a file"),
-        ("--quick", "quick measurements are none to keep: give --out FILE"),
+        ("--quick", "--quick needs --out FILE"),
     ],
 )
 def test_bench_refuses(words: str, sentence: str) -> None:
@@ -36,7 +36,7 @@ def test_a_wrong_name_is_told_before_anything_heavy_is_imported(root: Path) -> N
     done = subprocess.run(line, cwd=root, capture_output=True, text=True)
     imported = {row.rpartition("|")[2].strip().partition(".")[0] for row in done.stderr.splitlines()}
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1].startswith("error: nothing to measure is called nothing")
+    assert done.stderr.splitlines()[-1].startswith("error: unknown measurement nothing")
     assert "argparse" in imported
     assert not imported & {"jax", "jaxlib", "haiku", "optax", "pandas", "matplotlib", "scipy"}
 

@@ -25,8 +25,8 @@ import jax
 import plugins
 plugins.load(sys.argv[3])
 from configs.origins import with_origins
-from runners.common import Job, Pack, run_pack
-from runners.shapes import with_values
+from runners.training import Job, Pack, run_pack
+from runners.static_shape import with_values
 from store import rundir
 from utils_log import NULL_LOGGER
 

@@ -131,7 +131,7 @@ def test_what_it_says_at_the_end_is_its_own(run: Path, workshop: Workshop) -> No
     assert summary["loss_convention"] == "loss: cross-entropy of a label of 0 or 1, in nats"
     assert summary["left_plateau"]["value"] == summary["headline"]["loss"] / math.log(2)
     said = workshop.said("logistic")
-    assert "loss (cross-entropy, nats) on 64 further tasks" in said
+    assert "loss (cross-entropy, nats) on 64 test tasks" in said
     assert f"{summary['headline']['teacher_loss']:.4f}" in said
     listed = workshop.run("store.runs", run.parent, *PLUGIN).stdout
     assert f"loss {summary['headline']['loss']:.4g}" in listed
@@ -206,4 +206,4 @@ def test_a_sweep_has_its_axes_and_its_columns(workshop: Workshop, tmp_path: Path
 def test_a_value_of_a_lane_is_no_reason_for_another_pack(workshop: Workshop, tmp_path: Path) -> None:
     words = [SWEEP, "logistic", *SIZES, "--dim", "2,3", "--weight_scale", "1,3", "--seeds", "0,1", *PLUGIN, "--dry_run"]
     done = workshop.run(*words, "--executor", "packed", "--runs_dir", tmp_path / "runs", "--out", tmp_path / "out.csv")
-    assert "8 cells to do: 8 trainings in 2 packs of at most 8 by packed" in done.stdout
+    assert "8 cells to do: 8 trainings in 2 packs of at most 8, executor packed" in done.stdout

@@ -17,7 +17,7 @@ import store
 from configs.identity import config_id
 from configs.origins import with_origins
 from families.origins import shared_with
-from runners.shapes import static_shape
+from runners.static_shape import static_shape
 from src.checks import ConfigError
 from store import checkpoint, layout, rundir
 from store.params import flattened, write_params
@@ -239,7 +239,7 @@ def test_an_array_that_changed_is_refused(
 def test_one_that_is_missing_is_said_before_anything_begins(workshop: Workshop, tmp_path: Path) -> None:
     done = workshop.run(RUN, "boosted_reader", *SIZES, *PLUGIN, "--out", tmp_path / "runs" / "own")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "runs/own builds on a run of reader, seed 0, of the id " in done.stderr
+    assert "runs/own builds on a run of reader, seed 0 (id " in done.stderr
     assert f"which is not in {tmp_path / 'runs'}; train it first" in done.stderr
     assert not (tmp_path / "runs").exists()
 

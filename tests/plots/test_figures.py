@@ -243,7 +243,7 @@ def test_a_curve_of_another_schema_is_refused(lsa1_run: Path, tmp_path: Path) ->
     with pytest.raises(StoreError, match=r"weights\.npz"):
         weights.draw_weights(run)
     (run / layout.METRICS).write_text("")
-    with pytest.raises(StoreError, match=r"metrics\.jsonl holds no metrics"):
+    with pytest.raises(StoreError, match=r"metrics\.jsonl is not the metrics of a run"):
         training.draw_loss(run)
     assert not (run / layout.FIGURES).exists()
 

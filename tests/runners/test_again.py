@@ -33,12 +33,12 @@ def test_a_finished_run_of_other_sources_says_so_below_its_summary(
     rundir.update_meta(run, sources=meta["sources"] | {"src/train.py": "0" * 16})
     shown = workshop.run(LSA1, *SIZES, "--out", run)
     assert shown.returncode == 0, shown.stderr
-    line = "src/train.py has changed since this run began; --overwrite trains it anew\n"
+    line = "src/train.py has changed since this run began; --overwrite retrains it\n"
     assert shown.stdout == workshop.said("lsa1").replace(str(lsa1_run), str(run)) + line
     del meta["sources"]
     write_json(run / layout.META, meta)
     older = workshop.run(LSA1, *SIZES, "--out", run)
-    assert older.stdout.endswith("the sources that made this run are not recorded; --overwrite trains it anew\n")
+    assert older.stdout.endswith("the sources that made this run are not recorded; --overwrite retrains it\n")
 
 
 def test_attention_asked_for_later_is_what_it_would_have_been(
@@ -82,7 +82,7 @@ def test_overwriting_trains_anew_to_the_same_bytes_and_spares_what_is_not_the_ru
     write_bytes(run / layout.ATTENTION_STATS, b"of an analysis that was asked for later")
     done = workshop.run(LSA1, *SIZES, "--out", run, "--save_attention", "--overwrite")
     assert done.returncode == 0, done.stderr
-    said = f"{run}: left alone what is not the run's: analysis/paper.tex, checkpoints/epoch3.pt, notes.md"
+    said = f"{run}: kept files that are not the run's: analysis/paper.tex, checkpoints/epoch3.pt, notes.md"
     assert said in done.stdout.splitlines()
     assert results(run) == results(lsa1_run) | mine
 

@@ -10,8 +10,8 @@ import pytest
 from configs.diversity import DiversityConfig
 from configs.regression import RegressionConfig
 from runners import compile_cache
-from runners.command import report_divergence, report_stop, same_command
-from runners.holding import held, restore_conditions
+from runners.command import report_divergence, report_stop, resume_command
+from runners.locking import locked_runs, restore_threads
 from store import StoreError, checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import provenance
@@ -44,7 +44,7 @@ def pairs(tmp_path: Path) -> list[tuple[Path, RegressionConfig]]:
 def test_held_runs_are_locked_and_cleared_only_if_they_are_to_be(
     pairs: list[tuple[Path, RegressionConfig]], overwrite: bool
 ) -> None:
-    with held(pairs, overwrite):
+    with locked_runs(pairs, overwrite):
         for run, _ in pairs:
             assert rundir.has_begun(run) != overwrite
             with pytest.raises(StoreError, match="in use"), locked(run):
@@ -78,7 +78,8 @@ def test_nothing_is_cleared_if_the_programs_have_no_place(
 def test_a_directory_that_changed_before_it_was_locked_is_looked_at_again(tmp_path: Path) -> None:
     rundir.choose(CONFIGS[0], str(tmp_path / "run"), overwrite=False)
     begun(tmp_path / "run", CONFIGS[1])
-    with pytest.raises(StoreError, match="holds a run of another config"), held([(tmp_path / "run", CONFIGS[0])]):
+    runs = [(tmp_path / "run", CONFIGS[0])]
+    with pytest.raises(StoreError, match="holds a run of another config"), locked_runs(runs):
         pytest.fail("it was taken for a new one")
 
 
@@ -86,10 +87,10 @@ def test_conditions_of_runs_that_are_trained_anew_do_not_matter(pairs: list[tupl
     rundir.update_meta(pairs[1][0], versions={"jax": "0.1"})
     checkpoint.save(pairs[1][0], 1, {}, {})
     before = snapshot(pairs[0][0])
-    with pytest.raises(StoreError, match=r"was begun with jax 0\.1"), held(pairs, strict=True):
+    with pytest.raises(StoreError, match=r"was begun with jax 0\.1"), locked_runs(pairs, strict=True):
         pytest.fail("it was resumed")
     assert snapshot(pairs[0][0]) == before | {layout.LOCK: (b"", 0)}
-    with held(pairs, overwrite=True):
+    with locked_runs(pairs, overwrite=True):
         pass
 
 
@@ -97,7 +98,7 @@ def test_conditions_of_runs_that_are_trained_anew_do_not_matter(pairs: list[tupl
 def test_a_chunk_length_that_is_none_is_not_taken_up(tmp_path: Path, chunk_steps: Any) -> None:
     run = begun(tmp_path / "run", CONFIGS[0], chunk_steps=chunk_steps)
     with pytest.raises(StoreError, match=r"meta\.json.*--overwrite"):
-        restore_conditions(run)
+        restore_threads(run)
 
 
 # How a run ended
@@ -157,4 +158,4 @@ def test_the_command_that_resumes_is_the_one_that_was_typed(
     typed: list[str], again: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "orig_argv", typed)
-    assert same_command() == again
+    assert resume_command() == again

@@ -64,8 +64,8 @@ def elsewhere(killed: Path, workshop: Workshop, tmp_path_factory: pytest.TempPat
 def test_with_other_threads_it_goes_on_from_its_step_and_says_so(elsewhere: tuple[Path, Done]) -> None:
     run, done = elsewhere
     assert done.returncode == 0, done.stderr
-    words = "goes on elsewhere, with threads 2 instead of 1 from step 60: its bits are not those of an uninterrupted"
-    assert [line for line in done.stdout.splitlines() if line.startswith(f"{run} {words}")] == [f"{run} {words} run"]
+    words = "is resumed elsewhere and not bitwise: threads 2 instead of 1 from step 60"
+    assert [line for line in done.stdout.splitlines() if line.startswith(f"{run} {words}")] == [f"{run} {words}"]
     assert done.stdout.splitlines()[-1].startswith("this run was resumed elsewhere")
     meta = rundir.read_meta(run)
     assert (meta["bitwise"], meta["mark"], meta["threads"]) == (False, "it was not begun again", 1)
@@ -132,7 +132,7 @@ def test_a_state_that_another_version_laid_out_otherwise_is_one_sentence(
     assert done.returncode == 2
     assert re.fullmatch(
         rf"error: \S+step_00000060\.safetensors does not hold this run's training state: .*{said}; "
-        "--overwrite trains the run anew",
+        "--overwrite retrains the run",
         done.stderr.splitlines()[-1],
     )
     assert "Traceback" not in done.stderr

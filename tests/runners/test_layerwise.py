@@ -11,7 +11,7 @@ import pytest
 import store
 from analysis.loaded import load_run
 from analysis.measures.layerwise import layerwise
-from runners.common import Job, run_pack
+from runners.training import Job, run_pack
 from store import layout
 from sweeps.collect import collect
 from sweeps.grid import Grid

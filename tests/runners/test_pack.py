@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from configs.regression import RegressionConfig
-from runners.common import Job, run_pack
 from runners.pack import by_checkpoint, programs
-from runners.shapes import static_shape
+from runners.static_shape import static_shape
+from runners.training import Job, run_pack
 from src.config import ContextConfig
 from store import checkpoint, layout, rundir
 from store.params import read_params
@@ -26,25 +26,25 @@ TRAIN = f"""
 import sys
 from dataclasses import replace
 from pathlib import Path
-from runners import common
+from runners import training
 from runners.persistence import Persistence
 from store import rundir
 from utils_log import ConsoleLogger
 
-class Watched(common.Pack):
+class Watched(training.Pack):
     def advance(self):
         print("lanes", len(self.lanes), "of", *self.members.lr.shape)
         return super().advance()
 
-common.Pack = Watched
+training.Pack = Watched
 
 def job(run, seed, lr):
     config = rundir.read_config(Path(sys.argv[1]))
-    return common.Job(Path(sys.argv[2]) / run, replace(config, data_seed=seed, init_seed=seed,
+    return training.Job(Path(sys.argv[2]) / run, replace(config, data_seed=seed, init_seed=seed,
                                                 training=replace(config.training, lr=lr)))
 
 jobs = [job(f"seed_{{seed}}", seed, 1e-3) for seed in {SEEDS}]
-print(common.run_pack([*jobs, job("wild", 0, 1e9)], ConsoleLogger(), width={WIDTH},
+print(training.run_pack([*jobs, job("wild", 0, 1e9)], ConsoleLogger(), width={WIDTH},
                       persistence=Persistence(checkpoint_seconds=0)))
 """
 
@@ -200,7 +200,7 @@ COMPILED = """
 import sys, jax
 from dataclasses import replace
 from pathlib import Path
-from runners.common import run_one
+from runners.training import run_one
 from store import rundir
 
 count = 0

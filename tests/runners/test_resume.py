@@ -173,8 +173,8 @@ def test_programs_that_are_compiled_anew_give_the_same_bytes(
 RESTORE = """
 import os, sys
 from pathlib import Path
-from runners.holding import restore_conditions
-restore_conditions(Path(sys.argv[1]), int(sys.argv[2]))
+from runners.locking import restore_threads
+restore_threads(Path(sys.argv[1]), int(sys.argv[2]))
 print(os.environ.get("NPROC"))
 """
 
@@ -208,7 +208,7 @@ def test_the_restored_thread_count_is_the_one_that_the_run_then_uses(
     ("values", "environment", "words"),
     [
         ({}, {"NPROC": "9"}, "was begun with {threads} threads; set NPROC={threads} to resume"),
-        ({"pack_width": 5}, {}, "was begun with pack_width 5, not 1; --overwrite trains it anew"),
+        ({"pack_width": 5}, {}, "was begun with pack_width 5, not 1; --overwrite retrains it"),
         ({"versions": {"jax": "0.1"}}, {}, "was begun with jax 0.1, not "),
     ],
 )
@@ -254,7 +254,7 @@ def test_checkpoints_that_cannot_be_read_are_said(story: Story, workshop: Worksh
     done = workshop.run(LSA1, *SIZES, "--out", run)
     assert done.returncode == 2
     assert f"error: {layout.checkpoint(run, 90)} cannot be read" in done.stderr.splitlines()[-1]
-    assert "--overwrite trains the run anew" in done.stderr.splitlines()[-1]
+    assert "--overwrite retrains the run" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
 
 

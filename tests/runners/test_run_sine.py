@@ -10,7 +10,7 @@ import pytest
 
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from runners.common import Job, run_pack
+from runners.training import Job, run_pack
 from store import layout, rundir
 from sweeps.collect import collect
 from sweeps.grid import Grid

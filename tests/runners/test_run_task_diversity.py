@@ -15,7 +15,7 @@ from configs.presets import preset
 from configs.regression import RegressionConfig
 from families.diversity import make_model
 from runners.pack import programs
-from runners.shapes import static_shape, training_part
+from runners.static_shape import static_shape, training_part
 from src.prng import Purpose, key, purpose_key
 from store import layout, rundir
 from tests.doors import Refused, ran, refused
@@ -244,7 +244,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 import jax
-from runners.common import Job, Wanted, run_pack
+from runners.training import Job, Wanted, run_pack
 from store import rundir
 from utils_log import NullLogger
 

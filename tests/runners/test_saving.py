@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runners import common
+from runners import training
 from runners.command import report_divergence
-from runners.common import Job, run_pack
 from runners.persistence import Persistence
+from runners.training import Job, run_pack
 from store import checkpoint, layout, rundir
 from tests.doors import Refused, ran, refused
-from tests.runners.test_common import FakePack, jobs, sending, train
+from tests.runners.test_training import FakePack, jobs, sending, train
 from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, results
 from utils_log import NullLogger
 
@@ -38,8 +38,8 @@ def saved(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> Saved:
         FakePack.save(pack, index)
 
     timed = type("Timed", (FakePack,), {"advance": advance, "save": save})
-    monkeypatch.setattr(common, "Pack", timed)
-    monkeypatch.setattr(common.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(training, "Pack", timed)
+    monkeypatch.setattr(training.time, "monotonic", lambda: clock[0])
 
     def trained(seconds: float) -> list[int]:
         run_pack(jobs[:1], NullLogger(), width=2, persistence=Persistence(seconds))
@@ -128,4 +128,4 @@ def test_snapshots_of_steps_after_the_last_save_are_written_again(workshop: Work
 @pytest.mark.parametrize("command", [LSA1, "eval_noise", "eval_diversity", "studies.run", "scripts.demo_seeds"])
 def test_an_interval_that_is_none_is_refused(command: str, seconds: str, refused: Refused) -> None:
     said = refused(command, f"--checkpoint_seconds={seconds}")
-    assert said == f"error: argument --checkpoint_seconds: {seconds!r} is not a number of seconds from 0 on\n"
+    assert said == f"error: argument --checkpoint_seconds: {seconds!r} is not a number of seconds, at least 0\n"

@@ -1,4 +1,4 @@
-"""Signals: everything is as it was after they were heard, and the second one ends a process wherever it is."""
+"""Signals: everything is as it was after they were handled, and the second one ends a process wherever it is."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from runners import signals
-from runners.signals import WAITING, Stopped, hearing_signals
+from runners.signals import WAITING, Stopped, catch_signals
 from tests.runners.tiny import INTERRUPTED, LSA1, ROOT, SIZES, Workshop, results
 
 HELD = {"INTERRUPT": "after:meta.json:HOLD:2", "PYTHONPATH": INTERRUPTED}  # the run has begun, and compiles next
@@ -35,9 +35,9 @@ def test_everything_is_restored(afterwards: str | None) -> None:
     own = signal.set_wakeup_fd(writer)  # as a notebook's loop has one
     try:
         before = state()
-        with hearing_signals(afterwards):
+        with catch_signals(afterwards):
             outer = state()
-            with suppress(ZeroDivisionError), hearing_signals("that too"):
+            with suppress(ZeroDivisionError), catch_signals("that too"):
                 assert state() != outer
                 raise ZeroDivisionError
             assert state()[:4] == outer[:4]
@@ -49,10 +49,10 @@ def test_everything_is_restored(afterwards: str | None) -> None:
 
 
 def test_signals_are_heard_by_the_innermost_and_again_by_the_outer() -> None:
-    with hearing_signals("it goes on") as outer:
-        with hearing_signals("it goes on") as inner:
+    with catch_signals("it goes on") as outer:
+        with catch_signals("it goes on") as inner:
             os.kill(os.getpid(), signal.SIGTERM)
-            assert (inner.heard, outer.heard) == ([signal.SIGTERM], [])
+            assert (inner.received, outer.received) == ([signal.SIGTERM], [])
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(Stopped):
             outer.check()
@@ -63,7 +63,7 @@ def test_in_another_thread_nothing_is_heard_and_nothing_changes() -> None:
 
     def work() -> None:
         before = signal.getsignal(signal.SIGINT)
-        with hearing_signals("it goes on"):
+        with catch_signals("it goes on"):
             seen.append(signal.getsignal(signal.SIGINT) is before)
 
     thread = threading.Thread(target=work)
@@ -75,10 +75,10 @@ def test_in_another_thread_nothing_is_heard_and_nothing_changes() -> None:
 def test_an_echo_is_no_second_signal(monkeypatch: pytest.MonkeyPatch) -> None:
     """As from `timeout`, which signals the process and then its group. Else this would end the tests."""
     monkeypatch.setitem(signals.ECHO, signal.SIGTERM, float("inf"))
-    with hearing_signals("it goes on") as heard:
+    with catch_signals("it goes on") as caught:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
-    assert heard.heard == [signal.SIGTERM] * 2
+    assert caught.received == [signal.SIGTERM] * 2
 
 
 class Ended(Exception):
@@ -126,17 +126,17 @@ def test_a_signal_is_counted_from_when_it_is_noted(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(signals.signal, "signal", installed)
     monkeypatch.setattr(signals.os, "_exit", lambda status: ended.set())
     monkeypatch.setitem(signals.ECHO, signal.SIGTERM, -1.0)
-    with hearing_signals("it goes on") as heard:
-        assert heard.heard == [signal.SIGTERM]
+    with catch_signals("it goes on") as caught:
+        assert caught.received == [signal.SIGTERM]
         os.kill(os.getpid(), signal.SIGTERM)
         assert ended.wait(30)
 
 
 def test_from_python_a_second_signal_is_noted_and_no_more() -> None:
-    with hearing_signals() as heard:
+    with catch_signals() as caught:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
-    assert heard.heard == [signal.SIGINT] * 2
+    assert caught.received == [signal.SIGINT] * 2
 
 
 def twice(process: subprocess.Popen[str], first: int, second: int) -> list[str]:

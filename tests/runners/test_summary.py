@@ -1,4 +1,4 @@
-"""What a run prints at its end: who knows of the corruption, what belongs to what, and whether it trained."""
+"""What a run prints at its end: comparators that know of the corruption, labels, and whether it trained."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def test_without_the_file_the_summary_names_the_command_that_writes_it(
 ) -> None:
     run = copied(noisy_run, tmp_path / "run")
     (run / layout.COMPARATORS).unlink()
-    (row,) = (row for row in table(summary_text(run)) if "what knows of the corruption" in row)
+    (row,) = (row for row in table(summary_text(run)) if "comparators that know of the corruption" in row)
     done = workshop.run(*row.split("python -m ")[1].split())
     assert done.returncode == 0, done.stderr
     assert (run / layout.COMPARATORS).read_bytes() == (noisy_run / layout.COMPARATORS).read_bytes()

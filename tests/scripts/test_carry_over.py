@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from configs.run import to_dict
-from scripts.carry_over import carried
+from scripts.carry_over import updates
 from store import outputs
 from store.atomic import json_bytes
 from studies.ledger import WRITER, known, read_measurements
@@ -98,18 +98,18 @@ def test_the_study_s_numbers_stay_as_they_are_written(ran: Ran, folder: Path) ->
     names = [row["exp"] for row in rows(path, "test_loss")]
     assert not set(names) & set(STUDY)
     assert [name[:17] for name in names] == [name[:17] for name in STUDY]
-    assert "order_noise/cells.csv: 2 names of cells" in said
+    assert "order_noise/cells.csv: 2 cell names" in said
 
 
 def test_nothing_else_is_written_and_a_second_time_nothing(ran: Ran, folder: Path) -> None:
     before = snapshot(folder)
-    assert ran(CARRY, "--report", folder).out.splitlines()[-1] == "3 files carried over"
+    assert ran(CARRY, "--report", folder).out.splitlines()[-1] == "3 files updated"
     after = snapshot(folder)
     changed = {name for name in after if after[name] != before.get(name)}
     tables = {"claims.csv", "order_noise/cells.csv", DEPTH_BUNDLE}
     records = {".written.jsonl", "order_noise/.written.jsonl", "reproduction/.written.jsonl"}
     assert changed - {"order_noise", "reproduction"} == tables | records
-    assert ran(CARRY, "--report", folder).out == "everything is of today's form\n"
+    assert ran(CARRY, "--report", folder).out == "everything is up to date\n"
     assert snapshot(folder) == after
     outputs.check([folder / name for name in tables], WRITER)  # a study's command may replace them
 
@@ -118,7 +118,7 @@ def test_a_check_says_what_would_change_and_changes_nothing(ran: Ran, folder: Pa
     before = snapshot(folder)
     found = ran(CARRY, "--report", folder, "--check")
     assert found.status == 1
-    assert "claims.csv: 6 names of cells\n" in found.out
+    assert "claims.csv: 6 cell names\n" in found.out
     assert "depth.json: 1 configs\n" in found.out
     assert snapshot(folder) == before
     assert ran(CARRY, "--report", folder).status == 0
@@ -159,5 +159,5 @@ def test_a_folder_without_results_is_one_sentence(refused: Refused, tmp_path: Pa
 
 
 def test_the_committed_results_are_of_todays_form_and_nothing_is_measured_again() -> None:
-    assert carried(ROOT / "report") == {}
+    assert updates(ROOT / "report") == {}
     assert known(ROOT / "report") == read_measurements(ROOT / "report/claims.csv")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runners.signals import Signals, hearing_signals
+from runners.signals import Signals, catch_signals
 from scripts import smoke_train
 from store import layout, rundir
 from store.atomic import write_bytes, write_npy, write_npz
@@ -107,7 +107,7 @@ def lose_the_last_figure(run: Path) -> None:
         ("lsa1", reorder, "random order is not the order drawn"),
         ("twolayer", reorder, "random order is not the order drawn"),
         ("lsa1_ordered", forget_the_order, "smallnorm2largenorm changed no index"),
-        ("lsa1_ordered", repeat_a_pair, "an ordering's index is no permutation"),
+        ("lsa1_ordered", repeat_a_pair, "an ordering's index is not a permutation"),
         ("lsa1_ordered", unsort_the_inputs, "the inputs do not ascend by norm"),
         ("lsa1_noisy", hit_others, "the mask's rate is 0."),
         ("lsa1_noisy", hit_nobody, "the mask's rate is 0.0000, not 0.25"),
@@ -143,20 +143,20 @@ def test_a_file_that_cannot_be_read_is_named(file: str, content: bytes, smoke: P
 def test_a_signal_ends_them_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from runners import common
+    from runners import training
 
     def signalled(*_: object, signals: Signals | None = None, **__: object) -> str:
-        with nullcontext(signals) if signals else hearing_signals() as heard:
+        with nullcontext(signals) if signals else catch_signals() as caught:
             os.kill(os.getpid(), signal.SIGINT)
-            assert heard.heard == [signal.SIGINT]
+            assert caught.received == [signal.SIGINT]
         trained.append(1)
         return "stopped"
 
     trained: list[int] = []
-    monkeypatch.setattr(common, "run_pack", signalled)
+    monkeypatch.setattr(training, "run_pack", signalled)
     assert smoke_train.main(["--out", str(tmp_path)]) == 128 + signal.SIGINT
     assert len(trained) == 1
-    assert "stopped; the same command trains the runs anew: " in capsys.readouterr().out
+    assert "stopped; the same command retrains the runs: " in capsys.readouterr().out
 
 
 @pytest.mark.slow

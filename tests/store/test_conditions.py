@@ -49,7 +49,7 @@ def test_a_change_stays_with_the_run_and_is_noted_once(run: Path) -> None:
 def test_conditions_under_which_nothing_was_saved_count_for_nothing(run: Path) -> None:
     """Gone on with under B from step 10 and killed before a save, it goes on from step 10 again."""
     goes_on(run, 10, B)
-    assert conditions.in_force(run, 10)["threads"] == 1
+    assert conditions.at_step(run, 10)["threads"] == 1
     assert goes_on(run, 10, A) == []
     assert conditions.is_bitwise(rundir.read_meta(run))
 
@@ -57,8 +57,8 @@ def test_conditions_under_which_nothing_was_saved_count_for_nothing(run: Path) -
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"jax": "0.11"}, "was begun with jax 0.10, not 0.11; --overwrite trains it anew"),
-        ({"pack_width": 8}, "was begun with pack_width 1, not 8; --overwrite trains it anew"),
+        ({"jax": "0.11"}, "was begun with jax 0.10, not 0.11; --overwrite retrains it"),
+        ({"pack_width": 8}, "was begun with pack_width 1, not 8; --overwrite retrains it"),
         ({"threads": 2}, "was begun with 1 threads; set NPROC=1 to resume"),
         ({"device": "H200, jax 0.10"}, "was begun on cpu, 1 threads, jax 0.10, not H200, jax 0.10; --overwrite trains"),
         ({"jax": "0.11", "threads": 2}, "was begun with jax 0.10, not 0.11 and with threads 1, not 2; --overwrite"),
@@ -85,6 +85,6 @@ def test_a_run_without_a_state_goes_on_with_nothing_so_nothing_is_refused(run: P
 
 def test_finished_runs_that_were_resumed_elsewhere_are_counted() -> None:
     same, other = {"bitwise": True}, {"bitwise": False}
-    assert conditions.remark([same, {}]) == ""  # an earlier version's, which was never resumed elsewhere
-    assert conditions.remark([same, other, {}]).startswith("1 of 3 finished runs were resumed elsewhere")
-    assert conditions.remark([other]).startswith("this run was resumed elsewhere")
+    assert conditions.notice([same, {}]) == ""  # an earlier version's, which was never resumed elsewhere
+    assert conditions.notice([same, other, {}]).startswith("1 of 3 finished runs were resumed elsewhere")
+    assert conditions.notice([other]).startswith("this run was resumed elsewhere")

@@ -230,7 +230,7 @@ def test_what_lies_where_a_run_would_write_is_refused_before_anything_is_cleared
 
 # Files of a run
 
-FILES = sorted(layout.FIXED - {layout.MANIFEST, layout.LOCK, layout.DRAFT, *layout.OWN_FOLDERS})
+FILES = sorted(layout.FIXED_NAMES - {layout.MANIFEST, layout.LOCK, layout.DRAFT, *layout.RUN_FOLDERS})
 NAMES = [
     *FILES,
     "attn/layer0.npz",
@@ -375,7 +375,7 @@ def test_a_failure_is_noted_with_a_run_that_has_begun_and_not_ended(tmp_path: Pa
         make(tmp_path, status=status)
         rundir.update_meta(tmp_path, stopped_at=3, error="an older one")
     before = tree(tmp_path)
-    rundir.note_failure(tmp_path, "the sky has fallen")
+    rundir.mark_failed(tmp_path, "the sky has fallen")
     if status in (None, *rundir.FINISHED):
         assert tree(tmp_path) == before
     else:
@@ -425,7 +425,7 @@ def test_cutting_metrics_keeps_what_a_checkpoint_knows(
         rundir.append_metrics(run, record)
     whole = (run / layout.METRICS).read_bytes()
     (run / layout.METRICS).write_bytes(whole + b'{"step' + cut_line.hex().encode())
-    rundir.cut_metrics(run, at, [step for step in steps if step <= at])
+    rundir.truncate_metrics(run, at, [step for step in steps if step <= at])
     kept = [json.loads(line) for line in (run / layout.METRICS).read_text().splitlines()]
     assert kept == [record for record in records if record["step"] <= at]
     for record in records[len(kept) :]:
@@ -434,7 +434,7 @@ def test_cutting_metrics_keeps_what_a_checkpoint_knows(
 
 
 def test_cutting_metrics_that_are_not_there_makes_an_empty_file(tmp_path: Path) -> None:
-    rundir.cut_metrics(tmp_path, 0, [])
+    rundir.truncate_metrics(tmp_path, 0, [])
     assert (tmp_path / layout.METRICS).read_bytes() == b""
 
 
@@ -456,7 +456,7 @@ def test_metrics_that_lack_records_behind_a_checkpoint_are_refused(tmp_path: Pat
     if content is not None:
         (tmp_path / layout.METRICS).write_bytes(content)
     with pytest.raises(StoreError, match=rf"{layout.METRICS} .*--overwrite trains"):
-        rundir.cut_metrics(tmp_path, 4, [0, 3])
+        rundir.truncate_metrics(tmp_path, 4, [0, 3])
     assert (tmp_path / layout.METRICS).exists() == (content is not None)
     if content is not None:
         assert (tmp_path / layout.METRICS).read_bytes() == content
@@ -480,9 +480,9 @@ def test_a_checkpoint_that_is_put_into_a_finished_run_stays(tmp_path: Path) -> N
 
 def test_a_draft_of_somebody_elses_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / ".gd.json.tmp").write_bytes(b"mine")
-    atomic.replace(tmp_path / "gd.json", b"{}")
+    atomic.replace_file(tmp_path / "gd.json", b"{}")
     layout.draft(tmp_path / "gd.json").write_bytes(b"what a kill left")
-    atomic.replace(tmp_path / "gd.json", b"[]")
+    atomic.replace_file(tmp_path / "gd.json", b"[]")
     assert tree(tmp_path) == {".gd.json.tmp": b"mine", "gd.json": b"[]"}
 
 

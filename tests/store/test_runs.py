@@ -18,7 +18,7 @@ from configs.registry import from_dict, named
 from configs.run import to_dict
 from store import StoreError, layout, rundir, sources
 from store.atomic import write_csv, write_json
-from store.listing import listing
+from store.listing import list_runs
 from store.runs import COLUMNS, text_of
 
 NOW = datetime(2030, 1, 10, tzinfo=UTC)
@@ -53,7 +53,7 @@ def made(
 
 
 def lines(folder: Path) -> list[str]:
-    return text_of(listing(folder), NOW).splitlines()
+    return text_of(list_runs(folder), NOW).splitlines()
 
 
 def line_of(run: Path, folder: Path) -> str:
@@ -90,7 +90,7 @@ def test_runs_are_found_in_folders_of_sweeps_and_come_newest_first(tmp_path: Pat
     new, middle = made(tmp_path / "runs" / "a", hours=1), made(tmp_path / "runs" / "eval_order" / "b", hours=2)
     (new / layout.ANALYSIS / "nested").mkdir(parents=True)  # what a run holds is its own
     assert [line.split()[0] for line in lines(tmp_path / "runs")[1:]] == [str(run) for run in (new, middle, old)]
-    assert [entry.path for entry in listing(new)] == [new]
+    assert [entry.path for entry in list_runs(new)] == [new]
 
 
 def test_only_what_differs_among_runs_of_a_name_is_said_and_shortly(tmp_path: Path) -> None:
@@ -184,10 +184,10 @@ def test_folders_that_do_not_look_like_runs_are_counted(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="nowhere does not exist"):
-        listing(tmp_path / "nowhere")
+        list_runs(tmp_path / "nowhere")
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file is not a folder"):
-        listing(tmp_path / "file")
+        list_runs(tmp_path / "file")
 
 
 def test_the_command_needs_neither_jax_nor_pandas_nor_matplotlib(root: Path, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_the_file_has_its_full_size_at_once(run: Path) -> None:
 def test_a_run_that_lost_them_is_not_gone_on_with(run: Path, lost: str) -> None:
     snapshots.check(run)
     (run / lost).unlink()
-    with pytest.raises(StoreError, match="--overwrite trains the run anew"):
+    with pytest.raises(StoreError, match="--overwrite retrains the run"):
         snapshots.check(run)
 
 

@@ -9,7 +9,7 @@ import pytest
 from configs.regression import RegressionConfig
 from store import sources
 from store.provenance import provenance
-from store.sources import changed, remark
+from store.sources import changed_files, notice
 from tests.test_imports import FLOOR, imported
 
 HERE = {"src/a.py": "1", "src/b.py": "2", "store/c.py": "3", "runners/d.py": "4"}
@@ -79,16 +79,16 @@ def test_a_run_records_them(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_differs_is_edited_or_gone_and_not_what_is_new() -> None:
-    assert changed({"sources": HERE}) == []
-    assert changed({"sources": HERE | {"src/a.py": "0", "src/gone.py": "5"}}) == ["src/a.py", "src/gone.py"]
-    assert changed({"sources": {"src/a.py": "1"}}) == []
-    assert changed({"sources": HERE, "sources_changed": ["src/b.py"]}) == ["src/b.py"]
-    assert changed({}) is None
+    assert changed_files({"sources": HERE}) == []
+    assert changed_files({"sources": HERE | {"src/a.py": "0", "src/gone.py": "5"}}) == ["src/a.py", "src/gone.py"]
+    assert changed_files({"sources": {"src/a.py": "1"}}) == []
+    assert changed_files({"sources": HERE, "sources_changed": ["src/b.py"]}) == ["src/b.py"]
+    assert changed_files({}) is None
 
 
 @pytest.mark.parametrize("foreign", [{"sources": 3}, {"sources": ["src/a.py"]}, {"sources": None}])
 def test_a_record_of_another_form_is_none(foreign: dict) -> None:
-    assert changed(foreign) is None
+    assert changed_files(foreign) is None
 
 
 EDITED = {"sources": HERE | {"src/a.py": "0"}}
@@ -101,24 +101,24 @@ FOUR = {"sources": dict.fromkeys(HERE, "0")}
     [
         ([], ""),
         ([{"sources": HERE}], ""),
-        ([EDITED], "src/a.py has changed since this run began; --overwrite trains it anew"),
-        ([TWO], "src/a.py and src/b.py have changed since this run began; --overwrite trains it anew"),
-        ([FOUR], "runners/d.py, src/a.py and 2 more have changed since this run began; --overwrite trains it anew"),
-        ([{}], "the sources that made this run are not recorded; --overwrite trains it anew"),
+        ([EDITED], "src/a.py has changed since this run began; --overwrite retrains it"),
+        ([TWO], "src/a.py and src/b.py have changed since this run began; --overwrite retrains it"),
+        ([FOUR], "runners/d.py, src/a.py and 2 more have changed since this run began; --overwrite retrains it"),
+        ([{}], "the sources that made this run are not recorded; --overwrite retrains it"),
         (
             [EDITED, {"sources": HERE}, TWO],
-            "src/a.py and src/b.py have changed since 2 of 3 finished runs began; --overwrite trains them anew",
+            "src/a.py and src/b.py have changed since 2 of 3 finished runs began; --overwrite retrains them",
         ),
         (
             [EDITED, {}],
             "src/a.py has changed since 1 of 2 finished runs began; the sources that made 1 of 2 finished runs are not "
-            "recorded; --overwrite trains them anew",
+            "recorded; --overwrite retrains them",
         ),
     ],
 )
 def test_the_line_names_two_files_and_says_how_to_go_on(metas: list[dict], line: str) -> None:
-    assert remark(metas) == line
+    assert notice(metas) == line
 
 
 def test_names_from_a_file_cannot_move_the_cursor() -> None:
-    assert "\x1b" not in remark([{"sources": {"\x1b[2J.py": "0"}}])
+    assert "\x1b" not in notice([{"sources": {"\x1b[2J.py": "0"}}])

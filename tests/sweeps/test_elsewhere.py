@@ -8,28 +8,28 @@ import pytest
 from store import checkpoint, rundir
 from tests.doors import snapshot
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop
-from tests.sweeps.tiny_sweep import Place, place, sweep
+from tests.sweeps.tiny_sweep import Paths, sweep, sweep_paths
 from tests.sweeps.tiny_sweep import copied as copied_sweep
 
 SEEDS = [*EVERY_CHUNK, "--seeds", "0,1"]
 
 
 @pytest.fixture(scope="module")
-def stopped(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def stopped(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Paths:
     """The sweep in packs of two trainings, stopped at step 30. Read only."""
-    at = place(tmp_path_factory.mktemp("stopped"))
+    at = sweep_paths(tmp_path_factory.mktemp("stopped"))
     environment = {"INTERRUPT": "after:step_00000030.safetensors:SIGTERM", "PYTHONPATH": INTERRUPTED}
     done = sweep(workshop, at, *SEEDS, "--executor", "packed", "--width", 2, **environment)
     assert done.returncode == 143, done.stderr
     return at
 
 
-def cells(at: Place) -> list[Path]:
+def cells(at: Paths) -> list[Path]:
     return sorted({at.runs / row["exp"] for row in at.rows()})
 
 
 def test_cells_go_on_from_their_step_and_the_table_says_so(
-    stopped: Place, swept: Place, workshop: Workshop, tmp_path: Path
+    stopped: Paths, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     at = copied_sweep(stopped, tmp_path)
     for run in cells(at):
@@ -48,14 +48,14 @@ def test_cells_go_on_from_their_step_and_the_table_says_so(
 
 
 def test_if_that_is_refused_the_cells_have_failed_and_stay_as_they_are(
-    stopped: Place, workshop: Workshop, tmp_path: Path
+    stopped: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     at = copied_sweep(stopped, tmp_path)
     before = {run: snapshot(run) for run in cells(at)}
     done = sweep(workshop, at, *SEEDS, "--executor", "process", "--strict_resume")
     assert done.returncode == 1
     for run in cells(at):
-        reason = f"{run} was begun with pack_width 2, not 1; --overwrite trains it anew"
+        reason = f"{run} was begun with pack_width 2, not 1; --overwrite retrains it"
         assert f"error: failed: {run}: {reason}" in done.stderr.splitlines()
     assert "Traceback" not in done.stderr
     assert {run: snapshot(run) for run in cells(at)} == before

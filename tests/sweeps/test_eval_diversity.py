@@ -12,7 +12,7 @@ from sweeps.grid import Grid
 from sweeps.plan import Cell, cells, packs, plan
 from tests.doors import Ran, Refused
 from tests.runners.tiny import Workshop
-from tests.sweeps.tiny_sweep import Place, place
+from tests.sweeps.tiny_sweep import Paths, sweep_paths
 
 DRIVER, INFINITY = "eval_diversity", 0
 # As in tests/runners/test_run_task_diversity.py, whose compiled programs then serve here.
@@ -33,9 +33,9 @@ QUICK = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
 
 
 @pytest.fixture(scope="module")
-def pools(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def pools(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Paths:
     """The finished sweep of M = 4 and infinity, two seeds of each. Not to be changed."""
-    at = place(tmp_path_factory.mktemp("pools"))
+    at = sweep_paths(tmp_path_factory.mktemp("pools"))
     done = workshop.run(DRIVER, *GRID, *at.flags(), "--executor", "serial", **QUICK)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("results.csv: 4 of 4 planned rows are done\n")
@@ -46,7 +46,7 @@ def planned(*models: str, seeds: Sequence[int] = (0,), **axes: Sequence[object])
     return cells(plan([Grid(models or ("tiny",), axes, tuple(seeds), SETTINGS)]))
 
 
-def test_every_planned_point_has_its_row(pools: Place) -> None:
+def test_every_planned_point_has_its_row(pools: Paths) -> None:
     rows = pools.rows()
     assert list(rows[0])[:3] == ["exp", "model", "num_tasks"]
     assert [(float(row["num_tasks"]), row["seed"]) for row in rows] == [
@@ -64,7 +64,7 @@ def test_every_planned_point_has_its_row(pools: Place) -> None:
         assert f"_M{row['num_tasks'].removesuffix('.0')}_" in row["exp"]
 
 
-def test_a_rows_numbers_are_its_cells(pools: Place) -> None:
+def test_a_rows_numbers_are_its_cells(pools: Paths) -> None:
     for row in pools.rows():
         headline = rundir.read_json(pools.runs / row["exp"] / layout.SUMMARY)["headline"]
         assert row["verdict"] == headline["verdict"]
@@ -77,7 +77,7 @@ def test_a_rows_numbers_are_its_cells(pools: Place) -> None:
     assert len(set(losses)) == len(losses)
 
 
-def test_cells_of_one_seed_are_looked_at_with_the_same_latent_sequences(pools: Place) -> None:
+def test_cells_of_one_seed_are_looked_at_with_the_same_latent_sequences(pools: Paths) -> None:
     """Whatever M is: so their losses out of distribution, and ridge's, are paired."""
     for seed in "01":
         rows = [row for row in pools.rows() if row["seed"] == seed]
@@ -86,7 +86,7 @@ def test_cells_of_one_seed_are_looked_at_with_the_same_latent_sequences(pools: P
     assert len({row["ood_ridge_loss"] for row in pools.rows()}) == 2
 
 
-def test_a_second_call_trains_nothing(pools: Place, ran: Ran) -> None:
+def test_a_second_call_trains_nothing(pools: Paths, ran: Ran) -> None:
     before, table = pools.written(), pools.table()
     done = ran(DRIVER, *GRID, *pools.flags())
     assert (done.status, done.err) == (0, "")
@@ -95,7 +95,7 @@ def test_a_second_call_trains_nothing(pools: Place, ran: Ran) -> None:
     assert len(before) == 2 * 4
 
 
-def test_noise_and_length_follow_the_dimension(pools: Place) -> None:
+def test_noise_and_length_follow_the_dimension(pools: Paths) -> None:
     """Variance D/32, one signal-to-noise ratio for all, and 2 D pairs (Raventos et al. 2023, Fig. 6), unless set."""
     rows = plan([Grid(("tiny",), {"dim": [4, 8, 16]}), Grid(("tiny",), {"dim": [8], "noise_std": [0.25]})])
     found = [row_values(row, pools.runs) for row in rows]
@@ -105,7 +105,7 @@ def test_noise_and_length_follow_the_dimension(pools: Place) -> None:
     assert {row[name] for row in found for name in (*HEADLINE, "verdict")} == {None}
 
 
-def test_whatever_may_differ_between_rows_has_a_column(pools: Place) -> None:
+def test_whatever_may_differ_between_rows_has_a_column(pools: Paths) -> None:
     assert {flag.name for flag in FAMILY.axes} - set(pools.rows()[0]) == set()
 
 
@@ -146,7 +146,7 @@ def test_cells_have_names_that_tell_them_apart() -> None:
         ("--num_tasks 4,0", "a pool has at least 1 task, or inf of them, not 0"),
         ("--schedule foo", "schedule is 'foo'; it must be one of constant, cosine, triangle"),
         ("--models huge", "unknown model 'huge'"),
-        ("--models lsa1", "num_tasks is no axis of lsa1; its axes are ordering,"),
+        ("--models lsa1", "num_tasks is not an axis of lsa1; its axes are ordering,"),
         ("--num_heads 3", "embed_size is 32; it does not divide among 3 heads"),
         ("--ordering random", "unknown argument --ordering"),
     ],

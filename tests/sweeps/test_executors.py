@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 
 from store import layout, rundir
-from sweeps.executors import Waiting
+from sweeps.executors import PackQueue
 from sweeps.grid import Grid
 from sweeps.plan import Pack, cells, find_plan, packs, plan, read_plan, shard
 from tests.doors import Ran, snapshot
 from tests.plots.sweep import FIRST
 from tests.runners.tiny import LSA1, Workshop, results
-from tests.sweeps.tiny_sweep import GRID, SIZES, Place, copied, place, sweep, tiny_plan
+from tests.sweeps.tiny_sweep import GRID, SIZES, Paths, copied, sweep, sweep_paths, tiny_plan
 
 SEEDS = ["--seeds", "0,1"]
 HEADLINE = ("gd_loss", "ridge_loss", "loss_ratio", "loss_ratio_se")
 NOISY = "--noise_mode label_noise --noise_p 0.5 --noise_sigma 0.5 --train_noise_mode clean --train_noise_p 0".split()
 
 
-def test_every_planned_point_has_its_row(swept: Place) -> None:
+def test_every_planned_point_has_its_row(swept: Paths) -> None:
     rows = swept.rows()
     assert list(rows[0])[: len(FIRST) + 1] == [*FIRST, "status"]
     assert [row["exp"] for row in rows] == [row.cell.name for row in tiny_plan()]
@@ -32,7 +32,7 @@ def test_every_planned_point_has_its_row(swept: Place) -> None:
     assert sorted(path.name for path in swept.runs.iterdir() if path.is_dir()) == sorted({row["exp"] for row in rows})
 
 
-def test_a_rows_numbers_are_its_cells(swept: Place) -> None:
+def test_a_rows_numbers_are_its_cells(swept: Paths) -> None:
     for row in swept.rows():
         summary = rundir.read_json(swept.runs / row["exp"] / layout.SUMMARY)
         separation = rundir.read_json(swept.runs / row["exp"] / layout.ATTENTION_STATS)
@@ -52,7 +52,7 @@ def test_a_rows_numbers_are_its_cells(swept: Place) -> None:
     assert any(row["auroc"] for row in swept.rows())
 
 
-def test_synonyms_share_a_cell_and_what_differs_in_evaluation_alone_a_training(swept: Place) -> None:
+def test_synonyms_share_a_cell_and_what_differs_in_evaluation_alone_a_training(swept: Paths) -> None:
     by_seed = {seed: {row["exp"] for row in swept.rows() if row["seed"] == seed} for seed in "01"}
     for names in by_seed.values():
         assert len(names) == 2
@@ -62,7 +62,7 @@ def test_synonyms_share_a_cell_and_what_differs_in_evaluation_alone_a_training(s
 
 
 def test_a_cell_is_the_run_that_the_runner_makes_of_its_config(
-    swept: Place, workshop: Workshop, tmp_path: Path
+    swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     """Every file that both leave, to the byte."""
     words = [*SIZES, *NOISY, "--train_noise_sigma", "0", "--difficulty", "gd_error", "--seed", "1"]
@@ -74,8 +74,8 @@ def test_a_cell_is_the_run_that_the_runner_makes_of_its_config(
     assert [name for name in alone if alone[name] != cell[name]] == []
 
 
-def test_in_processes_of_their_own_cells_have_the_same_bytes(swept: Place, workshop: Workshop, tmp_path: Path) -> None:
-    at = place(tmp_path)
+def test_in_processes_of_their_own_cells_have_the_same_bytes(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
+    at = sweep_paths(tmp_path)
     done = sweep(workshop, at, *SEEDS, "--executor", "process")
     assert done.returncode == 0, done.stderr
     assert at.table() == swept.table()
@@ -84,8 +84,8 @@ def test_in_processes_of_their_own_cells_have_the_same_bytes(swept: Place, works
         assert rundir.read_meta(at.runs / row["exp"])["threads"] == 1
 
 
-def test_in_packs_cells_have_the_same_numbers(swept: Place, workshop: Workshop, tmp_path: Path) -> None:
-    at = place(tmp_path)
+def test_in_packs_cells_have_the_same_numbers(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
+    at = sweep_paths(tmp_path)
     done = sweep(workshop, at, *SEEDS, "--executor", "packed", "--width", 4)
     assert done.returncode == 0, done.stderr
     for row, expected in zip(at.rows(), swept.rows(), strict=True):
@@ -99,7 +99,7 @@ def test_in_packs_cells_have_the_same_numbers(swept: Place, workshop: Workshop, 
             np.testing.assert_allclose(list(one.values()), list(other.values()), rtol=1e-5, atol=1e-5)
 
 
-def test_a_seed_more_retrains_nothing(swept: Place, workshop: Workshop, tmp_path: Path) -> None:
+def test_a_seed_more_retrains_nothing(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = copied(swept, tmp_path)
     before = at.written()
     done = sweep(workshop, at, "--seeds", "0,2,1", "--executor", "serial")
@@ -111,7 +111,7 @@ def test_a_seed_more_retrains_nothing(swept: Place, workshop: Workshop, tmp_path
     assert old == swept.table().splitlines()[1:]
 
 
-def test_finished_nothing_is_left_to_do_and_the_table_is_written_again(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_finished_nothing_is_left_to_do_and_the_table_is_written_again(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     at = copied(swept, tmp_path)
     before = snapshot(at.runs / swept.rows()[0]["exp"]), at.written()
     at.out.unlink()
@@ -122,7 +122,7 @@ def test_finished_nothing_is_left_to_do_and_the_table_is_written_again(swept: Pl
     assert at.table() == swept.table()
 
 
-def test_overwrite_trains_anew(swept: Place, workshop: Workshop, tmp_path: Path) -> None:
+def test_overwrite_trains_anew(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = copied(swept, tmp_path)
     before = at.written()
     done = sweep(workshop, at, *SEEDS, "--executor", "serial", "--overwrite")
@@ -132,8 +132,8 @@ def test_overwrite_trains_anew(swept: Place, workshop: Workshop, tmp_path: Path)
     assert at.table() == swept.table()
 
 
-def test_shards_do_a_sweep_in_parts(swept: Place, workshop: Workshop, tmp_path: Path) -> None:
-    at, chosen = place(tmp_path), cells(tiny_plan())
+def test_shards_do_a_sweep_in_parts(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
+    at, chosen = sweep_paths(tmp_path), cells(tiny_plan())
     for index in (1, 2):
         done = sweep(workshop, at, *SEEDS, "--executor", "serial", "--shard", f"{index}/2")
         assert done.returncode == 0, done.stderr
@@ -145,7 +145,7 @@ def test_shards_do_a_sweep_in_parts(swept: Place, workshop: Workshop, tmp_path: 
     assert at.table() == swept.table()
 
 
-def test_a_dry_run_says_what_is_left_and_does_nothing(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_a_dry_run_says_what_is_left_and_does_nothing(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     at = copied(swept, tmp_path)
     lost = next(at.runs.glob("*label_noise*seed1*"))
     shutil.rmtree(lost)
@@ -157,7 +157,7 @@ def test_a_dry_run_says_what_is_left_and_does_nothing(swept: Place, tmp_path: Pa
     assert sorted(line.split()[0] for line in each) == ["done", "done", "done", "planned"]
     assert f"planned    {lost}" in each
     assert counts == "8 rows of 4 cells: 3 done, 1 planned"
-    assert work.startswith("1 cells to do: 1 trainings in 1 packs of at most 8 by packed; about 0 min")
+    assert work.startswith("1 cells to do: 1 trainings in 1 packs of at most 8, executor packed; about 0 min")
 
 
 def test_a_dry_run_of_what_is_not_there_makes_nothing(tmp_path: Path, ran: Ran) -> None:
@@ -167,7 +167,7 @@ def test_a_dry_run_of_what_is_not_there_makes_nothing(tmp_path: Path, ran: Ran) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_status_and_collect_read_what_is_there(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_status_and_collect_read_what_is_there(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     at = copied(swept, tmp_path)
     assert ran("sweeps.status", "--runs_dir", at.runs).out == "4 cells: 4 done\n"
     at.out.unlink()
@@ -187,7 +187,7 @@ def test_status_and_collect_read_what_is_there(swept: Place, tmp_path: Path, ran
     assert by_name[broken.name]["test_mse"] == ""
 
 
-def test_the_plan_is_kept_with_the_sweep(swept: Place) -> None:
+def test_the_plan_is_kept_with_the_sweep(swept: Paths) -> None:
     assert read_plan(find_plan(swept.runs, swept.out)) == tiny_plan()
 
 
@@ -207,7 +207,7 @@ def test_cores_are_counted_where_the_system_does_not_tell_them(affinity: bool, m
 def test_a_worker_goes_on_with_the_shape_it_has_compiled() -> None:
     """Each keeps its shape while there is one of it, then helps with what has most left."""
     rows = plan([Grid(("lsa1",), {"ordering": ["random", "easy2hard"]}, (0, 1, 2), {"training.steps": 1})])
-    waiting = Waiting(packs(cells(rows), 1))
+    waiting = PackQueue(packs(cells(rows), 1))
     last: dict[str, Pack | None] = {"a": None, "b": None}
     trained = []
     for worker in "abaaab":
@@ -221,7 +221,7 @@ def test_a_worker_goes_on_with_the_shape_it_has_compiled() -> None:
 
 
 def test_skipped_cells_of_other_sources_are_counted_in_one_line(
-    swept: Place, workshop: Workshop, tmp_path: Path
+    swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     at = copied(swept, tmp_path)
     first, *others = sorted(path.parent for path in at.runs.glob("*/meta.json"))
@@ -229,6 +229,6 @@ def test_skipped_cells_of_other_sources_are_counted_in_one_line(
     done = sweep(workshop, at, "--seeds", "0,1", "--executor", "serial")
     assert done.returncode == 0, done.stderr
     cells = len(others) + 1
-    line = f"src/train.py has changed since 1 of {cells} finished runs began; --overwrite trains them anew"
+    line = f"src/train.py has changed since 1 of {cells} finished runs began; --overwrite retrains them"
     assert done.stdout.splitlines()[2:] == [line]  # after what is planned and what is done
     assert at.table() == swept.table()

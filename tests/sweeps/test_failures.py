@@ -9,7 +9,7 @@ from store import rundir
 from sweeps.plan import cells
 from sweeps.progress import Progress
 from tests.runners.tiny import INTERRUPTED, Workshop
-from tests.sweeps.tiny_sweep import SIZES, Place, place, sweep, tiny_plan
+from tests.sweeps.tiny_sweep import SIZES, Paths, sweep, sweep_paths, tiny_plan
 from tests.trust.test_disks import mounted, remount
 
 FAILING = str(Path(__file__).parent / "failing")
@@ -18,11 +18,11 @@ NAMES = [cell.name for cell in cells(tiny_plan())]
 NOISY_1 = next(name for name in NAMES if "label_noise" in name and "seed1" in name)
 
 
-def statuses(at: Place) -> dict[str, str]:
+def statuses(at: Paths) -> dict[str, str]:
     return {row["exp"]: row["status"] for row in at.rows()}
 
 
-def tried_again(workshop: Workshop, at: Place, swept: Place | None, *words: object) -> None:
+def tried_again(workshop: Workshop, at: Paths, swept: Paths | None, *words: object) -> None:
     """The next time all is done, and only what failed was."""
     before = at.written()
     done = sweep(workshop, at, *SEEDS, *words)
@@ -35,9 +35,9 @@ def tried_again(workshop: Workshop, at: Place, swept: Place | None, *words: obje
 
 @pytest.mark.parametrize("executor", ["packed", pytest.param("process", marks=pytest.mark.slow)])
 def test_an_error_at_the_end_of_one_cell_leaves_the_others_done(
-    executor: str, swept: Place, workshop: Workshop, tmp_path: Path
+    executor: str, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
-    at, fail = place(tmp_path), {"FAIL": f"*/{NOISY_1}/analysis/ood.csv", "PYTHONPATH": FAILING}
+    at, fail = sweep_paths(tmp_path), {"FAIL": f"*/{NOISY_1}/analysis/ood.csv", "PYTHONPATH": FAILING}
     done = sweep(workshop, at, *SEEDS, "--executor", executor, **fail)
     assert done.returncode == 1
     assert f"error: failed: {at.runs / NOISY_1}: RuntimeError: the sky has fallen" in done.stderr
@@ -53,8 +53,8 @@ def test_an_error_at_the_end_of_one_cell_leaves_the_others_done(
     assert "error" not in rundir.read_meta(at.runs / NOISY_1)
 
 
-def test_a_place_that_is_taken_is_a_failed_cell(swept: Place, workshop: Workshop, tmp_path: Path) -> None:
-    at = place(tmp_path)
+def test_a_place_that_is_taken_is_a_failed_cell(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
+    at = sweep_paths(tmp_path)
     at.runs.mkdir()
     (at.runs / NOISY_1).write_text("not a folder")
     done = sweep(workshop, at, *SEEDS, "--executor", "serial")
@@ -66,8 +66,8 @@ def test_a_place_that_is_taken_is_a_failed_cell(swept: Place, workshop: Workshop
     tried_again(workshop, at, swept, "--executor", "serial")
 
 
-def test_a_directory_that_cannot_be_written_is_a_failed_cell(swept: Place, workshop: Workshop, tmp_path: Path) -> None:
-    at = place(tmp_path)
+def test_a_directory_that_cannot_be_written_is_a_failed_cell(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
+    at = sweep_paths(tmp_path)
     at.runs.mkdir()
     with mounted(at.runs / NOISY_1, "size=4m,ro"):
         done = sweep(workshop, at, *SEEDS, "--executor", "serial")
@@ -78,9 +78,9 @@ def test_a_directory_that_cannot_be_written_is_a_failed_cell(swept: Place, works
         tried_again(workshop, at, swept, "--executor", "serial")
 
 
-def test_a_process_that_dies_takes_its_pack_and_no_more(swept: Place, workshop: Workshop, tmp_path: Path) -> None:
+def test_a_process_that_dies_takes_its_pack_and_no_more(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     """Each worker is killed as it writes parameters: every pack loses its process, and the sweep goes on and ends."""
-    at = place(tmp_path)
+    at = sweep_paths(tmp_path)
     place_hit = {"INTERRUPT": "before:params.safetensors:SIGKILL", "PYTHONPATH": INTERRUPTED}
     done = sweep(workshop, at, *SEEDS, "--executor", "process", **place_hit)
     assert done.returncode == 1
@@ -93,7 +93,7 @@ def test_a_process_that_dies_takes_its_pack_and_no_more(swept: Place, workshop: 
 
 
 def test_a_cell_that_diverges_is_not_tried_again_and_the_others_are_done(workshop: Workshop, tmp_path: Path) -> None:
-    at = place(tmp_path)
+    at = sweep_paths(tmp_path)
     noise = "--models lsa1 --noise_mode label_noise --p 0.5 --sigma 0.5,1e30 --placement mixed".split()
     words = ["--seeds", 0, "--executor", "packed", "--config.grad_clip=0"]
     done = sweep(workshop, at, *words, grid=[*noise, *SIZES])

@@ -132,9 +132,9 @@ def test_the_preset_is_the_one_of_the_depth_asked_for(model: str, depth: int) ->
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"preset": "paper"}, "preset is no field to set in a sweep; every model has its default one"),
-        ({"data_seed": "3"}, "data_seed is no field to set in a sweep: --seeds"),
-        ({"name": "mine"}, "name is no field to set in a sweep: --models"),
+        ({"preset": "paper"}, "preset cannot be set in a sweep; every model has its default one"),
+        ({"data_seed": "3"}, "data_seed cannot be set in a sweep: --seeds"),
+        ({"name": "mine"}, "name cannot be set in a sweep: --models"),
     ],
 )
 def test_settings_that_would_reach_nothing_are_refused(settings: dict[str, str], sentence: str) -> None:
@@ -163,7 +163,7 @@ def test_too_many_rows_are_refused_before_one_is_planned(monkeypatch: pytest.Mon
     monkeypatch.setattr(Grid, "points", lambda _: pytest.fail("it is planned"))
     few, many = Grid(seeds=range(60_000)), Grid(("lsa1", "twolayer"), seeds=range(20_001))
     assert check_number([few]) == 60_000
-    with pytest.raises(ConfigError, match=r"^the grid has 100002 rows, and a plan at most 100000;"):
+    with pytest.raises(ConfigError, match=r"^the grid has 100002 rows, more than 100000;"):
         plan([few, many])
 
 

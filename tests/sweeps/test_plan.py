@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configs.identity import config_id
-from runners.shapes import static_shape, training_part
+from runners.static_shape import static_shape, training_part
 from src.config import NOISE_MODES, ORDERINGS, PLACEMENTS
 from store.atomic import write_json
 from store.readers import StoreError, read_json
@@ -156,7 +156,7 @@ def test_every_table_has_a_plan_of_its_own(tmp_path: Path) -> None:
     assert set(read_plan(find_plan(tmp_path / "runs", tables[0]))) == set(tiny_plan((0, 3)))
     write_plan(tmp_path / "runs", tables[0], tiny_plan((3,)))
     assert read_plan(find_plan(tmp_path / "runs", tables[0])) == tiny_plan((3,))
-    with pytest.raises(StoreError, match=r"none for c\.csv; say which with --plan"):
+    with pytest.raises(StoreError, match=r"none for c\.csv; choose one with --plan"):
         find_plan(tmp_path / "runs", tmp_path / "c.csv")
 
 

@@ -11,7 +11,7 @@ import pytest
 from store.lock import locked
 from sweeps.plan import plan_file, write_plan
 from tests.doors import DRIVERS, ROOT, Ran, Refused, snapshot
-from tests.sweeps.tiny_sweep import GRID, Place, copied, tiny_plan
+from tests.sweeps.tiny_sweep import GRID, Paths, copied, tiny_plan
 from tests.trust.test_disks import HOLD, mounted, remount
 
 BAD_GRIDS = [
@@ -45,26 +45,26 @@ BAD_ANYWHERE = [
     ("--shard x", "'x' is not i/n with i from 1 to n"),
     ("--shard 1/2/3", "'1/2/3' is not i/n with i from 1 to n"),
     ("--shard ²/3", "'²/3' is not i/n with i from 1 to n"),
-    ("--width 0", "width is 0; a pack holds from 1 to 4096 trainings"),
-    ("--width=-3", "width is -3; a pack holds from 1 to 4096 trainings"),
-    ("--width 99999999999999999999", "a pack holds from 1 to 4096 trainings"),
+    ("--width 0", "width is 0; a pack holds 1 to 4096 trainings"),
+    ("--width=-3", "width is -3; a pack holds 1 to 4096 trainings"),
+    ("--width 99999999999999999999", "a pack holds 1 to 4096 trainings"),
     ("--width two", "argument --width: invalid int value: 'two'"),
     ("--executor cloud", "argument --executor: invalid choice: 'cloud'"),
     ("--config.num_layer=2", "unknown config key 'num_layer' of the family regression, did you mean num_layers?"),
     ("--config.dim=0", "dim is 0; it must be a whole number of at least 1"),
-    ("--config.preset=paper", "preset is no field to set in a sweep"),
-    ("--config.data_seed=1", "data_seed is no field to set in a sweep: --seeds"),
+    ("--config.preset=paper", "preset cannot be set in a sweep"),
+    ("--config.data_seed=1", "data_seed cannot be set in a sweep: --seeds"),
     ("--out folder", "folder is a folder, not a file"),
     ("--out file/results.csv", "file/results.csv: Not a directory"),
     ("--out file", "file exists and is not a sweep table; choose another --out"),
     ("--out other.csv", "other.csv exists and is not a sweep table; choose another --out"),
     ("--out /proc/1/results.csv", "/proc/1/results.csv: "),
-    ("--out runs/plan_x.json", "runs/plan_x.json is where the sweep's own files go; choose another --out"),
-    ("--out folder/../runs/plan_x.json", "runs/plan_x.json is where the sweep's own files go"),
-    ("--out link/plan_x.json", "link/plan_x.json is where the sweep's own files go"),
-    ("--out runs/.lock_table", "runs/.lock_table is where the sweep's own files go"),
-    ("--out runs/lsa1/metrics.csv", "runs/lsa1/metrics.csv is where the sweep's own files go"),
-    ("--out runs", "runs is where the sweep's own files go"),
+    ("--out runs/plan_x.json", "runs/plan_x.json is reserved for the sweep's own files; choose another --out"),
+    ("--out folder/../runs/plan_x.json", "runs/plan_x.json is reserved for the sweep's own files"),
+    ("--out link/plan_x.json", "link/plan_x.json is reserved for the sweep's own files"),
+    ("--out runs/.lock_table", "runs/.lock_table is reserved for the sweep's own files"),
+    ("--out runs/lsa1/metrics.csv", "runs/lsa1/metrics.csv is reserved for the sweep's own files"),
+    ("--out runs", "runs is reserved for the sweep's own files"),
     ("--runs_dir file", "file is a file, not a folder"),
     ("--runs_dir file/runs", "file/runs: Not a directory"),
     ("--runs-dirr x", "unknown argument --runs_dirr, did you mean --runs_dir?"),
@@ -125,7 +125,7 @@ def test_jax_is_not_imported_before_a_sweep_trains(words: str, tmp_path: Path) -
     assert done.stderr.count("\n") == (0 if "dry_run" in words else 1)
 
 
-def test_what_is_there_stays_when_a_sweep_is_refused(swept: Place, tmp_path: Path, refused: Refused) -> None:
+def test_what_is_there_stays_when_a_sweep_is_refused(swept: Paths, tmp_path: Path, refused: Refused) -> None:
     at = copied(swept, tmp_path)
     for words in (["--p", "2"], ["--out", at.runs], ["--shard", "0/1"], ["--overwrite", "--width", "0"]):
         refused("eval_noise", *GRID, "--seeds", "0,1", *at.flags(), *words)  # which compares all files
@@ -149,7 +149,7 @@ def test_a_shard_runs_once_and_keeps_out_the_whole(tmp_path: Path, refused: Refu
             assert "runs is in use" in refused("eval_noise", "--runs_dir", "runs", "--out", "results.csv", *words)
 
 
-def test_a_cell_in_use_is_not_cleared_nor_any_other(swept: Place, tmp_path: Path, refused: Refused) -> None:
+def test_a_cell_in_use_is_not_cleared_nor_any_other(swept: Paths, tmp_path: Path, refused: Refused) -> None:
     at = copied(swept, tmp_path)
     last = max(path for path in at.runs.iterdir() if path.is_dir())
     with locked(last):

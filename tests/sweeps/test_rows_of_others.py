@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from store import outputs, rundir
 from store.readers import StoreError
 from sweeps import table
-from sweeps.table import Terms
+from sweeps.table import RowPolicy
 from tests.doors import ROOT, Ran, Refused
-from tests.sweeps.tiny_sweep import GRID, Place, copied
+from tests.sweeps.tiny_sweep import GRID, Paths, copied
 
-PLAIN = Terms()
+PLAIN = RowPolicy()
 SETTINGS = ("exp", "model", "p", "seed", "results_version", table.FOLDER)
 
 
@@ -44,7 +44,7 @@ def lines(out: Path) -> list[str]:
     return out.read_text().splitlines()[1:]
 
 
-def put(out: Path, own: Sequence[dict[str, Any]], terms: Terms = PLAIN) -> None:
+def put(out: Path, own: Sequence[dict[str, Any]], terms: RowPolicy = PLAIN) -> None:
     """What a sweep does first."""
     table.check(out, own, SETTINGS, terms)
     table.write(out, own, SETTINGS, alone=terms.replace)
@@ -70,7 +70,7 @@ def test_rows_that_are_not_planned_are_refused_kept_or_let_go_of(other: list[dic
     with pytest.raises(StoreError, match=r"that this sweep does not plan, such as cell-\w; --append keeps them, --rep"):
         put(out, other)
     assert out.read_bytes() == before
-    put(out, other, Terms(replace=True))
+    put(out, other, RowPolicy(replace=True))
     assert len(lines(out)) == len(other)
 
 
@@ -83,7 +83,7 @@ def test_appended_rows_leave_all_others_untouched(tmp_path_factory: pytest.TempP
     for folder, names in sweeps:
         own = rows(sorted(set(names)), folder)
         before = lines(out)
-        put(out, own, Terms(append=True))
+        put(out, own, RowPolicy(append=True))
         held |= {(folder, name): f"cell-{name.lower()},lsa1,{0.5 if name.isupper() else 0.25}," for name in names}
         after = lines(out)
         assert after[: len(before)] == before  # nothing has moved, and nothing has changed
@@ -95,15 +95,15 @@ def test_appended_rows_leave_all_others_untouched(tmp_path_factory: pytest.TempP
 def test_numbers_whose_cells_are_gone_are_not_dropped_silently(tmp_path: Path) -> None:
     out = tmp_path / "t.csv"
     put(out, rows("ab"))
-    for terms in (Terms(), Terms(append=True)):
-        with pytest.raises(StoreError, match="has the numbers of 2 rows whose cells are not in runs any more"):
+    for terms in (RowPolicy(), RowPolicy(append=True)):
+        with pytest.raises(StoreError, match="has the numbers of 2 rows whose cells are no longer in runs"):
             put(out, rows("abc", status="planned"), terms)
     one = [*rows("a", status="planned"), *rows("b")]
-    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are not in runs any more"):
-        put(out, one, Terms(trains=False))
+    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are no longer in runs"):
+        put(out, one, RowPolicy(trains=False))
     put(out, one)  # a sweep trains it again
-    put(out, [*rows("a"), *rows("b", status="failed")], Terms(trains=False))  # a cell is damaged: the table says so
-    put(out, rows("ab", status="planned"), Terms(redo=True))  # they are trained anew
+    put(out, [*rows("a"), *rows("b", status="failed")], RowPolicy(trains=False))  # a cell is damaged: the table says so
+    put(out, rows("ab", status="planned"), RowPolicy(redo=True))  # they are retrained
 
 
 def test_a_table_of_an_earlier_version_has_no_folders_and_is_taken_for_this_ones(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_a_table_of_an_earlier_version_has_no_folders_and_is_taken_for_this_ones
     put(out, rows("ab"))
     assert [line.rsplit(",", 1)[1] for line in lines(out)] == ["runs", "runs"]
     out.write_bytes(table.csv_bytes(earlier))
-    put(out, rows("c"), Terms(append=True))
-    put(out, rows("ab"), Terms(append=True))  # the rows that had no folder are these
+    put(out, rows("c"), RowPolicy(append=True))
+    put(out, rows("ab"), RowPolicy(append=True))  # the rows that had no folder are these
     assert [line.split(",")[0] for line in lines(out)] == ["cell-a", "cell-b", "cell-c"]
     assert {line.rsplit(",", 1)[1] for line in lines(out)} == {"runs"}
 
@@ -127,7 +127,7 @@ def test_a_number_is_itself_however_its_column_is_written(tmp_path: Path) -> Non
     assert ",4," in lines(out)[0]
     put(out, pools)
     assert [line.split(",")[2] for line in lines(out)] == ["4.0", "inf"]
-    put(out, pools[:1], Terms(append=True))
+    put(out, pools[:1], RowPolicy(append=True))
     assert [line.split(",")[0] for line in lines(out)] == ["cell-a", "cell-b"]
 
 
@@ -135,17 +135,17 @@ def test_numbers_of_an_earlier_versions_table_are_not_taken_for_cells_that_are_n
     out = tmp_path / "t.csv"
     earlier = [{name: value for name, value in row.items() if name != table.FOLDER} for row in rows("ab")]
     out.write_bytes(table.csv_bytes(earlier))
-    put(out, rows("c"), Terms(append=True))
-    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are not in runs any more"):
+    put(out, rows("c"), RowPolicy(append=True))
+    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are no longer in runs"):
         put(out, [*rows("a", status="planned"), *rows("bc")])
 
 
 def test_a_column_of_somebodys_own_is_not_dropped(tmp_path: Path) -> None:
     out = tmp_path / "t.csv"
     out.write_bytes(table.csv_bytes([row | {"remark": "look again"} for row in rows("ab")]))
-    with pytest.raises(StoreError, match="has columns that this sweep's table has not, such as remark"):
-        put(out, rows("ab"), Terms(append=True))
-    with pytest.raises(StoreError, match="has columns that this sweep's table has not, such as remark"):
+    with pytest.raises(StoreError, match="has columns that this sweep does not write, such as remark"):
+        put(out, rows("ab"), RowPolicy(append=True))
+    with pytest.raises(StoreError, match="has columns that this sweep does not write, such as remark"):
         table.write(out, rows("ab"), SETTINGS)  # it was added while the sweep ran
 
 
@@ -153,7 +153,7 @@ def test_a_column_of_somebodys_own_is_not_dropped(tmp_path: Path) -> None:
 
 
 def test_a_sweep_of_another_grid_is_refused_and_appended(
-    swept: Place, tmp_path: Path, refused: Refused, ran: Ran
+    swept: Paths, tmp_path: Path, refused: Refused, ran: Ran
 ) -> None:
     at = copied(swept, tmp_path)
     whole, seed_0 = at.table(), [*GRID, "--seeds", "0", *at.flags()]
@@ -167,7 +167,7 @@ def test_a_sweep_of_another_grid_is_refused_and_appended(
     assert at.table() == whole
 
 
-def test_cells_that_are_trained_anew_take_all_their_rows_along(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_cells_that_are_trained_anew_take_all_their_rows_along(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     """Rows of other plans that share a cell with a planned one: their numbers would be no cell's."""
     at = copied(swept, tmp_path)
     clean = [word if word != "clean,label_noise" else "clean" for word in GRID]
@@ -185,7 +185,7 @@ def test_cells_that_are_trained_anew_take_all_their_rows_along(swept: Place, tmp
     assert {"planned", "done"} == {status for found in statuses.values() for status in found}
 
 
-def test_collecting_leaves_the_rows_of_another_folder_alone(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_collecting_leaves_the_rows_of_another_folder_alone(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     """As after two sweeps into one table: cells of the same names, in two folders."""
     at = copied(swept, tmp_path)
     shutil.copytree(at.runs, tmp_path / "r2")
@@ -198,7 +198,7 @@ def test_collecting_leaves_the_rows_of_another_folder_alone(swept: Place, tmp_pa
         assert at.table() == together
 
 
-def test_two_writers_of_one_table_at_once_keep_each_others_rows(swept: Place, tmp_path: Path) -> None:
+def test_two_writers_of_one_table_at_once_keep_each_others_rows(swept: Paths, tmp_path: Path) -> None:
     at = copied(swept, tmp_path)
     folders = ["runs", "r2", "r3", "r4"]
     for name in folders[1:]:
@@ -212,7 +212,7 @@ def test_two_writers_of_one_table_at_once_keep_each_others_rows(swept: Place, tm
     assert {row["status"] for row in at.rows()} == {"done"}
 
 
-def test_tables_share_a_folder_each_with_its_own_plan(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_tables_share_a_folder_each_with_its_own_plan(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     at = copied(swept, tmp_path)
     assert ran("eval_noise", *GRID, "--seeds", "0", "--runs_dir", at.runs, "--out", "half.csv").status == 0
     assert sorted(path.name for path in at.runs.glob("plan*")) == ["plan_half.json", "plan_results.json"]
@@ -223,7 +223,7 @@ def test_tables_share_a_folder_each_with_its_own_plan(swept: Place, tmp_path: Pa
     assert ran("sweeps.status", "--runs_dir", at.runs).out == "4 cells: 4 done\n"
 
 
-def test_a_table_is_no_link_no_runs_file_and_no_other_commands(swept: Place, tmp_path: Path, refused: Refused) -> None:
+def test_a_table_is_no_link_no_runs_file_and_no_other_commands(swept: Paths, tmp_path: Path, refused: Refused) -> None:
     at = copied(swept, tmp_path)
     run = next(path for path in at.runs.iterdir() if path.is_dir())
     shutil.copytree(run, tmp_path / "run")
@@ -237,7 +237,7 @@ def test_a_table_is_no_link_no_runs_file_and_no_other_commands(swept: Place, tmp
         assert sentence in refused("sweeps.collect", "--runs_dir", at.runs, "--out", out, "--append")
 
 
-def test_a_table_in_a_run_directory_is_not_the_runs(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_a_table_in_a_run_directory_is_not_the_runs(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     at = copied(swept, tmp_path)
     run = next(path for path in at.runs.iterdir() if path.is_dir())
     shutil.copytree(run, tmp_path / "run")

@@ -8,7 +8,7 @@ import pytest
 from store import layout, rundir
 from tests.doors import Refused
 from tests.runners.tiny import Workshop, results
-from tests.sweeps.tiny_sweep import Place, place
+from tests.sweeps.tiny_sweep import Paths, sweep_paths
 
 RUN = "sweeps.run"
 SINES = (
@@ -20,7 +20,7 @@ POOLS += "--config.eval_tasks=16 --config.headline_tasks=16 --config.eval_every=
 QUICK = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "NPROC": "1"}
 
 
-def swept(workshop: Workshop, at: Place, model: str, *words: object) -> list[dict[str, str]]:
+def swept(workshop: Workshop, at: Paths, model: str, *words: object) -> list[dict[str, str]]:
     """The table of a sweep of this model."""
     done = workshop.run(RUN, model, *words, *at.flags(), "--executor", "serial", **QUICK)
     assert done.returncode == 0, done.stderr
@@ -29,7 +29,7 @@ def swept(workshop: Workshop, at: Place, model: str, *words: object) -> list[dic
 
 def test_a_cell_of_sines_is_the_run_of_its_runner(workshop: Workshop, tmp_path: Path) -> None:
     """One point without axes; to the byte what runners.run leaves, less its figures."""
-    at = place(tmp_path)
+    at = sweep_paths(tmp_path)
     (row,) = swept(workshop, at, "sine", *SINES)
     alone = [word.replace("--config.batch_size=", "--batch_size=") for word in SINES]
     done = workshop.run("runners.run", "sine", *alone, "--out", tmp_path / "alone", **QUICK)
@@ -42,7 +42,7 @@ def test_a_cell_of_sines_is_the_run_of_its_runner(workshop: Workshop, tmp_path: 
 
 
 def test_the_axes_are_those_of_the_family(workshop: Workshop, tmp_path: Path) -> None:
-    at = place(tmp_path)
+    at = sweep_paths(tmp_path)
     rows = swept(workshop, at, "tiny", *POOLS, "--num_tasks", "4,inf")
     assert [(row["num_tasks"], row["num_layers"], row["status"]) for row in rows] == [
         ("4.0", "1", "done"),
@@ -60,7 +60,10 @@ def test_the_axes_are_those_of_the_family(workshop: Workshop, tmp_path: Path) ->
         ("lsa9 --seeds 0", "unknown model 'lsa9'; known are lsa1, "),
         ("sine --ordering random", "unknown argument --ordering"),
         ("lsa1 --num_tasks 4", "unknown argument --num_tasks"),
-        ("tiny --models tiny,sine --num_tasks 4", "num_tasks is no axis of sine; it has none but --models, --seeds"),
+        (
+            "tiny --models tiny,sine --num_tasks 4",
+            "num_tasks is not an axis of sine; it has none but --models, --seeds",
+        ),
         ("sine --config.tokens=interleaved", "unknown config key 'tokens' of the family sine"),
     ],
 )

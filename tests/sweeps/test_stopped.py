@@ -17,7 +17,7 @@ import pytest
 from runners.signals import WAITING
 from store import rundir
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, ROOT, Workshop
-from tests.sweeps.tiny_sweep import GRID, Place, place, sweep
+from tests.sweeps.tiny_sweep import GRID, Paths, sweep, sweep_paths
 
 SEEDS = [*EVERY_CHUNK, "--seeds", "0,1"]
 # files that a sweep writes, and how often at least in the whole of it; from the first on, for the next time needs some
@@ -58,9 +58,9 @@ def test_the_schedules_have_twenty_moments_that_differ() -> None:
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, SCHEDULES))])
 def test_killed_again_and_again_it_ends_with_the_same_table(
-    seed: int, swept: Place, workshop: Workshop, tmp_path: Path
+    seed: int, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
-    at, finished = place(tmp_path), {}
+    at, finished = sweep_paths(tmp_path), {}
     for moment in schedule(seed):
         environment = {"INTERRUPT": moment, "PYTHONPATH": INTERRUPTED}
         killed = sweep(workshop, at, *SEEDS, "--executor", "serial", **environment)
@@ -88,7 +88,7 @@ def is_alive(process: int) -> bool:
 
 
 def started(
-    workshop: Workshop, at: Place, errors: Path, executor: str = "process", **environment: str
+    workshop: Workshop, at: Paths, errors: Path, executor: str = "process", **environment: str
 ) -> subprocess.Popen[str]:
     """The driver, with a process on each core unless another executor is named, in the background."""
     cache = {"JAX_COMPILATION_CACHE_DIR": str(workshop.folder / "compiled"), "PYTHONWARNINGS": "error"}
@@ -118,10 +118,10 @@ KINDS = ("*/meta.json", "*/checkpoints/step_*.safetensors", "*/params.safetensor
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 def test_the_processes_of_a_killed_sweep_end_and_it_goes_on(
-    seed: int, swept: Place, workshop: Workshop, tmp_path: Path
+    seed: int, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     """Killed as soon as so many files of a kind are there."""
-    draw, at, finished = random.Random(seed), place(tmp_path), {}
+    draw, at, finished = random.Random(seed), sweep_paths(tmp_path), {}
     for kind, least in [(draw.choice(KINDS[:2]), 1), (draw.choice(KINDS[2:]), draw.randint(1, 2))]:
         driver = started(workshop, at, tmp_path / "errors")
         try:
@@ -142,9 +142,9 @@ def test_the_processes_of_a_killed_sweep_end_and_it_goes_on(
 
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), pytest.param("SIGINT", 130, marks=pytest.mark.slow)])
 def test_a_signal_ends_a_sweep_with_checkpoints_and_a_table(
-    name: str, status: int, swept: Place, workshop: Workshop, tmp_path: Path
+    name: str, status: int, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
-    at = place(tmp_path)
+    at = sweep_paths(tmp_path)
     environment = {"INTERRUPT": f"after:step_00000030.safetensors:{name}", "PYTHONPATH": INTERRUPTED}
     stopped = sweep(workshop, at, *SEEDS, "--executor", "serial", **environment)
     assert stopped.returncode == status, stopped.stderr
@@ -162,10 +162,10 @@ def test_a_signal_ends_a_sweep_with_checkpoints_and_a_table(
 
 
 def test_a_signal_that_reaches_a_worker_alone_does_not_end_the_sweep(
-    swept: Place, workshop: Workshop, tmp_path: Path
+    swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     """Each worker hears one as it saves its first training at step 30, and another takes its place."""
-    at, log = place(tmp_path), tmp_path / "log"
+    at, log = sweep_paths(tmp_path), tmp_path / "log"
     environment = {"INTERRUPT": "after:step_00000030.safetensors:SIGTERM", "PYTHONPATH": INTERRUPTED}
     done = sweep(workshop, at, *SEEDS, "--executor", "process", **environment, INTERRUPT_LOG=str(log))
     assert done.returncode == 0, done.stderr
@@ -177,9 +177,9 @@ def test_a_signal_that_reaches_a_worker_alone_does_not_end_the_sweep(
     ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
 )
 def test_a_signal_reaches_the_processes(
-    number: int, status: int, swept: Place, workshop: Workshop, tmp_path: Path
+    number: int, status: int, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
-    at = place(tmp_path)
+    at = sweep_paths(tmp_path)
     driver = started(workshop, at, tmp_path / "errors")
     try:
         until(within(120, lambda: any(at.runs.glob("*/checkpoints/*.safetensors"))), "the first checkpoint")
@@ -198,10 +198,10 @@ def test_a_signal_reaches_the_processes(
 
 @pytest.mark.parametrize("executor", ["process", pytest.param("packed", marks=pytest.mark.slow)])
 def test_a_second_signal_ends_a_sweep_and_its_processes_while_they_compute(
-    executor: str, swept: Place, workshop: Workshop, tmp_path: Path
+    executor: str, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     """Whoever trains stays where it has begun its first cell, as while XLA compiles."""
-    at, log, errors = place(tmp_path), tmp_path / "log", tmp_path / "errors"
+    at, log, errors = sweep_paths(tmp_path), tmp_path / "log", tmp_path / "errors"
     environment = {"INTERRUPT": "after:meta.json:HOLD:2", "PYTHONPATH": INTERRUPTED, "INTERRUPT_LOG": str(log)}
     driver = started(workshop, at, errors, executor, **environment)
     try:

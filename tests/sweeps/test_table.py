@@ -16,11 +16,11 @@ from store.readers import StoreError
 from sweeps import collect, command, table
 from sweeps.executors import Executor
 from sweeps.plan import Pack, Row, cells, write_plan
-from sweeps.status import standing, statuses
-from sweeps.training import Outcome
+from sweeps.status import cell_status, statuses
+from sweeps.training import PackResult
 from tests.doors import Ran
 from tests.runners.tiny import Workshop
-from tests.sweeps.tiny_sweep import SIZES, Place, copied, place, sweep, tiny_plan
+from tests.sweeps.tiny_sweep import SIZES, Paths, copied, sweep, sweep_paths, tiny_plan
 
 
 def changed(path: Path, *names: str) -> None:
@@ -32,7 +32,7 @@ def changed(path: Path, *names: str) -> None:
     path.write_text(json.dumps(found))
 
 
-def test_numbers_that_are_not_finite_are_empty(swept: Place, tmp_path: Path, ran: Ran) -> None:
+def test_numbers_that_are_not_finite_are_empty(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     at = copied(swept, tmp_path)
     run = at.runs / at.rows()[0]["exp"]
     for name in ("tf_loss", "gd_loss"):
@@ -47,7 +47,7 @@ def test_numbers_that_are_not_finite_are_empty(swept: Place, tmp_path: Path, ran
 
 
 def test_a_cell_with_an_infinite_loss_is_done_and_stops_nothing(workshop: Workshop, tmp_path: Path) -> None:
-    at = place(tmp_path)
+    at = sweep_paths(tmp_path)
     noise = "--models lsa1 --noise_mode label_noise --p 0.5 --sigma 0.5,1e18,1e21 --placement mixed".split()
     words = ["--train_noise_mode", "clean", "--seeds", 0, "--executor", "serial"]
     done = sweep(workshop, at, *words, grid=[*noise, *SIZES], PYTHONWARNINGS="ignore")  # numbers overflow
@@ -60,7 +60,7 @@ def test_a_cell_with_an_infinite_loss_is_done_and_stops_nothing(workshop: Worksh
 
 
 def test_a_row_says_whether_its_run_left_the_plateau_and_what_is_not_defined(
-    swept: Place, tmp_path: Path, ran: Ran
+    swept: Paths, tmp_path: Path, ran: Ran
 ) -> None:
     """By the numbers of the cell, whoever wrote them; 6 pairs in 4 dimensions without noise have no density."""
     at = copied(swept, tmp_path)
@@ -95,11 +95,11 @@ def test_a_finished_run_of_another_config_in_its_place_is_no_cell(tmp_path: Path
     for config, shown in ((other, "failed"), (row.cell.config, "done")):
         rundir.begin(run, config)
         rundir.update_meta(run, status="done", config_id=config_id(config))
-        assert standing(row.cell, tmp_path)[0] == shown
+        assert cell_status(row.cell, tmp_path)[0] == shown
         rundir.clear(run)
 
 
-def execution(at: Place, **changes: Any) -> command.Execution:
+def execution(at: Paths, **changes: Any) -> command.Execution:
     return command.Execution(at.runs, at.out, "serial", 1, (1, 1), dry_run=False, overwrite=False)._replace(**changes)
 
 
@@ -107,14 +107,14 @@ def test_a_table_that_others_are_writing_is_left_to_them_while_cells_train(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And a sweep whose packs end without an error and without being done says that it is not done."""
-    at = place(tmp_path)
+    at = sweep_paths(tmp_path)
 
-    def busy(folder: Path, packs: Sequence[Pack], *_: object) -> Iterator[Outcome]:
+    def busy(folder: Path, packs: Sequence[Pack], *_: object) -> Iterator[PackResult]:
         for pack in packs:
             with locked_file(at.out):
-                yield Outcome(pack, {})
+                yield PackResult(pack, {})
 
-    monkeypatch.setattr(command, "SECONDS_BETWEEN_TABLES", -1.0)
+    monkeypatch.setattr(command, "TABLE_INTERVAL", -1.0)
     monkeypatch.setattr(command, "EXECUTORS", {"serial": Executor(busy, 1)})
     assert command.carry_out(tiny_plan(), execution(at)) == 1
     assert {row["status"] for row in at.rows()} == {"planned"}
@@ -122,9 +122,9 @@ def test_a_table_that_others_are_writing_is_left_to_them_while_cells_train(
 
 
 def test_a_table_is_collected_when_no_other_is_writing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = place(tmp_path)
+    at = sweep_paths(tmp_path)
     write_plan(at.runs, at.out, tiny_plan())
-    monkeypatch.setattr(table, "PATIENCE", 0.0)
+    monkeypatch.setattr(table, "LOCK_TIMEOUT", 0.0)
     with locked_file(at.out), pytest.raises(StoreError, match="in use by another process"):
         collect.main([*map(str, at.flags())])
     assert not at.out.exists()
@@ -138,7 +138,7 @@ def preview(rows: Sequence[Row], how: command.Execution, capsys: pytest.CaptureF
 
 
 def test_a_dry_run_knows_what_overwriting_and_shards_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    at, rows = place(tmp_path), tiny_plan()
+    at, rows = sweep_paths(tmp_path), tiny_plan()
     for cell in cells(rows):
         rundir.begin(at.runs / cell.name, cell.config)
         rundir.update_meta(at.runs / cell.name, status="done")
@@ -153,7 +153,7 @@ def test_a_dry_run_knows_what_overwriting_and_shards_do(tmp_path: Path, capsys: 
 def test_checkpoints_that_a_kill_left_with_a_done_cell_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at, rows = place(tmp_path), tiny_plan()
+    at, rows = sweep_paths(tmp_path), tiny_plan()
     for cell in cells(rows):
         rundir.begin(at.runs / cell.name, cell.config)
         rundir.update_meta(at.runs / cell.name, status="done")

@@ -8,26 +8,26 @@ from typing import Any
 
 import pytest
 
-from runners import common
+from runners import training
 from runners.persistence import Persistence
 from runners.signals import Signals
 from store import checkpoint, layout, rundir
 from sweeps.plan import Pack, cell_of
-from sweeps.training import Outcome, train
+from sweeps.training import PackResult, train
 from tests.doors import snapshot
-from tests.runners.test_common import BASE, FakePack, fake_finish
+from tests.runners.test_training import BASE, FakePack, fake_finish
 
 
 @pytest.fixture
 def pack(monkeypatch: pytest.MonkeyPatch) -> Pack:
     """Two cells that train together."""
-    monkeypatch.setattr(common, "Pack", FakePack)
-    monkeypatch.setattr(common, "finish", fake_finish)
-    monkeypatch.setattr(common, "import_what_ends_a_run", lambda: None)
+    monkeypatch.setattr(training, "Pack", FakePack)
+    monkeypatch.setattr(training, "finish", fake_finish)
+    monkeypatch.setattr(training, "preload_packages", lambda: None)
     return Pack(tuple(cell_of(replace(BASE, data_seed=seed)) for seed in (0, 1)))
 
 
-def trained(pack: Pack, folder: Path, signals: Signals | None = None) -> Outcome:
+def trained(pack: Pack, folder: Path, signals: Signals | None = None) -> PackResult:
     return train(folder, pack, 2, lambda steps: None, signals or Signals())
 
 
@@ -42,13 +42,13 @@ def test_a_signal_after_an_error_leaves_the_error_with_its_own_cell(
         if run == failing:
             failures.append(run)
             if len(failures) == 2:
-                signals.hear(signal.SIGTERM, None)
+                signals.receive(signal.SIGTERM, None)
             raise ZeroDivisionError("the sky has fallen")
         yield from fake_finish(run, *given)
 
-    monkeypatch.setattr(common, "finish", finish)
+    monkeypatch.setattr(training, "finish", finish)
     outcome = trained(pack, tmp_path, signals)
-    assert (outcome.stopped, outcome.reasons) == (True, {failing.name: "ZeroDivisionError: the sky has fallen"})
+    assert (outcome.stopped, outcome.errors) == (True, {failing.name: "ZeroDivisionError: the sky has fallen"})
     assert rundir.read_status(failing) == "failed"
     assert rundir.read_meta(failing)["error"].endswith("ZeroDivisionError: the sky has fallen\n")
     assert rundir.read_status(other) == "stopped"
@@ -60,11 +60,11 @@ def stopped_elsewhere(pack: Pack, folder: Path, monkeypatch: pytest.MonkeyPatch)
     signals, run = Signals(), folder / pack.cells[0].name
 
     def advance(training: FakePack) -> Any:
-        signals.hear(signal.SIGTERM, None)
+        signals.receive(signal.SIGTERM, None)
         return FakePack.advance(training)
 
     with monkeypatch.context() as patch:
-        patch.setattr(common, "Pack", type("Stopping", (FakePack,), {"advance": advance}))
+        patch.setattr(training, "Pack", type("Stopping", (FakePack,), {"advance": advance}))
         assert trained(Pack(pack.cells[:1]), folder, signals).stopped
     rundir.update_meta(run, device="NVIDIA H200, jax 0.1")
     return run
@@ -75,7 +75,7 @@ def test_a_cell_that_was_begun_on_another_device_goes_on_from_its_step(
 ) -> None:
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
     assert checkpoint.steps(run) == [1]
-    assert trained(pack, tmp_path).reasons == {}
+    assert trained(pack, tmp_path).errors == {}
     meta = rundir.read_meta(run)
     assert (meta["status"], meta["device"], meta["bitwise"]) == ("done", "NVIDIA H200, jax 0.1", False)
     assert [(change["step"], change["what"]) for change in meta["resumed_elsewhere"]] == [(1, "device")]
@@ -88,8 +88,8 @@ def test_if_that_is_refused_the_cell_has_failed_and_stays_as_it_is(
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
     before = snapshot(run)
     outcome = train(tmp_path, pack, 2, lambda steps: None, Signals(), Persistence(strict_resume=True))
-    reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {common.device_text()}; --overwrite trains it anew"
-    assert outcome == Outcome(pack, {run.name: reason})
+    reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {training.device_text()}; --overwrite retrains it"
+    assert outcome == PackResult(pack, {run.name: reason})
     assert snapshot(run) == before
     assert rundir.read_status(tmp_path / pack.cells[1].name) == "done"
 
@@ -100,6 +100,6 @@ def test_a_cell_whose_meta_is_damaged_has_failed_and_is_not_cleared(
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
     rundir.update_meta(run, threads="many")
     before = snapshot(run)
-    reasons = trained(pack, tmp_path).reasons
-    assert reasons == {run.name: f"{run / layout.META} is not a run's meta.json; --overwrite trains the run anew"}
+    errors = trained(pack, tmp_path).errors
+    assert errors == {run.name: f"{run / layout.META} is not a run's meta.json; --overwrite retrains the run"}
     assert snapshot(run) == before

@@ -35,7 +35,7 @@ GRID = [*POINTS, "--train_noise_mode", "clean", *SIZES]
 TRAINED = "params.safetensors"
 
 
-class Place(NamedTuple):
+class Paths(NamedTuple):
     """Where a sweep's cells and its CSV are."""
 
     runs: Path
@@ -59,11 +59,11 @@ class Place(NamedTuple):
         }
 
 
-def place(folder: Path) -> Place:
-    return Place(folder / "runs", folder / "results.csv")
+def sweep_paths(folder: Path) -> Paths:
+    return Paths(folder / "runs", folder / "results.csv")
 
 
-def sweep(workshop: Workshop, at: Place, *words: object, grid: Sequence[object] = GRID, **environment: str) -> Done:
+def sweep(workshop: Workshop, at: Paths, *words: object, grid: Sequence[object] = GRID, **environment: str) -> Done:
     """The driver, on a core of its own."""
     return workshop.run("eval_noise", *grid, *at.flags(), *words, **{"NPROC": "1", **environment})
 
@@ -77,21 +77,21 @@ def tiny_plan(seeds: Sequence[int] = (0, 1)) -> list[Row]:
 
 
 @pytest.fixture(scope="session")
-def swept(workshop: Workshop) -> Place:
+def swept(workshop: Workshop) -> Paths:
     """The finished sweep of seeds 0 and 1, one training after another; not to be changed."""
     folder = workshop.folder / "sweep"
     folder.mkdir(exist_ok=True)
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "said").exists():
-            done = sweep(workshop, place(folder), "--seeds", "0,1", "--executor", "serial")
+            done = sweep(workshop, sweep_paths(folder), "--seeds", "0,1", "--executor", "serial")
             assert done.returncode == 0, done.stderr
             (folder / "said").write_text(done.stdout)
-    return place(folder)
+    return sweep_paths(folder)
 
 
-def copied(swept: Place, to: Path) -> Place:
+def copied(swept: Paths, to: Path) -> Paths:
     """A copy of a sweep, times of writing included, to be changed."""
     shutil.copytree(swept.runs, to / "runs")
     shutil.copy2(swept.out, to / "results.csv")
-    return place(to)
+    return sweep_paths(to)

@@ -206,7 +206,7 @@ def linked(run: Path, name: str, target: Path) -> None:
     place.symlink_to(target)
 
 
-OWN = [layout.LOCK, layout.META, layout.METRICS, layout.PARAMS, layout.OOD, *layout.OWN_FOLDERS]
+OWN = [layout.LOCK, layout.META, layout.METRICS, layout.PARAMS, layout.OOD, *layout.RUN_FOLDERS]
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from store import layout, manifest, outputs, rundir
 from tests.doors import ROOT
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
-from tests.sweeps.tiny_sweep import GRID, Place
+from tests.sweeps.tiny_sweep import GRID, Paths
 
 TINY = [*SIZES, "--steps", "2"]
 SCATTERED = (
@@ -34,7 +34,7 @@ SCATTERED = (
     *("s.csv", "l.json", "claims.csv", "order_noise.md"),
 )
 OF_RUNS = (
-    *sorted(layout.FIXED - {layout.DRAFT}),
+    *sorted(layout.FIXED_NAMES - {layout.DRAFT}),
     *("notes.md", "analysis/paper.tex", "checkpoints/epoch3.pt", "checkpoints/step_00000002.safetensors"),
     *("attn/layer0.npz", "figs/loss.png", "figs/mine.png", "checkpoints/step_best.safetensors", ".metrics.jsonl"),
 )
@@ -50,7 +50,7 @@ CONTENTS = [
 ]
 FOREIGN = st.dictionaries(st.sampled_from(PLACES), st.sampled_from(CONTENTS), max_size=8)
 
-Command = Callable[[Path, Place], Sequence[object]]
+Command = Callable[[Path, Paths], Sequence[object]]
 COMMANDS: dict[str, Command] = {
     "run": lambda at, swept: [LSA1, *TINY, "--out", at / "run"],
     "run over": lambda at, swept: [LSA1, *TINY, "--seed", 1, "--save_attention", "--out", at / "run", "--overwrite"],
@@ -86,7 +86,7 @@ TRAINING = ("run", "run over")
 
 
 @contextmanager
-def folder_with(foreign: dict[str, bytes], run: Path | None, swept: Place) -> Iterator[Path]:
+def folder_with(foreign: dict[str, bytes], run: Path | None, swept: Paths) -> Iterator[Path]:
     """A fresh folder with a run and a sweep's cells in it, and these files where nothing is yet."""
     with tempfile.TemporaryDirectory() as name:
         at = Path(name)
@@ -115,7 +115,7 @@ def given_command(words: Sequence[object]) -> str:
     return said.getvalue() if exited.value.code else ""
 
 
-def spare_foreign_files(foreign: dict[str, bytes], names: Sequence[str], run: Path | None, swept: Place) -> list[str]:
+def spare_foreign_files(foreign: dict[str, bytes], names: Sequence[str], run: Path | None, swept: Paths) -> list[str]:
     """Gives commands one after another, and compares every file that was there before any of them."""
     with folder_with(foreign, run, swept) as at:
         own = set() if run is None else {at / "run" / name for name in [*manifest.names(at / "run"), layout.MANIFEST]}
@@ -137,7 +137,7 @@ QUICK = [name for name in COMMANDS if name not in TRAINING]
 @given(FOREIGN, st.lists(st.sampled_from(QUICK), min_size=1, max_size=4))
 @settings(max_examples=10)
 def test_no_command_touches_a_file_of_somebody_elses(
-    lsa1_run: Path, swept: Place, foreign: dict[str, bytes], names: list[str]
+    lsa1_run: Path, swept: Paths, foreign: dict[str, bytes], names: list[str]
 ) -> None:
     spare_foreign_files(foreign, names, lsa1_run, swept)
 
@@ -145,7 +145,7 @@ def test_no_command_touches_a_file_of_somebody_elses(
 @given(FOREIGN, st.lists(st.sampled_from(list(COMMANDS)), max_size=2), st.booleans())
 @settings(max_examples=3)
 def test_no_training_touches_a_file_of_somebody_elses(
-    lsa1_run: Path, swept: Place, foreign: dict[str, bytes], names: list[str], beside_a_run: bool
+    lsa1_run: Path, swept: Paths, foreign: dict[str, bytes], names: list[str], beside_a_run: bool
 ) -> None:
     spare_foreign_files(foreign, ["run over", *names], lsa1_run if beside_a_run else None, swept)
 
@@ -154,12 +154,12 @@ def test_no_training_touches_a_file_of_somebody_elses(
 @given(FOREIGN, st.lists(st.sampled_from(list(COMMANDS)), min_size=1, max_size=6), st.booleans())
 @settings(max_examples=150)
 def test_many_commands_touch_no_file_of_somebody_elses(
-    lsa1_run: Path, swept: Place, foreign: dict[str, bytes], names: list[str], beside_a_run: bool
+    lsa1_run: Path, swept: Paths, foreign: dict[str, bytes], names: list[str], beside_a_run: bool
 ) -> None:
     spare_foreign_files(foreign, names, lsa1_run if beside_a_run else None, swept)
 
 
-def test_without_foreign_files_every_command_does_its_work(lsa1_run: Path, swept: Place) -> None:
+def test_without_foreign_files_every_command_does_its_work(lsa1_run: Path, swept: Paths) -> None:
     """And again: what a command wrote it replaces. Without this, refusing everything would pass the tests above."""
     names = [name for name in COMMANDS if name not in ("depth", "append", "run")]
     refusals = spare_foreign_files({}, [*names, *names], lsa1_run, swept)
@@ -236,9 +236,9 @@ def test_the_files_of_a_run_are_no_place_for_another_commands(name: str, lsa1_ru
     with pytest.raises(outputs.StoreError, match=r"is a file of the run .*; choose another --out"):
         outputs.write({run / name: b"{}"}, "baselines.gd_step")
     with pytest.raises(outputs.StoreError, match=r"is a file of the run"):
-        outputs.write({run / name: b"{}"}, "plots", of=tmp_path / "another")
+        outputs.write({run / name: b"{}"}, "plots", run=tmp_path / "another")
     assert (run / name).read_bytes() == before
-    outputs.write({run / name: b"{}"}, "plots", of=run)
+    outputs.write({run / name: b"{}"}, "plots", run=run)
     assert (run / name).read_bytes() == b"{}"
 
 

@@ -14,7 +14,7 @@ from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 
 from configs.regression import RegressionConfig
-from runners.holding import restore_conditions
+from runners.locking import restore_threads
 from store import StoreError, checkpoint, layout, rundir
 from store.atomic import write_safetensors
 from store.provenance import provenance
@@ -287,7 +287,7 @@ def begun(run: Path) -> dict[str, Any]:
 def taken_up(run: Path) -> None:
     """What a runner does with a directory before it imports JAX."""
     rundir.choose(RegressionConfig(), str(run), False)
-    restore_conditions(run)
+    restore_threads(run)
 
 
 def may_be(place: tuple[str, ...], value: object) -> bool:
@@ -314,7 +314,7 @@ def test_conditions_that_are_none_are_not_restored(
                 taken_up(tmp_path)
     (tmp_path / layout.META).write_text("{}")
     with pytest.raises(StoreError, match=layout.META):
-        restore_conditions(tmp_path)
+        restore_threads(tmp_path)
 
 
 def test_files_that_are_no_checkpoints_are_left_alone(tmp_path: Path) -> None:

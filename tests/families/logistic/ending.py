@@ -24,7 +24,7 @@ from .experiment import LOG_2, headline_batch
 def finish(
     run: Path, config: LogisticConfig, model: Model, params: Any, batch: Batch, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
-    """Writes its files, and gives what it measured."""
+    """Writes the run's files, and yields its measures."""
     write_npz(run / layout.PREDICTIONS, {"logits": np.asarray(jax.jit(model.predict)(params, batch))})
     yield {}
     yield {"headline": headline(config, model, params)}
@@ -50,7 +50,7 @@ def cross_entropies(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: LogisticConfig) -> list[str]:
-    """Losses, and those of what it is compared with."""
+    """The losses of the model and of its baselines."""
     numbers = summary["headline"]
     rows = {"trained transformer": "loss", "teacher, who knows w": "teacher_loss", "1/2": "constant_loss"}
     lines = [row(label, numbers, name) for label, name in rows.items()]

@@ -25,7 +25,7 @@ from .experiment import Chains, Setting, headline_chains
 def finish(
     run: Path, config: TokensConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
-    """Writes its files, and gives what it measured."""
+    """Writes the run's files, and yields its measures."""
     losses = jax.jit(model.losses)
     write_npz(run / layout.PREDICTIONS, {"losses": np.asarray(losses(params, setting.batch))})
     yield {}

@@ -1,4 +1,4 @@
-"""Which runs share a training, and which share a program: configs with all that does not matter set to one value."""
+"""Decides which runs share a training or a program: fields that do not matter are set to one value."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from configs.family import Values
 from configs.registry import family_of
 from configs.run import RunConfig
 
-IGNORED = {"preset": "", "eval_tasks": 2, "headline_tasks": 2, "snapshots": False}  # by the training of any family
-LANE = {"data_seed": 0, "init_seed": 0, "training.lr": 1.0}  # what may differ within a pack of any family
+IGNORED = {"preset": "", "eval_tasks": 2, "headline_tasks": 2, "snapshots": False}  # no effect on any training
+LANE = {"data_seed": 0, "init_seed": 0, "training.lr": 1.0}  # may differ within a pack of any family
 
 
 def training_part(config: RunConfig) -> RunConfig:
-    """The config with all that training does not depend on set to one value: runs of equal ones train once."""
+    """The config without what training does not depend on: runs with equal training parts share a training."""
     return with_values(config, {**IGNORED, **family_of(config).training_ignores})
 
 
 def static_shape(config: RunConfig) -> RunConfig:
-    """The training part with all that may differ within a pack set to one value."""
+    """The training part without what may differ within a pack: runs with equal shapes share a program."""
     return with_values(training_part(config), {**LANE, **family_of(config).lane})
 
 
 def with_values(config: RunConfig, values: Values) -> RunConfig:
-    """The config with other values of fields, by dotted name."""
+    """The config with some fields replaced, by dotted name."""
     changes: dict[str, Any] = {}
     for key, value in values.items():
         section, _, field = key.rpartition(".")

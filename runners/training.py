@@ -1,6 +1,6 @@
-"""Runs: trains a pack of configs into their run directories. One run is a pack of one.
+"""Trains a pack of configs into their run directories; a single run is a pack of one.
 
-The host looks at values between chunks only: there it logs, checks for divergence, saves, and hears of signals.
+The host reads values only between chunks: there it logs, checks for divergence, saves, and checks for signals.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from cli import printable
 from configs.run import RunConfig
 from environment import num_threads
 from families.origins import note_frozen
-from runners.finish import NOTHING_MORE, Wanted, check_parts, ending_of, finish, import_what_ends_a_run
-from runners.holding import held
+from runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finish, preload_packages
+from runners.locking import locked_runs
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
-from runners.persistence import USUAL, Persistence
-from runners.shapes import static_shape, training_part
-from runners.signals import Signals, Stopped, hearing_signals
+from runners.persistence import DEFAULT_PERSISTENCE, Persistence
+from runners.signals import Signals, Stopped, catch_signals
+from runners.static_shape import static_shape, training_part
 from src.precision import use_highest_precision
 from src.train import NEVER
 from store import checkpoint, conditions, rundir, snapshots
 from store.provenance import now, provenance
-from store.sources import changed
+from store.sources import changed_files
 from utils_log import NULL_LOGGER, Logger
 
 __all__ = ["Job", "Wanted", "run_one", "run_pack"]
@@ -39,18 +39,17 @@ __all__ = ["Job", "Wanted", "run_one", "run_pack"]
 def run_pack(
     jobs: Sequence[Job],
     logger: Logger,
-    wanted: Wanted = NOTHING_MORE,
+    wanted: Wanted = DEFAULT_WANTED,
     width: int = 1,
     signals: Signals | None = None,
-    persistence: Persistence = USUAL,
+    persistence: Persistence = DEFAULT_PERSISTENCE,
 ) -> str:
-    """Trains what is not done yet, analyses it and fills the run directories, which the caller has locked.
+    """Trains and analyses the jobs that are not done, in run directories that the caller has locked.
 
-    At most `width` trainings go together; a run's bits depend on the width, so the pack is padded to it. The configs
-    may differ in seeds, learning rate, evaluation and what their family lets differ (`Family.lane`); `ValueError`
-    otherwise.
-    Those that differ in evaluation alone share a training. `signals` are those of a caller who hears them for longer,
-    as between packs. Gives "done", "stopped" (by a signal, with work left) or "diverged" (all that trained).
+    A pack holds at most `width` trainings and is padded to it, since a run's bits depend on the width. The configs may
+    differ in seeds, learning rate, evaluation and the fields in `Family.lane`; `ValueError` otherwise. Configs that
+    differ in evaluation alone share a training. `signals` is given by a caller who catches signals between packs too.
+    Returns "done", "stopped" (by a signal, with work left) or "diverged" (all that trained).
     """
     trainings = {training_part(job.config) for job in jobs}
     if len(trainings) > width or len({static_shape(job.config) for job in jobs}) > 1:
@@ -63,22 +62,22 @@ def run_pack(
     pending = [job for job in jobs if status[job] not in rundir.FINISHED]
     if persistence.strict_resume:
         for job in pending:
-            conditions.check(job.run, conditions.here(width, device_text()))
-    with contextlib.nullcontext(signals) if signals else hearing_signals() as heard:
+            conditions.check(job.run, conditions.current(width, device_text()))
+    with contextlib.nullcontext(signals) if signals else catch_signals() as caught:
         try:
             for job in (job for job in jobs if status[job] == "done"):
-                checkpoint.remove(job.run)  # left there if it was killed between its last two words
-                heard.check()
+                checkpoint.remove(job.run)  # left if it was killed just after its status became "done"
+                caught.check()
                 ending_of(job.config).add(job.run, wanted)
             for together in by_checkpoint(pending):
-                heard.check()
-                _train_and_finish(together, width, logger, wanted, heard, persistence)
+                caught.check()
+                _train_and_finish(together, width, logger, wanted, caught, persistence)
         except Stopped as stop:
-            _note_stop(pending, stop.signal)
+            _mark_stopped(pending, stop.signal)
             return "stopped"
         except Exception:
-            if len(pending) == 1:  # else nobody knows yet whose error it is
-                rundir.note_failure(pending[0].run, traceback.format_exc())
+            if len(pending) == 1:  # else it is not known yet which job failed
+                rundir.mark_failed(pending[0].run, traceback.format_exc())
             raise
     return "done" if any(rundir.read_status(job.run) == "done" for job in jobs) else "diverged"
 
@@ -87,14 +86,14 @@ def run_one(
     config: RunConfig,
     run: Path,
     logger: Logger = NULL_LOGGER,
-    persistence: Persistence = USUAL,
+    persistence: Persistence = DEFAULT_PERSISTENCE,
 ) -> str:
-    """Trains one config into a run directory, or finishes what is there: what the runners do, for use from Python.
+    """Trains or resumes a config in a run directory, as the runners do; for use from Python.
 
-    `StoreError` if the directory holds a run of another config; if strict, also if it went on under other conditions.
+    `StoreError` if the directory holds another config; if strict, also if the run would resume under other conditions.
     """
     rundir.choose(config, str(run), overwrite=False)
-    with held([(run, config)], strict=persistence.strict_resume):
+    with locked_runs([(run, config)], strict=persistence.strict_resume):
         return run_pack([Job(run, config)], logger, persistence=persistence)
 
 
@@ -113,8 +112,8 @@ def _train_and_finish(
     signals.check()
     pack = Pack(jobs, width)
     signals.check()
-    _take_up(pack)
-    _note_conditions(pack, logger)
+    _align_files(pack)
+    _record_conditions(pack, logger)
     _train(pack, logger, signals, persistence.checkpoint_seconds)
     for index, (job, _, setting) in enumerate(pack.lanes):
         if pack.alive[index]:
@@ -123,26 +122,26 @@ def _train_and_finish(
 
 
 def _begin(jobs: Sequence[Job], width: int) -> None:
-    """Makes the directories runs, or says that they go on."""
+    """Starts or resumes the runs in their directories."""
     for job in jobs:
         if not checkpoint.steps(job.run):
             rundir.clear(job.run)
             rundir.begin(job.run, job.config)
             facts = provenance(job.config, device_text())
             rundir.update_meta(job.run, **facts, pack_width=width, start=now(), run_seconds=0.0)
-        elif names := changed(rundir.read_meta(job.run)):
+        elif names := changed_files(rundir.read_meta(job.run)):
             rundir.update_meta(job.run, sources_changed=names)
         rundir.mark_running(job.run)
 
 
-def _take_up(pack: Pack) -> None:
-    """Makes checkpoints and metrics end where the pack begins: a later checkpoint must not outlive its records."""
+def _align_files(pack: Pack) -> None:
+    """Cuts checkpoints and metrics at the pack's step, so that no checkpoint is later than its records."""
     first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
     for index, (job, *_) in enumerate(pack.lanes):
         checkpoint.remove_after(job.run, pack.step)
-        rundir.cut_metrics(job.run, pack.step, _recorded(pack, pack.step) if pack.step > 0 else [])
+        rundir.truncate_metrics(job.run, pack.step, _record_steps(pack, pack.step) if pack.step > 0 else [])
         if job.config.snapshots and pack.step == 0:
-            snapshots.begin(job.run, _recorded(pack, pack.num_steps), pack.params(index))
+            snapshots.begin(job.run, _record_steps(pack, pack.num_steps), pack.params(index))
         elif job.config.snapshots:
             snapshots.check(job.run)
         if pack.step == 0:
@@ -150,31 +149,30 @@ def _take_up(pack: Pack) -> None:
             _record(pack, index, float(first_losses[index]))
     meta = rundir.read_meta(pack.lanes[0].job.run)
     pack.run_seconds = float(meta["run_seconds"])
-    pack.chunk_steps = min(int(meta.get("chunk_steps", 1)), GROWTH)  # it was chosen on a machine that may be slower now
+    pack.chunk_steps = min(int(meta.get("chunk_steps", 1)), GROWTH)  # the machine may be slower now
 
 
-def _note_conditions(pack: Pack, logger: Logger) -> None:
-    """Leaves in meta.json what has changed of each run's conditions since it began, and says what is new of that."""
-    here = conditions.here(pack.width, device_text())
-    changes: dict[int, list[conditions.Change]] = {}  # by training: its state is that of the first run that shares it
-    for job, place, _ in pack.lanes:
-        own = conditions.history(job.run, pack.step, here) if pack.step > 0 else []
-        past = changes.setdefault(place, [])
+def _record_conditions(pack: Pack, logger: Logger) -> None:
+    """Records in meta.json how each run's conditions have changed since it began, and logs the new changes."""
+    now = conditions.current(pack.width, device_text())
+    changes: dict[int, list[conditions.Change]] = {}  # by training, whose state is that of its first run
+    for job, slot, _ in pack.lanes:
+        own = conditions.history(job.run, pack.step, now) if pack.step > 0 else []
+        past = changes.setdefault(slot, [])
         past += [change for change in own if change not in past]
-        told = {"bitwise": not past, "resumed_elsewhere": past}
-        rundir.update_meta(job.run, compile_seconds=pack.compile_seconds, **told)
+        facts = {"bitwise": not past, "resumed_elsewhere": past}
+        rundir.update_meta(job.run, compile_seconds=pack.compile_seconds, **facts)
         if new := [change for change in past if change["step"] == pack.step]:
-            words = f"{printable(job.run)} goes on elsewhere, with {conditions.in_words(new)}"
-            logger.line(f"{words}: its bits are not those of an uninterrupted run")
+            logger.line(f"{printable(job.run)} is resumed elsewhere and not bitwise: {conditions.describe(new)}")
 
 
-def _recorded(pack: Pack, step: int) -> list[int]:
-    """The steps up to this one that have records."""
+def _record_steps(pack: Pack, step: int) -> list[int]:
+    """The steps of the records up to this step."""
     return pack.record_steps[: bisect_right(pack.record_steps, step)]
 
 
 def _record(pack: Pack, index: int, train_loss: float) -> None:
-    """Adds a record to a run's metrics; its snapshot comes first, so that what has a record is there."""
+    """Appends a record to a run's metrics, after its snapshot, so that every record has one."""
     run, config = pack.lanes[index].job
     if config.snapshots:
         snapshots.write(run, pack.step, pack.params(index))
@@ -182,9 +180,9 @@ def _record(pack: Pack, index: int, train_loss: float) -> None:
 
 
 def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float) -> None:
-    """Trains to the end, to a signal, or until every run has diverged; saves every so many seconds, and at a stop."""
-    imports = threading.Thread(target=import_what_ends_a_run)
-    imports.start()  # training leaves Python idle
+    """Trains to the end, a signal, or until every run has diverged; saves every `seconds` and when it stops."""
+    imports = threading.Thread(target=preload_packages)
+    imports.start()  # Python is idle during training
     logger.start(pack.step, pack.num_steps)
     saved = pack.step, time.monotonic()
     while pack.step < pack.num_steps and any(pack.alive):
@@ -192,16 +190,16 @@ def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float) -> None
         for index, lane in enumerate(pack.lanes):
             if pack.alive[index] and diverged_at[index] != NEVER:
                 pack.alive[index] = False
-                _note_divergence(lane.job.run, int(diverged_at[index]), pack.run_seconds)
+                _mark_diverged(lane.job.run, int(diverged_at[index]), pack.run_seconds)
             elif pack.alive[index] and pack.step in pack.record_steps:
                 _record(pack, index, float(losses[index]))
         if time.monotonic() - saved[1] >= seconds:
             saved = _save(pack)
         logger.progress(pack.step, float(np.mean(losses)))
-        if signals.heard:
+        if signals.received:
             break
     logger.stop()
-    if any(pack.alive):  # else there is nothing left to stop
+    if any(pack.alive):  # else nothing is left to stop
         if pack.step > saved[0]:
             _save(pack)
         signals.check()
@@ -209,9 +207,9 @@ def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float) -> None
 
 
 def _save(pack: Pack) -> tuple[int, float]:
-    """Saves the runs that have not diverged; gives the step, and the time when that was done.
+    """Saves the runs that have not diverged; returns the step and the time.
 
-    The records of all steps up to this one are on disk already: a resume cuts those of later ones.
+    The records up to this step are on disk already; a resume cuts later ones.
     """
     for index, lane in enumerate(pack.lanes):
         if pack.alive[index]:
@@ -220,14 +218,14 @@ def _save(pack: Pack) -> tuple[int, float]:
     return pack.step, time.monotonic()
 
 
-def _note_divergence(run: Path, step: int, run_seconds: float) -> None:
+def _mark_diverged(run: Path, step: int, run_seconds: float) -> None:
     losses = [record["test_loss"] for record in rundir.read_metrics(run)][-3:]
     ended = {"diverged_at": step, "last_losses": losses, "run_seconds": run_seconds, "end": now()}
     rundir.update_meta(run, status="diverged", **ended)
 
 
-def _note_stop(jobs: Sequence[Job], number: int) -> None:
-    """Leaves the status "stopped" with runs that have begun and not ended, and the step at which they will go on."""
+def _mark_stopped(jobs: Sequence[Job], number: int) -> None:
+    """Sets the status "stopped" of unfinished runs, and the step at which they will resume."""
     for job in jobs:
         if rundir.read_status(job.run) == "running":
             step = max(checkpoint.steps(job.run), default=0)

@@ -9,17 +9,17 @@ import pytest
 from configs.overrides import resolve
 from configs.presets import preset
 from store import layout, rundir
-from sweeps.earlier import found, take_over
 from sweeps.plan import Row, cell_of, find_plan, read_plan
+from sweeps.upgrade import earlier_cells, rename_cells
 from tests.doors import Ran, snapshot
 from tests.runners.schema_1 import config_of, put_back
-from tests.sweeps.tiny_sweep import GRID, Place, copied
+from tests.sweeps.tiny_sweep import GRID, Paths, copied
 
 DRIVER = "eval_noise"
 
 
 @pytest.fixture
-def earlier(swept: Place, tmp_path: Path) -> tuple[Place, dict[str, str]]:
+def earlier(swept: Paths, tmp_path: Path) -> tuple[Paths, dict[str, str]]:
     """The finished sweep as an earlier version left it, and the names of then by today's."""
     at, names = copied(swept, tmp_path), {}
     for meta in sorted(at.runs.glob(f"*/{layout.META}")):
@@ -50,7 +50,7 @@ def contents(runs: Path, names: dict[str, str]) -> dict[str, object]:
 
 @pytest.mark.parametrize("command", [DRIVER, "sweeps.collect"])
 def test_its_cells_and_rows_get_the_names_of_today_and_nothing_is_trained(
-    command: str, earlier: tuple[Place, dict[str, str]], swept: Place, ran: Ran
+    command: str, earlier: tuple[Paths, dict[str, str]], swept: Paths, ran: Ran
 ) -> None:
     at, names = earlier
     before = contents(at.runs, names)
@@ -58,16 +58,16 @@ def test_its_cells_and_rows_get_the_names_of_today_and_nothing_is_trained(
     done = ran(command, *([*GRID, "--seeds", "0,1"] if command == DRIVER else []), *at.flags())
     assert (done.status, done.err) == (0, "")
     if command == DRIVER:
-        assert f"{len(names)} cells have the names of this version now" in done.out
+        assert f"renamed {len(names)} cells of an earlier version" in done.out
     assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
     assert contents(at.runs, names) == before
     assert at.table() == swept.table()
 
 
-def test_status_and_a_dry_run_count_them_and_touch_nothing(earlier: tuple[Place, dict[str, str]], ran: Ran) -> None:
+def test_status_and_a_dry_run_count_them_and_touch_nothing(earlier: tuple[Paths, dict[str, str]], ran: Ran) -> None:
     at, names = earlier
     before = snapshot(at.runs)
-    said = f"{len(names)} cells have the names of an earlier version: the sweep renames them, and trains none anew\n"
+    said = f"{len(names)} cells of an earlier version: the sweep renames and does not retrain them\n"
     for done in (
         ran("sweeps.status", "--runs_dir", at.runs),
         ran(DRIVER, *GRID, "--seeds", "0,1", *at.flags(), "--dry_run"),
@@ -77,7 +77,7 @@ def test_status_and_a_dry_run_count_them_and_touch_nothing(earlier: tuple[Place,
 
 
 def test_what_a_kill_leaves_undone_is_done_by_the_next(
-    earlier: tuple[Place, dict[str, str]], swept: Place, monkeypatch: pytest.MonkeyPatch
+    earlier: tuple[Paths, dict[str, str]], swept: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever it came: the table is written before the first cell is renamed."""
     at, names = earlier
@@ -92,23 +92,23 @@ def test_what_a_kill_leaves_undone_is_done_by_the_next(
 
     monkeypatch.setattr(os, "rename", cut_short)
     with pytest.raises(KeyboardInterrupt):
-        take_over(rows, at.runs, at.out)
+        rename_cells(rows, at.runs, at.out)
     monkeypatch.undo()
     assert (len(done), at.table()) == (1, swept.table())
-    assert take_over(rows, at.runs, at.out) == len(names) - 1
+    assert rename_cells(rows, at.runs, at.out) == len(names) - 1
     assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
-    assert take_over(rows, at.runs, at.out) == 0
+    assert rename_cells(rows, at.runs, at.out) == 0
 
 
 def test_another_table_over_the_same_cells_is_renamed_too(
-    earlier: tuple[Place, dict[str, str]], swept: Place, ran: Ran
+    earlier: tuple[Paths, dict[str, str]], swept: Paths, ran: Ran
 ) -> None:
     at, names = earlier
-    second = Place(at.runs, at.out.with_name("second.csv"))
+    second = Paths(at.runs, at.out.with_name("second.csv"))
     second.out.write_text(at.out.read_text())
-    for place in (at, second):
-        done = ran(DRIVER, *GRID, "--seeds", "0,1", *place.flags())
-        assert (done.status, done.err, place.table()) == (0, "", swept.table())
+    for paths in (at, second):
+        done = ran(DRIVER, *GRID, "--seeds", "0,1", *paths.flags())
+        assert (done.status, done.err, paths.table()) == (0, "", swept.table())
     assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
 
 
@@ -120,7 +120,7 @@ def test_cells_are_known_by_their_ids_whatever_their_names_said(model: str, then
     rundir.update_meta(tmp_path / then, status="done")
     name = f"{then}-{put_back(tmp_path / then)[:8]}"
     (tmp_path / then).rename(tmp_path / name)
-    assert found([Row(cell.config, cell)], tmp_path) == {name: cell.name}
+    assert earlier_cells([Row(cell.config, cell)], tmp_path) == {name: cell.name}
 
 
 def test_a_run_of_another_config_under_such_a_name_is_none(tmp_path: Path) -> None:
@@ -132,4 +132,4 @@ def test_a_run_of_another_config_under_such_a_name_is_none(tmp_path: Path) -> No
         tmp_path / "run" / layout.CONFIG, {**rundir.read_json(tmp_path / "run" / layout.CONFIG), "data_seed": 3}
     )
     (tmp_path / "run").rename(tmp_path / f"sine_random_seed0-{identity[:8]}")
-    assert found([Row(cell.config, cell), Row(other.config, other)], tmp_path) == {}
+    assert earlier_cells([Row(cell.config, cell), Row(other.config, other)], tmp_path) == {}

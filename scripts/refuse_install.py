@@ -1,7 +1,6 @@
-"""What pip meets where it would build a distribution of the laboratory (`build-backend` in pyproject.toml): a sentence.
+"""The `build-backend` in pyproject.toml: refuses `pip install` with one sentence.
 
-There is none: everything runs from the repository's root. pip shows the sentence, and nothing is left behind, not even
-the compiled form of this file.
+Everything runs from the repository's root. Nothing is left behind, not even the compiled form of this file.
 """
 
 from pathlib import Path
@@ -14,8 +13,8 @@ SENTENCE = (
 
 
 def refuse(*_: Any, **__: Any) -> NoReturn:
-    """Any hook of a build."""
-    if name := getattr(__spec__, "cached", None):  # a file that is run by its name has no __spec__
+    """Any hook of the build backend."""
+    if name := getattr(__spec__, "cached", None):  # a file run as a script has no __spec__
         cached = Path(name)
         cached.unlink(missing_ok=True)
         if cached.parent.is_dir() and not any(cached.parent.iterdir()):

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from configs.regression import RegressionConfig
-from runners import common, finish
-from runners.common import Job, run_pack
-from runners.finish import NOTHING_MORE, Ending, Wanted, import_what_ends_a_run
+from runners import finish, training
+from runners.finish import DEFAULT_WANTED, Ending, Wanted, preload_packages
 from runners.pack import GROWTH, Lane
 from runners.persistence import Persistence
-from runners.signals import hearing_signals
+from runners.signals import catch_signals
+from runners.training import Job, run_pack
 from src.config import TrainConfig
 from store import StoreError, checkpoint, layout, rundir
 from store.rundir import METRICS_FIELDS
@@ -30,7 +30,7 @@ BASE = RegressionConfig(training=TrainConfig(steps=6), eval_every=3)
 class FakePack:
     """A pack whose chunks are one step each and cost nothing."""
 
-    diverging_at = common.NEVER  # the step at which every lane diverges
+    diverging_at = training.NEVER  # the step at which every lane diverges
     shared: Mapping[str, Any] = {}
 
     def __init__(self, jobs: list[Job], width: int):
@@ -44,7 +44,7 @@ class FakePack:
     def advance(self) -> tuple[np.ndarray, np.ndarray]:
         self.step += 1
         lanes = len(self.lanes)
-        diverged_at = self.diverging_at if self.step >= self.diverging_at else common.NEVER
+        diverged_at = self.diverging_at if self.step >= self.diverging_at else training.NEVER
         return np.ones(lanes), np.full(lanes, diverged_at)
 
     def first_losses(self) -> np.ndarray:
@@ -69,14 +69,14 @@ def fake_finish(run: Path, *_: Any) -> Iterator[None]:
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     """Two jobs in fresh directories; packs and what ends a run are fakes."""
-    monkeypatch.setattr(common, "Pack", FakePack)
-    monkeypatch.setattr(common, "finish", fake_finish)
-    monkeypatch.setattr(common, "import_what_ends_a_run", lambda: None)
+    monkeypatch.setattr(training, "Pack", FakePack)
+    monkeypatch.setattr(training, "finish", fake_finish)
+    monkeypatch.setattr(training, "preload_packages", lambda: None)
     return [Job(tmp_path / f"seed_{seed}", replace(BASE, data_seed=seed)) for seed in (0, 1)]
 
 
 def train(jobs: list[Job], persistence: Persistence = EVERY_CHUNK) -> str:
-    return run_pack(jobs, NullLogger(), NOTHING_MORE, width=2, persistence=persistence)
+    return run_pack(jobs, NullLogger(), DEFAULT_WANTED, width=2, persistence=persistence)
 
 
 def statuses(jobs: list[Job]) -> list[str]:
@@ -97,7 +97,7 @@ def test_an_error_in_a_pack_is_nobodys_until_it_is_known_whose_it_is(
             raise ZeroDivisionError
         yield from fake_finish(run, *given)
 
-    monkeypatch.setattr(common, "finish", failing)
+    monkeypatch.setattr(training, "finish", failing)
     with pytest.raises(ZeroDivisionError):
         train(jobs)
     assert statuses(jobs) == ["done", "running"]
@@ -120,7 +120,7 @@ def test_a_run_goes_on_on_another_device_and_says_so_unless_that_is_refused(
         train(jobs, persistence=Persistence(strict_resume=True))
     assert snapshot(jobs[1].run.parent) == before
     assert train(jobs) == "done"
-    change = {"step": 1, "what": "device", "was": "NVIDIA H200, jax 0.1", "is": common.device_text()}
+    change = {"step": 1, "what": "device", "was": "NVIDIA H200, jax 0.1", "is": training.device_text()}
     metas = [rundir.read_meta(job.run) for job in jobs]
     assert [(meta["bitwise"], meta["resumed_elsewhere"]) for meta in metas] == [(True, []), (False, [change])]
 
@@ -140,7 +140,7 @@ def test_a_run_that_takes_its_state_from_another_shares_its_past(
             super().__init__(jobs, width)
             self.lanes = [Lane(job, 0, None) for job in jobs]
 
-    monkeypatch.setattr(common, "Pack", Sharing)
+    monkeypatch.setattr(training, "Pack", Sharing)
     assert train(jobs) == "done"
     assert [rundir.read_meta(job.run)["bitwise"] for job in jobs] == bitwise
 
@@ -156,13 +156,13 @@ def test_checkpoints_that_only_some_runs_have_go_before_the_metrics_are_cut(
             rundir.append_metrics(job.run, {"step": step})
         for step in steps:
             checkpoint.save(job.run, step, {"a": np.zeros(1)}, {})
-    cut, had = rundir.cut_metrics, {}
+    cut, had = rundir.truncate_metrics, {}
 
     def watched(run: Path, *given: Any) -> None:
         had[run] = checkpoint.steps(run)
         cut(run, *given)
 
-    monkeypatch.setattr(rundir, "cut_metrics", watched)
+    monkeypatch.setattr(rundir, "truncate_metrics", watched)
     assert train(jobs) == "done"
     assert [had[job.run] for job in jobs] == [[3], [2, 3]]
 
@@ -177,7 +177,7 @@ def test_a_run_goes_on_from_every_step_and_only_with_the_records_behind_it(jobs:
     checkpoint.save(job.run, step, {"a": np.zeros(1)}, {})
     whole = (job.run / layout.METRICS).read_bytes()
     (job.run / layout.METRICS).write_bytes(whole[whole.index(b"\n") + 1 :])
-    with pytest.raises(StoreError, match=r"lacks records .*--overwrite trains it anew"):
+    with pytest.raises(StoreError, match=r"lacks records .*--overwrite retrains the run"):
         train([job])
     (job.run / layout.METRICS).write_bytes(whole)
     assert (train([job]), (job.run / layout.METRICS).read_bytes()) == ("done", whole)
@@ -231,12 +231,12 @@ def test_a_signal_in_the_chunk_in_which_all_diverge_stops_nothing(
 def test_a_signal_after_the_last_word_leaves_the_run_done_and_what_follows_alone(
     jobs: list[Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Packs that one caller trains hear the same signals: also one that comes between them."""
+    """Packs that one caller trains receive the same signals, also one between them."""
     sending(monkeypatch, checkpoint, "remove")
-    with hearing_signals() as signals:
+    with catch_signals() as signals:
         ended = [run_pack([job], NullLogger(), width=2, signals=signals) for job in jobs]
     assert (ended, statuses(jobs)) == (["done", "stopped"], ["done", "new"])
-    assert signals.heard == [signal.SIGTERM]
+    assert signals.received == [signal.SIGTERM]
 
 
 def test_a_signal_stops_before_what_is_added_to_the_next_run_or_its_training(
@@ -248,7 +248,7 @@ def test_a_signal_stops_before_what_is_added_to_the_next_run_or_its_training(
         os.kill(os.getpid(), signal.SIGINT)
 
     assert train(jobs[:1]) == "done"
-    monkeypatch.setattr(common, "ending_of", lambda config: Ending(fake_finish, lambda *_: [], add))
+    monkeypatch.setattr(training, "ending_of", lambda config: Ending(fake_finish, lambda *_: [], add))
     assert (train(jobs[:1]), statuses(jobs)) == ("done", ["done", "new"])
     assert (train(jobs), statuses(jobs)) == ("stopped", ["done", "new"])
 
@@ -283,5 +283,5 @@ def test_imports_that_fail_ahead_of_time_say_nothing_yet(monkeypatch: pytest.Mon
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(finish, "import_module", missing)
-    import_what_ends_a_run()
+    preload_packages()
     assert tried == ["pandas"]

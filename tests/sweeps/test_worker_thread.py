@@ -9,12 +9,12 @@ from runners.signals import Signals
 from store import rundir
 from sweeps import executors
 from sweeps.plan import Pack, cells
-from sweeps.training import Outcome
-from sweeps.worker import Died
+from sweeps.training import PackResult
+from sweeps.worker import WorkerDied
 from tests.sweeps.tiny_sweep import tiny_plan
 
 PACK = Pack(tuple(cells(tiny_plan())))
-End = Callable[[], Outcome]
+End = Callable[[], PackResult]
 
 
 @pytest.fixture
@@ -26,10 +26,10 @@ def ending(monkeypatch: pytest.MonkeyPatch) -> list[End]:
         def __init__(self, core: int):
             self.end = ends.pop(0)
 
-        def train(self, *_: object) -> Outcome:
+        def train(self, *_: object) -> PackResult:
             return self.end()
 
-        def dismiss(self) -> None:
+        def close(self) -> None:
             self.end = lambda: pytest.fail("it is gone")
 
     monkeypatch.setattr(executors, "Worker", Worker)
@@ -37,13 +37,13 @@ def ending(monkeypatch: pytest.MonkeyPatch) -> list[End]:
     return ends
 
 
-def carried_out(folder: Path) -> list[Outcome]:
-    return list(executors.on_all_cores(folder, [PACK], 8, lambda steps: None, Signals()))
+def carried_out(folder: Path) -> list[PackResult]:
+    return list(executors.run_in_workers(folder, [PACK], 8, lambda steps: None, Signals()))
 
 
 def test_a_signal_that_reaches_a_worker_alone_costs_that_worker(tmp_path: Path, ending: list[End]) -> None:
-    ending += [lambda: Outcome(PACK, {}, stopped=True)] * 2 + [lambda: Outcome(PACK, {})]
-    assert carried_out(tmp_path) == [Outcome(PACK, {})]
+    ending += [lambda: PackResult(PACK, {}, stopped=True)] * 2 + [lambda: PackResult(PACK, {})]
+    assert carried_out(tmp_path) == [PackResult(PACK, {})]
     assert ending == []
 
 
@@ -53,11 +53,11 @@ def test_a_worker_that_dies_takes_what_it_had_not_finished(tmp_path: Path, endin
         rundir.begin(run, cell.config)
         rundir.update_meta(run, status=status)
 
-    def die() -> Outcome:
-        raise Died("it is dead")
+    def die() -> PackResult:
+        raise WorkerDied("it is dead")
 
     ending.append(die)
-    assert carried_out(tmp_path) == [Outcome(PACK, dict.fromkeys((stopped.name, fresh.name), "it is dead"))]
+    assert carried_out(tmp_path) == [PackResult(PACK, dict.fromkeys((stopped.name, fresh.name), "it is dead"))]
     assert [rundir.read_status(run) for run in (done, diverged, stopped, fresh)] == [
         "done",
         "diverged",

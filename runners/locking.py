@@ -1,0 +1,92 @@
+"""Locks run directories, checks that their runs can be trained, and restores an unfinished run's thread count."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from cli import printable
+from configs.run import RunConfig
+from environment import MOST_THREADS, check_devices, jax_has_started, num_threads, threads_are_set
+from runners import compile_cache
+from store import checkpoint, conditions, layout, rundir
+from store.lock import locked
+from store.readers import expecting, is_count, is_number
+
+MAX_NAMED = 8  # files named in a message
+
+
+@contextmanager
+def locked_runs(
+    runs: Sequence[tuple[Path, RunConfig]],
+    overwrite: bool = False,
+    width: int = 1,
+    programs: Path | None = None,
+    strict: bool = False,
+) -> Iterator[None]:
+    """Locks the directories of runs that can be trained, and clears those to retrain (`overwrite`).
+
+    All checks come before the first directory is cleared: devices and required runs even before a lock file is created,
+    then the locks, the directories' contents, the conditions of a resume, the cache of compiled programs, and the
+    family's parts. Must be entered before JAX has its devices.
+    """
+    check_devices()
+    for run, config in runs:
+        if overwrite or rundir.read_status(run) not in rundir.FINISHED:
+            rundir.find_required(config, run)
+    with ExitStack() as locks:
+        for run, _ in runs:
+            locks.enter_context(locked(run))
+        for run, config in runs:
+            rundir.check_usable(run, config, overwrite)
+            if not overwrite:
+                restore_threads(run, width, strict)
+        if programs:
+            compile_cache.subfolder(programs)  # its name has the number of threads, which is fixed now
+        if overwrite:
+            from runners.finish import check_parts  # imports JAX
+
+            for _, config in runs:
+                check_parts(config)
+            for run, _ in runs:
+                print_kept_files(run, rundir.clear(run))
+        yield
+
+
+def print_kept_files(run: Path, others: Sequence[str]) -> None:
+    """Prints the foreign files that stay in a cleared run directory."""
+    if others:
+        more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
+        print(printable(f"{run}: kept files that are not the run's: {', '.join(others[:MAX_NAMED])}{more}"))
+
+
+def restore_threads(directory: Path, width: int = 1, strict: bool = False) -> None:
+    """Sets the thread count that an unfinished run had, unless the user chose one or JAX has started.
+
+    Must be called before JAX has its devices. `StoreError` for a bad meta.json; if strict, also if the run would resume
+    under other conditions (as far as they are known without JAX).
+    """
+    meta, steps = rundir.read_meta(directory), checkpoint.steps(directory)
+    if meta.get("status") in rundir.FINISHED or not ("versions" in meta or steps):
+        return
+    threads = _checked_threads(directory, meta, max(steps, default=0))
+    if threads != num_threads() and not threads_are_set() and not jax_has_started():
+        os.environ["NPROC"] = str(threads)
+    if strict:
+        conditions.check(directory, conditions.current(width))
+
+
+def _checked_threads(run: Path, meta: Mapping[str, Any], step: int) -> int:
+    """The thread count a run had at a step; `StoreError` unless meta.json has all that a resume needs."""
+    before = conditions.at_step(run, step)
+    with expecting(run / layout.META, "a run's meta.json; --overwrite retrains the run"):
+        chunk_steps = meta.get("chunk_steps", 1)  # present from the first checkpoint on
+        counts = (before["threads"], before["pack_width"], chunk_steps)
+        if not all(is_count(count) and count > 0 for count in counts) or before["threads"] > MOST_THREADS:
+            raise ValueError
+        if not (is_number(meta["run_seconds"]) and all(isinstance(before[name], str) for name in meta["versions"])):
+            raise ValueError
+        return int(before["threads"])
