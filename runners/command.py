@@ -40,7 +40,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     with held([(directory, request.config)], request.overwrite, programs=programs, strict=strict):
         # JAX, which reads the number of threads once, has its devices from here on
         from runners.common import Job, Wanted, run_pack
-        from utils_log import ConsoleLogger
+        from runners.progress import ConsoleLogger
 
         if programs:
             compile_cache.enable(programs)

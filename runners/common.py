@@ -24,6 +24,7 @@ from runners.finish import NOTHING_MORE, Wanted, check_parts, ending_of, finish,
 from runners.holding import held
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.persistence import USUAL, Persistence
+from runners.progress import NULL_LOGGER, Logger
 from runners.shapes import static_shape, training_part
 from runners.signals import Signals, Stopped, hearing_signals
 from src.precision import use_highest_precision
@@ -31,7 +32,6 @@ from src.train import NEVER
 from store import checkpoint, conditions, rundir, snapshots
 from store.provenance import now, provenance
 from store.sources import changed
-from utils_log import NULL_LOGGER, Logger
 
 __all__ = ["Job", "Wanted", "run_one", "run_pack"]
 

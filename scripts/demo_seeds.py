@@ -83,7 +83,7 @@ def main(argv: list[str]) -> int:
 def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None, quiet: bool, kept: Persistence) -> int:
     """Trains what is left; the number of the signal that stopped it, 0 if it came to its end."""
     from runners.common import Job, run_pack  # imports JAX
-    from utils_log import ConsoleLogger
+    from runners.progress import ConsoleLogger
 
     if programs:
         compile_cache.enable(programs)

@@ -123,7 +123,7 @@ def _train(out: Path, quiet: bool) -> int:
     from runners import flags as runner_flags
     from runners.common import Job, Wanted, run_pack  # imports JAX
     from runners.holding import held
-    from utils_log import ConsoleLogger
+    from runners.progress import ConsoleLogger
 
     requests = {name: runner_flags.read(model, RUNNERS[model], "", words) for name, (model, words, _) in RUNS.items()}
     configs: list[tuple[Path, RunConfig]] = [(out / name, request.config) for name, request in requests.items()]

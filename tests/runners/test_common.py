@@ -16,12 +16,12 @@ from runners.common import Job, run_pack
 from runners.finish import NOTHING_MORE, Ending, Wanted, import_what_ends_a_run
 from runners.pack import GROWTH, Lane
 from runners.persistence import Persistence
+from runners.progress import NullLogger
 from runners.signals import hearing_signals
 from src.config import TrainConfig
 from store import StoreError, checkpoint, layout, rundir
 from store.rundir import METRICS_FIELDS
 from tests.doors import snapshot
-from utils_log import NullLogger
 
 EVERY_CHUNK = Persistence(checkpoint_seconds=0)
 BASE = RegressionConfig(training=TrainConfig(steps=6), eval_every=3)

@@ -12,13 +12,13 @@ import store
 from analysis.loaded import load_run
 from analysis.measures.layerwise import layerwise
 from runners.common import Job, run_pack
+from runners.progress import NullLogger
 from store import layout
 from sweeps.collect import collect
 from sweeps.grid import Grid
 from sweeps.plan import cells, plan
 from tests.doors import Ran, Refused, ran, refused
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, copied, results
-from utils_log import NullLogger
 
 __all__ = ["ran", "refused"]
 
