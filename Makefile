@@ -28,7 +28,7 @@ demo_seeds: $(STAMP) ## five seeds of the main experiment, trained together
 	$(PY) -m scripts.demo_seeds $(ARGS)
 
 smoke_train: $(STAMP) ## four short runs with what must hold of them; fails if it does not
-	$(PY) -m scripts.smoke_train $(ARGS)
+	bash scripts/smoke.sh $(ARGS)
 
 figs: $(STAMP) ## draws the figures of the demo runs, and of the tables of sweeps, again from their files
 	@set --; for run in runs/demo_*; do if [ -f "$$run/config.json" ]; then set -- "$$@" "$$run"; fi; done; \

@@ -33,7 +33,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     from analysis.compared import load_compared
     from analysis.measures.alignment import alignment, write_values
 
-    subject = load_compared(run, flags.eta, flags.allow_pickle)
+    subject = load_compared(run, flags.eta)
     values = alignment(subject)
     if flags.eta is not None:
         finite_results("eta", flags.eta, [values])

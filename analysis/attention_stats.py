@@ -21,7 +21,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     from analysis.measures.attention_stats import write
     from families.regression import evaluation_context
 
-    subject = load_compared(run, allow_pickle=flags.allow_pickle)
+    subject = load_compared(run)
     values = write(subject, evaluation_context(subject.config))
     shown = {f"gd {name}": numbers for name, numbers in values["gd"].items()} | {
         f"model {name}": values[name] for name in ("influence", "abs_influence")

@@ -15,6 +15,7 @@ from configs.registry import family_of
 from environment import check_devices
 from src.checks import ConfigError, require
 from store.lock import locked
+from store.params import NO_PICKLES
 from store.readers import StoreError, is_number
 from store.rundir import read_config
 
@@ -39,15 +40,14 @@ class Command(NamedTuple):
         """The flags of all analyses, and this one's."""
         built = cli.Parser(f"analysis.{self.name}", self.description)
         built.add_argument("--run", type=Path, required=True, help="run directory")
-        built.add_argument(
-            "--allow_pickle", action="store_true", help="read params.pkl where params.safetensors is missing"
-        )
+        built.add_argument("--allow_pickle", action="store_true", help="refused: params.pkl is written and never read")
         self.add_flags(built)
         return built
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
         """The flags of a command line; `UsageError` or `ConfigError` for what cannot be asked."""
         flags = self.parser().parse(argv)
+        require(not flags.allow_pickle, NO_PICKLES)
         self.check(flags)
         return flags
 

@@ -18,7 +18,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     from analysis.compared import load_compared
     from analysis.measures.comparators import write
 
-    values = write(load_compared(run, allow_pickle=flags.allow_pickle))
+    values = write(load_compared(run))
     words = {name: _in_words(part) for name, part in values.items() if isinstance(part, Mapping)}
     return {name: value for name, value in values.items() if name not in words} | words
 

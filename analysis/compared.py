@@ -17,8 +17,8 @@ class ComparedRun(LoadedRun):
     gd: GradientDescent
 
 
-def load_compared(directory: str | Path, eta: float | None = None, allow_pickle: bool = False) -> ComparedRun:
+def load_compared(directory: str | Path, eta: float | None = None) -> ComparedRun:
     """`load_run` of a run of linear regression, and its gradient descent as `find_gd` finds it."""
-    loaded = load_run(directory, allow_pickle).of_family(RegressionConfig.family)
+    loaded = load_run(directory).of_family(RegressionConfig.family)
     gd = find_gd(loaded.config, eta)
     return ComparedRun(loaded.run, loaded.config, loaded.model, loaded.params, loaded.batch, gd)

@@ -17,7 +17,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     from analysis.loaded import load_run
     from analysis.measures.copying import write
 
-    return write(load_run(run, flags.allow_pickle))
+    return write(load_run(run))
 
 
 COMMAND = Command("copying", "Measures how far the first layer's rows depend on the following token.", measure)

@@ -51,7 +51,7 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     from analysis.loaded import load_run
     from analysis.measures.layerwise import layerwise
 
-    found = layerwise(load_run(run, flags.allow_pickle), flags.num_tasks, flags.layers, flags.damping)
+    found = layerwise(load_run(run), flags.num_tasks, flags.layers, flags.damping)
     if flags.damping is not None:
         medians = zip(found["median"], found["gd"]["median"], strict=True)
         finite_results("damping", flags.damping, [{"tf": own, "gd": descent} for own, descent in medians])

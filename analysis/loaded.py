@@ -53,14 +53,14 @@ class LoadedRun:
         return self
 
 
-def load_run(directory: str | Path, allow_pickle: bool = False) -> LoadedRun:
+def load_run(directory: str | Path) -> LoadedRun:
     """Loads a finished run: `store.load` with the model, in the precision of its training.
 
     `StoreError` says what is missing or broken, also parameters of another model.
     """
     use_highest_precision()
     run = Path(directory)
-    config, params, batch = store.load(run, allow_pickle)
+    config, params, batch = store.load(run)
     model = model_of(config, shared_with(config, run))
     expected = flattened(jax.eval_shape(model.init, key(0)))
     check_arrays(run / layout.PARAMS, flattened(params), {name: leaf.shape for name, leaf in expected.items()})

@@ -17,7 +17,7 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     from analysis.loaded import load_run
     from analysis.measures.losses import write
 
-    return write(load_run(run, flags.allow_pickle))
+    return write(load_run(run))
 
 
 COMMAND = Command("losses", "Measures the loss on the evaluation set over training, with standard errors.", measure)

@@ -37,7 +37,7 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     from analysis.compared import load_compared
     from analysis.measures.ood_eval import ood_curve, write_rows
 
-    subject = load_compared(run, allow_pickle=flags.allow_pickle)
+    subject = load_compared(run)
     rows = ood_curve(subject, flags.alphas, flags.keep_labels)
     for alpha, row in zip(flags.alphas, rows, strict=True):
         finite_results("alphas", alpha, [row])

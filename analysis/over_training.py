@@ -17,7 +17,7 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     from analysis.compared import load_compared
     from analysis.measures.over_training import write
 
-    return write(load_compared(run, allow_pickle=flags.allow_pickle))
+    return write(load_compared(run))
 
 
 COMMAND = Command(

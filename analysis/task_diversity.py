@@ -17,7 +17,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     from analysis.loaded import load_run
     from analysis.measures.task_diversity import headline
 
-    return headline(load_run(run, flags.allow_pickle))
+    return headline(load_run(run))
 
 
 COMMAND = Command(

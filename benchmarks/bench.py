@@ -13,11 +13,11 @@ from typing import Any
 import cli
 from benchmarks.cases import FULL, NAMES, QUICK, Settings
 from environment import check_devices
+from runners.progress import ConsoleLogger, Logger
 from store import outputs
 from store.atomic import json_bytes
 from store.provenance import now
 from store.readers import StoreError, read_json
-from utils_log import ConsoleLogger, Logger
 
 WRITER = "benchmarks.bench"
 RESULTS = Path("benchmarks/results")

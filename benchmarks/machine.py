@@ -24,9 +24,7 @@ FACTS = ("command", "git_hash", "git_dirty", "versions", "device", "platform", "
 def describe() -> dict[str, Any]:
     """The machine, date, load and versions of the results."""
     # only `FACTS` of it, which do not depend on the config
-    facts = provenance(
-        resolve(preset(models()[0])), device_text()
-    )
+    facts = provenance(resolve(preset(models()[0])), device_text())
     return {
         "machine": name(),
         "cores": os.cpu_count(),

@@ -39,8 +39,8 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     strict = request.persistence.strict_resume
     with locked_runs([(directory, request.config)], request.overwrite, programs=programs, strict=strict):
         # imported only now: JAX reads the number of threads once, when it gets its devices
+        from runners.progress import ConsoleLogger
         from runners.training import Job, Wanted, run_pack
-        from utils_log import ConsoleLogger
 
         if programs:
             compile_cache.enable(programs)

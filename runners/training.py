@@ -24,6 +24,7 @@ from runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finis
 from runners.locking import locked_runs
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.persistence import DEFAULT_PERSISTENCE, Persistence
+from runners.progress import NULL_LOGGER, Logger
 from runners.signals import Signals, Stopped, catch_signals
 from runners.static_shape import static_shape, training_part
 from src.precision import use_highest_precision
@@ -31,7 +32,6 @@ from src.train import NEVER
 from store import checkpoint, conditions, rundir, snapshots
 from store.provenance import now, provenance
 from store.sources import changed_files
-from utils_log import NULL_LOGGER, Logger
 
 __all__ = ["Job", "Wanted", "run_one", "run_pack"]
 

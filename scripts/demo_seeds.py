@@ -82,8 +82,8 @@ def main(argv: list[str]) -> int:
 
 def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None, quiet: bool, saving: Persistence) -> int:
     """Trains the unfinished runs; returns the number of the signal that stopped it, or 0."""
+    from runners.progress import ConsoleLogger
     from runners.training import Job, run_pack  # imports JAX
-    from utils_log import ConsoleLogger
 
     if programs:
         compile_cache.enable(programs)

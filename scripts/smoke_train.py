@@ -122,8 +122,8 @@ def _train(out: Path, quiet: bool) -> int:
     """Trains the runs; returns the number of the signal that stopped it, or 0."""
     from runners import flags as runner_flags
     from runners.locking import locked_runs
+    from runners.progress import ConsoleLogger
     from runners.training import Job, Wanted, run_pack  # imports JAX
-    from utils_log import ConsoleLogger
 
     requests = {name: runner_flags.read(model, RUNNERS[model], "", words) for name, (model, words, _) in RUNS.items()}
     configs: list[tuple[Path, RunConfig]] = [(out / name, request.config) for name, request in requests.items()]

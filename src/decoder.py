@@ -77,11 +77,6 @@ def block_kernels(params: Params) -> Any:
     return hk.data_structures.map(lambda module, name, _: module.startswith("layer_") and name == "w", params)
 
 
-def num_params(params: Params) -> int:
-    """How many numbers the parameters hold."""
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))
-
-
 def decode(tokens: Array, model: DecoderConfig, hook: Hook = no_hook) -> Array:
     """Predictions [B, K] from tokens [B, 2K, D + 1]; to be called inside `hk.transform`.
 

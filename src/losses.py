@@ -31,11 +31,6 @@ def cross_entropies(logits: Array, labels: Array) -> Array:
     return jax.nn.logsumexp(logits, axis=-1) - chosen
 
 
-def masked_mean(values: Array, mask: Array) -> Array:
-    """The mean [B] of the values [B, T] where the mask [B, T] is set; 0 for a row without any."""
-    return jnp.sum(jnp.where(mask, values, 0), axis=1) / jnp.maximum(jnp.sum(mask, axis=1), 1)
-
-
 # name -> losses of predictions, given targets
 LOSSES: dict[str, Callable[[Array, Array], Array]] = {
     "half_squared_error": half_squared_errors,

@@ -10,8 +10,8 @@ import numpy as np
 from configs.registry import family_of
 from configs.run import RunConfig
 from store import layout
-from store.params import read_params
-from store.readers import check_arrays, read_npz
+from store.params import NO_PICKLES, read_params
+from store.readers import StoreError, check_arrays, read_npz
 from store.rundir import read_config
 
 
@@ -27,12 +27,13 @@ def load(run: str | Path, allow_pickle: bool = False) -> Run:
     """Loads a finished run; `StoreError` says what is missing or broken.
 
     The batch is checked against the config. The parameters are not, since that takes the model (see
-    `analysis.load_run`). With `allow_pickle`, params.pkl is read if params.safetensors is missing; none of its code
-    is run.
+    `analysis.load_run`). `allow_pickle=True` is refused: params.pkl is written and never read.
     """
+    if allow_pickle:
+        raise StoreError(NO_PICKLES)
     path = Path(run)
     config = read_config(path)
-    params = read_params(path, allow_pickle)
+    params = read_params(path)
     family = family_of(config)
     arrays = read_npz(path / layout.ANALYSIS_BATCH, family.batch._fields)
     check_arrays(path / layout.ANALYSIS_BATCH, arrays, family.batch_shapes(config), family.batch_types)

@@ -13,7 +13,6 @@ from cli import printable
 ROOT = Path(__file__).resolve().parent.parent
 # `store` is included because it writes the bytes
 FOLDERS = ("src", "configs", "curricula", "baselines", "families", "analysis", "runners", "store")
-FILES = ("utils_attention.py",)  # outside of these folders; produces the files in attn/
 DIGITS = 16  # of a SHA-256, in hexadecimal
 MAX_NAMED = 2  # files named in a message
 
@@ -22,7 +21,6 @@ MAX_NAMED = 2  # files named in a message
 def sources(root: Path = ROOT) -> dict[str, str]:
     """{path relative to the root: hash} of every .py file that produces results; read once per process."""
     files = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.py"))
-    files += [root / name for name in FILES if (root / name).exists()]
     return {path.relative_to(root).as_posix(): _hash(path) for path in files}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from utils_log import meter
+from runners.progress import meter
 
 
 class Progress:

@@ -66,6 +66,58 @@ def test_the_contract_lists_exactly_the_make_targets(root: Path) -> None:
     assert listed == targets
 
 
+# a word of the contract's command lines that stands for a value -> one that its parser takes
+VALUES = {"X": "0.5", "L": "2", "MODEL": "lsa1", "NAME,NAME": "lsa1_1", "FILE": "file.json", "SWEEP": "depth"}
+
+
+def contract_lines(root: Path) -> list[list[str]]:
+    """Each command line of the contract in words, with all that is optional in it and the first of alternatives."""
+    text = (root / "docs/contract.md").read_text()
+    lines = [re.sub(r"[\[\]]|\.\.\.", " ", line) for line in re.findall(r"`((?:python -m|sh|bash) [^`]+)`", text)]
+    lines = [line for line in lines if line != "python -m runners.X"]  # of which the page says that all are such
+    return [[VALUES.get(word, word.partition("|")[0]) for word in line.split()] for line in lines]
+
+
+def make_lines(root: Path) -> list[list[str]]:
+    """The commands of the repository that make's targets run, in words."""
+    targets = re.findall(r"^([a-z][a-z_-]*):", (root / "Makefile").read_text(), re.M)
+    done = run(["make", "-n", "-o", ".venv/.made", *targets], root)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.replace("\\\n", " ").splitlines()
+    found = [shlex.split(line) for line in lines if line.startswith((".venv/bin/python -m", "bash"))]
+    return [words for words in found if not {"pytest", "ruff", "mypy"} & {*words}]
+
+
+def test_every_line_of_the_contract_and_of_make_is_one_its_parser_takes(root: Path, ran: Ran) -> None:
+    """Each complains of a flag that no command has, or of a seed that no run has, and so of nothing before it."""
+    lines = [*contract_lines(root), *make_lines(root)]
+    assert len({words[2] for words in lines if words[1] == "-m"}) > 30
+    for program, *words in lines:
+        if program in ("sh", "bash"):
+            done = run([program, *words, "--no_such_flag"], root)
+            status, said, expected = done.returncode, done.stderr, "unknown argument --no_such_flag"
+        else:
+            module, wrong, expected = words[1], ["--no_such_flag"], "unknown argument --no_such_flag"
+            if module.startswith("runners.run") and "--help" not in words:
+                wrong, expected = ["--seed", "-1"], "data_seed is -1"
+            outcome = ran(module, *words[2:], *wrong)
+            status, said = outcome.status, outcome.err
+            if "--help" in words:
+                status, said = status + 2, expected
+        assert (status, expected in said) == (2, True), (program, words, said)
+
+
+def test_with_and_without_pythonpath_a_command_does_the_same(root: Path, tmp_path: Path) -> None:
+    """From the repository's root, which is all that it needs."""
+    words = [sys.executable, "-m", "analysis.gd_curve", *"--dim 3 --num_pairs 5 --steps 2 --num_tasks 50".split()]
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    for name, environment in {"with.json": bare | {"PYTHONPATH": "."}, "without.json": bare}.items():
+        line = [*words, "--out", str(tmp_path / name)]
+        done = subprocess.run(line, cwd=root, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "with.json").read_bytes() == (tmp_path / "without.json").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("model", "name", "row"),
     [("lsa1", "default", 0), ("lsa1", "paper", 0), ("twolayer", "default", 1), ("twolayer", "paper", 2)],

@@ -11,7 +11,7 @@ import pytest
 
 FLOORS = (
     ("environment",),
-    ("src", "cli", "utils_log", "utils_attention"),
+    ("src", "cli"),
     ("configs", "plugin_files"),
     ("plugins", "store"),
     ("baselines", "plots"),
@@ -19,7 +19,7 @@ FLOORS = (
     ("families",),
     ("analysis",),
     ("runners",),
-    ("sweeps",),
+    ("sweeps", "utils_log", "utils_attention"),
     ("studies", "eval_order", "eval_noise", "eval_diversity"),
     ("scripts", "demos_ref", "benchmarks"),
 )

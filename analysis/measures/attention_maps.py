@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from analysis.loaded import LoadedRun
+from analysis.measures.attention_summary import batch_mean, summarise
 from store import layout
 from store.atomic import write_json, write_npy, write_npz
-from utils_attention import batch_mean, summarise
 
 
 def capture(subject: LoadedRun, num_tasks: int) -> list[np.ndarray]:

@@ -25,7 +25,7 @@ from analysis.compared import ComparedRun
 from analysis.measures.headline import mean_and_error
 from baselines.gradient_descent import gd, search_step_size
 from baselines.linear_mmse import linear_mmse
-from baselines.mask_bayes import MAX_PAIRS, check_masks, mask_bayes
+from baselines.mask_bayes import MAX_PAIRS, mask_bayes
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, corrupted_step_size_batch, find_gd, gd_steps, headline_batch
 from src.batch import Batch
@@ -86,16 +86,6 @@ COMPARATORS: dict[str, Callable[[RegressionConfig, GradientDescent], Comparator]
 }
 
 
-def comparators(config: RegressionConfig, gd: GradientDescent) -> dict[str, Comparator]:
-    """Every comparator of a run, by name: batch in, predictions [B] out.
-
-    `gd` is the run's gradient descent, at the clean step. `ConfigError` where one is not defined: on distractor labels,
-    and on corrupted contexts where `mask_bayes` has no answer.
-    """
-    check_masks(config.data, config.eval)  # before the search for a step size
-    return {name: make(config, gd) for name, make in COMPARATORS.items()}
-
-
 def take_a_second(config: RegressionConfig) -> bool:
     """Whether a run's pairs are corrupted, and measuring its comparators takes about a second or less."""
     pairs = config.data.num_pairs
@@ -107,11 +97,6 @@ def half_errors(predictors: Mapping[str, Comparator], batch: Batch) -> dict[str,
     """Half the squared error [B] of each predictor, float64, all on the same tasks: compare them paired."""
     y_query = np.asarray(batch.y_query, np.float64)
     return {name: 0.5 * (np.asarray(f(batch), np.float64) - y_query) ** 2 for name, f in predictors.items()}
-
-
-def comparator_errors(config: RegressionConfig, gd: GradientDescent, batch: Batch) -> dict[str, np.ndarray]:
-    """`half_errors` of a run's `comparators`. For several batches make those once: each time searches a step size."""
-    return half_errors(comparators(config, gd), batch)
 
 
 def write(subject: ComparedRun) -> dict[str, Any]:

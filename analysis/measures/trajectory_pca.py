@@ -97,27 +97,6 @@ def null_explained(
     return shares.mean(axis=0), shares.std(axis=0, ddof=1) if draws > 1 else np.full(components, np.nan)
 
 
-def cosine_content(scores: np.ndarray) -> np.ndarray:
-    """How like a random walk's scores [T, C] of one trajectory are: the squared correlation of column j (from 1) with
-    cos(j pi (t + 1/2) / T), t = 0, ..., T - 1, in [0, 1]; nan for a column that is constant.
-
-    1 for the PCA of one walk in many dimensions, whose scores these cosines are. Hess 2000, as sums over records: t
-    counts records, whatever steps lie between. In a joint PCA of n walks of one start the first n - 1 components are
-    quarter sines instead: fit one trajectory at a time for this.
-    """
-    if scores.ndim != 2 or len(scores) <= scores.shape[1]:
-        raise ValueError(f"scores {scores.shape} are not [T, C] with more checkpoints than components")
-    count, components = scores.shape
-    cosines = np.cos(np.pi * np.outer(np.arange(count) + 0.5, np.arange(1, components + 1)) / count)
-    centred = scores - scores.mean(axis=0)
-    power = (centred**2).sum(axis=0) * (cosines**2).sum(axis=0)  # the cosines' means are 0
-    constant = np.ptp(scores, axis=0) == 0
-    shares: np.ndarray = np.divide(
-        (centred * cosines).sum(axis=0) ** 2, power, out=np.full(components, np.nan), where=~constant
-    )
-    return shares
-
-
 def _check_rows(rows: np.ndarray, components: int) -> None:
     if rows.ndim != 2 or not 1 <= components <= min(rows.shape):
         raise ValueError(f"rows {rows.shape} do not have {components} components")

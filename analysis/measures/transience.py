@@ -13,19 +13,7 @@ import numpy as np
 
 from src.statistics import mean_and_interval
 
-ERRORS, SMALLEST_DIP = 3.0, 0.02  # standard errors, and a loss: a mean rise of at least both is a dip
 ON_DMMSE, ON_RIDGE = 0.1, 0.25  # of the distance between ridge and dMMSE: a model within it is on one of them
-
-
-class Dip(NamedTuple):
-    """Rises of the loss after its minimum: of each seed [S], their mean, its standard error and 95 % interval."""
-
-    rise: np.ndarray
-    mean: float
-    error: float
-    low: float
-    high: float
-    is_dip: bool
 
 
 class PowerLaw(NamedTuple):
@@ -67,32 +55,6 @@ def rise(losses: np.ndarray, window: int = 1) -> np.ndarray:
     averaged = sums / np.convolve(np.ones(count), weights, "same")
     above: np.ndarray = averaged[..., -1] - averaged.min(axis=-1)
     return above
-
-
-def dip(losses: np.ndarray, window: int = 1) -> Dip:
-    """The rise of OOD losses [S, T] over seeds: a dip where its mean is at least 3 standard errors and at least .02.
-
-    `window` is `rise`'s, which says what the minimum's bias is. One seed has no error and no interval, and is no dip.
-    """
-    if losses.ndim != 2:
-        raise ValueError(f"losses {losses.shape} are not [seeds, records]")
-    rises = rise(losses, window)
-    mean, half = map(float, mean_and_interval(rises))
-    error = float(rises.std(ddof=1) / np.sqrt(len(rises))) if len(rises) > 1 else np.nan
-    is_dip = mean >= ERRORS * error and mean >= SMALLEST_DIP
-    return Dip(rises, mean, error, mean - half, mean + half, bool(is_dip))
-
-
-def deflection(losses: np.ndarray, ridge_loss: float, dmmse_loss: float, window: int = 1) -> np.ndarray:
-    """How far trajectories went towards ridge before they turned: (l(T) - min_t l(t)) / (l_dMMSE - l_ridge).
-
-    OOD losses [..., T] to [...]; the two predictors' losses are on the same tasks. 0 for a curve that only falls, 1 for
-    one that was at ridge's loss and ends at dMMSE's. Carroll et al. 2025 (Sec. 5) say in words that deflection grows
-    with M; the share is ours. `window` is `rise`'s. `ValueError` unless dMMSE's loss is above ridge's.
-    """
-    if not dmmse_loss > ridge_loss:
-        raise ValueError(f"dMMSE's loss {dmmse_loss} is not above ridge's {ridge_loss}: there is no way between them")
-    return rise(losses, window) / (dmmse_loss - ridge_loss)
 
 
 def power_law(m: np.ndarray, t: np.ndarray) -> PowerLaw:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
-from analysis.measures.trajectory_pca import cosine_content, fit, null_explained, project, random_walk, smooth
+from analysis.measures.trajectory_pca import fit, null_explained, project, random_walk, smooth
 
 SHAPES = st.tuples(st.integers(3, 12), st.integers(2, 12), st.integers(0, 99))
 
@@ -194,28 +194,17 @@ def test_walks_that_do_not_move_are_refused() -> None:
 # Cosines
 
 
-@given(st.integers(5, 40), st.floats(-5, 5), st.sampled_from([-3.0, 0.5, 100.0]))
-def test_cosines_are_cosines_wherever_they_lie_and_however_large(count: int, shift: float, factor: float) -> None:
-    cosines = np.cos(np.pi * np.outer(np.arange(count) + 0.5, [1, 2, 3]) / count)
-    np.testing.assert_allclose(cosine_content(factor * cosines + shift), 1, atol=1e-9)
-    np.testing.assert_allclose(cosine_content(factor * cosines[:, ::-1][:, :1] + shift), 0, atol=1e-9)  # the third
-
-
-@given(SHAPES)
-def test_cosine_content_is_a_squared_correlation(shape: tuple[int, int, int]) -> None:
-    count = shape[0]
-    scores = np.random.default_rng(shape[2]).normal(size=(count, 2))
-    cosines = [np.cos(np.pi * j * (np.arange(count) + 0.5) / count) for j in (1, 2)]
-    expected = [np.corrcoef(scores[:, c], cosines[c])[0, 1] ** 2 for c in (0, 1)]
-    np.testing.assert_allclose(cosine_content(scores), expected, atol=1e-10)
-    np.testing.assert_allclose(cosine_content(scores[::-1]), expected, atol=1e-10)  # training run backwards
+def cosine_content(scores: np.ndarray) -> list[float]:
+    """The squared correlation of column j (from 1) of scores [T, C] with cos(j pi (t + 1/2) / T). Hess 2000."""
+    times = (np.arange(len(scores)) + 0.5) / len(scores)
+    return [np.corrcoef(column, np.cos(j * np.pi * times))[0, 1] ** 2 for j, column in enumerate(scores.T, start=1)]
 
 
 def test_a_random_walks_scores_are_cosines_and_noises_are_not() -> None:
     (walk,) = random_walk([100], 5000, np.random.default_rng(9))
-    assert (cosine_content(fit(walk, 3).scores) > 0.95).all()
+    assert min(cosine_content(fit(walk, 3).scores)) > 0.95
     noise = np.random.default_rng(10).normal(size=(100, 5000))
-    assert (cosine_content(fit(noise, 3).scores) < 0.1).all()
+    assert max(cosine_content(fit(noise, 3).scores)) < 0.1
 
 
 def test_in_a_joint_pca_walks_of_one_start_are_quarter_sines() -> None:
@@ -223,12 +212,3 @@ def test_in_a_joint_pca_walks_of_one_start_are_quarter_sines() -> None:
     walks = random_walk([80, 80], 5000, np.random.default_rng(11))
     score = fit(np.concatenate(walks), 1).scores[:80, 0]
     assert np.corrcoef(score, np.sin(np.pi * np.arange(80) / 160))[0, 1] ** 2 > 0.99
-
-
-def test_what_does_not_move_has_no_cosine_content() -> None:
-    found = cosine_content(np.stack([np.full(9, 0.1), np.arange(9.0)], axis=1))
-    assert np.isnan(found[0])
-    assert 0 <= found[1] < 1e-12  # a line is odd about its middle, the second cosine even
-    for shape in ((9,), (3, 3), (0, 0)):
-        with pytest.raises(ValueError, match="more checkpoints than components"):
-            cosine_content(np.ones(shape))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from analysis.measures.transience import critical_step, deflection, dip, power_law, rise, verdict
+from analysis.measures.transience import critical_step, power_law, rise, verdict
 
 CURVES = hnp.arrays(float, st.integers(1, 12), elements=st.sampled_from(np.arange(0, 2, 0.25).tolist()))
 
@@ -45,7 +45,7 @@ def test_a_critical_step_of_no_curve_is_refused(steps: list, losses: list, messa
         critical_step(np.array(steps), np.array(losses))
 
 
-# Rises and dips
+# Rises
 
 
 @given(CURVES, st.sampled_from([1, 3, 5]))
@@ -65,82 +65,23 @@ def test_without_a_window_a_rise_is_exact() -> None:
     np.testing.assert_array_equal(rise(np.array([[1.0, 0.3, 0.7], [0.9, 0.8, 0.1]])), [0.7 - 0.3, 0.0])
 
 
-def test_a_dip_over_seeds_is_scipys_mean_error_and_interval() -> None:
-    losses = np.array([[2.0, 0.5, 0.6], [2.0, 0.5, 0.7], [2.0, 1.1, 1.2], [1.0, 0.7, 0.6]])
-    found, rises = dip(losses), np.array([0.1, 0.2, 0.1, 0.0])
-    np.testing.assert_allclose(found.rise, rises, atol=1e-12)
-    assert (found.mean, found.error) == pytest.approx((0.1, stats.sem(rises)))
-    assert (found.low, found.high) == pytest.approx(stats.t.interval(0.95, 3, 0.1, stats.sem(rises)))
-    assert found.is_dip is False  # .1 is 2.4 errors
-
-
-@pytest.mark.parametrize(
-    ("rises", "expected"),
-    [
-        ([0.1, 0.11, 0.09], True),
-        ([0.021, 0.021, 0.021], True),
-        ([0.019, 0.019, 0.019], False),  # certain, and too small
-        ([0.0, 0.1, 0.3], False),  # large, and 1.5 errors
-        ([0.0, 0.0, 0.0], False),
-        ([0.5], False),  # one seed
-    ],
-)
-def test_a_dip_is_three_errors_and_large_enough(rises: list[float], expected: bool) -> None:
-    assert dip(np.array([[1.0, 0.25, 0.25 + value] for value in rises])).is_dip is expected
-
-
-def test_one_seed_has_a_rise_and_no_error() -> None:
-    found = dip(np.array([[1.0, 0.5, 0.75]]))
-    assert found.mean == 0.25
-    assert np.isnan([found.error, found.low, found.high]).all()
-
-
-def test_noise_alone_passes_for_a_dip_unless_it_is_averaged() -> None:
+def test_noise_alone_is_a_rise_unless_it_is_averaged() -> None:
     """200 constant curves of 100 records with noise .01: the minimum is 2.5 noises low, whatever the number of seeds.
 
     E max of 100 normals is 2.51; averages of 25 rise by less than sqrt(2 log 100) .01 / sqrt 25 = .006.
     """
     losses = 0.5 + np.random.default_rng(0).normal(0, 0.01, (200, 100))
-    raw, averaged = dip(losses), dip(losses, 25)
-    assert raw.mean == pytest.approx(0.0251, abs=4 * raw.error)
-    assert raw.is_dip is True
-    assert averaged.mean < 0.006
-    assert averaged.is_dip is False
+    raw, averaged = rise(losses), rise(losses, 25)
+    assert raw.mean() == pytest.approx(0.0251, abs=4 * stats.sem(raw))
+    assert averaged.mean() < 0.006
 
 
-def test_what_has_no_dip_is_refused() -> None:
+def test_what_has_no_rise_is_refused() -> None:
     for window in (0, 2, 5, -1):
         with pytest.raises(ValueError, match=f"window is {window}"):
-            dip(np.ones((2, 4)), window)
-    with pytest.raises(ValueError, match="not \\[seeds, records\\]"):
-        dip(np.ones(4))
+            rise(np.ones((2, 4)), window)
     with pytest.raises(ValueError, match="not all finite"):
-        dip(np.array([[1.0, np.nan]]))
-
-
-# Deflection
-
-
-def test_deflection_is_0_for_a_curve_that_falls_and_1_for_one_that_was_at_ridge_and_ends_at_dmmse() -> None:
-    curves = np.array([[3.0, 2.0, 1.2], [3.0, 0.4, 1.2], [3.0, 0.8, 1.2]])
-    np.testing.assert_allclose(deflection(curves, 0.4, 1.2), [0, 1, 0.5], atol=1e-12)
-
-
-@given(CURVES, st.floats(-1, 1), st.sampled_from([0.125, 2.0, 16.0]))
-def test_deflection_has_no_unit_and_no_origin(losses: np.ndarray, shift: float, factor: float) -> None:
-    moved = deflection(factor * losses + shift, factor * 0.4 + shift, factor * 1.2 + shift)
-    np.testing.assert_allclose(moved, deflection(losses, 0.4, 1.2), atol=1e-9)
-
-
-def test_deflection_averages_as_rises_do() -> None:
-    losses = np.random.default_rng(1).random(20)
-    assert deflection(losses, 0.0, 0.5, 5) == pytest.approx(2 * rise(losses, 5))
-
-
-@pytest.mark.parametrize(("ridge", "dmmse"), [(1.0, 1.0), (1.0, 0.5), (np.nan, 1.0)])
-def test_there_is_no_deflection_without_a_way(ridge: float, dmmse: float) -> None:
-    with pytest.raises(ValueError, match="no way between"):
-        deflection(np.ones(3), ridge, dmmse)
+        rise(np.array([[1.0, np.nan]]))
 
 
 # The power law

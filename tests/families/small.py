@@ -28,7 +28,7 @@ from configs.origins import with_origins
 from runners.training import Job, Pack, run_pack
 from runners.static_shape import with_values
 from store import rundir
-from utils_log import NULL_LOGGER
+from runners.progress import NULL_LOGGER
 
 base, folder = rundir.read_config(Path(sys.argv[1])), Path(sys.argv[2])
 configs = [with_origins(with_values(base, values)) for values in json.loads(sys.argv[4])]

@@ -11,6 +11,7 @@ import pytest
 import store
 from analysis.loaded import load_run
 from analysis.measures.layerwise import layerwise
+from runners.progress import NullLogger
 from runners.training import Job, run_pack
 from store import layout
 from sweeps.collect import collect
@@ -18,7 +19,6 @@ from sweeps.grid import Grid
 from sweeps.plan import cells, plan
 from tests.doors import Ran, Refused, ran, refused
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, copied, results
-from utils_log import NullLogger
 
 __all__ = ["ran", "refused"]
 

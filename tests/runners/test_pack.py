@@ -10,6 +10,7 @@ import pytest
 
 from configs.regression import RegressionConfig
 from runners.pack import by_checkpoint, programs
+from runners.progress import NullLogger
 from runners.static_shape import static_shape
 from runners.training import Job, run_pack
 from src.config import ContextConfig
@@ -17,7 +18,6 @@ from store import checkpoint, layout, rundir
 from store.params import read_params
 from store.readers import read_safetensors
 from tests.runners.tiny import INTERRUPTED, RECORDED, Workshop, results
-from utils_log import NullLogger
 
 WIDTH = 4
 SEEDS = (0, 1, 2)
@@ -29,7 +29,7 @@ from pathlib import Path
 from runners import training
 from runners.persistence import Persistence
 from store import rundir
-from utils_log import ConsoleLogger
+from runners.progress import ConsoleLogger
 
 class Watched(training.Pack):
     def advance(self):

@@ -10,6 +10,7 @@ import pytest
 
 from configs.overrides import resolve, set_values
 from configs.presets import preset
+from runners.progress import NullLogger
 from runners.training import Job, run_pack
 from store import layout, rundir
 from sweeps.collect import collect
@@ -29,7 +30,6 @@ from tests.runners.tiny import (
     in_float64,
     results,
 )
-from utils_log import NullLogger
 
 __all__ = ["ran", "refused"]
 

@@ -246,7 +246,7 @@ from pathlib import Path
 import jax
 from runners.training import Job, Wanted, run_pack
 from store import rundir
-from utils_log import NullLogger
+from runners.progress import NullLogger
 
 chunks = []
 def listen(name, seconds, **facts):

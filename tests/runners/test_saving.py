@@ -11,12 +11,12 @@ import pytest
 from runners import training
 from runners.command import report_divergence
 from runners.persistence import Persistence
+from runners.progress import NullLogger
 from runners.training import Job, run_pack
 from store import checkpoint, layout, rundir
 from tests.doors import Refused, ran, refused
 from tests.runners.test_training import FakePack, jobs, sending, train
 from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, results
-from utils_log import NullLogger
 
 __all__ = ["jobs", "ran", "refused"]
 

@@ -15,13 +15,13 @@ from runners import finish, training
 from runners.finish import DEFAULT_WANTED, Ending, Wanted, preload_packages
 from runners.pack import GROWTH, Lane
 from runners.persistence import Persistence
+from runners.progress import NullLogger
 from runners.signals import catch_signals
 from runners.training import Job, run_pack
 from src.config import TrainConfig
 from store import StoreError, checkpoint, layout, rundir
 from store.rundir import METRICS_FIELDS
 from tests.doors import snapshot
-from utils_log import NullLogger
 
 EVERY_CHUNK = Persistence(checkpoint_seconds=0)
 BASE = RegressionConfig(training=TrainConfig(steps=6), eval_every=3)

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,7 +16,7 @@ from scripts import smoke_train
 from store import layout, rundir
 from store.atomic import write_bytes, write_npy, write_npz
 from store.readers import StoreError, read_npy, read_npz
-from tests.runners.tiny import LSA1, STEPS, Workshop, copied
+from tests.runners.tiny import LSA1, ROOT, STEPS, Workshop, copied
 
 NOISE = f"--noise_mode label_noise --noise_p {smoke_train.RATE} --noise_sigma 0.5".split()
 
@@ -157,6 +158,44 @@ def test_a_signal_ends_them_all(
     assert smoke_train.main(["--out", str(tmp_path)]) == 128 + signal.SIGINT
     assert len(trained) == 1
     assert "stopped; the same command retrains the runs: " in capsys.readouterr().out
+
+
+# scripts/smoke.sh
+
+SHOWS = '#!/bin/sh\necho "NAME in $PWD"\nprintf "<%s>" "$@"\n'
+
+
+def executable(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("environment", [True, False])
+def test_the_script_takes_the_repositorys_python_or_else_python3(shell: str, environment: bool, tmp_path: Path) -> None:
+    """From another folder, with a path that has spaces, and with the arguments as they were given."""
+    repository, elsewhere = tmp_path / "a repository", tmp_path / "elsewhere"
+    executable(repository / "scripts/smoke.sh", (ROOT / "scripts/smoke.sh").read_text())
+    executable(elsewhere / "python3", SHOWS.replace("NAME", "python3"))
+    if environment:
+        executable(repository / ".venv/bin/python", SHOWS.replace("NAME", "the environment"))
+    path = {"PATH": f"{elsewhere}:{os.environ['PATH']}", "CDPATH": str(elsewhere)}
+    line = [shell, "../a repository/scripts/smoke.sh", "--out", "two words", ""]
+    done = subprocess.run(line, cwd=elsewhere, env=os.environ | path, capture_output=True, text=True)
+    python = "the environment" if environment else "python3"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{python} in {repository}\n<-m><scripts.smoke_train><--out><two words><>"
+
+
+def test_the_script_is_the_command_and_what_make_runs(tmp_path: Path) -> None:
+    line = ["bash", ROOT / "scripts/smoke.sh", "--check_only", "--out", "runs/nowhere"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: runs/nowhere/lsa1/metrics.jsonl does not exist")
+    line = ["make", "-n", "-o", ".venv/.made", "smoke_train", "ARGS=--check_only --quiet"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "bash scripts/smoke.sh --check_only --quiet\n"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Losses of single predictions against scikit-learn and SciPy, in float64; means of what a mask shows."""
+"""Losses of single predictions against scikit-learn and SciPy, in float64."""
 
 import jax
 import jax.numpy as jnp
@@ -7,13 +7,13 @@ import pytest
 from scipy.special import log_softmax
 from sklearn.metrics import log_loss, mean_squared_error
 
-from src.losses import LOSSES, binary_cross_entropies, cross_entropies, half_mse, half_squared_errors, masked_mean
+from src.losses import LOSSES, binary_cross_entropies, cross_entropies, half_mse, half_squared_errors
 
 pytestmark = pytest.mark.usefixtures("x64")
 RNG = np.random.default_rng(0)
 PREDICTIONS, TARGETS = RNG.normal(size=(5, 3)), RNG.normal(size=(5, 3))
 LOGITS, CLASSES = 3 * RNG.normal(size=(5, 3, 4)), RNG.integers(4, size=(5, 3))
-LABELS, SHOWN = RNG.integers(2, size=(5, 3)), RNG.uniform(size=(5, 3)) < 0.6
+LABELS = RNG.integers(2, size=(5, 3))
 LARGE = 1e3  # a logit whose exponential overflows
 
 
@@ -69,22 +69,6 @@ def test_large_logits_neither_overflow_nor_lose_their_gradient():
     np.testing.assert_allclose(cross_entropies(rows, jnp.array([0, 1])), [0, LARGE], atol=1e-12)
     slopes = jax.grad(lambda z: cross_entropies(z, jnp.array([0, 1])).sum())(rows)
     np.testing.assert_allclose(slopes, [[0, 0], [1, -1]], atol=1e-12)  # softmax - one-hot
-
-
-def test_a_masked_mean_is_numpys():
-    found = masked_mean(jnp.asarray(PREDICTIONS), jnp.asarray(SHOWN))
-    assert SHOWN.any(axis=1).all()
-    assert not SHOWN.all(axis=1).all()
-    np.testing.assert_allclose(found, np.ma.array(PREDICTIONS, mask=~SHOWN).mean(axis=1), rtol=1e-12)
-
-
-def test_what_a_mask_hides_counts_for_nothing():
-    """Whatever it is: not a number either, in the value or in the gradient; and a row of which nothing is seen is 0."""
-    mask = jnp.array([[True, False, True], [False, False, False]])
-    values = jnp.array([[1.0, jnp.nan, 2.0], [jnp.inf, 1.0, jnp.nan]])
-    np.testing.assert_array_equal(masked_mean(values, mask), [1.5, 0.0])
-    slope = jax.grad(lambda part: masked_mean(part, mask).sum())(values)
-    np.testing.assert_array_equal(slope, [[0.5, 0, 0.5], [0, 0, 0]])
 
 
 @pytest.mark.parametrize(

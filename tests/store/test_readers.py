@@ -142,15 +142,6 @@ def test_files_with_a_wrong_byte_are_read_or_refused(
 TEXT = {"json", "jsonl", "csv"}  # the same text can be several of these
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors"])
-@pytest.mark.parametrize("byte", [0x00, 0x50, 0xFF])
-def test_every_single_byte_can_be_wrong(kind: str, byte: int, good: dict[str, bytes], folder: Path) -> None:
-    for place in range(len(good[kind])):
-        content = bytearray(good[kind])
-        content[place] = byte
-        read_or_refuse(kind, bytes(content), folder)
-
-
 @pytest.mark.parametrize(("kind", "other"), [(a, b) for a in READERS for b in READERS if a != b and not {a, b} <= TEXT])
 def test_files_of_another_format_are_refused(kind: str, other: str, good: dict[str, bytes], folder: Path) -> None:
     assert isinstance(read_or_refuse(kind, good[other], folder), StoreError)

@@ -29,17 +29,16 @@ def test_hashes_are_those_of_sha256sum(root: Path) -> None:
         "store/atomic.py",
         "families/regression.py",
         "curricula/context.py",
-        "utils_attention.py",
     ):
         said = subprocess.run(["sha256sum", root / name], capture_output=True, text=True, check=True).stdout
         assert found[name] == said[:16]
-    assert {name.split("/")[0] for name in found} == {*sources.FOLDERS, *sources.FILES}
+    assert {name.split("/")[0] for name in found} == {*sources.FOLDERS}
     assert not any(name.startswith(("plots", "tests", "studies", "report")) for name in found)
 
 
 # What the folders import and no number comes from: figures; flags, which end in the config; threads and devices, which
-# meta.json has beside the sources; progress.
-NO_RESULTS = {"plots", "cli", "environment", "utils_log", "plugin_files"}
+# meta.json has beside the sources.
+NO_RESULTS = {"plots", "cli", "environment", "plugin_files"}
 
 
 def test_whatever_the_folders_import_is_hashed_or_makes_no_results(root: Path) -> None:
@@ -61,9 +60,7 @@ def test_whatever_the_folders_import_is_hashed_or_makes_no_results(root: Path) -
             if file and file not in seen:
                 seen.add(file)
                 queue.append(file)
-    hashed = {*sources.FOLDERS, *(Path(name).stem for name in sources.FILES)}
-    assert rooms <= hashed
-    assert "utils_attention" in rooms
+    assert rooms == {*sources.FOLDERS}
 
 
 def test_files_in_folders_within_count_and_others_do_not(tmp_path: Path) -> None:

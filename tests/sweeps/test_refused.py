@@ -12,7 +12,7 @@ from store.lock import locked
 from sweeps.plan import plan_file, write_plan
 from tests.doors import DRIVERS, ROOT, Ran, Refused, snapshot
 from tests.sweeps.tiny_sweep import GRID, Paths, copied, tiny_plan
-from tests.trust.test_disks import HOLD, mounted, remount
+from tests.trust.test_disks import mounted, remount
 
 BAD_GRIDS = [
     ("--models lsa1,lsa9", "unknown model 'lsa9'; known are lsa1, lsa1_pe, twolayer"),
@@ -35,19 +35,15 @@ BAD_GRIDS = [
 ]
 BAD_ANYWHERE = [
     ("--seeds ,", "--seeds needs at least one value"),
-    ("--seeds 0.5", "--seeds: '0.5' is not a whole number"),
-    ("--seeds one", "--seeds: 'one' is not a whole number"),
     ("--seeds 0,x,2", "--seeds: 'x' is not a whole number"),
     ("--seeds=-1", "data_seed is -1; it must be a whole number from 0 to 2^32 - 1"),
     ("--seeds 4294967296", "data_seed is 4294967296; it must be a whole number from 0 to 2^32 - 1"),
     ("--shard 0/2", "'0/2' is not i/n with i from 1 to n"),
     ("--shard 3/2", "'3/2' is not i/n with i from 1 to n"),
     ("--shard x", "'x' is not i/n with i from 1 to n"),
-    ("--shard 1/2/3", "'1/2/3' is not i/n with i from 1 to n"),
     ("--shard ²/3", "'²/3' is not i/n with i from 1 to n"),
     ("--width 0", "width is 0; a pack holds 1 to 4096 trainings"),
-    ("--width=-3", "width is -3; a pack holds 1 to 4096 trainings"),
-    ("--width 99999999999999999999", "a pack holds 1 to 4096 trainings"),
+    ("--width 4097", "width is 4097; a pack holds 1 to 4096 trainings"),
     ("--width two", "argument --width: invalid int value: 'two'"),
     ("--executor cloud", "argument --executor: invalid choice: 'cloud'"),
     ("--config.num_layer=2", "unknown config key 'num_layer' of the family regression, did you mean num_layers?"),
@@ -79,8 +75,12 @@ def nothing_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 CASES = [("eval_noise", *case) for case in BAD_GRIDS + BAD_ANYWHERE]
-CASES += [("eval_order", *case) for case in BAD_GRIDS[::5] + BAD_ANYWHERE[::5]]
-CASES += [("studies.run", f"order_noise {words}", said) for words, said in BAD_ANYWHERE[8::5]]
+# the other drivers read the same flags: one of a grid, one of numbers, one of places
+CASES += [("eval_order", *BAD_GRIDS[0])]
+CASES += [
+    (driver, *case) for driver in DRIVERS if driver != "eval_noise" for case in (BAD_ANYWHERE[1], BAD_ANYWHERE[-5])
+]
+CASES += [("studies.run", f"order_noise {words}", said) for words, said in (BAD_ANYWHERE[-5], BAD_ANYWHERE[-1])]
 
 
 @pytest.mark.parametrize(("command", "words", "sentence"), CASES)
@@ -99,21 +99,12 @@ def test_a_sweep_is_refused(command: str, words: str, sentence: str, tmp_path: P
 @pytest.mark.parametrize(
     "words",
     [
-        "--models lsa9",
         "--p 1.5",
-        "--seeds=-1",
-        "--width 0",
-        "--shard 3/2",
-        "--out {0}/folder",
-        "--out {0}/file/x.csv",
-        "--runs_dir {0}/file",
-        "--runs_dir {0}/held",
+        "--runs_dir {0}/held",  # the last thing that is refused
         "--dry_run",
     ],
 )
 def test_jax_is_not_imported_before_a_sweep_trains(words: str, tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").write_text("some text")
     script = "import sys, runpy; sys.modules['jax'] = None; runpy.run_module('eval_noise', run_name='__main__')"
     line = [sys.executable, "-c", script, "--runs_dir", f"{tmp_path}/runs", "--out", f"{tmp_path}/results.csv"]
     with locked(tmp_path / "held"):
@@ -133,14 +124,10 @@ def test_what_is_there_stays_when_a_sweep_is_refused(swept: Paths, tmp_path: Pat
 
 @pytest.mark.parametrize("command", DRIVERS)
 def test_two_sweeps_do_not_share_a_folder(command: str, tmp_path: Path, refused: Refused) -> None:
-    line = [sys.executable, "-c", HOLD, str(tmp_path / "runs")]
-    with subprocess.Popen(line, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        for words in ([], ["--shard", "1/2"], ["--overwrite"]):
+    with locked(tmp_path / "runs"):
+        for words in [[], ["--shard", "1/2"], ["--overwrite"]][: 3 if command == "eval_noise" else 1]:
             said = refused(command, "--runs_dir", "runs", "--out", "results.csv", *words)
             assert "runs is in use by another process" in said
-        holder.communicate("")
 
 
 def test_a_shard_runs_once_and_keeps_out_the_whole(tmp_path: Path, refused: Refused) -> None:

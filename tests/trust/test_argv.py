@@ -159,7 +159,7 @@ def test_names_with_slashes_are_refused(name: str, value: str) -> None:
 def test_what_is_valid_is_not_refused(tmp_path: Path) -> None:
     """The doors open: without this, refusing everything would pass the tests above."""
     assert attempt(DOORS[LSA1][1], ["--steps=3", "--config.dim", "4", "--noise_p", "0.5"]) is None
-    assert attempt(DOORS["ood_eval"][1], ["--run", str(tmp_path), "--alphas", "1,2", "--allow-pickle"]) is None
+    assert attempt(DOORS["ood_eval"][1], ["--run", str(tmp_path), "--alphas", "1,2", "--keep-labels"]) is None
     assert attempt(DOORS["alignment"][1], ["--run", "x", "--eta=0.5"]) is None
     assert attempt(DOORS["demo_seeds"][1], ["--seeds", "1", "2"]) is None
     assert isinstance(attempt(DOORS["demo_seeds"][1], ["--seeds", "1", "1"]), cli.UsageError)

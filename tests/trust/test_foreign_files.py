@@ -162,12 +162,14 @@ def test_folders_and_pipes_in_place_of_files_are_named(
     assert sorted(str(path) for path in run.rglob("*")) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "command"), [pair for pair in ALL if pair not in FIRST])
-def test_every_command_names_foreign_files(
+def test_every_other_command_names_an_empty_file(
     name: str, command: str, twolayer_run: Path, tmp_path: Path, ran: Ran
 ) -> None:
-    test_foreign_files_are_named_and_nothing_is_touched(name, command, twolayer_run, tmp_path, ran)
+    """What all can be wrong with a file is tried above, with the first command that reads it."""
+    run = copied(twolayer_run, tmp_path / "run")
+    (run / name).write_bytes(b"")
+    check_refused(ran, command, run, name)
 
 
 # Values of JSON, one at a time
@@ -331,13 +333,11 @@ def test_runs_of_several_seeds_name_foreign_files(tmp_path: Path, ran: Ran) -> N
     run = tmp_path / "seeds" / "seed_1"
     for name in (layout.CONFIG, layout.META, layout.SUMMARY):
         original = (run / name).read_bytes()
-        for content in other_json(original):
-            (run / name).write_bytes(content)
-            before = contents(tmp_path)
-            done = ran(*demo)
-            assert (done.status, str(run / name) in done.err, done.err.count("\n")) == (2, True, 1), done
-            assert contents(tmp_path) == before
+        (run / name).write_bytes(b"[]")
+        before = contents(tmp_path)
+        done = ran(*demo)
+        assert (done.status, str(run / name) in done.err, done.err.count("\n")) == (2, True, 1), done
+        assert contents(tmp_path) == before
         (run / name).write_bytes(original)
-    for value in VALUES:
-        (run / layout.SUMMARY).write_bytes(with_value(json.loads(original), ("alignment", "eta"), value))
-        assert ran(*demo).status in (1, 2)
+    (run / layout.SUMMARY).write_bytes(with_value(json.loads(original), ("alignment", "eta"), "text"))
+    assert ran(*demo).status in (1, 2)

@@ -13,13 +13,13 @@ import numpy as np
 from analysis.measures.headline import mean_and_error
 from runners.finish import Ending, Wanted
 from runners.summary import header, row
-from src.losses import cross_entropies, masked_mean
+from src.losses import cross_entropies
 from src.model import Model
 from store import layout
 from store.atomic import write_npz
 
 from .config import TokensConfig
-from .experiment import Chains, Setting, headline_chains
+from .experiment import Chains, Setting, headline_chains, masked_mean
 
 
 def finish(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from families.experiment import NO_ARRAYS, Experiment, task_key
-from src.losses import cross_entropies, masked_mean
+from src.losses import cross_entropies
 from src.model import Model, Params
 from src.prng import Purpose, purpose_key
 from src.train import BatchFn, Shared
@@ -55,6 +55,11 @@ def sample(key: Array, config: TokensConfig, batch_size: int) -> Chains:
     lengths = jax.random.randint(purpose_key(key, Purpose.CHOICE), (batch_size, 1), 1, length + 1)
     mask = jnp.broadcast_to(jnp.arange(length)[None], (batch_size, length)) < lengths
     return Chains(TokenBatch(sequences[:, :-1], sequences[:, 1:], mask), transitions)
+
+
+def masked_mean(values: Array, mask: Array) -> Array:
+    """The mean [B] of the values [B, T] where the mask [B, T] is set."""
+    return jnp.sum(jnp.where(mask, values, 0), axis=1) / jnp.sum(mask, axis=1)
 
 
 def read(embedded: Array, vocab: int) -> Array:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from utils_attention import batch_mean, head_summary, summarise
+from analysis.measures.attention_summary import batch_mean, head_summary, summarise
 
 MAPS = hnp.arrays(
     np.float32,

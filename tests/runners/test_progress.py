@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-import utils_log
-from utils_log import ConsoleLogger, Logger, NullLogger, duration_text, meter, rate_text
+from runners import progress
+from runners.progress import ConsoleLogger, Logger, NullLogger, duration_text, meter, rate_text
 
 
 def a_run(logger: Logger) -> None:
@@ -110,7 +110,7 @@ def lines(
 ) -> list[str]:
     """What is said as these steps are reached."""
     clock = Clock()
-    monkeypatch.setattr(utils_log, "time", clock)
+    monkeypatch.setattr(progress, "time", clock)
     logger = ConsoleLogger()
     logger.start(start, total)
     for step in steps:

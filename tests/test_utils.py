@@ -1,0 +1,14 @@
+"""The doors that users import from the root lead to the library's own objects."""
+
+import utils_attention
+import utils_log
+from analysis.measures import attention_summary
+from runners import progress
+
+
+def test_a_door_has_what_is_behind_it() -> None:
+    for door, behind in ((utils_log, progress), (utils_attention, attention_summary)):
+        assert door.__all__
+        assert all(getattr(door, name) is getattr(behind, name) for name in door.__all__)
+    assert {"ConsoleLogger", "Logger", "NULL_LOGGER", "NullLogger", "meter"} <= {*utils_log.__all__}
+    assert {"batch_mean", "head_summary", "summarise"} == {*utils_attention.__all__}
