@@ -25,6 +25,18 @@ NO_ARRAYS: Shared = {}
 Part = TypeVar("Part")
 
 
+def first_batch(config: Any) -> Batch | None:
+    """The finite training set of a config with `full_batch`, which is the first batch; else None.
+
+    Of a family whose batches need no arrays of required runs.
+    """
+    if not config.training.full_batch:
+        return None
+    experiment = experiment_of(config)
+    key, lane = task_key(config, Purpose.TRAIN), experiment.lane(config)
+    return jax.jit(experiment.batches(config))(key, np.int32(0), lane, shared_of(config))
+
+
 class Experiment(NamedTuple):
     """What a family trains and looks at. Config is the family's own.
 
@@ -33,8 +45,9 @@ class Experiment(NamedTuple):
     differ within a pack, by name. prepare(config) gives the setting: what is needed to look at a run of it, of which
     evaluation(setting) is the evaluation batch. look(model, params, setting) gives a record's values; test_loss is one.
 
-    frozen(config, runs): further shared arrays, of the parameters of the runs that are required.
-    undefined(config, summary): why nothing can tell whether the run has left the plateau, or None.
+    training_set(config): all that there is to train on, or None where every step draws fresh tasks. frozen(config,
+    runs): further shared arrays, of the parameters of the runs that are required. undefined(config, summary): why
+    nothing can tell whether the run has left the plateau, or None.
     """
 
     make_model: Callable[[Any, Shared], Model]
@@ -43,6 +56,7 @@ class Experiment(NamedTuple):
     evaluation: Callable[[Any], Batch]
     look: Callable[[Model, Any, Any], Mapping[str, Any]]
     lane: Callable[[Any], Mapping[str, Any]] = lambda config: {}
+    training_set: Callable[[Any], Batch | None] = first_batch
     frozen: Callable[[Any, list[Any]], Shared] = lambda config, runs: {}
     undefined: Callable[[Any, Mapping[str, Any]], str | None] = lambda config, summary: None
 

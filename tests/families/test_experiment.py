@@ -9,9 +9,9 @@ import pytest
 from configs.overrides import resolve
 from configs.presets import preset
 from configs.registry import family_of_model
-from families.experiment import experiment_of, model_of, shared_of
+from families.experiment import experiment_of, first_batch, model_of, shared_of
 from src import decoder, layerwise, sine, transformer
-from src.prng import key
+from src.prng import Purpose, key
 from src.registries import FAMILIES
 from store.params import flattened
 
@@ -57,3 +57,13 @@ def test_batches_have_the_shapes_that_the_family_says_its_evaluation_batch_has(f
     drawn = jax.eval_shape(lambda: experiment.batches(config)(key(0), np.int32(0), lane, shared))
     expected = FAMILIES[family].batch_shapes(replace(config, eval_tasks=6))
     assert {name: part.shape for name, part in drawn._asdict().items()} == dict(expected)
+
+
+def test_what_there_is_to_train_on_is_the_first_batch_of_a_full_batch_run() -> None:
+    config = config_of("regression")
+    assert first_batch(config) is None
+    full = replace(config, training=replace(config.training, full_batch=True))
+    experiment, lane = experiment_of(full), experiment_of(full).lane(full)
+    data_key = jax.random.fold_in(key(full.data_seed), int(Purpose.TRAIN))
+    drawn = experiment.batches(full)(data_key, np.int32(0), lane, {})
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), first_batch(full), drawn)

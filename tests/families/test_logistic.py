@@ -13,9 +13,8 @@ import pytest
 import analysis
 import store
 from configs.identity import config_id
-from families.experiment import experiment_of, task_key
+from families.experiment import experiment_of
 from plots import style, training
-from src.prng import Purpose
 from src.registry import LOADED
 from store import layout, rundir, snapshots
 from store.readers import read_csv, read_npz
@@ -165,8 +164,7 @@ def test_a_finite_training_set_is_the_one_that_every_step_sees(workshop: Worksho
     done = workshop.run(RUN, *words, *PLUGIN, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     loaded, records = analysis.load_run(tmp_path / "run"), rundir.read_metrics(tmp_path / "run")
-    experiment, data_key = experiment_of(loaded.config), task_key(loaded.config, Purpose.TRAIN)
-    everything = experiment.batches(loaded.config)(data_key, np.int32(0), experiment.lane(loaded.config), {})
+    everything = experiment_of(loaded.config).training_set(loaded.config)
     assert np.shape(everything.y) == (16, 20)
     for (_, then), record in zip(loaded.checkpoints(), records[1:], strict=False):
         assert record["train_loss"] == pytest.approx(losses_of(then.params, everything).mean(), rel=1e-5)
