@@ -51,7 +51,7 @@ def data_of(flags: argparse.Namespace) -> QueriesData:
     if flags.like is not None:
         return _like(read_config(flags.like), flags.like)
     given = {name: getattr(flags, name) for name in ("dim", "num_pairs", "num_queries", "noise_std")}
-    return QueriesData(input_law="gaussian", **given)
+    return QueriesData(input_distribution="gaussian", **given)
 
 
 def _like(config: Any, run: Path) -> QueriesData:

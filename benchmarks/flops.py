@@ -48,7 +48,7 @@ def _decoder_block(config: DiversityConfig, layer: int) -> list[Dot]:
     """Queries, keys and values of all rows; the rest of the rows that are kept, which in the last block are inputs'."""
     model, rows = config.model, 2 * config.data.num_pairs
     kept = rows // 2 if layer == model.num_layers - 1 else rows
-    token, width = 2 * config.training.batch_size, model.embed_size
+    token, width = 2 * config.training.batch_size, model.d_model
     pairs, output = token * kept * rows * width, token * kept * width * width
     mlp = token * kept * width * model.mlp_width
     sizes = [3 * token * rows * width * width, pairs, pairs, output * model.attention_output, mlp, mlp]
@@ -57,7 +57,7 @@ def _decoder_block(config: DiversityConfig, layer: int) -> list[Dot]:
 
 def _ends_of_decoder(config: DiversityConfig) -> list[Dot]:
     """The embedding, whose tokens need no gradient, and the read-out."""
-    token, width = 2 * config.training.batch_size, config.model.embed_size
+    token, width = 2 * config.training.batch_size, config.model.d_model
     token_width = config.data.dim + 1
     channels = 1 if config.model.block == "gpt2" else token_width
     embedding = Dot(token * 2 * config.data.num_pairs * token_width * width, 1)

@@ -36,24 +36,24 @@ class DiversityConfig(RunConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_arrays(2 * self.data.num_pairs, self.model.embed_size, self.model, self.tasks_at_once)
+        check_arrays(2 * self.data.num_pairs, self.model.d_model, self.model, self.tasks_at_once)
 
 
 COMMON: dict[str, Any] = {
-    "input_law": "gaussian",
+    "input_distribution": "gaussian",
     "layer_norm": True,
     "num_tasks": 16,
     "eval_every": 1000,
     "log_records": 30,
     "eval_tasks": 1024,
-    "headline_tasks": 4096,
+    "test_tasks": 4096,
     "snapshots": True,
 }
 REGRESSION = {"block": "regression", "num_heads": 4, "num_layers": 2}
 
 
 def _gpt2(layers: int, width: int, heads: int, dim: int) -> dict[str, Any]:
-    sizes = {"num_layers": layers, "embed_size": width, "num_heads": heads, "mlp_width": 4 * width}
+    sizes = {"num_layers": layers, "d_model": width, "num_heads": heads, "mlp_width": 4 * width}
     return COMMON | sizes | {"dim": dim}
 
 
@@ -62,8 +62,8 @@ ARCHITECTURE: dict[str, dict[str, Any]] = {
     "small": _gpt2(4, 64, 2, 8),
     "base": _gpt2(8, 128, 2, 8),
     "large": _gpt2(12, 256, 4, 8) | {"snapshots": False},  # 38 MB each
-    "hoogland": COMMON | REGRESSION | {"dim": 4, "embed_size": 64, "mlp_width": 64},
-    "carroll": COMMON | REGRESSION | {"dim": 8, "embed_size": 512, "mlp_width": 512, "attention_output": False},
+    "hoogland": COMMON | REGRESSION | {"dim": 4, "d_model": 64, "mlp_width": 64},
+    "carroll": COMMON | REGRESSION | {"dim": 8, "d_model": 512, "mlp_width": 512, "attention_output": False},
 }
 
 ADAM = {"b1": 0.9, "b2": 0.999, "grad_clip": 0.0, "schedule": "triangle"}
@@ -117,19 +117,27 @@ FLAGS = (
         tasks_or_infinity,
         "tasks in the pool, M; inf draws a fresh one for each sequence",
     ),
-    Flag("task_law", "data.task_law", str, "distribution of the tasks", TASK_DISTRIBUTIONS),
+    Flag(
+        "task_distribution",
+        "data.task_distribution",
+        str,
+        "distribution of the tasks",
+        TASK_DISTRIBUTIONS,
+        former=("task_law",),
+    ),
     Flag("dim", "data.dim", int, "dimension; noise variance D/32 and 2 D pairs follow it"),
     Flag("num_pairs", "data.num_pairs", int, "pairs of a sequence, K"),
     Flag("noise_std", "data.noise_std", float, "standard deviation of the labels' noise"),
     Flag("weight_decay", "training.weight_decay", float, "weight decay of the blocks' kernels"),
     Flag("schedule", "training.schedule", str, "of the learning rate", SCHEDULES),
 )
-CAPACITY = tuple(
-    Flag(key.rpartition(".")[2], key, str, f"{key} of the config")
-    for key in (
-        *("training.batch_size", "training.steps", "training.lr", "model.num_layers", "model.num_heads"),
-        *("model.embed_size", "model.mlp_width"),
-    )
+CAPACITY = (
+    *(
+        Flag(key.rpartition(".")[2], key, str, f"{key} of the config")
+        for key in ("training.batch_size", "training.steps", "training.lr", "model.num_layers", "model.num_heads")
+    ),
+    Flag("d_model", "model.d_model", str, "model.d_model of the config", former=("embed_size",)),
+    Flag("mlp_width", "model.mlp_width", str, "model.mlp_width of the config"),
 )
 
 
@@ -139,17 +147,17 @@ def cell_words(config: DiversityConfig) -> list[str]:
     return [f"D{config.data.dim}", f"M{tasks}", training.schedule, f"steps{training.steps}"]
 
 
-# --- columns of a table ---
+# --- columns of a table; a column keeps the name that its field had first ---
 
 ASKED: dict[str, Callable[[DiversityConfig], Any]] = {
     "num_tasks": lambda config: config.data.num_tasks or float("inf"),
-    "task_law": lambda config: config.data.task_law,
+    "task_law": lambda config: config.data.task_distribution,
     "dim": lambda config: config.data.dim,
     "num_pairs": lambda config: config.data.num_pairs,
     "noise_std": lambda config: config.data.noise_std,
     "num_layers": lambda config: config.model.num_layers,
     "num_heads": lambda config: config.model.num_heads,
-    "embed_size": lambda config: config.model.embed_size,
+    "embed_size": lambda config: config.model.d_model,
     "mlp_width": lambda config: config.model.mlp_width,
     "batch_size": lambda config: config.training.batch_size,
     "steps": lambda config: config.training.steps,
@@ -170,7 +178,7 @@ HEADLINE = tuple(
 
 def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Found], Any]]:
     """The columns of the posterior mean that a plugin registered for a config's tasks, or of all that plugins did."""
-    laws = POSTERIOR_MEANS if config is None else [config.data.task_law]
+    laws = POSTERIOR_MEANS if config is None else [config.data.task_distribution]
     further = [name for name in laws if name in POSTERIOR_MEANS and TASK_DISTRIBUTIONS.plugin(name)]
     named = [f"{prefix}_{text}" for prefix in ("id", "ood") for text in ("{}_loss", "delta_{}")]
     names = [f"{text.format(name)}{se}" for text in named for name in further for se in ("", "_se")]
@@ -261,9 +269,9 @@ FAMILY = Family(
     axes=(*FLAGS, *CAPACITY),
     meanings={
         "data.num_tasks": Meaning("tasks in the pool, M; 0 draws a fresh one for each sequence"),
-        "data.task_law": Meaning("distribution of the tasks", TASK_DISTRIBUTIONS),
+        "data.task_distribution": Meaning("distribution of the tasks", TASK_DISTRIBUTIONS),
         "model.block": Meaning("kind of a decoder's block", BLOCKS),
-        "model.embed_size": Meaning("channels of a row"),
+        "model.d_model": Meaning("channels of a row"),
         "model.attention_output": Meaning("a matrix after the heads"),
         "model.doubled_residual": Meaning("a block's input is added to its output once more"),
     },
@@ -274,7 +282,7 @@ FAMILY = Family(
     criterion=Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),
     task_seconds=lambda config: cost.of_layers(
         2 * config.data.num_pairs,
-        2 * config.model.embed_size + config.model.mlp_width,
+        2 * config.model.d_model + config.model.mlp_width,
         config.model.num_layers,
     ),
     analyses=("task_diversity",),

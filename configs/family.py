@@ -38,7 +38,8 @@ class Preset(NamedTuple):
 class Flag(NamedTuple):
     """A flag of runners and, as a list, of sweeps. Without a `key`, the config's field, it is an option of the runner.
 
-    `read` makes a value of text; `bool` stands for a flag without a value. `short` are other names of it in sweeps.
+    `read` makes a value of text; `bool` stands for a flag without a value. `short` are other names of it in sweeps;
+    `former` names are those of earlier versions, which are read and not listed.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Flag(NamedTuple):
     choices: Iterable[str] | None = None
     default: Any = None
     short: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
 
 
 class Meaning(NamedTuple):

@@ -38,10 +38,10 @@ class LayerwiseConfig(RunConfig):
         return Architecture(self.model, self.data.dim, self.data.num_pairs, self.data.num_queries)
 
 
-DATA = {"dim": 20, "num_pairs": 20, "num_queries": 20, "input_law": "gaussian", "noise_std": 0.05}
-DATA |= {"headline_tasks": 5000}
+DATA = {"dim": 20, "num_pairs": 20, "num_queries": 20, "input_distribution": "gaussian", "noise_std": 0.05}
+DATA |= {"test_tasks": 5000}
 STACK = {"num_layers": 4, "num_heads": 4, "attention": ("softmax",), "layer_norm": True, "init_scale": 1.0}
-STACK |= {"embed_size": 128, "key_size": 128, "mlp_width": 512}
+STACK |= {"d_model": 128, "key_size": 128, "mlp_width": 512}
 
 LINEAR = {"b2": 0.98, "init_scale": 0.002, "schedule": "cosine"}
 # What of a layer reads the query's own label gets no gradient while that label is 0, as it is in one application. In a
@@ -104,13 +104,13 @@ FAMILY = Family(
     batch_shapes=batch_shapes,
     meanings={
         "data.num_queries": Meaning("queries asked of each context"),
-        "model.embed_size": Meaning("channels of an embedded token; 0: not embedded"),
+        "model.d_model": Meaning("channels of an embedded token; 0: not embedded"),
         "training.deep_supervision": Meaning("the loss is the mean over the predictions after every layer"),
     },
     criterion=Criterion("last layer's MSE over that of zero", last_layer, UNTRAINED),
     task_seconds=lambda config: cost.of_layers(
         config.architecture.num_rows,
-        2 * config.model.embed_size + config.model.mlp_width or config.architecture.width,
+        2 * config.model.d_model + config.model.mlp_width or config.architecture.width,
         config.model.num_layers,
     ),
     analyses=("layerwise",),

@@ -8,7 +8,8 @@ from typing import Any
 from cli import did_you_mean
 from configs import diversity, layerwise, regression, sine
 from configs.family import Family
-from configs.run import SCHEMA_VERSION, TAGS, RunConfig, fields_of, made_of
+from configs.keys import first_fields, todays_fields
+from configs.run import SCHEMA_VERSION, TAGS, RunConfig, made_of
 from configs.upgrade import DEFAULTS_1, is_earlier, upgraded
 from src.checks import ConfigError, require
 from src.registries import FAMILIES
@@ -55,7 +56,7 @@ def from_dict(values: Mapping[str, Any]) -> RunConfig:
     version = values.get("schema_version", SCHEMA_VERSION)
     require(version == SCHEMA_VERSION, f"it is of schema {version!r}, which this version does not know")
     kind = named(str(values.get("family", DEFAULTS_1["family"]) if is_earlier(values) else values.get("family"))).config
-    defaults = fields_of(kind())
-    fields = upgraded(values, defaults) if is_earlier(values) else {k: v for k, v in values.items() if k not in TAGS}
-    config: RunConfig = made_of(fields, kind)
+    untagged = {name: value for name, value in values.items() if name not in TAGS}
+    fields = upgraded(values, first_fields(kind())) if is_earlier(values) else untagged
+    config: RunConfig = made_of(todays_fields(fields, kind), kind)
     return config

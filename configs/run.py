@@ -37,7 +37,7 @@ class RunConfig:
     init_seed: int = 0
     eval_every: int = 500
     eval_tasks: int = 2048
-    headline_tasks: int = 10_000
+    test_tasks: int = 10_000
     snapshots: bool = False
     log_records: int = 0
     plugins: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class RunConfig:
         )
         sizes(self, "eval_every")
         sizes(self, "log_records", least=0)
-        sizes(self, "eval_tasks", "headline_tasks", least=2)
+        sizes(self, "eval_tasks", "test_tasks", least=2)
         for name in ("data_seed", "init_seed"):
             value = getattr(self, name)
             require(
@@ -65,7 +65,7 @@ class RunConfig:
         """The numbers of tasks that are in memory at once, by name."""
         return {
             "eval_tasks": self.eval_tasks,
-            "headline_tasks": self.headline_tasks,
+            "test_tasks": self.test_tasks,
             "batch_size": self.training.batch_size,
         }
 

@@ -100,7 +100,7 @@ def latent_sequences(config: DiversityConfig) -> Batch:
 
 def headline_sequences(config: DiversityConfig) -> tuple[Batch, Batch]:
     """Further sequences, in distribution and out of it, for the headline numbers."""
-    count = config.headline_tasks
+    count = config.test_tasks
     in_distribution = _drawn(config, Purpose.HEADLINE, count, config.data.num_tasks)
     return in_distribution, _drawn(config, Purpose.LATENT_HEADLINE, count, 0)
 
@@ -177,8 +177,8 @@ def references(config: DiversityConfig, batch: Batch) -> dict[str, np.ndarray]:
         found["ridge"] = _ridge(batch, variance / data.task_variance)
     if data.num_tasks > 0:
         found["dmmse"] = _dmmse(batch, pool_of(config), variance)
-    if data.task_law in POSTERIOR_MEANS:
-        found[data.task_law] = POSTERIOR_MEANS[data.task_law](batch, config)
+    if data.task_distribution in POSTERIOR_MEANS:
+        found[data.task_distribution] = POSTERIOR_MEANS[data.task_distribution](batch, config)
     return {name: np.asarray(values, np.float64) for name, values in found.items()}
 
 

@@ -85,7 +85,7 @@ def headline_batch(config: RegressionConfig) -> Batch:
 def headline_batches(config: RegressionConfig, laws: Sequence[DataConfig]) -> tuple[Batch, ...]:
     """The test tasks under several distributions, made from the same random numbers."""
     key = task_key(config, Purpose.HEADLINE)
-    return tuple(context.batch for context in draw_contexts(key, laws, config.eval, config.headline_tasks))
+    return tuple(context.batch for context in draw_contexts(key, laws, config.eval, config.test_tasks))
 
 
 def step_size_batch(config: RegressionConfig) -> Batch:

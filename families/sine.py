@@ -47,7 +47,7 @@ def evaluation_batch(config: SineConfig) -> Batch:
 
 def headline_batch(config: SineConfig) -> Batch:
     """The test tasks: none of them is in the evaluation batch."""
-    batch: Batch = _sample(task_key(config, Purpose.HEADLINE), config.data, config.headline_tasks)
+    batch: Batch = _sample(task_key(config, Purpose.HEADLINE), config.data, config.test_tasks)
     return batch
 
 

@@ -45,7 +45,7 @@ RELATIVE = ("change_low", "change", "change_high")
 ANY = (-math.inf, math.inf)
 LOST = (-100.0, math.inf)  # what is positive can lose no more than all of itself
 UNITS = {
-    "loss": Unit(RELATIVE, 100, 1.0, "change, %", RegressionConfig.headline_tasks, LOST),
+    "loss": Unit(RELATIVE, 100, 1.0, "change, %", RegressionConfig.test_tasks, LOST),
     "step": Unit(RELATIVE, 100, 1.0, "change of the step, %", RegressionConfig.eval_tasks, ANY),
     "auroc": Unit(("low", "difference", "high"), 1, 0.01, "difference of AUROC", RegressionConfig.eval_tasks, (-1, 1)),
 }

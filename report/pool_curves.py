@@ -93,7 +93,7 @@ def capacity(tasks: float) -> Callable[[Path, str], Series]:
     def curves(run: Path, name: str) -> Series:
         if pools.tasks_of(run) != tasks:
             return {}
-        decay, width = pools.config_of(run).training.weight_decay, [pools.config_of(run).model.embed_size]
+        decay, width = pools.config_of(run).training.weight_decay, [pools.config_of(run).model.d_model]
         series = f"weight decay {decay:g}" if decay else "no weight decay"
         found = pools.headline_of(run)
         values = {FROM_RIDGE: "ood_delta_ridge", "loss on tasks of the pool": "id_tf_loss"}

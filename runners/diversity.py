@@ -38,7 +38,9 @@ def finish(
 def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig) -> list[str]:
     """Losses, and those of what it is compared with."""
     numbers, tasks, exact = summary["headline"], config.data.num_tasks, ("dmmse", "ridge", *POSTERIOR_MEANS)
-    ridge = "ridge (Bayes for fresh tasks)" if config.data.task_law in BAYES_IS_RIDGE else "ridge (best linear)"
+    ridge = (
+        "ridge (Bayes for fresh tasks)" if config.data.task_distribution in BAYES_IS_RIDGE else "ridge (best linear)"
+    )
     labels = {name: f"{name} prior's mean" for name in POSTERIOR_MEANS} | LABELS | {"ridge": ridge}
     lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' further sequences':<50}    loss   ± s.e."]
     for prefix, words in (("id", f"tasks of its pool of {tasks or 'infinity'}"), ("ood", "fresh tasks")):

@@ -96,6 +96,7 @@ def _add(built: cli.Parser, flag: Flag, value: str = "") -> None:
     built.add_argument(
         f"--{flag.name}", type=flag.read, choices=names, default=flag.default, help=f"{flag.text}{value}"
     )
+    cli.add_former_names(built, flag.name, flag.former)
 
 
 def read(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> Request:

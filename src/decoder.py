@@ -121,7 +121,7 @@ class Embedding(Part):
 
     def __call__(self, tokens: Array) -> Array:
         """The stream below the first block."""
-        width, rows, layers = self.model.embed_size, tokens.shape[1], self.model.num_layers
+        width, rows, layers = self.model.d_model, tokens.shape[1], self.model.num_layers
         embedded = self.linear(tokens, width, "linear", bias=False)
         positions = hk.get_parameter("positions", (rows, width), init=self.kind.weights(rows, layers))
         return embedded + jnp.broadcast_to(positions[None], embedded.shape)
@@ -138,7 +138,7 @@ class Block(Part):
         added = kept + CausalAttention(self.model, "attention")(seen, rows, layer, hook)
         hidden = normalise(added, model.layer_norm, "mlp_norm")
         hidden = self.kind.activation(self.linear(hidden, model.mlp_width, "mlp_in"))
-        added = added + self.linear(hidden, model.embed_size, "mlp_out", before_a_sum=True)
+        added = added + self.linear(hidden, model.d_model, "mlp_out", before_a_sum=True)
         return kept + added if model.doubled_residual else added
 
 
@@ -147,7 +147,7 @@ class CausalAttention(Part):
 
     def __call__(self, seen: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
         """Updates [B, R, d] of these rows of what is seen [B, T, d]; the hook sees the weights [B, H, R, T]."""
-        width, heads = self.model.embed_size, self.model.num_heads
+        width, heads = self.model.d_model, self.model.num_heads
         biased = self.kind.attention_bias
         stacked = self.linear(seen, 3 * width, "query_key_value", biased)
         split = (*seen.shape[:2], heads, width // heads)

@@ -133,8 +133,8 @@ ALL: tuple[Registry[Any], ...] = (
 # field of a config -> where its word, or its words, are registered
 FIELDS: Mapping[str, Registry[Any]] = {
     "opponents": OPPONENTS,
-    "input_law": INPUT_DISTRIBUTIONS,
-    "task_law": TASK_DISTRIBUTIONS,
+    "input_distribution": INPUT_DISTRIBUTIONS,
+    "task_distribution": TASK_DISTRIBUTIONS,
     "attention": ATTENTION_KINDS,
     "ordering": ORDERINGS,
     "noise_mode": NOISE_MODES,

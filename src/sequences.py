@@ -49,7 +49,7 @@ TASK_DISTRIBUTIONS: Functions[Callable[[Array, int], Array]] = Functions(
 
 def tasks_of(key: Array, data: PoolData, numbers: Array) -> Array:
     """Tasks [B, D] by their numbers [B] under a key: `weight_scale` times draws of the task distribution."""
-    draw = TASK_DISTRIBUTIONS[data.task_law]
+    draw = TASK_DISTRIBUTIONS[data.task_distribution]
     return data.weight_scale * jax.vmap(lambda number: draw(jax.random.fold_in(key, number), data.dim))(numbers)
 
 

@@ -100,7 +100,7 @@ def take_a_second(config: RegressionConfig) -> bool:
     """Whether a run's pairs are corrupted, and measuring its comparators takes about a second or less."""
     pairs = config.data.num_pairs
     masks = 2**pairs if pairs <= MAX_PAIRS else 0
-    return config.eval.hit_rate > 0 and gd_steps(config.model) == 1 and masks * config.headline_tasks <= A_SECOND
+    return config.eval.hit_rate > 0 and gd_steps(config.model) == 1 and masks * config.test_tasks <= A_SECOND
 
 
 def half_errors(predictors: Mapping[str, Comparator], batch: Batch) -> dict[str, np.ndarray]:
@@ -143,4 +143,4 @@ def _losses(law: RegressionConfig, gd: GradientDescent) -> dict[str, Any]:
             found[name] = {"loss": loss, "loss_se": error}
         except ConfigError as reason:
             found[name] = {"loss": None, "loss_se": None, "reason": str(reason)}
-    return {"tasks": law.headline_tasks, "tuned_step_size": float(tuned_gd(law).step_size), **found}
+    return {"tasks": law.test_tasks, "tuned_step_size": float(tuned_gd(law).step_size), **found}

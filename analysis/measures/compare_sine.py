@@ -49,7 +49,7 @@ def compare(tf: LoadedRun, control: LoadedRun) -> dict[str, Any]:
     """
     batch = headline_batch(tf.config)
     errors = half_squared_errors({"tf": tf.predict, "control": control.predict}, batch)
-    result: dict[str, Any] = {"tasks": tf.config.headline_tasks}
+    result: dict[str, Any] = {"tasks": tf.config.test_tasks}
     for name, values in errors.items():
         result[f"{name}_loss"], result[f"{name}_loss_se"] = mean_and_error(values)
     result["loss_ratio"], result["loss_ratio_se"] = ratio_and_error(errors["tf"], errors["control"])

@@ -110,7 +110,7 @@ def headline(subject: ComparedRun) -> dict[str, Any]:
     predictors = {"tf": subject.predict} | {name: make(subject) for name, make in BASELINES.items()}
     errors_of = half_squared_errors(predictors, batch)
     ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
-    result: dict[str, Any] = {"tasks": config.headline_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
+    result: dict[str, Any] = {"tasks": config.test_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
     losses = {name: _named(f"{name}_loss", mean_and_error(errors)) for name, errors in errors_of.items()}
     ratios, plus_plus = _against_gd_plus_plus(subject, batch, errors_of["tf"])
     result |= ratios | losses["tf"] | losses["gd"] | plus_plus

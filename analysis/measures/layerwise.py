@@ -36,7 +36,7 @@ REACHABLE = 400  # steps of descent at 1 / lambda_max that are tried to reach a 
 
 def is_rolled_out(config: LayerwiseConfig) -> bool:
     """Whether a model is one layer on plain tokens, which is looked at as applied many times."""
-    return config.model.num_layers == 1 and config.model.embed_size == 0
+    return config.model.num_layers == 1 and config.model.d_model == 0
 
 
 def layerwise(
@@ -57,7 +57,7 @@ def layerwise(
         is_rolled_out(config) or damping is None, "damping has no meaning for a stack that is applied as it was trained"
     )
     damping = DAMPING if damping is None else damping
-    num_tasks = config.headline_tasks if num_tasks is None else num_tasks
+    num_tasks = config.test_tasks if num_tasks is None else num_tasks
     require(num_tasks * layers < 2**28, f"{layers} layers of {num_tasks} tasks are 2^28 losses or more")
     c = damping * one_step_size(config.data)
     losses = over_tasks(_losses_of(subject, layers, damping, c), config.data, config.data_seed, num_tasks)

@@ -35,7 +35,7 @@ def shifted_batches(config: RegressionConfig, shift: str, values: Sequence[float
     """A batch of test tasks for each value; "other_inputs" are exponential, normal or Laplace, times the value."""
     if shift == "other_inputs":
         key = task_key(config, Purpose.HEADLINE)
-        return [_other(key, config.data, config.headline_tasks, alpha=value) for value in values]
+        return [_other(key, config.data, config.test_tasks, alpha=value) for value in values]
     return headline_batches(config, [SHIFTS[shift](config.data, value) for value in values])
 
 

@@ -30,7 +30,7 @@ def headline(subject: LoadedRun) -> dict[str, Any]:
     """Losses with standard errors on the test tasks: after the context, before it, and of answering 0."""
     batch = headline_batch(subject.config)
     before, after = both_read_outs(subject.model, subject.params, batch)
-    result: dict[str, Any] = {"tasks": subject.config.headline_tasks}
+    result: dict[str, Any] = {"tasks": subject.config.test_tasks}
     for name, predictions in {"loss": after, "initial_loss": before, "zero_loss": jnp.zeros_like(after)}.items():
         errors = 0.5 * np.asarray(predictions - batch.y_query, np.float64) ** 2
         result[name], result[f"{name}_se"] = mean_and_error(errors)

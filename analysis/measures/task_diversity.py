@@ -28,7 +28,7 @@ RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from r
 def headline(subject: LoadedRun) -> dict[str, Any]:
     """Losses and Deltas on further sequences, with standard errors over sequences, and which predictor the model is."""
     config, dim = subject.config, subject.config.data.dim
-    found: dict[str, Any] = {"tasks": config.headline_tasks}
+    found: dict[str, Any] = {"tasks": config.test_tasks}
     reason = why_no_ridge(config.data)
     for prefix, batch in zip(("id", "ood"), headline_sequences(config), strict=True):
         held = hold(config, batch)

@@ -31,9 +31,10 @@ MEASURED = (
 )
 # measure -> the column, if the table has it, that counts the tasks behind each value; named as in a run's config
 TASKS = {
-    **{"test_loss": "headline_tasks", "ood": "headline_tasks"},
+    **{"test_loss": "test_tasks", "ood": "test_tasks"},
     **{"auroc": "eval_tasks", "alignment": "eval_tasks"},
 }
+FORMER = {"headline_tasks": "test_tasks"}  # columns of tables that were written under earlier names
 SAME = 1e-3  # relative difference up to which two results of one cell are the same result
 
 
@@ -48,9 +49,10 @@ def read_sweep(path: Path) -> pd.DataFrame:
     for name in SHARES:
         if not table[name].dropna().between(0, 1).all():
             raise StoreError(f"{path} has values of {name} that are not between 0 and 1")
-    for name in sorted({*TASKS.values()} & {*table.columns}):
+    for name in sorted({*TASKS.values(), *FORMER} & {*table.columns}):
         if table[name].dtype.kind not in "iuf":
             raise StoreError(f"{path} has words in {name}, which counts tasks")
+    table = table.rename(columns=FORMER)
     _check_repeats(path, table)
     table.attrs[PLANNED] = (len(table), int(table["done"].sum()))
     return table

@@ -40,10 +40,10 @@ RUNS: dict[str, Runs] = {
     "pools_constant": _pools(8, 16, 64, **SHORT, schedule="constant", lr=1.5e-3, warmup_steps=250),
     "twin": Runs("tiny", DEEP | {"num_tasks": 0}, data_offset=100),
     "two_blocks": Runs("tiny", {"num_tasks": 0, "steps": BUDGET, "snapshots": False}),
-    "narrow": _pools(16, **SHORT, embed_size=16, mlp_width=64),
-    "wide": _pools(16, **SHORT, embed_size=64, mlp_width=256),
+    "narrow": _pools(16, **SHORT, d_model=16, mlp_width=64),
+    "wide": _pools(16, **SHORT, d_model=64, mlp_width=256),
     "decay": _pools(16, **SHORT, weight_decay=0.1),
-    "laplace": _pools(4, 0, **SHORT, task_law="laplace"),
+    "laplace": _pools(4, 0, **SHORT, task_distribution="laplace"),
     "paper_scale": Runs("small", {"steps": 500_000, "batch_size": 512}, axes={"num_tasks": GPU_M}),
 }
 

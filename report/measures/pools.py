@@ -30,7 +30,7 @@ Measure = Callable[..., float]
 
 def data_of(dim: int) -> PoolData:
     """Sequences of 2 D pairs at the signal-to-noise ratio that all dimensions share."""
-    return PoolData(dim=dim, num_pairs=2 * dim, input_law="gaussian", noise_std=(dim / 32) ** 0.5)
+    return PoolData(dim=dim, num_pairs=2 * dim, input_distribution="gaussian", noise_std=(dim / 32) ** 0.5)
 
 
 @lru_cache(maxsize=512)

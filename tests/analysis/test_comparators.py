@@ -235,7 +235,7 @@ def test_it_is_tuned_on_corrupted_tasks_of_its_own(mode: str) -> None:
     feature = np.einsum("bn,bnd,bd->b", own.y, own.x, own.x_query)
     found = tuned_gd(config)
     assert float(found.step_size) == pytest.approx(feature @ own.y_query / (feature @ feature), rel=1e-5)
-    assert tuned_gd(replace(config, eval_tasks=100, headline_tasks=50)) == found
+    assert tuned_gd(replace(config, eval_tasks=100, test_tasks=50)) == found
     assert found.step_size != find_gd(config).step_size
 
 

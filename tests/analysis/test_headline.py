@@ -23,7 +23,7 @@ DATA = DataConfig(dim=3, num_pairs=5)
 
 def subject(model: ModelConfig, data: DataConfig = DATA, plus_plus: bool = False) -> ComparedRun:
     """Layers that are steps of gradient descent, or of GD++ with the rates that are fitted."""
-    config = RegressionConfig(data=data, model=model, headline_tasks=500, step_size_tasks=200)
+    config = RegressionConfig(data=data, model=model, test_tasks=500, step_size_tasks=200)
     rates = np.array([[0.2], [0.0]])
     if plus_plus:
         rates = np.array(fit_gd_plus_plus(data, model.num_layers, model.recurrent, config.data_seed), float)
@@ -69,7 +69,7 @@ def test_without_the_inputs_variance_it_is_null_with_the_reason(registered: Any)
     """And the run can end: only the rates of GD++ are made from that variance."""
     registered(INPUT_DISTRIBUTIONS, "bare", InputDistribution(sample=uniform))
     model = ModelConfig(num_layers=2, recurrent=True)
-    whole, found = (headline(subject(model, replace(DATA, input_law=law))) for law in ("uniform", "bare"))
+    whole, found = (headline(subject(model, replace(DATA, input_distribution=law))) for law in ("uniform", "bare"))
     for name in ("gd_plus_plus_loss", "gd_plus_plus_ratio"):
         assert (found[name], found[f"{name}_se"]) == (None, None)
         assert "'bare' is registered without a variance" in found[f"{name}_reason"]

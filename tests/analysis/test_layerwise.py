@@ -16,7 +16,7 @@ from families.layerwise import make_model
 from src.checks import ConfigError
 from src.config import EmbeddedModel, QueriesData
 
-DATA = QueriesData(dim=3, num_pairs=12, num_queries=4, input_law="gaussian", noise_std=0.05)
+DATA = QueriesData(dim=3, num_pairs=12, num_queries=4, input_distribution="gaussian", noise_std=0.05)
 
 
 def of_constructed(depth: int, factor: float, **wanted: Any) -> dict[str, Any]:

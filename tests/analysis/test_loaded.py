@@ -21,10 +21,8 @@ from store.readers import read_safetensors
 from tests.runners.tiny import LSA1, RECORDED, SINE, SINE_SIZES, SIZES, Workshop, copied
 
 # family -> its runner and flags, and how its model is made
-DIVERSITY = (
-    "--num_heads 2 --config.embed_size=8 --config.mlp_width=16 --config.headline_tasks=64 --config.log_records=0"
-)
-DEPTH = "--config.num_queries=4 --config.headline_tasks=100 --config.dim=3 --config.num_pairs=6 --config.eval_tasks=32"
+DIVERSITY = "--num_heads 2 --config.d_model=8 --config.mlp_width=16 --config.test_tasks=64 --config.log_records=0"
+DEPTH = "--config.num_queries=4 --config.test_tasks=100 --config.dim=3 --config.num_pairs=6 --config.eval_tasks=32"
 SHORT = "--steps 60 --eval_every 30 --batch_size 32"
 RUNS: dict[str, tuple[str, list[str], Any]] = {
     "regression": (LSA1, [*SIZES, "--num_layers=2", "--config.recurrent=true"], regression.make_model),

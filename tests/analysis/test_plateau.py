@@ -192,7 +192,7 @@ def test_what_the_best_linear_predictor_recovers() -> None:
     assert recovered(data, ALL_RANDOM) == 0
     few = [recovered(data, ContextConfig(noise_mode="random_pairs", noise_p=p)) for p in (0.25, 0.5, 0.9)]
     assert 1 > few[0] > few[1] > few[2] > NEGLIGIBLE
-    one = DataConfig(dim=1, num_pairs=1, input_law="gaussian", input_range=1e3)
+    one = DataConfig(dim=1, num_pairs=1, input_distribution="gaussian", input_range=1e3)
     assert recovered(one, ContextConfig(noise_mode="label_noise", noise_p=1.0, noise_sigma=1.0)) > 0.99
     assert recovered(one, ContextConfig(noise_mode="label_noise", noise_p=1.0, noise_sigma=1e6)) < NEGLIGIBLE
 

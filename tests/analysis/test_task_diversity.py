@@ -46,8 +46,8 @@ def test_losses_and_distances_are_mean_squares_over_the_dimension() -> None:
     [
         ({"num_tasks": 4}, {"ridge", "dmmse"}),
         ({"num_tasks": 0}, {"ridge"}),
-        ({"num_tasks": 4, "task_law": "laplace"}, {"ridge", "dmmse", "laplace"}),
-        ({"num_tasks": 4, "task_law": "sphere", "noise_std": 0.0}, set()),
+        ({"num_tasks": 4, "task_distribution": "laplace"}, {"ridge", "dmmse", "laplace"}),
+        ({"num_tasks": 4, "task_distribution": "sphere", "noise_std": 0.0}, set()),
     ],
 )
 def test_the_predictors_are_those_that_the_law_allows(values: dict[str, object], expected: set[str]) -> None:
@@ -66,7 +66,7 @@ def test_dmmse_knows_the_runs_own_pool() -> None:
 def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(registered) -> None:
     """dMMSE, which knows the pool alone, stays; the verdict compares with nothing."""
     registered(TASK_DISTRIBUTIONS, "unknown", TaskDistribution(sample=gaussian))
-    known = config(num_tasks=4, headline_tasks=16, task_law="unknown")
+    known = config(num_tasks=4, test_tasks=16, task_distribution="unknown")
     model = make_model(known)
     found = headline(LoadedRun(Path(), known, model, model.init(key(0)), None))
     for name in ("id_ridge_loss", "ood_ridge_loss", "id_delta_ridge", "ood_delta_ridge"):
@@ -80,8 +80,8 @@ def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(registere
 
 
 def test_the_prior_of_a_sphere_has_the_variance_of_its_coordinates() -> None:
-    assert config(task_law="sphere").data.task_variance == pytest.approx(1 / 4)
-    assert config(task_law="laplace", weight_scale=3.0).data.task_variance == pytest.approx(9)
+    assert config(task_distribution="sphere").data.task_variance == pytest.approx(1 / 4)
+    assert config(task_distribution="laplace", weight_scale=3.0).data.task_variance == pytest.approx(9)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_snapshot_of_another_model_is_refused(tmp_path: Path) -> None:
     chosen = config()
     model = make_model(chosen)
     params = model.init(key(0))
-    other = make_model(replace(chosen, model=replace(chosen.model, embed_size=16))).init(key(0))
+    other = make_model(replace(chosen, model=replace(chosen.model, d_model=16))).init(key(0))
     subject = LoadedRun(tmp_path, chosen, model, params, None)
     for kept, refused in ((params, False), (other, True)):
         rows = {name: np.asarray(value)[None] for name, value in flattened(kept).items()}
@@ -123,7 +123,7 @@ def test_a_further_posterior_mean_is_measured_and_has_columns(root: Path) -> Non
         "from sweeps.grid import Grid; from sweeps.plan import plan\n"
         "LOADED['p'] = Plugin('p', Path('p.py'), '0'); entry = TaskDistribution(bayes='own', sample=len)\n"
         "TASK_DISTRIBUTIONS.add('mystery', entry, LOADED['p'])\n"
-        "grids = [Grid(('tiny',), {'task_law': [law]}) for law in ('laplace', 'mystery')]\n"
+        "grids = [Grid(('tiny',), {'task_distribution': [law]}) for law in ('laplace', 'mystery')]\n"
         "rows = [row_values(plan([grid])[0], Path('x')) for grid in grids]\n"
         "print(*[name for name in rows[0] if name.startswith(('id_', 'ood_'))])\n"
         "print(*[name for name in rows[1] if name not in rows[0]])\n"

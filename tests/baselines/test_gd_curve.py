@@ -22,8 +22,8 @@ from tests.doors import Ran, Refused, ran, refused
 
 __all__ = ["ran", "refused"]
 
-SMALL = QueriesData(dim=3, num_pairs=5, num_queries=4, input_law="gaussian", noise_std=0.1)
-DEPTH = QueriesData(dim=20, num_pairs=20, num_queries=20, input_law="gaussian", noise_std=0.05)
+SMALL = QueriesData(dim=3, num_pairs=5, num_queries=4, input_distribution="gaussian", noise_std=0.1)
+DEPTH = QueriesData(dim=20, num_pairs=20, num_queries=20, input_distribution="gaussian", noise_std=0.05)
 
 curve = cache(partial(gd_curve, seed=0, num_tasks=1000, steps=50))
 

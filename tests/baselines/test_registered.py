@@ -78,7 +78,7 @@ def test_where_nothing_is_hit_every_mode_is_clean(flips: ContextConfig, x64: Non
 
 
 def test_the_file_of_comparators_has_null_and_the_reason(flips: ContextConfig, tmp_path: Path) -> None:
-    config = RegressionConfig(data=DATA, eval=flips, headline_tasks=64, step_size_tasks=128)
+    config = RegressionConfig(data=DATA, eval=flips, test_tasks=64, step_size_tasks=128)
     comparators.write(ComparedRun(tmp_path, config, None, None, None, GradientDescent(1, 0.3, "given")))
     found = read_json(tmp_path / layout.COMPARATORS)
     for name in ("linear_mmse", "mask_bayes"):

@@ -56,7 +56,7 @@ MEANT: dict[str, RunConfig] = {
     "lsa": LayerwiseConfig(
         name="lsa",
         eval_every=50,
-        headline_tasks=5000,
+        test_tasks=5000,
         data=LINEAR_20,
         model=EmbeddedModel(init_scale=2e-4),
         training=LayersTrainConfig(steps=100, batch_size=64, schedule="cosine"),
@@ -64,29 +64,29 @@ MEANT: dict[str, RunConfig] = {
     "softmax": LayerwiseConfig(
         name="softmax",
         eval_every=10,
-        headline_tasks=5000,
+        test_tasks=5000,
         data=LINEAR_20,
-        model=EmbeddedModel(("softmax",), 4, 4, 128, layer_norm=True, mlp_width=512, init_scale=1.0, embed_size=128),
+        model=EmbeddedModel(("softmax",), 4, 4, 128, layer_norm=True, mlp_width=512, init_scale=1.0, d_model=128),
         training=LayersTrainConfig(20, 64, 3e-4, weight_decay=0.01, grad_clip=1.0, warmup_steps=2000),
     ),
     "sine": SineConfig(
         eval_every=100,
         data=SineData(input_range=10.0),
-        model=SineModel(key_size=40, mlp_width=160, embed_size=40),
+        model=SineModel(key_size=40, mlp_width=160, d_model=40),
         training=TrainConfig(steps=200, batch_size=256, grad_clip=100.0),
     ),
     "sine_control": SineConfig(
         name="sine_control",
         eval_every=100,
         data=SineData(input_range=10.0),
-        model=SineModel(mlp_width=160, embed_size=40, step_size=0.01),
+        model=SineModel(mlp_width=160, d_model=40, step_size=0.01),
         training=TrainConfig(steps=200, batch_size=256, lr=3e-3, grad_clip=100.0),
     ),
     "carroll": DiversityConfig(
         name="carroll",
         eval_every=3,
         eval_tasks=1024,
-        headline_tasks=4096,
+        test_tasks=4096,
         snapshots=True,
         log_records=30,
         data=PoolData(8, 16, "gaussian", noise_std=0.5),
@@ -185,7 +185,7 @@ def test_what_was_left_out_had_its_default_of_then() -> None:
     assert from_dict(config) == MEANT["lsa"]
     assert from_dict({}) == RegressionConfig()
     assert from_dict({"family": "layerwise", "name": "linear"}) == LayerwiseConfig(
-        headline_tasks=10_000, training=LayersTrainConfig()
+        test_tasks=10_000, training=LayersTrainConfig()
     )
 
 

@@ -11,7 +11,7 @@ RUN, SWEEP = "runners.run", "sweeps.run"
 STEPS, EVERY, TASKS = 40, 15, 32
 RECORDED = (0, 15, 30, 40)
 SIZES = ["--steps", STEPS, "--config.batch_size=16", f"--config.eval_every={EVERY}", f"--config.eval_tasks={TASKS}"]
-SIZES = [*map(str, SIZES), "--config.headline_tasks=64"]
+SIZES = [*map(str, SIZES), "--config.test_tasks=64"]
 KEPT = "--config.snapshots=true"
 KILLS = ("during:metrics.jsonl:SIGKILL:2", "before:step_*.safetensors:SIGKILL:3", "during:params.safetensors:SIGKILL")
 

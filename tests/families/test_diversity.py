@@ -16,10 +16,10 @@ from src.config import PoolData, TrainConfig
 
 COUNT, DIM, PAIRS, TASKS = 32, 3, 4, 16
 CONFIG = DiversityConfig(
-    data=PoolData(dim=DIM, num_pairs=PAIRS, input_law="gaussian", noise_std=0.5, num_tasks=TASKS),
+    data=PoolData(dim=DIM, num_pairs=PAIRS, input_distribution="gaussian", noise_std=0.5, num_tasks=TASKS),
     training=TrainConfig(batch_size=COUNT),
     eval_tasks=COUNT,
-    headline_tasks=COUNT,
+    test_tasks=COUNT,
 )
 INFINITE = 0
 

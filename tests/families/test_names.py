@@ -136,7 +136,7 @@ def test_the_words_are_of_the_families(root: Path) -> None:
         "deep_supervision": "layerwise",
         "lsa1": "regression",
     }
-    assert not {"num_pairs", "steps", "lr", "eval_tasks", "model", "data", "weight_scale", "embed_size"} & {*words}
+    assert not {"num_pairs", "steps", "lr", "eval_tasks", "model", "data", "weight_scale", "d_model"} & {*words}
 
 
 PLANTED = {

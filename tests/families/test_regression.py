@@ -22,7 +22,7 @@ CONFIG = RegressionConfig(
     data=DataConfig(dim=3, num_pairs=4),
     training=TrainConfig(batch_size=32),
     eval_tasks=32,
-    headline_tasks=32,
+    test_tasks=32,
     step_size_tasks=32,
     train=NOISE,
     eval=NOISE,

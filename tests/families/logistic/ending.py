@@ -38,7 +38,7 @@ def headline(config: LogisticConfig, model: Model, params: Any) -> dict[str, Any
     loss, loss_se = mean_and_error(cross_entropies(logits, y))
     teacher, teacher_se = mean_and_error(cross_entropies((x * w).sum(1), y))
     return {
-        **{"tasks": config.headline_tasks, "loss": loss, "loss_se": loss_se},
+        **{"tasks": config.test_tasks, "loss": loss, "loss_se": loss_se},
         **{"constant_loss": LOG_2, "constant_loss_se": 0.0, "teacher_loss": teacher, "teacher_loss_se": teacher_se},
         "accuracy": float(((logits > 0) == (y == 1)).mean()),
     }

@@ -87,7 +87,7 @@ def evaluation_batch(config: LogisticConfig) -> Batch:
 
 def headline_batch(config: LogisticConfig) -> Batch:
     """The test set."""
-    batch: Batch = _sample(task_key(config, Purpose.HEADLINE), config, config.headline_tasks, **lane(config))
+    batch: Batch = _sample(task_key(config, Purpose.HEADLINE), config, config.test_tasks, **lane(config))
     return batch
 
 

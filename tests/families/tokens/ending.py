@@ -31,7 +31,7 @@ def finish(
     yield {}
     chains = headline_chains(config)
     measured = {"loss": losses(params, chains.batch), "chain_loss": _losses_of_the_chain(chains)}
-    numbers: dict[str, Any] = {"tasks": config.headline_tasks}
+    numbers: dict[str, Any] = {"tasks": config.test_tasks}
     for name, values in measured.items():
         numbers[name], numbers[f"{name}_se"] = mean_and_error(np.asarray(values, np.float64))
     yield {"headline": numbers}

@@ -122,7 +122,7 @@ def prepare(config: TokensConfig) -> Setting:
 
 def headline_chains(config: TokensConfig) -> Chains:
     """The test set, with its chains."""
-    chains: Chains = _sample(task_key(config, Purpose.HEADLINE), config, config.headline_tasks)
+    chains: Chains = _sample(task_key(config, Purpose.HEADLINE), config, config.test_tasks)
     return chains
 
 
