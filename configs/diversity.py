@@ -101,10 +101,10 @@ def complete(values: dict[str, Any]) -> dict[str, Any]:
 # --- flags and axes ---
 
 
-def tasks_or_infinity(text: str) -> int:
-    """A number of tasks from its text; 0, as in a config, for inf."""
+def tasks_or_infinity(text: str) -> float:
+    """A number of tasks from its text, or inf."""
     if text in ("inf", "infinity"):
-        return 0
+        return math.inf
     if not text.removeprefix("-").isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a pool has at least 1 task, or inf of them, not {text}")
     return int(text)
@@ -143,14 +143,14 @@ CAPACITY = (
 
 def cell_words(config: DiversityConfig) -> list[str]:
     """The pool and the recipe in words."""
-    tasks, training = config.data.num_tasks or "inf", config.training
-    return [f"D{config.data.dim}", f"M{tasks}", training.schedule, f"steps{training.steps}"]
+    data, training = config.data, config.training
+    return [f"D{data.dim}", f"M{data.num_tasks}", training.schedule, f"steps{training.steps}"]
 
 
 # --- columns of a table; a column keeps the name that its field had first ---
 
 ASKED: dict[str, Callable[[DiversityConfig], Any]] = {
-    "num_tasks": lambda config: config.data.num_tasks or float("inf"),
+    "num_tasks": lambda config: config.data.num_tasks,
     "task_law": lambda config: config.data.task_distribution,
     "dim": lambda config: config.data.dim,
     "num_pairs": lambda config: config.data.num_pairs,
@@ -268,7 +268,7 @@ FAMILY = Family(
     flags=FLAGS,
     axes=(*FLAGS, *CAPACITY),
     meanings={
-        "data.num_tasks": Meaning("tasks in the pool, M; 0 draws a fresh one for each sequence"),
+        "data.num_tasks": Meaning("tasks in the pool, M; inf draws a fresh one for each sequence"),
         "data.task_distribution": Meaning("distribution of the tasks", TASK_DISTRIBUTIONS),
         "model.block": Meaning("kind of a decoder's block", BLOCKS),
         "model.d_model": Meaning("channels of a row"),
@@ -277,7 +277,7 @@ FAMILY = Family(
     },
     follows={"data.noise_std": "", "data.num_pairs": ""},
     complete=complete,
-    lane={"data.num_tasks": 0},
+    lane={"data.num_tasks": math.inf},
     cell_words=cell_words,
     criterion=Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),
     task_seconds=lambda config: cost.of_layers(

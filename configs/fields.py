@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -67,7 +68,12 @@ def fields(config: ConfigDict, reserved: Sequence[str] = ()) -> Iterator[tuple[s
         if name not in idle and name.partition(".")[0] not in idle:
             follows = family.follows.get(name) or family.follows.get(name.partition(".")[0])
             value = follows if unset[name] is None and follows else values[name]
-            yield name, TYPES[type(default)], _in_words(value), str(meanings.get(name, ""))
+            yield (
+                name,
+                TYPES[int if default == math.inf else type(default)],
+                _in_words(value),
+                str(meanings.get(name, "")),
+            )
 
 
 def listing(config: ConfigDict, reserved: Sequence[str] = ()) -> str:

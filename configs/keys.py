@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from src.config import DecoderConfig, EmbeddedModel, LinearData, PoolData, SineM
 OUTSIDE = ("family", "plugins", "shared", "requires")  # what comes with the model and the flags: nobody sets it
 
 # class -> field -> the name it had first. Ids are hashes of first names, so that a renamed field leaves them alone;
-# first names are still read, in flags and in the configs of runs
+# first names are still read, in flags and in the configs of runs. The same of values that were written otherwise
 FIRST_NAMES: dict[type[Any], dict[str, str]] = {
     RunConfig: {"test_tasks": "headline_tasks"},
     LinearData: {"input_distribution": "input_law"},
@@ -23,6 +24,7 @@ FIRST_NAMES: dict[type[Any], dict[str, str]] = {
     SineModel: {"d_model": "embed_size"},
     DecoderConfig: {"d_model": "embed_size"},
 }
+FIRST_VALUES: dict[type[Any], dict[str, dict[Any, Any]]] = {PoolData: {"num_tasks": {math.inf: 0}}}
 TODAYS = {old: new for names in FIRST_NAMES.values() for new, old in names.items()}
 
 
@@ -32,13 +34,21 @@ def first_names(kind: type[Any]) -> dict[str, str]:
 
 
 def first_fields(config: Any) -> dict[str, Any]:
-    """`configs.run.fields_of` under the names that the fields had first: what ids are hashes of."""
+    """`configs.run.fields_of` under the names, and with the values, that the fields had first: ids are hashes of it."""
     names, found = first_names(type(config)), {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
-        plain = list(value) if isinstance(value, tuple) else value
+        plain = list(value) if isinstance(value, tuple) else _first_value(type(config), field.name, value)
         found[names.get(field.name, field.name)] = first_fields(value) if dataclasses.is_dataclass(value) else plain
     return found
+
+
+def _first_value(kind: type[Any], name: str, value: Any) -> Any:
+    """What a field's value was written as first."""
+    for base in kind.__mro__:
+        if name in FIRST_VALUES.get(base, {}):
+            return FIRST_VALUES[base][name].get(value, value)
+    return value
 
 
 def todays_fields(values: Any, kind: type[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from configs.origins import with_origins
 from configs.registry import named
 from configs.run import RunConfig, made_of
 
+INFINITY = ("inf", "infinity")
+
 
 def parse(text: str, default: Any, name: str) -> Any:
     """A value from text, of the type of the field's default."""
@@ -22,9 +25,12 @@ def parse(text: str, default: Any, name: str) -> Any:
             return TRUTH[text.lower()]
         if isinstance(default, tuple):
             return tuple(word for word in text.strip("()").replace(" ", "").split(",") if word)
+        if default == math.inf:
+            return math.inf if text in INFINITY else int(text)
         return type(default)(text)
     except (KeyError, ValueError):
-        kind = {bool: "true or false", int: "a whole number", float: "a number"}.get(type(default), "valid")
+        kinds = {bool: "true or false", int: "a whole number", float: "a number"}
+        kind = "a whole number or inf" if default == math.inf else kinds.get(type(default), "valid")
         raise UsageError(f"{name} is {text!r}; it must be {kind}") from None
 
 

@@ -32,7 +32,7 @@ from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
 from src.registries import TASK_DISTRIBUTIONS
 from src.registry import Functions
-from src.sequences import sample_sequences, task_pool
+from src.sequences import sample_sequences, task_pool, traced_size
 from src.train import BatchFn, Shared
 
 LAPLACE_SAMPLES = 4096
@@ -64,7 +64,7 @@ def batches(config: DiversityConfig) -> BatchFn:
 
 def lane(config: DiversityConfig) -> dict[str, Any]:
     """The number of tasks in the pool, and the pool's key."""
-    return {"num_tasks": np.uint32(config.data.num_tasks), "pool": _pool_key(np.uint32(config.data_seed))}
+    return {"num_tasks": traced_size(config.data.num_tasks), "pool": _pool_key(np.uint32(config.data_seed))}
 
 
 _pool_key = jax.jit(lambda seed: purpose_key(make_key(seed), Purpose.POOL))
@@ -77,15 +77,15 @@ def _sample(seed: Array, purpose: Array, data: PoolData, count: int, num_tasks: 
     return sample_sequences(jax.random.fold_in(key, purpose), pool, data, count, num_tasks)[0]
 
 
-def _drawn(config: DiversityConfig, purpose: Purpose, count: int, num_tasks: int) -> Batch:
-    law = _law(config.data)
-    batch: Batch = _sample(np.uint32(config.data_seed), np.uint32(purpose), law, count, np.uint32(num_tasks))
+def _drawn(config: DiversityConfig, purpose: Purpose, count: int, num_tasks: float) -> Batch:
+    data = _without_size(config.data)
+    batch: Batch = _sample(np.uint32(config.data_seed), np.uint32(purpose), data, count, traced_size(num_tasks))
     return batch
 
 
-def _law(data: PoolData) -> PoolData:
-    """What a sequence's law depends on beside the pool's size, so that one program serves all sizes."""
-    return replace(data, num_tasks=0)
+def _without_size(data: PoolData) -> PoolData:
+    """The data of a pool of any size: one program serves all sizes."""
+    return replace(data, num_tasks=math.inf)
 
 
 def pool_sequences(config: DiversityConfig) -> Batch:
@@ -94,15 +94,15 @@ def pool_sequences(config: DiversityConfig) -> Batch:
 
 
 def latent_sequences(config: DiversityConfig) -> Batch:
-    """The evaluation batch out of distribution: a fresh task of the pool's law for each sequence."""
-    return _drawn(config, Purpose.LATENT, config.eval_tasks, 0)
+    """The evaluation batch out of distribution: a fresh task of the task distribution for each sequence."""
+    return _drawn(config, Purpose.LATENT, config.eval_tasks, math.inf)
 
 
 def headline_sequences(config: DiversityConfig) -> tuple[Batch, Batch]:
     """Further sequences, in distribution and out of it, for the headline numbers."""
     count = config.test_tasks
     in_distribution = _drawn(config, Purpose.HEADLINE, count, config.data.num_tasks)
-    return in_distribution, _drawn(config, Purpose.LATENT_HEADLINE, count, 0)
+    return in_distribution, _drawn(config, Purpose.LATENT_HEADLINE, count, math.inf)
 
 
 def root_sequences(config: DiversityConfig, count: int) -> Batch:
@@ -121,7 +121,8 @@ def _pool(data_seed: int, data: PoolData, num_tasks: int) -> Array:
 
 def pool_of(config: DiversityConfig, num_tasks: int | None = None) -> Array:
     """The tasks [M, D] of a run's pool, or the first `num_tasks` of them; M must be finite."""
-    return _pool(config.data_seed, _law(config.data), config.data.num_tasks if num_tasks is None else num_tasks)
+    size = config.data.num_tasks if num_tasks is None else num_tasks
+    return _pool(config.data_seed, _without_size(config.data), int(size))
 
 
 # --- what is looked at ---
@@ -175,7 +176,7 @@ def references(config: DiversityConfig, batch: Batch) -> dict[str, np.ndarray]:
     variance = data.noise_std**2
     if why_no_ridge(data) is None:
         found["ridge"] = _ridge(batch, variance / data.task_variance)
-    if data.num_tasks > 0:
+    if data.num_tasks < math.inf:
         found["dmmse"] = _dmmse(batch, pool_of(config), variance)
     if data.task_distribution in POSTERIOR_MEANS:
         found[data.task_distribution] = POSTERIOR_MEANS[data.task_distribution](batch, config)

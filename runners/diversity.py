@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,10 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig
     )
     labels = {name: f"{name} prior's mean" for name in POSTERIOR_MEANS} | LABELS | {"ridge": ridge}
     lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' further sequences':<50}    loss   ± s.e."]
-    for prefix, words in (("id", f"tasks of its pool of {tasks or 'infinity'}"), ("ood", "fresh tasks")):
+    for prefix, words in (
+        ("id", f"tasks of its pool of {'infinity' if tasks == math.inf else tasks}"),
+        ("ood", "fresh tasks"),
+    ):
         rows = {f"{prefix}_{name}_loss": labels[name] for name in ("tf", *exact, "zero")}
         rows |= {f"{prefix}_delta_{name}": f"Delta to {name}" for name in exact}
         lines += [f"  {words}:", *(row(text, numbers, key, deeper=1) for key, text in rows.items() if key in numbers)]

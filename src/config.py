@@ -9,6 +9,7 @@ Sizes, used as shape letters everywhere:
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
@@ -121,15 +122,19 @@ class QueriesData(LinearData):
 
 @dataclass(frozen=True)
 class PoolData(LinearData):
-    """Sequences of pairs whose task is one of a pool of `num_tasks`, or fresh (0), from `task_distribution`."""
+    """Sequences of pairs whose task is one of a pool of `num_tasks`, or fresh (inf), from `task_distribution`."""
 
-    num_tasks: int = 0
+    num_tasks: float = math.inf
     task_distribution: str = "gaussian"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sizes(self, "num_tasks", least=0)
-        require(self.num_tasks < TOO_MANY, f"num_tasks is {self.num_tasks}; it must be below 2^31")
+        if self.num_tasks == 0:  # what stood for infinity in earlier versions
+            object.__setattr__(self, "num_tasks", math.inf)
+        if self.num_tasks != math.inf:
+            whole = isinstance(self.num_tasks, int) and self.num_tasks >= 1
+            require(whole, f"num_tasks is {self.num_tasks}; it must be a whole number of at least 1, or inf")
+            require(self.num_tasks < TOO_MANY, f"num_tasks is {self.num_tasks}; it must be below 2^31, or inf")
         require(
             self.num_pairs > 1,
             f"num_pairs is {self.num_pairs}; a sequence is at least 2 pairs long, for the first has no context",

@@ -6,6 +6,7 @@ Fig. 5.
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import jax.numpy as jnp
@@ -36,9 +37,9 @@ def losses_on_paths(subject: LoadedRun, points: int = POINTS) -> dict[str, np.nd
     """
     config = subject.config
     count = config.data.num_tasks
-    require(count >= 2, f"{subject.run} was trained on {count or 'infinitely many'} tasks; a path joins two of a pool")
+    require(2 <= count < math.inf, f"{subject.run} was trained on {count} tasks; a path joins two of a pool")
     shares = np.linspace(0, 1, points)
-    tasks = np.asarray(pool_of(config, min(count, 8)))
+    tasks = np.asarray(pool_of(config, int(min(count, 8))))
     pairs = list(combinations(range(len(tasks)), 2))[:PAIRS]
     ways = np.stack([path(tasks[i], tasks[j], shares) for i, j in pairs])  # [pairs, P, D]
     w = jnp.asarray(np.repeat(ways.reshape(-1, config.data.dim), SEQUENCES, axis=0), jnp.float32)

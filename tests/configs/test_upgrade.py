@@ -5,6 +5,7 @@ wrote them.
 """
 
 import json
+import math
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,22 @@ def test_a_field_of_no_version_is_refused() -> None:
             from_dict(change)
     with pytest.raises(ConfigError, match="data must be an object"):
         from_dict({"data": 3})
+
+
+def test_no_tasks_stood_for_infinitely_many() -> None:
+    written = earlier("carroll")
+    assert written["data"]["num_tasks"] == 0
+    config: Any = from_dict(written)
+    assert config.data.num_tasks == math.inf
+    assert json.loads(json.dumps(to_dict(config), allow_nan=False))["data"]["num_tasks"] == "inf"
+
+
+@pytest.mark.parametrize("value", ["many", 1.5, None, True, "-inf"])
+def test_a_pool_of_what_is_no_number_of_tasks_is_refused(value: Any) -> None:
+    written = to_dict(DiversityConfig())
+    written["data"]["num_tasks"] = value
+    with pytest.raises(ConfigError, match=f"^num_tasks is {value!r}; it must be a whole number or inf$"):
+        from_dict(written)
 
 
 def test_a_boolean_that_is_none_is_refused() -> None:

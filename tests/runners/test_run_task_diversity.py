@@ -337,7 +337,7 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
         ("--num_tasks 0", "argument --num_tasks: a pool has at least 1 task, or inf of them, not 0"),
         ("--num_tasks -3", "argument --num_tasks: a pool has at least 1 task, or inf of them, not -3"),
         ("--num_tasks many", "argument --num_tasks: "),
-        ("--config.num_tasks=-3", "num_tasks is -3; it must be a whole number of at least 0"),
+        ("--config.num_tasks=-3", "num_tasks is -3; it must be a whole number of at least 1, or inf"),
         ("--config.num_tasks=4294967296", "num_tasks is 4294967296"),
         ("--num_pairs 1", "num_pairs is 1; a sequence is at least 2 pairs long, for the first has no context"),
         ("--schedule foo", "argument --schedule: invalid choice: 'foo'"),

@@ -1,6 +1,7 @@
 import ast
 import dataclasses
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -112,7 +113,9 @@ BAD_VALUES = (
     (DataConfig, "num_distractors", 11, "only 10 pairs"),
     (QueriesData, "num_queries", 0, "at least 1"),
     (PoolData, "num_pairs", 1, "a sequence is at least 2 pairs long"),
-    (PoolData, "num_tasks", -1, "at least 0"),
+    (PoolData, "num_tasks", -1, "at least 1, or inf"),
+    (PoolData, "num_tasks", 1.5, "whole number"),
+    (PoolData, "num_tasks", math.nan, "whole number"),
     (PoolData, "num_tasks", 2**31, "below 2^31"),
     (PoolData, "task_distribution", "cauchy", "one of gaussian, laplace, sphere"),
     (SineData, "num_pairs", 0, "at least 1"),

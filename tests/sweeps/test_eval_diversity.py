@@ -14,7 +14,7 @@ from tests.doors import Ran, Refused
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import Place, place
 
-DRIVER, INFINITY = "eval_diversity", 0
+DRIVER, INFINITY = "eval_diversity", math.inf
 # As in tests/runners/test_run_task_diversity.py, whose compiled programs then serve here.
 SETTINGS = {
     "num_layers": 1,
