@@ -125,22 +125,22 @@ def pool_of(config: DiversityConfig, num_tasks: int | None = None) -> Array:
     return _pool(config.data_seed, _without_size(config.data), int(size))
 
 
-# --- what is looked at ---
+# --- evaluation sets ---
 
 
-class Held(NamedTuple):
-    """Sequences with noiseless labels [B, K] and the exact predictors' predictions [B, K] on them."""
+class EvalSet(NamedTuple):
+    """Sequences, their noiseless labels `targets` [B, K], and each exact predictor's predictions [B, K]."""
 
     batch: Batch
     targets: np.ndarray
     references: Mapping[str, np.ndarray]
 
 
-class Setting(NamedTuple):
-    """What a run is looked at with: sequences of its pool's tasks, and of fresh ones."""
+class EvalSets(NamedTuple):
+    """The evaluation sets of a run: tasks of its pool (in distribution) and fresh tasks (out of distribution)."""
 
-    inside: Held
-    outside: Held
+    id: EvalSet
+    ood: EvalSet
 
 
 def laplace(batch: Batch, config: DiversityConfig) -> Array:
@@ -183,14 +183,14 @@ def references(config: DiversityConfig, batch: Batch) -> dict[str, np.ndarray]:
     return {name: np.asarray(values, np.float64) for name, values in found.items()}
 
 
-def hold(config: DiversityConfig, batch: Batch) -> Held:
-    """Sequences with what the exact predictors make of them."""
-    return Held(batch, np.asarray(_labels(batch.x, batch.w), np.float64), references(config, batch))
+def make_eval_set(config: DiversityConfig, batch: Batch) -> EvalSet:
+    """The evaluation set of a batch of sequences."""
+    return EvalSet(batch, np.asarray(_labels(batch.x, batch.w), np.float64), references(config, batch))
 
 
-def prepare(config: DiversityConfig) -> Setting:
-    """The setting of a config."""
-    return Setting(hold(config, pool_sequences(config)), hold(config, latent_sequences(config)))
+def make_eval_sets(config: DiversityConfig) -> EvalSets:
+    """The evaluation sets of a config: in distribution and out of it."""
+    return EvalSets(make_eval_set(config, pool_sequences(config)), make_eval_set(config, latent_sequences(config)))
 
 
 _predict = jax.jit(lambda model, params, batch: model.predict(params, batch), static_argnums=0)
@@ -206,24 +206,24 @@ def distance(one: np.ndarray, other: np.ndarray, dim: int) -> float:
     return float(np.mean((one - other) ** 2) / dim)
 
 
-def measured(predictions: np.ndarray, held: Held, dim: int) -> dict[str, Any]:
+def measured(predictions: np.ndarray, eval_set: EvalSet, dim: int) -> dict[str, Any]:
     """loss, its value at each position (errors [K]), and delta_NAME to each of the exact predictors."""
-    squared = (predictions - held.targets) ** 2 / dim
-    deltas = {f"delta_{name}": distance(predictions, other, dim) for name, other in held.references.items()}
+    squared = (predictions - eval_set.targets) ** 2 / dim
+    deltas = {f"delta_{name}": distance(predictions, other, dim) for name, other in eval_set.references.items()}
     return {"loss": float(squared.mean()), **deltas, "errors": squared.mean(axis=0).tolist()}
 
 
-def look(model: Model, params: Any, setting: Setting) -> dict[str, Any]:
-    """Metrics at a step of training: test_loss and `measured`, in distribution (id_) and out of it (ood_).
+def eval_metrics(model: Model, params: Any, eval_sets: EvalSets) -> dict[str, Any]:
+    """Metrics of a record: test_loss, and `measured` in distribution (id_) and out of it (ood_).
 
     test_loss is half the mean squared error of the pool's sequences, noise included.
     """
-    dim = setting.inside.batch.x.shape[-1]
-    found = [predictions_of(model, params, held.batch) for held in setting]
-    test_loss = 0.5 * float(np.mean((found[0] - np.asarray(setting.inside.batch.y)) ** 2))
+    dim = eval_sets.id.batch.x.shape[-1]
+    found = [predictions_of(model, params, eval_set.batch) for eval_set in eval_sets]
+    test_loss = 0.5 * float(np.mean((found[0] - np.asarray(eval_sets.id.batch.y)) ** 2))
     values = {"test_loss": test_loss}
-    for prefix, predictions, held in zip(("id", "ood"), found, setting, strict=True):
-        values |= {f"{prefix}_{name}": value for name, value in measured(predictions, held, dim).items()}
+    for prefix, predictions, eval_set in zip(("id", "ood"), found, eval_sets, strict=True):
+        values |= {f"{prefix}_{name}": value for name, value in measured(predictions, eval_set, dim).items()}
     return values
 
 
@@ -244,9 +244,9 @@ def nothing_to_infer(config: DiversityConfig, summary: Mapping[str, Any]) -> str
 EXPERIMENT = Experiment(
     make_model=make_model,
     batches=batches,
-    prepare=prepare,
-    evaluation=lambda setting: setting.inside.batch,
-    look=look,
+    make_eval_set=make_eval_sets,
+    eval_batch=lambda eval_sets: eval_sets.id.batch,
+    eval_metrics=eval_metrics,
     lane=lane,
     undefined=nothing_to_infer,
 )

@@ -153,25 +153,25 @@ def compare_with_gd(
     return compare(partial(model.predict, params), partial(gd, step_size=step_size, steps=gd_steps), batch)
 
 
-# --- what is looked at ---
+# --- the evaluation set ---
 
 
-class Setting(NamedTuple):
-    """What a run is looked at with: its evaluation context, and the gradient descent it is compared with."""
+class EvalSet(NamedTuple):
+    """What a run is evaluated on: its evaluation context, and the gradient descent it is compared with."""
 
     context: Context
     gd: GradientDescent
 
 
-def prepare(config: RegressionConfig) -> Setting:
-    """The setting of a config."""
-    return Setting(evaluation_context(config), find_gd(config))
+def make_eval_set(config: RegressionConfig) -> EvalSet:
+    """The evaluation set of a config."""
+    return EvalSet(evaluation_context(config), find_gd(config))
 
 
-def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
-    """Metrics at a step of training: losses on the evaluation batch, and how far the model is from gradient descent."""
-    gd = setting.gd
-    values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), setting.context.batch)
+def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
+    """Metrics of a record: losses on the evaluation batch, and how far the model is from gradient descent."""
+    gd = eval_set.gd
+    values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), eval_set.context.batch)
     return {"test_loss": float(values["tf_loss"])} | {name: float(values[name]) for name in LOGGED}
 
 
@@ -191,9 +191,9 @@ def nothing_to_learn(config: RegressionConfig, summary: Mapping[str, Any]) -> st
 EXPERIMENT = Experiment(
     make_model=make_model,
     batches=batches,
-    prepare=prepare,
-    evaluation=lambda setting: setting.context.batch,
-    look=look,
+    make_eval_set=make_eval_set,
+    eval_batch=lambda eval_set: eval_set.context.batch,
+    eval_metrics=eval_metrics,
     lane=lane,
     undefined=nothing_to_learn,
 )

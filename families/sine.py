@@ -57,13 +57,17 @@ def both_read_outs(model: Model, params: Params, batch: Batch) -> tuple[Array, A
     return read_outs(model, params, batch)
 
 
-def look(model: Model, params: Any, batch: Batch) -> dict[str, float]:
-    """Metrics at a step of training: the loss on the evaluation batch, and that of the initial function."""
+def eval_metrics(model: Model, params: Any, batch: Batch) -> dict[str, float]:
+    """Metrics of a record: the loss on the evaluation batch, and that of the initial function."""
     before, after = both_read_outs(model, params, batch)
     targets = np.asarray(batch.y_query)
     return {"test_loss": float(half_mse(after, targets)), "initial_loss": float(half_mse(before, targets))}
 
 
 EXPERIMENT = Experiment(
-    make_model=make_model, batches=batches, prepare=evaluation_batch, evaluation=lambda batch: batch, look=look
+    make_model=make_model,
+    batches=batches,
+    make_eval_set=evaluation_batch,
+    eval_batch=lambda batch: batch,
+    eval_metrics=eval_metrics,
 )

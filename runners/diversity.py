@@ -12,7 +12,7 @@ import numpy as np
 from analysis.loaded import LoadedRun
 from analysis.measures.task_diversity import headline
 from configs.diversity import DiversityConfig
-from families.diversity import Setting, predictions_of
+from families.diversity import EvalSets, predictions_of
 from runners.finish import Ending, Wanted, write_batch
 from runners.summary import LABELS, row
 from src.model import Model
@@ -22,18 +22,18 @@ from store.atomic import write_npz
 
 
 def finish(
-    run: Path, config: DiversityConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+    run: Path, config: DiversityConfig, model: Model, params: Any, eval_sets: EvalSets, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes its files, and gives what it measured."""
-    write_batch(run, setting.outside.batch, layout.LATENT_BATCH)
+    write_batch(run, eval_sets.ood.batch, layout.LATENT_BATCH)
     predictions = {
         f"{prefix}_{name}": values.astype(np.float32)
-        for prefix, held in zip(("id", "ood"), setting, strict=True)
-        for name, values in {"tf": predictions_of(model, params, held.batch), **held.references}.items()
+        for prefix, eval_set in zip(("id", "ood"), eval_sets, strict=True)
+        for name, values in {"tf": predictions_of(model, params, eval_set.batch), **eval_set.references}.items()
     }
     write_npz(run / layout.PREDICTIONS, predictions)
     yield {}
-    yield {"headline": headline(LoadedRun(run, config, model, params, setting.inside.batch))}
+    yield {"headline": headline(LoadedRun(run, config, model, params, eval_sets.id.batch))}
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig) -> list[str]:

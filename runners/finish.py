@@ -41,7 +41,7 @@ NOTHING_MORE = Wanted()
 class Ending(NamedTuple):
     """What a family leaves of a finished run.
 
-    finish(run, config, model, params, setting, wanted) writes it part by part, so that a signal need not wait for all
+    finish(run, config, model, params, eval_set, wanted) writes it part by part, so that a signal need not wait for all
     of them, and gives what it measured; the same files come from a second call. The parameters and the evaluation batch
     are written already. summary(summary, run, config) makes its lines on a terminal. add(run, wanted) writes what is
     wanted of a run that is done already.
@@ -64,12 +64,12 @@ def ending_of(config: RunConfig) -> Ending:
     return part(family.name, family.modules[1], "ENDING", Ending)
 
 
-def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Any, wanted: Wanted) -> Iterator[None]:
+def finish(run: Path, config: RunConfig, model: Model, params: Any, eval_set: Any, wanted: Wanted) -> Iterator[None]:
     """Writes all that a finished run leaves, ending with the status "done"."""
     write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
-    write_batch(run, experiment_of(config).evaluation(setting))
+    write_batch(run, experiment_of(config).eval_batch(eval_set))
     measured: dict[str, Any] = {}
-    for found in ending_of(config).finish(run, config, model, params, setting, wanted):
+    for found in ending_of(config).finish(run, config, model, params, eval_set, wanted):
         measured |= found
         yield
     yield from _end(run, config, measured, wanted.figures)

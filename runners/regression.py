@@ -26,7 +26,7 @@ from analysis.measures import (
 from analysis.ood_eval import ALPHAS
 from configs.regression import RegressionConfig
 from curricula.context import Context
-from families.regression import Setting, first_training_context
+from families.regression import EvalSet, first_training_context
 from plots.run_figures import draw_run
 from runners.finish import Ending, Wanted
 from runners.summary import LABELS, header, row, shown
@@ -59,10 +59,10 @@ INFORMED = {  # the comparators that know of the corruption
 
 
 def finish(
-    run: Path, config: RegressionConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+    run: Path, config: RegressionConfig, model: Model, params: Any, eval_set: EvalSet, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes its files, and gives what it measured."""
-    context, gd = setting
+    context, gd = eval_set
     _write_contexts(run, config, context)
     yield {"contexts": {name: asdict(getattr(config, name)) for name in ("base", "train", "eval")}}
     subject = ComparedRun(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)

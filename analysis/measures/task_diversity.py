@@ -17,7 +17,7 @@ from analysis.measures.transience import verdict
 from families.diversity import (
     distance,
     headline_sequences,
-    hold,
+    make_eval_set,
     predictions_of,
     why_no_ridge,
 )
@@ -31,16 +31,16 @@ def headline(subject: LoadedRun) -> dict[str, Any]:
     found: dict[str, Any] = {"tasks": config.test_tasks}
     reason = why_no_ridge(config.data)
     for prefix, batch in zip(("id", "ood"), headline_sequences(config), strict=True):
-        held = hold(config, batch)
+        eval_set = make_eval_set(config, batch)
         tf = predictions_of(subject.model, subject.params, batch)
-        for name, values in {"tf": tf, **held.references, "zero": np.zeros_like(tf)}.items():
-            errors = np.mean((values - held.targets) ** 2, axis=1) / dim
+        for name, values in {"tf": tf, **eval_set.references, "zero": np.zeros_like(tf)}.items():
+            errors = np.mean((values - eval_set.targets) ** 2, axis=1) / dim
             found[f"{prefix}_{name}_loss"], found[f"{prefix}_{name}_loss_se"] = mean_and_error(errors)
-            if name in held.references:
+            if name in eval_set.references:
                 apart = np.mean((tf - values) ** 2, axis=1) / dim
                 found[f"{prefix}_delta_{name}"], found[f"{prefix}_delta_{name}_se"] = mean_and_error(apart)
-        if {"ridge", "dmmse"} <= set(held.references):
-            found[f"{prefix}_apart"] = distance(held.references["ridge"], held.references["dmmse"], dim)
+        if {"ridge", "dmmse"} <= set(eval_set.references):
+            found[f"{prefix}_apart"] = distance(eval_set.references["ridge"], eval_set.references["dmmse"], dim)
         for name in () if reason is None else (f"{prefix}_ridge_loss", f"{prefix}_delta_ridge"):
             found |= {name: None, f"{name}_se": None, f"{name}_reason": reason}
     return found | {"verdict": verdict_of(found)}

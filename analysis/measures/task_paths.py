@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from analysis.loaded import LoadedRun
-from families.diversity import hold, pool_of, predictions_of
+from families.diversity import make_eval_set, pool_of, predictions_of
 from families.experiment import task_key
 from src.checks import require
 from src.prng import Purpose
@@ -43,11 +43,11 @@ def losses_on_paths(subject: LoadedRun, points: int = POINTS) -> dict[str, np.nd
     pairs = list(combinations(range(len(tasks)), 2))[:PAIRS]
     ways = np.stack([path(tasks[i], tasks[j], shares) for i, j in pairs])  # [pairs, P, D]
     w = jnp.asarray(np.repeat(ways.reshape(-1, config.data.dim), SEQUENCES, axis=0), jnp.float32)
-    held = hold(config, sequences_with(task_key(config, Purpose.PATH), config.data, w))
-    found = {"tf": predictions_of(subject.model, subject.params, held.batch), **held.references}
+    eval_set = make_eval_set(config, sequences_with(task_key(config, Purpose.PATH), config.data, w))
+    found = {"tf": predictions_of(subject.model, subject.params, eval_set.batch), **eval_set.references}
     shape = (len(pairs), points, SEQUENCES, -1)
     return {
-        name: np.mean((values - held.targets) ** 2, axis=1).reshape(shape[:3]).mean(axis=(0, 2)) / config.data.dim
+        name: np.mean((values - eval_set.targets) ** 2, axis=1).reshape(shape[:3]).mean(axis=(0, 2)) / config.data.dim
         for name, values in found.items()
     }
 

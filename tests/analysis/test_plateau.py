@@ -17,7 +17,7 @@ from configs.overrides import resolve, set_values
 from configs.presets import preset
 from configs.regression import ALIGNED, RegressionConfig
 from configs.sine import SINE_LEFT
-from families.diversity import Held, measured, pool_of, pool_sequences, references
+from families.diversity import EvalSet, measured, pool_of, pool_sequences, references
 from families.regression import NEGLIGIBLE
 from report.contrasts import has_learnt
 from src.config import ContextConfig, DataConfig, SineData
@@ -129,19 +129,19 @@ def pool_run(
     set_values(chosen, {"eval_tasks": 2048, "num_tasks": num_tasks, "data_seed": seed, **values})
     config = resolve(chosen)
     batch = pool_sequences(config)
-    held = Held(batch, np.einsum("bkd,bd->bk", batch.x, batch.w), references(config, batch))
-    predictions = {**held.references, "zero": np.zeros_like(held.targets)}
+    eval_set = EvalSet(batch, np.einsum("bkd,bd->bk", batch.x, batch.w), references(config, batch))
+    predictions = {**eval_set.references, "zero": np.zeros_like(eval_set.targets)}
     losses = {
-        f"id_{name}_loss": measured(values, held, config.data.dim)["loss"] for name, values in predictions.items()
+        f"id_{name}_loss": measured(values, eval_set, config.data.dim)["loss"] for name, values in predictions.items()
     }
     if num_tasks < math.inf:
         mean = np.mean(np.asarray(pool_of(config), np.float64), axis=0)
         predictions["mean task"] = np.einsum("bkd,d->bk", batch.x, mean)
-    return config, {"held": held, "headline": losses}, predictions
+    return config, {"eval_set": eval_set, "headline": losses}, predictions
 
 
 def judged(config: DiversityConfig, summary: dict[str, Any], predictions: np.ndarray) -> dict[str, Any]:
-    found = measured(predictions, summary["held"], config.data.dim)
+    found = measured(predictions, summary["eval_set"], config.data.dim)
     headline = summary["headline"] | {"id_tf_loss": found["loss"]}
     return left_plateau(config, {"headline": headline, "id_errors": found["errors"]})
 

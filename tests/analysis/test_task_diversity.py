@@ -14,7 +14,7 @@ from baselines.idealised import idealised
 from configs.diversity import DiversityConfig
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from families.diversity import Held, distance, latent_sequences, make_model, measured, pool_sequences, references
+from families.diversity import EvalSet, distance, latent_sequences, make_model, measured, pool_sequences, references
 from src.checks import ConfigError
 from src.prng import key
 from src.registries import TASK_DISTRIBUTIONS, TaskDistribution
@@ -33,8 +33,8 @@ def config(**values: object) -> DiversityConfig:
 
 def test_losses_and_distances_are_mean_squares_over_the_dimension() -> None:
     targets = np.array([[1.0, 2.0], [3.0, 4.0]])
-    held = Held(None, targets, {"ridge": targets + 2})
-    found = measured(targets + np.array([[0.0, 1.0], [0.0, 3.0]]), held, dim=5)
+    eval_set = EvalSet(None, targets, {"ridge": targets + 2})
+    found = measured(targets + np.array([[0.0, 1.0], [0.0, 3.0]]), eval_set, dim=5)
     assert found["errors"] == pytest.approx([0.0, 1.0])
     assert found["loss"] == pytest.approx(0.5)
     assert found["delta_ridge"] == pytest.approx((4 + 1 + 4 + 1) / 4 / 5)

@@ -148,7 +148,7 @@ PLANTED = {
     "replace(config, amplitude_low=0.1)": "amplitude_low",
     "match config.family:\n    case 'diversity': pass": "diversity",
     'getattr(config, "deep_supervision", False)': "deep_supervision",
-    "from families.sine import look": "families.sine",
+    "from families.sine import eval_metrics": "families.sine",
     "from configs import regression": "configs.regression",
     "import runners.diversity": "runners.diversity",
     'model = preset("lsa1")': "lsa1",

@@ -19,15 +19,15 @@ from store import layout
 from store.atomic import write_npz
 
 from .config import TokensConfig
-from .experiment import Chains, Setting, headline_chains
+from .experiment import Chains, EvalSet, headline_chains
 
 
 def finish(
-    run: Path, config: TokensConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+    run: Path, config: TokensConfig, model: Model, params: Any, eval_set: EvalSet, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes its files, and gives what it measured."""
     losses = jax.jit(model.losses)
-    write_npz(run / layout.PREDICTIONS, {"losses": np.asarray(losses(params, setting.batch))})
+    write_npz(run / layout.PREDICTIONS, {"losses": np.asarray(losses(params, eval_set.batch))})
     yield {}
     chains = headline_chains(config)
     measured = {"loss": losses(params, chains.batch), "chain_loss": _losses_of_the_chain(chains)}
