@@ -15,7 +15,7 @@ from analysis.command import Command
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures the comparators of a stored run, and says of each its loss or why it has none."""
-    from analysis.compared import load_compared
+    from analysis.compared_run import load_compared
     from analysis.measures.comparators import write
 
     values = write(load_compared(run, allow_pickle=flags.allow_pickle))

@@ -26,7 +26,7 @@ def parser() -> cli.Parser:
 
 def measure(run: Path, control: Path) -> dict[str, Any]:
     """Compares two finished runs, and leaves what was found with the transformer's."""
-    from analysis.loaded import load_run
+    from analysis.loaded_run import load_run
     from analysis.measures.compare_sine import write
 
     return write(load_run(run), load_run(control))

@@ -7,8 +7,8 @@ Forward, a layer whose R' rows look at C context columns; H heads of size K, tok
     scores, pooled                  2 B H R' C W  each
 
 Backward, every dot once more for each operand that needs a gradient. The tokens of the first layer need none, unless a
-layer norm made them. The last layer updates the query's row alone. A sum of outer products (src/products.py) is as many
-operations as its dot. Elementwise work, softmax, norms, random numbers and the optimiser are not counted.
+layer norm made them. The last layer updates the query's row alone. A sum of outer products (src/attention_products.py)
+is as many operations as its dot. Elementwise work, softmax, norms, random numbers and the optimiser are not counted.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from configs import columns, cost
+from configs import columns, step_cost
 from configs.family import Columns, Criterion, Curve, Family, Flag, Found, Meaning, NamedLoss, Panel, Preset, Summary
 from configs.run import RunConfig
-from src import conventions
+from src import loss_conventions
 from src.config import BLOCKS, DecoderConfig, PoolData, check_arrays
 from src.registries import POSTERIOR_MEANS, SCHEDULES, TASK_DISTRIBUTIONS
 
@@ -178,11 +178,11 @@ HEADLINE = tuple(
 
 def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Found], Any]]:
     """The columns of the posterior mean that a plugin registered for a config's tasks, or of all that plugins did."""
-    laws = POSTERIOR_MEANS if config is None else [config.data.task_distribution]
-    further = [name for name in laws if name in POSTERIOR_MEANS and TASK_DISTRIBUTIONS.plugin(name)]
+    distributions = POSTERIOR_MEANS if config is None else [config.data.task_distribution]
+    further = [name for name in distributions if name in POSTERIOR_MEANS and TASK_DISTRIBUTIONS.plugin(name)]
     named = [f"{prefix}_{text}" for prefix in ("id", "ood") for text in ("{}_loss", "delta_{}")]
     names = [f"{text.format(name)}{se}" for text in named for name in further for se in ("", "_se")]
-    return {name: _in_headline(name) for name in names}
+    return {name: _on_test_set(name) for name in names}
 
 
 def _not_defined(found: Found) -> str | None:
@@ -190,15 +190,15 @@ def _not_defined(found: Found) -> str | None:
     return f"ridge: {headline['id_ridge_loss_reason']}" if "id_ridge_loss_reason" in headline else None
 
 
-def _in_headline(name: str) -> Callable[[Found], Any]:
+def _on_test_set(name: str) -> Callable[[Found], Any]:
     return lambda found: found["headline"].get(name)
 
 
 MEASURED: dict[str, Callable[[Found], Any]] = {
-    "verdict": _in_headline("verdict"),
+    "verdict": _on_test_set("verdict"),
     "left_plateau": columns.left_plateau,
     "not_defined": _not_defined,
-    **{name: _in_headline(name) for name in HEADLINE},
+    **{name: _on_test_set(name) for name in HEADLINE},
 }
 
 
@@ -252,7 +252,7 @@ FAMILY = Family(
     name="diversity",
     config=DiversityConfig,
     models=MODELS,
-    loss_convention=conventions.LOSS_AND_MSE,
+    loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("id_loss", columns.at("headline", "id_tf_loss")),
     columns=Columns(ASKED, MEASURED, further=further_means),
     panels=(
@@ -280,7 +280,7 @@ FAMILY = Family(
     lane={"data.num_tasks": math.inf},
     cell_words=cell_words,
     criterion=Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),
-    task_seconds=lambda config: cost.of_layers(
+    task_seconds=lambda config: step_cost.of_layers(
         2 * config.data.num_pairs,
         2 * config.model.d_model + config.model.mlp_width,
         config.model.num_layers,

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from configs import columns, cost
+from configs import columns, step_cost
 from configs.family import Columns, Criterion, Family, Found, Meaning, NamedLoss, Preset, Summary
 from configs.regression import WITH_DESCENT
 from configs.run import RunConfig
-from src import conventions
+from src import loss_conventions
 from src.config import Architecture, EmbeddedModel, LayersTrainConfig, QueriesData
 
 UNTRAINED = 0.9  # of the loss of predicting zero: what ends above it did not train
@@ -97,7 +97,7 @@ FAMILY = Family(
     name="layerwise",
     config=LayerwiseConfig,
     models=MODELS,
-    loss_convention=conventions.LOSS_AND_MSE,
+    loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("mse", columns.at("layerwise", "mse", -1)),
     columns=Columns({}, MEASURED, {"test_mse": columns.at("layerwise", "mse", -1)}, SETTINGS),
     panels=(WITH_DESCENT,),
@@ -108,7 +108,7 @@ FAMILY = Family(
         "training.deep_supervision": Meaning("the loss is the mean over the predictions after every layer"),
     },
     criterion=Criterion("last layer's MSE over that of zero", last_layer, UNTRAINED),
-    task_seconds=lambda config: cost.of_layers(
+    task_seconds=lambda config: step_cost.of_layers(
         config.architecture.num_rows,
         2 * config.model.d_model + config.model.mlp_width or config.architecture.width,
         config.model.num_layers,

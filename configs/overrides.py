@@ -9,9 +9,9 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from cli import UsageError
+from configs.dependencies import with_dependencies
 from configs.family import AUTO
 from configs.keys import TRUTH, find_key, renamed
-from configs.origins import with_origins
 from configs.registry import named
 from configs.run import RunConfig, made_of
 
@@ -58,7 +58,7 @@ def set_values(config: ConfigDict, values: Mapping[str, Any]) -> None:
 
 def resolve(config: ConfigDict) -> Any:
     """The frozen run config of the preset's family: what follows other fields, runs or arrays has its value."""
-    return with_origins(completed(config))
+    return with_dependencies(completed(config))
 
 
 def completed(config: ConfigDict) -> RunConfig:

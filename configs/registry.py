@@ -10,7 +10,7 @@ from configs import diversity, layerwise, regression, sine
 from configs.family import Family
 from configs.keys import first_fields, todays_fields
 from configs.run import SCHEMA_VERSION, TAGS, RunConfig, made_of
-from configs.upgrade import DEFAULTS_1, is_earlier, upgraded
+from configs.schema_1 import DEFAULTS_1, is_earlier, upgraded
 from src.checks import ConfigError, require
 from src.registries import FAMILIES
 from src.registry import why_not_loaded

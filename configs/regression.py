@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from configs import columns, cost
+from configs import columns, step_cost
 from configs.family import (
     AUTO,
     PRESETS,
@@ -29,7 +29,7 @@ from configs.family import (
     Preset,
 )
 from configs.run import RunConfig
-from src import conventions
+from src import loss_conventions
 from src.checks import require, sizes
 from src.config import DIFFICULTIES, PLACEMENTS, TOKENS, Architecture, ContextConfig, DataConfig, ModelConfig
 from src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, WITHOUT_SIGMA
@@ -42,7 +42,7 @@ class RegressionConfig(RunConfig):
     """A run of the family: `base` is what the user asked of both contexts; `train` and `eval` are the ones in force.
 
     Gradient descent's step size is searched on `step_size_tasks` clean tasks. `opponents` are registered predictors
-    whose losses stand in the headline too.
+    whose losses stand in the summary too.
     """
 
     family: ClassVar[str] = "regression"
@@ -169,7 +169,7 @@ MEANINGS_OF_A_CONTEXT: dict[str, tuple[str, Iterable[str]]] = {
 }
 MEANINGS: dict[str, Meaning] = {
     "step_size_tasks": Meaning("clean tasks by which gradient descent's step size is chosen"),
-    "opponents": Meaning("further predictors in the headline, those of plugins", OPPONENTS),
+    "opponents": Meaning("further predictors on the test set, those of plugins", OPPONENTS),
     "data.num_distractors": Meaning("labels of a context replaced by N(0, 1)"),
     "model.tokens": Meaning("what a token holds", TOKENS),
     "model.pos_enc_size": Meaning("channels of the sinusoidal code concatenated to each token"),
@@ -359,8 +359,8 @@ def batch_shapes(config: RegressionConfig) -> dict[str, tuple[int, ...]]:
 def task_seconds(config: RegressionConfig) -> float:
     """What a step of one task costs; sorting its pairs is a part of it."""
     seen, model = config.architecture, config.model
-    sorting = cost.SORTED_PAIR * config.data.num_pairs if config.train.ordering != "random" else 0.0
-    return cost.of_layers(seen.num_rows, seen.width, model.num_layers) + sorting
+    sorting = step_cost.SORTED_PAIR * config.data.num_pairs if config.train.ordering != "random" else 0.0
+    return step_cost.of_layers(seen.num_rows, seen.width, model.num_layers) + sorting
 
 
 WITH_DESCENT = Panel(
@@ -376,7 +376,7 @@ FAMILY = Family(
     name="regression",
     config=RegressionConfig,
     models=MODELS,
-    loss_convention=conventions.LOSS_AND_MSE,
+    loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("loss", _at("headline", "tf_loss")),
     columns=Columns(
         {name: _setting("eval", name) for name in IN_FORCE if name != "difficulty"},

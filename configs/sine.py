@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from configs import columns, cost
+from configs import columns, step_cost
 from configs.family import Columns, Criterion, Curve, Family, Meaning, NamedLoss, Panel, Preset
 from configs.run import RunConfig
-from src import conventions
+from src import loss_conventions
 from src.config import EMBEDDED, Architecture, SineData, SineModel
 
 SINE_LEFT = 0.5  # of the loss of predicting zero. A predictor that knows the mean function E y = E[a] (2/pi) cos x, and
@@ -72,7 +72,7 @@ FAMILY = Family(
     name="sine",
     config=SineConfig,
     models=MODELS,
-    loss_convention=conventions.LOSS_AND_MSE,
+    loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("loss", columns.at("headline", "loss")),
     columns=Columns(
         {}, MEASURED, {"test_mse": columns.doubled("headline", "loss")}, {"steps": lambda config: config.training.steps}
@@ -105,7 +105,7 @@ FAMILY = Family(
         lambda config, summary: columns.ratio(summary["headline"]["loss"], summary["headline"]["zero_loss"]),
         SINE_LEFT,
     ),
-    task_seconds=lambda config: cost.of_layers(
+    task_seconds=lambda config: step_cost.of_layers(
         config.architecture.num_rows,
         2 * config.model.d_model + config.model.mlp_width,
         config.model.num_layers,

@@ -98,11 +98,11 @@ def latent_sequences(config: DiversityConfig) -> Batch:
     return _drawn(config, Purpose.LATENT, config.eval_tasks, math.inf)
 
 
-def headline_sequences(config: DiversityConfig) -> tuple[Batch, Batch]:
-    """Further sequences, in distribution and out of it, for the headline numbers."""
+def make_test_sequences(config: DiversityConfig) -> tuple[Batch, Batch]:
+    """Further sequences, in distribution and out of it, for the test-set losses."""
     count = config.test_tasks
-    in_distribution = _drawn(config, Purpose.HEADLINE, count, config.data.num_tasks)
-    return in_distribution, _drawn(config, Purpose.LATENT_HEADLINE, count, math.inf)
+    in_distribution = _drawn(config, Purpose.TEST_SET, count, config.data.num_tasks)
+    return in_distribution, _drawn(config, Purpose.LATENT_TEST_SET, count, math.inf)
 
 
 def root_sequences(config: DiversityConfig, count: int) -> Batch:

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from baselines.curves import path_losses, prediction_losses
 from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations
+from baselines.loss_curves import path_losses, prediction_losses
 from baselines.step_sizes import DAMPING
 from configs.layerwise import LayerwiseConfig
 from families.experiment import NO_ARRAYS, Experiment, task_key

@@ -77,15 +77,15 @@ def clean_twin(config: RegressionConfig, context: Context) -> Batch:
     return take_pairs(batch, context.index)
 
 
-def headline_batch(config: RegressionConfig) -> Batch:
+def make_test_batch(config: RegressionConfig) -> Batch:
     """The test tasks: of the evaluation batch's distribution, none of them in it."""
-    return headline_batches(config, [config.data])[0]
+    return make_test_batches(config, [config.data])[0]
 
 
-def headline_batches(config: RegressionConfig, laws: Sequence[DataConfig]) -> tuple[Batch, ...]:
+def make_test_batches(config: RegressionConfig, distributions: Sequence[DataConfig]) -> tuple[Batch, ...]:
     """The test tasks under several distributions, made from the same random numbers."""
-    key = task_key(config, Purpose.HEADLINE)
-    return tuple(context.batch for context in draw_contexts(key, laws, config.eval, config.test_tasks))
+    key = task_key(config, Purpose.TEST_SET)
+    return tuple(context.batch for context in draw_contexts(key, distributions, config.eval, config.test_tasks))
 
 
 def step_size_batch(config: RegressionConfig) -> Batch:

@@ -45,9 +45,9 @@ def evaluation_batch(config: SineConfig) -> Batch:
     return batch
 
 
-def headline_batch(config: SineConfig) -> Batch:
+def make_test_batch(config: SineConfig) -> Batch:
     """The test tasks: none of them is in the evaluation batch."""
-    batch: Batch = _sample(task_key(config, Purpose.HEADLINE), config.data, config.test_tasks)
+    batch: Batch = _sample(task_key(config, Purpose.TEST_SET), config.data, config.test_tasks)
     return batch
 
 

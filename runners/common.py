@@ -19,7 +19,7 @@ import numpy as np
 from cli import printable
 from configs.run import RunConfig
 from environment import num_threads
-from families.origins import note_frozen
+from families.shared_arrays import note_frozen
 from runners.finish import NOTHING_MORE, Wanted, check_parts, ending_of, finish, import_what_ends_a_run
 from runners.holding import held
 from runners.pack import GROWTH, Job, Pack, by_checkpoint

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded import LoadedRun
-from analysis.measures.task_diversity import headline
+from analysis.loaded_run import LoadedRun
+from analysis.measures.task_diversity import measure_test_set
 from configs.diversity import DiversityConfig
 from families.diversity import EvalSets, predictions_of
 from runners.finish import Ending, Wanted, write_batch
@@ -33,7 +33,7 @@ def finish(
     }
     write_npz(run / layout.PREDICTIONS, predictions)
     yield {}
-    yield {"headline": headline(LoadedRun(run, config, model, params, eval_sets.id.batch))}
+    yield {"headline": measure_test_set(LoadedRun(run, config, model, params, eval_sets.id.batch))}
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig) -> list[str]:

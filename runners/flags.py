@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from ml_collections import ConfigDict
 
 import cli
+from configs.config_help import listing
 from configs.family import AUTO, PRESETS, Family, Flag
-from configs.fields import listing
 from configs.keys import leaves
 from configs.overrides import resolve, set_values, value_at
 from configs.presets import preset

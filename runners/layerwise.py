@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from analysis.measures.layerwise import layerwise
 from configs.layerwise import LayerwiseConfig
 from families.layerwise import EvalSet

@@ -18,7 +18,7 @@ from jax import Array
 from configs.registry import family_of
 from configs.run import RunConfig
 from families.experiment import experiment_of
-from families.origins import shared_with
+from families.shared_arrays import shared_with
 from runners.shapes import static_shape, training_part
 from src.checks import require
 from src.prng import Purpose, purpose_key

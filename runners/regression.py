@@ -12,15 +12,15 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis.compared import ComparedRun, load_compared
+from analysis.compared_run import ComparedRun, load_compared
 from analysis.measures import (
     alignment,
     attention_maps,
     attention_stats,
     comparators,
     copying,
-    headline,
     ood_eval,
+    test_set,
     weights,
 )
 from analysis.ood_eval import ALPHAS
@@ -39,9 +39,9 @@ from store.readers import read_json
 
 # name in the summary -> how it is measured; copying is what the first layer of interleaved tokens does
 MEASURES: dict[str, Callable[[ComparedRun], Any]] = {
-    "headline": headline.headline,
+    "headline": test_set.measure_test_set,
     "alignment": alignment.write,
-    "ood": lambda subject: ood_eval.write(subject, list(ALPHAS)),
+    "ood": lambda loaded: ood_eval.write(loaded, list(ALPHAS)),
     "copying": copying.write,
 }
 DISTRACTED = "ridge that ignores the distractors"  # in place of ridge where the contexts hold distractor labels
@@ -65,21 +65,21 @@ def finish(
     context, gd = eval_set
     _write_contexts(run, config, context)
     yield {"contexts": {name: asdict(getattr(config, name)) for name in ("base", "train", "eval")}}
-    subject = ComparedRun(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)
-    _write_predictions(subject)
+    loaded = ComparedRun(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)
+    _write_predictions(loaded)
     if wanted.options.get("save_attention"):
-        attention_maps.write(subject, wanted.options["attention_batch"])
+        attention_maps.write(loaded, wanted.options["attention_batch"])
         yield {}
     if wanted.table:
-        attention_stats.write(subject, context, wanted.figures)
+        attention_stats.write(loaded, context, wanted.figures)
     if wanted.table or comparators.take_a_second(config):
-        comparators.write(subject)
+        comparators.write(loaded)
         yield {}
-    weights.write(subject)
+    weights.write(loaded)
     yield {}
     for name, measure in MEASURES.items():
         if name != "copying" or config.model.tokens == "interleaved":
-            yield {name: measure(subject)}
+            yield {name: measure(loaded)}
 
 
 def add_attention(run: Path, wanted: Wanted) -> None:
@@ -116,9 +116,9 @@ def _predictions(predictors: dict[str, Partial], batch: Batch) -> dict[str, jax.
     return {name: predict(batch) for name, predict in predictors.items()}
 
 
-def _write_predictions(subject: ComparedRun) -> None:
-    found = _predictions({"tf": subject.predict, "gd": subject.gd.predict}, subject.batch)
-    write_npz(subject.run / layout.PREDICTIONS, {name: np.asarray(found[name]) for name in ("tf", "gd")})
+def _write_predictions(loaded: ComparedRun) -> None:
+    found = _predictions({"tf": loaded.predict, "gd": loaded.gd.predict}, loaded.batch)
+    write_npz(loaded.run / layout.PREDICTIONS, {name: np.asarray(found[name]) for name in ("tf", "gd")})
 
 
 # --- its summary on a terminal ---

@@ -52,7 +52,7 @@ def _chunk(seed: Array, index: Array, data: QueriesData, purpose: Purpose) -> Ba
 
 
 def task_chunks(
-    data: QueriesData, seed: int, num_tasks: int, purpose: Purpose = Purpose.HEADLINE
+    data: QueriesData, seed: int, num_tasks: int, purpose: Purpose = Purpose.TEST_SET
 ) -> Iterator[tuple[Batch, int]]:
     """The tasks of a seed and purpose, a chunk at a time: (batch of `CHUNK` tasks, how many of them count).
 

@@ -70,7 +70,7 @@ class AttentionKind(NamedTuple):
 
 
 class Opponent(NamedTuple):
-    """What a run is compared with if its config asks. predict(batch, config) -> [B]; `analysis.measures.headline`."""
+    """What a run is compared with if its config asks. predict(batch, config) -> [B]; `analysis.measures.test_set`."""
 
     predict: Function
 

@@ -211,7 +211,7 @@ def comparators_of(run: Path) -> dict[str, Any]:
 
 
 def headline_of(run: Path) -> dict[str, Any]:
-    """A run's headline numbers."""
+    """A run's test-set losses."""
     found: dict[str, Any] = json.loads((run / layout.SUMMARY).read_text())["headline"]
     return found
 

@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.loaded import LoadedRun
-from analysis.measures.headline import ratio_and_error
-from baselines.curves import (
+from analysis.loaded_run import LoadedRun
+from analysis.measures.test_set import ratio_and_error
+from baselines.gradient_descent import one_step_size
+from baselines.iterations import descent, normal_equations, power_iteration
+from baselines.loss_curves import (
     TRIMMED,
     facts,
     over_tasks,
@@ -21,8 +23,6 @@ from baselines.curves import (
     summary,
     unstable_share,
 )
-from baselines.gradient_descent import one_step_size
-from baselines.iterations import descent, normal_equations, power_iteration
 from baselines.step_sizes import DAMPING
 from configs.layerwise import UNTRAINED, LayerwiseConfig
 from src.batch import Batch
@@ -40,14 +40,14 @@ def is_rolled_out(config: LayerwiseConfig) -> bool:
 
 
 def layerwise(
-    subject: LoadedRun, num_tasks: int | None = None, layers: int | None = None, damping: float | None = None
+    loaded: LoadedRun, num_tasks: int | None = None, layers: int | None = None, damping: float | None = None
 ) -> dict[str, Any]:
     """Losses after layers 1 to L; the paired ratio to gradient descent; how many steps of it reach each layer's loss.
 
     One trained layer is rolled out with `damping`; of a deeper stack the first L layers count. Gradient descent takes
     steps of damping * c*, which for a roll-out is what it is by definition if the layer is one step of c*.
     """
-    config = subject.config
+    config = loaded.config
     depth = ROLL_OUT_LAYERS if is_rolled_out(config) else config.model.num_layers
     layers = depth if layers is None else layers
     require(
@@ -60,7 +60,7 @@ def layerwise(
     num_tasks = config.test_tasks if num_tasks is None else num_tasks
     require(num_tasks * layers < 2**28, f"{layers} layers of {num_tasks} tasks are 2^28 losses or more")
     c = damping * one_step_size(config.data)
-    losses = over_tasks(_losses_of(subject, layers, damping, c), config.data, config.data_seed, num_tasks)
+    losses = over_tasks(_losses_of(loaded, layers, damping, c), config.data, config.data_seed, num_tasks)
     tf, gd, zero, to_reach = (losses.pop(name) for name in ("tf", "gd", "zero", "to_reach"))
     found = summary(tf)
     means = np.array(found["trimmed_mean"])
@@ -83,9 +83,9 @@ def layerwise(
     }
 
 
-def _losses_of(subject: LoadedRun, layers: int, damping: float, c: float) -> Callable[[Batch], dict[str, Array]]:
+def _losses_of(loaded: LoadedRun, layers: int, damping: float, c: float) -> Callable[[Batch], dict[str, Array]]:
     """From a batch to the losses [., B] of the model and of all that it is compared with."""
-    config, model, params = subject.config, subject.model, subject.params
+    config, model, params = loaded.config, loaded.model, loaded.params
 
     def losses_of(batch: Batch) -> dict[str, Array]:
         if is_rolled_out(config):

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from families.diversity import EvalSet, predictions_of
 from src.checks import require
 

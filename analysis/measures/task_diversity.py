@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded import LoadedRun
-from analysis.measures.headline import mean_and_error
+from analysis.loaded_run import LoadedRun
+from analysis.measures.test_set import mean_and_error
 from analysis.measures.transience import verdict
 from families.diversity import (
     distance,
-    headline_sequences,
     make_eval_set,
+    make_test_sequences,
     predictions_of,
     why_no_ridge,
 )
@@ -25,14 +25,14 @@ from families.diversity import (
 RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from ridge, it is ridge
 
 
-def headline(subject: LoadedRun) -> dict[str, Any]:
+def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
     """Losses and Deltas on further sequences, with standard errors over sequences, and which predictor the model is."""
-    config, dim = subject.config, subject.config.data.dim
+    config, dim = loaded.config, loaded.config.data.dim
     found: dict[str, Any] = {"tasks": config.test_tasks}
     reason = why_no_ridge(config.data)
-    for prefix, batch in zip(("id", "ood"), headline_sequences(config), strict=True):
+    for prefix, batch in zip(("id", "ood"), make_test_sequences(config), strict=True):
         eval_set = make_eval_set(config, batch)
-        tf = predictions_of(subject.model, subject.params, batch)
+        tf = predictions_of(loaded.model, loaded.params, batch)
         for name, values in {"tf": tf, **eval_set.references, "zero": np.zeros_like(tf)}.items():
             errors = np.mean((values - eval_set.targets) ** 2, axis=1) / dim
             found[f"{prefix}_{name}_loss"], found[f"{prefix}_{name}_loss_se"] = mean_and_error(errors)

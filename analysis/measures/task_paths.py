@@ -12,7 +12,7 @@ from itertools import combinations
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from families.diversity import make_eval_set, pool_of, predictions_of
 from families.experiment import task_key
 from src.checks import require
@@ -30,21 +30,21 @@ def path(one: np.ndarray, other: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return tasks
 
 
-def losses_on_paths(subject: LoadedRun, points: int = POINTS) -> dict[str, np.ndarray]:
+def losses_on_paths(loaded: LoadedRun, points: int = POINTS) -> dict[str, np.ndarray]:
     """Losses [P] (squared error / D) along the paths between pairs of the pool's first tasks, averaged over pairs.
 
     Of the model (tf), ridge and dmmse, on the same sequences; a runs from 0 to 1. `ConfigError` without two tasks.
     """
-    config = subject.config
+    config = loaded.config
     count = config.data.num_tasks
-    require(2 <= count < math.inf, f"{subject.run} was trained on {count} tasks; a path joins two of a pool")
+    require(2 <= count < math.inf, f"{loaded.run} was trained on {count} tasks; a path joins two of a pool")
     shares = np.linspace(0, 1, points)
     tasks = np.asarray(pool_of(config, int(min(count, 8))))
     pairs = list(combinations(range(len(tasks)), 2))[:PAIRS]
     ways = np.stack([path(tasks[i], tasks[j], shares) for i, j in pairs])  # [pairs, P, D]
     w = jnp.asarray(np.repeat(ways.reshape(-1, config.data.dim), SEQUENCES, axis=0), jnp.float32)
     eval_set = make_eval_set(config, sequences_with(task_key(config, Purpose.PATH), config.data, w))
-    found = {"tf": predictions_of(subject.model, subject.params, eval_set.batch), **eval_set.references}
+    found = {"tf": predictions_of(loaded.model, loaded.params, eval_set.batch), **eval_set.references}
     shape = (len(pairs), points, SEQUENCES, -1)
     return {
         name: np.mean((values - eval_set.targets) ** 2, axis=1).reshape(shape[:3]).mean(axis=(0, 2)) / config.data.dim

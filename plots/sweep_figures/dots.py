@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plots import style
-from plots.sweep_figures import panels, settings
+from plots.sweep_figures import grouping, panels
+from plots.sweep_figures.grouping import Line
 from plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks
 from plots.sweep_figures.points import Series, points, records
-from plots.sweep_figures.settings import Line
 from plots.sweep_figures.table import TASKS
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
     used = noisy[noisy["done"] & noisy["auroc"].notna()]
     if used.empty:
         return panels.nothing_noisy(table)
-    lines = settings.lines(used)
+    lines = grouping.lines(used)
     models = list(dict.fromkeys(line.settings["model"] for line in lines))
     modes = list(dict.fromkeys(line.settings["noise_mode"] for line in lines))
     modes = modes if len(modes) in LETTERS else [None]
@@ -85,7 +85,7 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
     used = table[table["done"] & table[list(METRICS)].notna().all(axis=1)]
     if used.empty:
         return panels.nothing("no cell is done", table)
-    lines = settings.lines(used)
+    lines = grouping.lines(used)
     models = list(dict.fromkeys(line.settings["model"] for line in lines))
     places, shown = _conditions(lines, len(METRICS), {"model"})
     figure, axes = style.column_figure([_height(shown)], len(METRICS), sharey=True)
@@ -113,8 +113,8 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
 def _conditions(lines: Sequence[Line], columns: int, apart: set[str]) -> tuple[list[int], list[str]]:
     """The row of each line, and the rows' names: all settings that differ, but those that have panels of their own."""
     found = [line.settings for line in lines]
-    differing = [name for name in settings.split(found)[0] if name not in apart]
-    of_lines = settings.labels(found, differing or ["ordering"])
+    differing = [name for name in grouping.split(found)[0] if name not in apart]
+    of_lines = grouping.labels(found, differing or ["ordering"])
     names = list(dict.fromkeys(of_lines))
     shown = [textwrap.fill(style.plain(name), LETTERS[columns]) for name in names]
     return [names.index(name) for name in of_lines], shown

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from configs.regression import RegressionConfig
-from plots.sweep_figures.settings import Settings
+from plots.sweep_figures.grouping import Settings
 from src.statistics import mean_and_interval
 
 if TYPE_CHECKING:

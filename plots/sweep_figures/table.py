@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plots.sweep_figures import settings
+from plots.sweep_figures import grouping
 from plots.sweep_figures.points import PLANNED
 from store.readers import StoreError, read_csv
 
@@ -42,7 +42,7 @@ def read_sweep(path: Path) -> pd.DataFrame:
     """The table, with what follows from it: `done` and `noisy` of each row; `StoreError` if it cannot be drawn."""
     table = read_csv(path, (*SETTINGS, *MEASURED), TEXT)
     table["done"] = table["status"] == "done"
-    table["noisy"] = (table["noise_mode"] != settings.CLEAN) & (table["p"] != 0)
+    table["noisy"] = (table["noise_mode"] != grouping.CLEAN) & (table["p"] != 0)
     for name in ("seed", *SHARES, "test_loss"):
         if table.loc[table["done"], name].isna().any():
             raise StoreError(f"{path} has rows that are done and have no {name}")
@@ -60,7 +60,7 @@ def read_sweep(path: Path) -> pd.DataFrame:
 
 def _check_repeats(path: Path, table: pd.DataFrame) -> None:
     """Cells that mean the same have the same result, or a setting that the table doesn't hold differs."""
-    for line in settings.lines(table[table["done"]]):
+    for line in grouping.lines(table[table["done"]]):
         for seed, losses in line.rows.groupby("seed")["test_loss"]:
             if losses.max() - losses.min() > SAME * abs(losses.min()):
                 names = " and ".join(line.rows.loc[[losses.idxmin(), losses.idxmax()], "exp"])

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded import LoadedRun, load_run
+from analysis.loaded_run import LoadedRun, load_run
 from analysis.measures import mode_connectivity, task_paths, threshold, trajectory_pca, transience
-from baselines.idealised import idealised, smoothed
+from baselines.pool_losses import idealised, smoothed
 from configs.diversity import DiversityConfig
 from families.diversity import latent_sequences, make_eval_set, predictions_of, root_sequences
 from src.config import PoolData

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from analysis.measures.layerwise import layerwise, paired_ratio, steps_to_reach, verdict
 from baselines.construction import gd_params
 from baselines.gd_curve import gd_curve

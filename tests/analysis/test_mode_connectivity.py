@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from analysis.measures.mode_connectivity import barrier, losses_between, weight_distance
 from configs.diversity import DiversityConfig
 from families.diversity import EvalSet

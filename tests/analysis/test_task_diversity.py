@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.loaded import LoadedRun
-from analysis.measures.task_diversity import headline, verdict_of
-from baselines.idealised import idealised
+from analysis.loaded_run import LoadedRun
+from analysis.measures.task_diversity import measure_test_set, verdict_of
+from baselines.pool_losses import idealised
 from configs.diversity import DiversityConfig
 from configs.overrides import resolve, set_values
 from configs.presets import preset
@@ -68,7 +68,7 @@ def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(registere
     registered(TASK_DISTRIBUTIONS, "unknown", TaskDistribution(sample=gaussian))
     known = config(num_tasks=4, test_tasks=16, task_distribution="unknown")
     model = make_model(known)
-    found = headline(LoadedRun(Path(), known, model, model.init(key(0)), None))
+    found = measure_test_set(LoadedRun(Path(), known, model, model.init(key(0)), None))
     for name in ("id_ridge_loss", "ood_ridge_loss", "id_delta_ridge", "ood_delta_ridge"):
         assert (found[name], found[f"{name}_se"]) == (None, None)
         assert "'unknown' is registered without a variance" in found[f"{name}_reason"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from analysis.compared import ComparedRun
+from analysis.compared_run import ComparedRun
 from analysis.measures import comparators
 from baselines.linear_mmse import bayes_penalty, linear_mmse, partly_agreeing, ridge
 from baselines.mask_bayes import NextPair, condition, log_density, mask_bayes

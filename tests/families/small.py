@@ -24,14 +24,14 @@ from pathlib import Path
 import jax
 import plugins
 plugins.load(sys.argv[3])
-from configs.origins import with_origins
+from configs.dependencies import with_dependencies
 from runners.common import Job, Pack, run_pack
 from runners.shapes import with_values
 from store import rundir
 from utils_log import NULL_LOGGER
 
 base, folder = rundir.read_config(Path(sys.argv[1])), Path(sys.argv[2])
-configs = [with_origins(with_values(base, values)) for values in json.loads(sys.argv[4])]
+configs = [with_dependencies(with_values(base, values)) for values in json.loads(sys.argv[4])]
 together = [Job(folder / f"together_{index}", config) for index, config in enumerate(configs)]
 alone = [[Job(folder / f"alone_{index}", config)] for index, config in enumerate(configs)]
 for jobs in (together, *alone):

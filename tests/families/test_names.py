@@ -14,10 +14,10 @@ from configs.registry import FAMILIES
 from src.registries import ATTENTION_KINDS
 
 PLACES = ("src/train.py", "src/model.py", "cli.py", "runners", "sweeps", "store", "plots", "benchmarks")
-PLACES += ("analysis/command.py", "analysis/loaded.py", "analysis/losses.py", "analysis/plateau.py")
+PLACES += ("analysis/command.py", "analysis/loaded_run.py", "analysis/losses.py", "analysis/plateau.py")
 PLACES += ("plugin_files.py", "configs/family.py", "configs/run.py", "configs/identity.py")
-PLACES += ("configs/origins.py", "configs/presets.py", "configs/overrides.py", "configs/completeness.py")
-PLACES += ("families/experiment.py", "families/origins.py")
+PLACES += ("configs/dependencies.py", "configs/presets.py", "configs/overrides.py", "configs/family_checks.py")
+PLACES += ("families/experiment.py", "families/shared_arrays.py")
 
 # what is of one family by its nature -> why
 OF_ONE = {

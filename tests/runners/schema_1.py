@@ -7,7 +7,7 @@ from typing import Any
 from configs.keys import first_fields
 from configs.registry import from_dict
 from configs.run import RunConfig
-from configs.upgrade import DEFAULTS_1, INSTEAD_OF_DIM, earlier_id
+from configs.schema_1 import DEFAULTS_1, INSTEAD_OF_DIM, earlier_id
 from store import layout
 from store.rundir import read_config
 

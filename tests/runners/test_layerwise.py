@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import store
-from analysis.loaded import load_run
+from analysis.loaded_run import load_run
 from analysis.measures.layerwise import layerwise
 from runners.common import Job, run_pack
 from store import layout

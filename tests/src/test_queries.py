@@ -58,6 +58,6 @@ def test_seeds_and_purposes_share_no_task() -> None:
     drawn = [
         next(task_chunks(DATA, seed, 10, purpose))[0].w
         for seed in (0, 1)
-        for purpose in (Purpose.HEADLINE, Purpose.STEP_SIZE)
+        for purpose in (Purpose.TEST_SET, Purpose.STEP_SIZE)
     ]
     assert len({np.asarray(w).tobytes() for w in drawn}) == 4

@@ -85,9 +85,9 @@ def evaluation_batch(config: LogisticConfig) -> Batch:
     return batch
 
 
-def headline_batch(config: LogisticConfig) -> Batch:
+def make_test_batch(config: LogisticConfig) -> Batch:
     """The test set."""
-    batch: Batch = _sample(task_key(config, Purpose.HEADLINE), config, config.test_tasks, **lane(config))
+    batch: Batch = _sample(task_key(config, Purpose.TEST_SET), config, config.test_tasks, **lane(config))
     return batch
 
 

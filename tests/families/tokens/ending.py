@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.measures.headline import mean_and_error
+from analysis.measures.test_set import mean_and_error
 from runners.finish import Ending, Wanted
 from runners.summary import header, row
 from src.losses import cross_entropies, masked_mean
@@ -19,7 +19,7 @@ from store import layout
 from store.atomic import write_npz
 
 from .config import TokensConfig
-from .experiment import Chains, EvalSet, headline_chains
+from .experiment import Chains, EvalSet, make_test_chains
 
 
 def finish(
@@ -29,7 +29,7 @@ def finish(
     losses = jax.jit(model.losses)
     write_npz(run / layout.PREDICTIONS, {"losses": np.asarray(losses(params, eval_set.batch))})
     yield {}
-    chains = headline_chains(config)
+    chains = make_test_chains(config)
     measured = {"loss": losses(params, chains.batch), "chain_loss": _losses_of_the_chain(chains)}
     numbers: dict[str, Any] = {"tasks": config.test_tasks}
     for name, values in measured.items():

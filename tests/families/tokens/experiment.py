@@ -120,9 +120,9 @@ def make_eval_set(config: TokensConfig) -> EvalSet:
     return EvalSet(chains.batch, math.log(config.data.vocab))
 
 
-def headline_chains(config: TokensConfig) -> Chains:
+def make_test_chains(config: TokensConfig) -> Chains:
     """The test set, with its chains."""
-    chains: Chains = _sample(task_key(config, Purpose.HEADLINE), config, config.test_tasks)
+    chains: Chains = _sample(task_key(config, Purpose.TEST_SET), config, config.test_tasks)
     return chains
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import analysis
 import store
-from analysis.compared import ComparedRun, load_compared
-from analysis.loaded import LoadedRun, load_run
+from analysis.compared_run import ComparedRun, load_compared
+from analysis.loaded_run import LoadedRun, load_run
 from families import diversity, layerwise, regression, sine
 from families.experiment import model_of
 from store import StoreError, layout
@@ -154,6 +154,6 @@ def test_a_run_is_measured_in_the_precision_of_its_training(lsa1_run: Path) -> N
 
 
 def test_the_package_has_it_and_nothing_else() -> None:
-    assert (analysis.load_run, LoadedRun.__module__) == (load_run, "analysis.loaded")
+    assert (analysis.load_run, LoadedRun.__module__) == (load_run, "analysis.loaded_run")
     with pytest.raises(AttributeError, match="'analysis' has no attribute 'load_rum'"):
         _ = analysis.load_rum

@@ -18,8 +18,8 @@ from configs.layerwise import LayerwiseConfig
 from configs.registry import from_dict
 from configs.regression import RegressionConfig
 from configs.run import RunConfig, fields_of, to_dict
+from configs.schema_1 import earlier_id, is_earlier
 from configs.sine import SineConfig
-from configs.upgrade import earlier_id, is_earlier
 from src.checks import ConfigError
 from src.config import (
     ContextConfig,
