@@ -1,4 +1,4 @@
-"""Whether attention tells corrupted pairs from clean ones: writes attention_stats.json and its figure.
+"""Does attention separate corrupted from clean pairs? Writes attention_stats.json and its figure.
 
 python -m analysis.attention_stats --run DIR
 """

@@ -1,4 +1,4 @@
-"""A decoder compared with the exact predictors on further sequences, of its pool's tasks and of fresh ones.
+"""A decoder compared with the exact predictors on the test set: tasks of its pool, and fresh tasks.
 
 python -m analysis.task_diversity --run DIR
 """

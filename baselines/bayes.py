@@ -2,8 +2,8 @@
 
 A sequence's pairs are its own queries: x = x_query [B, K, D] and y = y_query [B, K], of which only x and y are read.
 Labels are y_k = w.x_k plus noise of variance sigma^2; the prior of w makes the predictor. A Gaussian makes ridge
-regression, here a Kalman filter. All else is a mixture, whose component i predicts f_ki with variance v_ki and is
-weighed by how well it foretold the labels so far:
+regression, here a Kalman filter. Any other is a mixture, whose component i predicts f_ki with variance v_ki and is
+weighted by its likelihood of the labels so far:
 
     y^_k = sum_i pi_ki f_ki,   pi_ki ~ exp(-1/2 sum_{j<k} [(y_j - f_ji)^2 / v_ji + log v_ji])
 

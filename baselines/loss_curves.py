@@ -1,4 +1,4 @@
-"""Losses after every step or layer, over many tasks: gone through in chunks, then summed up.
+"""Losses after every step or layer: over many tasks, in chunks, and their statistics.
 
 A path is the weights [T, B, D] after steps 1 to T; its losses are full mean squared errors over a task's Q queries, the
 noise in their labels included. One number a task and step is kept, whatever the size of a task.

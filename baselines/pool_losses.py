@@ -1,4 +1,4 @@
-"""What the exact predictors lose by themselves, for a pool of M tasks: what trained models are compared with.
+"""Losses of the exact predictors for a pool of M tasks, with which trained models are compared.
 
 Losses are squared errors of noiseless labels, averaged over sequences and the K predictions, over D; in distribution
 (id) on the pool's tasks, out of it (ood) on fresh ones. Raventos et al. 2023 (Fig. 2, 6, 12); Carroll et al. 2025

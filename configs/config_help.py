@@ -1,4 +1,4 @@
-"""The fields of a config as `--config.help` lists them: name, type, the preset's value, and what it means."""
+"""What `--config.help` lists: each field of a config with its type, the preset's value and its meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a config is made of besides its fields: the arrays that its family shares among runs, the runs it builds on."""
+"""What a run depends on besides its fields: arrays that its family shares among runs, and runs that it requires."""
 
 from __future__ import annotations
 

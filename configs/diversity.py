@@ -1,4 +1,4 @@
-"""Task diversity: decoders trained on sequences of a pool of M tasks, beside ridge and dMMSE.
+"""Task diversity: decoders trained on sequences of a pool of M tasks, compared with ridge and dMMSE.
 
 `paper` is Raventos et al. 2023 for tiny to large (batch 256, Adam to 1e-3 along a triangle; the learning rate of a size
 is the published example's), Hoogland et al. 2024 for hoogland. Carroll et al. 2025 give neither heads nor training of
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from configs import columns, step_cost
-from configs.family import Columns, Criterion, Curve, Family, Flag, Found, Meaning, NamedLoss, Panel, Preset, Summary
+from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset, Results, Summary
 from configs.run import RunConfig
 from src import loss_conventions
 from src.config import BLOCKS, DecoderConfig, PoolData, check_arrays
@@ -176,7 +176,7 @@ HEADLINE = tuple(
 )
 
 
-def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Found], Any]]:
+def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Results], Any]]:
     """The columns of the posterior mean that a plugin registered for a config's tasks, or of all that plugins did."""
     distributions = POSTERIOR_MEANS if config is None else [config.data.task_distribution]
     further = [name for name in distributions if name in POSTERIOR_MEANS and TASK_DISTRIBUTIONS.plugin(name)]
@@ -185,16 +185,16 @@ def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Found],
     return {name: _on_test_set(name) for name in names}
 
 
-def _not_defined(found: Found) -> str | None:
-    headline = found["headline"]
+def _not_defined(results: Results) -> str | None:
+    headline = results["headline"]
     return f"ridge: {headline['id_ridge_loss_reason']}" if "id_ridge_loss_reason" in headline else None
 
 
-def _on_test_set(name: str) -> Callable[[Found], Any]:
-    return lambda found: found["headline"].get(name)
+def _on_test_set(name: str) -> Callable[[Results], Any]:
+    return lambda results: results["headline"].get(name)
 
 
-MEASURED: dict[str, Callable[[Found], Any]] = {
+MEASURED: dict[str, Callable[[Results], Any]] = {
     "verdict": _on_test_set("verdict"),
     "left_plateau": columns.left_plateau,
     "not_defined": _not_defined,
@@ -228,8 +228,8 @@ def gains(config: DiversityConfig, summary: Summary) -> tuple[float, float | Non
     start = zero if config.data.num_tasks == 1 else min(errors[0], zero)
     names = {name for name in headline if name.startswith("id_") and name.endswith("_loss")}
     exact = {name: _number(headline[name]) for name in names - {"id_tf_loss", "id_zero_loss"}}
-    found = [(start if name == "id_dmmse_loss" else zero) - value for name, value in exact.items()]
-    return start - loss, min((value for value in found if math.isfinite(value)), default=None)
+    possible = [(start if name == "id_dmmse_loss" else zero) - value for name, value in exact.items()]
+    return start - loss, min((value for value in possible if math.isfinite(value)), default=None)
 
 
 def _number(value: float | None) -> float:

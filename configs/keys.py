@@ -35,12 +35,13 @@ def first_names(kind: type[Any]) -> dict[str, str]:
 
 def first_fields(config: Any) -> dict[str, Any]:
     """`configs.run.fields_of` under the names, and with the values, that the fields had first: ids are hashes of it."""
-    names, found = first_names(type(config)), {}
+    names = first_names(type(config))
+    fields: dict[str, Any] = {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         plain = list(value) if isinstance(value, tuple) else _first_value(type(config), field.name, value)
-        found[names.get(field.name, field.name)] = first_fields(value) if dataclasses.is_dataclass(value) else plain
-    return found
+        fields[names.get(field.name, field.name)] = first_fields(value) if dataclasses.is_dataclass(value) else plain
+    return fields
 
 
 def _first_value(kind: type[Any], name: str, value: Any) -> Any:

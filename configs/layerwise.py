@@ -1,4 +1,4 @@
-"""The depth curve: a loss after every layer, beside gradient descent's after as many steps."""
+"""The depth curve: a loss after every layer, compared with gradient descent's after as many steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from configs import columns, step_cost
-from configs.family import Columns, Criterion, Family, Found, Meaning, NamedLoss, Preset, Summary
+from configs.family import Columns, Criterion, Family, Meaning, NamedLoss, Preset, Results, Summary
 from configs.regression import WITH_DESCENT
 from configs.run import RunConfig
 from src import loss_conventions
@@ -68,9 +68,9 @@ MODELS: dict[str, dict[str, Preset]] = {
 
 def last_layer(config: LayerwiseConfig, summary: Summary) -> float | None:
     """Over the loss of zero: of a stack its last layer's; of a layer that is rolled out, its first application's."""
-    found = summary["layerwise"]
-    loss = found["trimmed_mean"][0 if found["rolled_out"] else -1]
-    return columns.ratio(loss, found["references"]["zero"]["mse"][0])
+    curve = summary["layerwise"]
+    loss = curve["trimmed_mean"][0 if curve["rolled_out"] else -1]
+    return columns.ratio(loss, curve["references"]["zero"]["mse"][0])
 
 
 def batch_shapes(config: LayerwiseConfig) -> dict[str, tuple[int, ...]]:
@@ -84,7 +84,7 @@ SETTINGS: dict[str, Callable[[LayerwiseConfig], Any]] = {
     "num_layers": lambda config: config.model.num_layers,
     "steps": lambda config: config.training.steps,
 }
-MEASURED: dict[str, Callable[[Found], Any]] = {  # after the last layer, of a roll-out too
+MEASURED: dict[str, Callable[[Results], Any]] = {  # after the last layer, of a roll-out too
     "left_plateau": columns.left_plateau,
     "test_loss": columns.halved("layerwise", "mse", -1),
     "test_loss_se": columns.halved("layerwise", "sem", -1),

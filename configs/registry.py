@@ -41,9 +41,7 @@ def family_of(config: RunConfig) -> Family:
 def named(name: str) -> Family:
     """The family of a name; `ConfigError` for a name that none has."""
     if name not in FAMILIES:
-        raise ConfigError(
-            f"there is no family {name!r} here; known are {', '.join(FAMILIES)}, and --plugin FILE brings others"
-        )
+        raise ConfigError(f"unknown family {name!r}; known are {', '.join(FAMILIES)}, and --plugin FILE brings others")
     family: Family = FAMILIES[name]
     return family
 
@@ -54,7 +52,10 @@ def from_dict(values: Mapping[str, Any]) -> RunConfig:
     if why := why_not_loaded(values):
         raise ConfigError(f"it {why}")
     version = values.get("schema_version", SCHEMA_VERSION)
-    require(version == SCHEMA_VERSION, f"it is of schema {version!r}, which this version does not know")
+    require(
+        version == SCHEMA_VERSION,
+        f"unknown schema_version {version!r}; this version reads {SCHEMA_VERSION} and, where there is none, 1",
+    )
     kind = named(str(values.get("family", DEFAULTS_1["family"]) if is_earlier(values) else values.get("family"))).config
     untagged = {name: value for name, value in values.items() if name not in TAGS}
     fields = upgraded(values, first_fields(kind())) if is_earlier(values) else untagged

@@ -1,4 +1,4 @@
-"""Linear regression in context: a transformer beside gradient descent, GD++ and ridge, under any order and noise.
+"""Linear regression in context: a transformer compared with gradient descent, GD++ and ridge, for any order and noise.
 
 The presets: `paper` follows the published code of von Oswald et al. 2023; where paper and code disagree, the published
 curves follow the code (inputs U(-1/2, 1/2), loss with the 1/2, an initial *variance* of .002/K over fan-in). `default`
@@ -22,11 +22,11 @@ from configs.family import (
     Curve,
     Family,
     Flag,
-    Found,
     Meaning,
     NamedLoss,
     Panel,
     Preset,
+    Results,
 )
 from configs.run import RunConfig
 from src import loss_conventions
@@ -265,30 +265,30 @@ SETTINGS: dict[str, Callable[[RegressionConfig], Any]] = {
 }
 
 
-def _not_defined(found: Found) -> str | None:
+def _not_defined(results: Results) -> str | None:
     """Which comparators have no value, and why."""
-    parts = [(name, part) for name, part in found["comparators"].items() if isinstance(part, Mapping)]
+    parts = [(name, part) for name, part in results["comparators"].items() if isinstance(part, Mapping)]
     return "; ".join(f"{name}: {part['reason']}" for name, part in parts if "reason" in part) or None
 
 
-def _at(*path: Any) -> Callable[[Found], Any]:
+def _at(*path: Any) -> Callable[[Results], Any]:
     return columns.at(*path)
 
 
-def _scaled(alpha: float, name: str) -> Callable[[Found], Any]:
-    return lambda found: next(row for row in found["ood"] if row["alpha"] == alpha)[name]
+def _scaled(alpha: float, name: str) -> Callable[[Results], Any]:
+    return lambda results: next(row for row in results["ood"] if row["alpha"] == alpha)[name]
 
 
-def _score(whose: str, score: str) -> Callable[[Found], Any]:
+def _score(whose: str, score: str) -> Callable[[Results], Any]:
     """A score's AUROC: gradient descent's; the model's influence; or of its last layer's heads, their mean."""
     if whose:
         return _at("separation", "gd", score, "auroc")
     return _at("separation", score, "auroc") if score == "influence" else _of_layer(-1, score)
 
 
-def _of_layer(layer: int, score: str) -> Callable[[Found], float | None]:
-    def value(found: Found) -> float | None:
-        heads = found["separation"]["layers"][layer]["heads"]
+def _of_layer(layer: int, score: str) -> Callable[[Results], float | None]:
+    def value(results: Results) -> float | None:
+        heads = results["separation"]["layers"][layer]["heads"]
         return columns.mean([head["scores"][score]["auroc"] for head in heads])
 
     return value
@@ -296,14 +296,14 @@ def _of_layer(layer: int, score: str) -> Callable[[Found], float | None]:
 
 SCORES = ("influence", "attention", "abs_attention", "contribution", "abs_contribution")
 OF_INFLUENCE = ("auroc_raw", "auroc_position")
-FIRST: dict[str, Callable[[Found], Any]] = {
+FIRST: dict[str, Callable[[Results], Any]] = {
     "test_mse": columns.doubled("headline", "tf_loss"),
     "align_cos": _at("alignment", "align_cos"),
     "align_l2": _at("alignment", "l2_pred_diff"),
     "auroc": _at("separation", "abs_influence", "auroc"),
     "ood_alpha3": _scaled(3.0, "test_mse"),
 }
-MEASURED: dict[str, Callable[[Found], Any]] = {
+MEASURED: dict[str, Callable[[Results], Any]] = {
     "left_plateau": columns.left_plateau,
     "not_defined": _not_defined,
     "test_loss": _at("headline", "tf_loss"),
@@ -314,8 +314,8 @@ MEASURED: dict[str, Callable[[Found], Any]] = {
     "loss_ratio_se": _at("headline", "loss_ratio_se"),
     "ridge_loss": _at("headline", "ridge_loss"),
     **{f"{name}_loss": _at("comparators", name, "loss") for name in ("gd_tuned_step", "linear_mmse", "mask_bayes")},
-    "gd_tuned_over_clean_step": lambda found: columns.ratio(
-        found["comparators"]["tuned_step_size"], found["alignment"]["eta"]
+    "gd_tuned_over_clean_step": lambda results: columns.ratio(
+        results["comparators"]["tuned_step_size"], results["alignment"]["eta"]
     ),
     "slope": _at("alignment", "slope"),
     "preds_diff": _at("alignment", "preds_diff"),
@@ -336,7 +336,7 @@ MEASURED: dict[str, Callable[[Found], Any]] = {
 }
 
 
-def further_losses(config: RegressionConfig | None) -> dict[str, Callable[[Found], Any]]:
+def further_losses(config: RegressionConfig | None) -> dict[str, Callable[[Results], Any]]:
     """The columns of a config's opponents, or of all that are registered."""
     names = OPPONENTS if config is None else config.opponents
     columns_of = (f"{name}_{number}{se}" for name in names for number in ("loss", "ratio") for se in ("", "_se"))
@@ -399,7 +399,7 @@ FAMILY = Family(
     canonical=canonical,
     cell_words=cell_words,
     criterion=Criterion(
-        "cosine of sensitivities", lambda config, found: found["alignment"]["align_cos"], ALIGNED, True
+        "cosine of sensitivities", lambda config, results: results["alignment"]["align_cos"], ALIGNED, True
     ),
     task_seconds=task_seconds,
     analyses=("alignment", "ood_eval", "comparators", "attention_stats", "copying", "over_training"),

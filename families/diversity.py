@@ -99,7 +99,7 @@ def latent_sequences(config: DiversityConfig) -> Batch:
 
 
 def make_test_sequences(config: DiversityConfig) -> tuple[Batch, Batch]:
-    """Further sequences, in distribution and out of it, for the test-set losses."""
+    """The test set: sequences in distribution and out of it, none of them in the evaluation sets."""
     count = config.test_tasks
     in_distribution = _drawn(config, Purpose.TEST_SET, count, config.data.num_tasks)
     return in_distribution, _drawn(config, Purpose.LATENT_TEST_SET, count, math.inf)

@@ -1,4 +1,4 @@
-"""Linear regression in context: the model, the sets of tasks that a run uses, and gradient descent beside it.
+"""Linear regression in context: the model, the sets of tasks that a run uses, and its baseline, gradient descent.
 
 A set of tasks is a pure function of the config and its purpose; training batches are one of (data seed, step). No two
 purposes share a key.
@@ -104,7 +104,7 @@ def corrupted_step_size_batch(config: RegressionConfig) -> Batch:
     return draw_contexts(key, [config.data], unordered, config.step_size_tasks)[0].batch
 
 
-# --- gradient descent beside it ---
+# --- gradient descent, the baseline ---
 
 
 class GradientDescent(NamedTuple):
@@ -149,7 +149,7 @@ def find_gd(config: RegressionConfig, eta: float | None = None) -> GradientDesce
 def compare_with_gd(
     model: Model, gd_steps: int, params: Params, step_size: float | Array, batch: Batch
 ) -> dict[str, Array]:
-    """A model against gradient descent on the same tasks: one program for all the moments of a training and its end."""
+    """A model compared with gradient descent on the same tasks: one program for all checkpoints."""
     return compare(partial(model.predict, params), partial(gd, step_size=step_size, steps=gd_steps), batch)
 
 

@@ -1,4 +1,4 @@
-"""Loss per layer beside loss per step of gradient descent.
+"""Loss per layer compared with loss per step of gradient descent.
 
 python -m plots.compare_depth --gd gd_metrics.json --layerwise layerwise_metrics.json [MORE] --out DIR
 """
@@ -183,7 +183,7 @@ def _caption(values: dict[str, Any], statistic: str) -> str:
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("plots.compare_depth", "Draws loss per layer beside loss per step of gradient descent.")
+    built = cli.Parser("plots.compare_depth", "Draws loss per layer and loss per step of gradient descent.")
     built.add_argument("--gd", type=Path, required=True, help="gd_metrics.json")
     cli.add_list(built, "--layerwise", Path, [], "layerwise_metrics.json of one or several runs")
     built.add_argument("--out", type=Path, required=True, help="folder of the figure")

@@ -31,7 +31,7 @@ NUMBERS = ("n", "treated", "control", "difference", "low", "high", "change", "ch
 
 
 class Unit(NamedTuple):
-    """How the changes of a measure are told: columns, what they are multiplied by, what is called no effect, bounds."""
+    """How changes of a measure are shown: columns, their factor, the margin that counts as no effect, bounds."""
 
     columns: tuple[str, str, str]
     scale: float

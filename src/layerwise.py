@@ -1,4 +1,4 @@
-"""The stack with a prediction after every layer, and one layer applied many times: what the depth curve looks at.
+"""The stack of the depth curve: a prediction after every layer, and the roll-out of one layer.
 
 Queries see the context rows alone, and context rows never see a query. Without an embedding the prediction is minus the
 label channel, as in `src.transformer`; with one, a layer norm and a linear map that all layers share, so that the map

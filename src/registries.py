@@ -1,4 +1,4 @@
-"""What a config's words may be: one registry for each kind, with the facts that are needed before JAX is imported.
+"""The registries of named parts of a config, with the facts that are needed before JAX is imported.
 
 Functions of built-in names stand in the modules that use them, under the same names; a plugin's stand in its entry.
 """
@@ -70,7 +70,7 @@ class AttentionKind(NamedTuple):
 
 
 class Opponent(NamedTuple):
-    """What a run is compared with if its config asks. predict(batch, config) -> [B]; `analysis.measures.test_set`."""
+    """A baseline that a config names. predict(batch, config) -> [B]; `analysis.measures.test_set` compares with it."""
 
     predict: Function
 

@@ -67,7 +67,7 @@ def make_model(architecture: Architecture[SineModel], layers: Layers = run_stack
 def embed(tokens: Array, model: SineModel) -> Array:
     """Embedded tokens [B, R, W] of tokens (x, y) [B, R, 2], W = `d_model`; to be called inside `hk.transform`.
 
-    Of inputs, as in Prop. 2: (m(x), y - w_0.m(x)), the features beside what the initial function leaves of the label.
+    Of inputs, as in Prop. 2: (m(x), y - w_0.m(x)), the features and the label's residual from the initial function.
     Of pairs, as in the published code: m(x, y), whose last channel serves as that label.
     """
     if model.embedded == "pairs":

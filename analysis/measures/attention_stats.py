@@ -1,10 +1,10 @@
-"""Whether attention tells corrupted pairs from clean ones, beyond position and beyond what gradient descent does.
+"""Does attention separate corrupted from clean pairs? AUROC of each score, compared with gradient descent's.
 
-Scores of pair j, for every layer and head: attention a_j of the query's row; |a_j|; contribution a . d prediction / d a
-(a after the softmax), summed over all rows that look and over the pair's columns, and |contribution|. And of the whole
-model: influence, d prediction / d y_j, and its absolute value, by which models are compared. A contribution contains
-y_j, so it shows noise even for gradient descent, whose values stand beside; influence does not, so label noise is
-invisible to gradient descent's. What the query's row of a copying layer looks at says nothing of the pairs.
+Scores of pair j in each layer and head: attention a_j of the query's row, and contribution a . d prediction / d a (a
+after the softmax), summed over query rows and over the pair's columns. Of the whole model: influence, d prediction /
+d y_j. Each is signed and absolute; models are compared by |influence|. A contribution contains y_j, so it depends on
+label noise even for gradient descent; influence does not, so that of gradient descent is blind to label noise. The
+query row's attention in a copying layer says nothing about the pairs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run on corrupted contexts is compared with. Each comparator is named by what it knows.
+"""Comparators of a run on corrupted contexts, each named by what it knows.
 
 All see a context's pairs and none sees which were hit, so order and placement do not matter to any of them:
 

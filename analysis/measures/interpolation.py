@@ -1,8 +1,8 @@
-"""Between the trained weights and the construction's: the model halfway, which is as good if both are one algorithm.
+"""Interpolation of trained weights and the construction: the midpoint is as good if both are the same algorithm.
 
 The products W_K^T W_Q and P W_V are rescaled so that the first has the construction's scale, then averaged with it. Von
-Oswald et al. 2023, Sec. 3 and App. A.3. It needs what the construction needs; layers with weights of their own can be
-permuted and rotated into each other, so for them halfway is nowhere.
+Oswald et al. 2023, Sec. 3 and App. A.3. It needs what the construction needs; layers with weights of their own can
+be permuted and rotated, so their midpoint means nothing.
 """
 
 from __future__ import annotations

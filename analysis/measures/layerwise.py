@@ -1,4 +1,4 @@
-"""The loss after every layer, beside gradient descent's after as many steps on the same tasks."""
+"""The loss after every layer, compared with gradient descent's after as many steps on the same tasks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REACHABLE = 400  # steps of descent at 1 / lambda_max that are tried to reach a 
 
 
 def is_rolled_out(config: LayerwiseConfig) -> bool:
-    """Whether a model is one layer on plain tokens, which is looked at as applied many times."""
+    """Whether a model is one layer on plain tokens, which is evaluated as applied many times."""
     return config.model.num_layers == 1 and config.model.d_model == 0
 
 
@@ -121,7 +121,7 @@ def steps_to_reach(losses: np.ndarray, descending: np.ndarray) -> list[int | Non
 
 
 def verdict(rolled_out: bool, ratios: np.ndarray, losses: np.ndarray, zero: float) -> str:
-    """What the curve shows, in words: a roll-out beside gradient descent, a stack beside predicting zero."""
+    """The verdict in words: a roll-out is compared with gradient descent, a stack with predicting zero."""
     if rolled_out:
         return "overlaps gradient descent" if (np.abs(ratios - 1) <= OVERLAP).all() else "leaves gradient descent"
     if not losses[-1] <= UNTRAINED * zero:

@@ -1,8 +1,7 @@
 """Linear mode connectivity: the loss along the straight line between two models' parameters.
 
-Two models of one valley have no barrier between them; models that do different things are parted by one. Raventos et
-al. 2023 (Fig. 11) hold models of M tasks against one of infinitely many, on fresh tasks. The paper's text does not say
-how a barrier is counted; this is the usual way (Frankle et al. 2020).
+Models in one basin have no barrier between them. Raventos et al. 2023 (Fig. 11) compare models of M tasks with one of
+infinitely many, on fresh tasks. The paper does not define the barrier; this is the usual one (Frankle et al. 2020).
 """
 
 from __future__ import annotations

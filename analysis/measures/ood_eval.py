@@ -1,4 +1,4 @@
-"""Inputs of another scale than in training: the transformer and gradient descent on x times alpha."""
+"""Scaled inputs: the MSE of the transformer and of gradient descent on alpha x."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:
     tasks before the norm as in the paper's Fig. 5.
     """
     found: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
-        partial(_against, name, other) for name, other in baselines_of(loaded).items()
+        partial(_compared, name, other) for name, other in baselines_of(loaded).items()
     ]
     if loaded.config.model.tokens == "interleaved":
         found.append(_copied)
@@ -53,7 +53,7 @@ def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:
     ]
 
 
-def _against(name: str, other: Partial | str, checkpoint: ComparedRun) -> dict[str, Any]:
+def _compared(name: str, other: Partial | str, checkpoint: ComparedRun) -> dict[str, Any]:
     if isinstance(other, str):
         return dict.fromkeys(f"{name}_{key}" for key in COMPARED) | {f"{name}_reason": other}
     values = _compare(checkpoint.predict, other, checkpoint.batch)

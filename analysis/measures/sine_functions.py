@@ -1,4 +1,4 @@
-"""What a model of sines is before the context and after it: its losses, and its functions for one fixed sine."""
+"""The sine model before and after the context: its losses, and its functions for one fixed sine."""
 
 from __future__ import annotations
 

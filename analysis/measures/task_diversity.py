@@ -1,4 +1,4 @@
-"""A decoder against the exact predictors, in distribution (tasks of its pool) and out of it (fresh tasks).
+"""A decoder compared with the exact predictors, in distribution (tasks of its pool) and out of it (fresh tasks).
 
 Errors are those of noiseless labels w.x, squared, averaged over sequences and the K predictions and divided by D; Delta
 is the same of two predictors' difference. Raventos et al. 2023, Eq. 4 and App. B; Carroll et al. 2025, Sec. 4.
@@ -26,7 +26,7 @@ RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from r
 
 
 def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
-    """Losses and Deltas on further sequences, with standard errors over sequences, and which predictor the model is."""
+    """Losses and Deltas on the test set, with standard errors over sequences, and which predictor the model is."""
     config, dim = loaded.config, loaded.config.data.dim
     found: dict[str, Any] = {"tasks": config.test_tasks}
     reason = why_no_ridge(config.data)

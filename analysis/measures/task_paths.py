@@ -1,4 +1,4 @@
-"""What a model does on tasks between two tasks of its pool: dMMSE falls back on the nearer one, ridge does not mind.
+"""Losses on tasks interpolated between two tasks of the pool: dMMSE falls back on the nearer one, ridge does not.
 
 w_a = (|w_i| + |w_j|)/2 (a w_i + (1 - a) w_j) / |a w_i + (1 - a) w_j|, so that the norm stays. Raventos et al. 2023,
 Fig. 5.

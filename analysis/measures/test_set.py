@@ -1,4 +1,4 @@
-"""The test-set losses: losses on many further tasks, the transformer paired with its baselines.
+"""Losses on the test set: the transformer, its baselines, and their paired ratios.
 
 The squared errors of two predictors on the same task are strongly correlated, so a ratio is taken on the same tasks and
 its standard error from the paired differences.
@@ -112,18 +112,18 @@ def measure_test_set(loaded: ComparedRun) -> dict[str, Any]:
     ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
     result: dict[str, Any] = {"tasks": config.test_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
     losses = {name: _named(f"{name}_loss", mean_and_error(errors)) for name, errors in errors_of.items()}
-    ratios, plus_plus = _against_gd_plus_plus(loaded, batch, errors_of["tf"])
+    ratios, plus_plus = _ratio_to_gd_plus_plus(loaded, batch, errors_of["tf"])
     result |= ratios | losses["tf"] | losses["gd"] | plus_plus
     for numbers in losses.values():
         result |= numbers
     for name in config.opponents:
-        result |= _against(loaded, name, batch, errors_of["tf"])
+        result |= _ratio_to_opponent(loaded, name, batch, errors_of["tf"])
     if loaded.gd.steps == 1 and config.eval.noise_mode == "clean" and config.data.num_distractors == 0:
         result |= averaged_loss(batch, config.data, loaded.gd.step_size)
     return result
 
 
-def _against_gd_plus_plus(loaded: ComparedRun, batch: Batch, tf: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+def _ratio_to_gd_plus_plus(loaded: ComparedRun, batch: Batch, tf: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
     """The ratio to GD++ and its loss, in a program of its own, so that the others' bits stay; null, and why, without.
 
     Nothing where it is not fitted.
@@ -139,7 +139,7 @@ def _against_gd_plus_plus(loaded: ComparedRun, batch: Batch, tf: np.ndarray) -> 
     return _named(ratio, ratio_and_error(tf, errors)), _named(loss, mean_and_error(errors))
 
 
-def _against(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndarray) -> dict[str, Any]:
+def _ratio_to_opponent(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndarray) -> dict[str, Any]:
     """The loss of a registered opponent and the ratio to it, in a program of its own; null, and why, if it says so."""
     predict = partial(OPPONENTS[name].predict, config=loaded.config)
     ratio, loss = f"{name}_ratio", f"{name}_loss"

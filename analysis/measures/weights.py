@@ -1,4 +1,4 @@
-"""What a layer computes with: W_K^T W_Q and P W_V of each head, beside the construction of gradient descent.
+"""Weight products W_K^T W_Q and P W_V of each head, compared with the construction of gradient descent.
 
 Only the products matter, and in a linear layer a scale can move between the two, so both are shown with it moved to
 where the construction has it: W_K^T W_Q is divided by beta, the mean of its first D diagonal entries, and P W_V

@@ -32,10 +32,10 @@ COMPARED: dict[str, dict[str, Any]] = {
 
 @style.compact
 def draw_noise(table: pd.DataFrame) -> Drawn:
-    """Over the share of noisy pairs: the test loss beside comparators, and each model's change from GD (clean step).
+    """Over the share of noisy pairs: the test loss and the comparators', and each model's change from GD (clean step).
 
-    Comparators know more and more of the noise. Changes are on the same contexts, paired by seed, beside the tuned
-    step's.
+    Comparators know more and more of the noise. Changes are on the same contexts, paired by seed; the tuned
+    step's are shown too.
     """
     noisy = set(zip(*table.loc[table["noisy"], ["model", "ordering"]].T.to_numpy(), strict=True))
     domain = table[[place in noisy for place in zip(table["model"], table["ordering"], strict=True)]]

@@ -1,4 +1,4 @@
-"""Dots with intervals, a row for each condition: whether noisy pairs are told apart, and the alignment with GD."""
+"""Dots with intervals, a row for each condition: whether noisy pairs are separated, and the alignment with GD."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ METRICS = {
 AUROC = "AUROC"  # the measure, which is also the axis' label
 # measure -> what it can be
 POSSIBLE = {AUROC: (0.0, 1.0), "align_cos": (-1.0, 1.0), "align_l2": (0.0, math.inf)}
-LETTERS = {1: 30, 2: 21}  # of a condition's name in one line, beside this many panels
+LETTERS = {1: 30, 2: 21}  # of a condition's name in one line, with this many panels
 ROW, LINE = 0.18, 0.1  # inches that a condition needs, and a line of its name
 LEAST_AUROC = 0.03  # that its axis shows on either side of .5
 MARGIN = 0.05  # of an axis, beyond where gradient descent is
-TICKS = 3  # numbers below an axis, beside one another
+TICKS = 3  # numbers below an axis, side by side
 
 
 @style.compact

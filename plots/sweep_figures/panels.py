@@ -67,7 +67,7 @@ class Looks:
         return look | {"markerfacecolor": colour if filled else "white"}
 
     def of_model(self, model: str) -> dict[str, Any]:
-        """Of a model where nothing else is told apart."""
+        """Of a model where conditions are not distinguished."""
         colour, marker = self._models[model]
         return {"color": colour, "marker": marker, "linestyle": ""}
 

@@ -52,7 +52,7 @@ def _point(x: Any, by_seed: pd.Series) -> Point:
 
 
 def records(series: Iterable[Series]) -> list[dict[str, Any]]:
-    """The rows of the CSV beside a figure: exactly what it shows."""
+    """The rows of a figure's CSV: exactly what it shows."""
     return [
         {
             **line.settings,
