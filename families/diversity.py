@@ -120,9 +120,9 @@ def _pool(data_seed: int, data: PoolData, num_tasks: int) -> Array:
 
 
 def pool_of(config: DiversityConfig, num_tasks: int | None = None) -> Array:
-    """The tasks [M, D] of a run's pool, or the first `num_tasks` of them; M must be finite."""
+    """The tasks [M, D] of a run's pool, or the first `num_tasks` of them; none of an infinite pool."""
     size = config.data.num_tasks if num_tasks is None else num_tasks
-    return _pool(config.data_seed, _without_size(config.data), int(size))
+    return _pool(config.data_seed, _without_size(config.data), int(traced_size(size)))
 
 
 # --- evaluation sets ---

@@ -318,7 +318,10 @@ def test_names_stay_below_the_runs_folder(name):
 
 
 NUMBERS = [
-    (kind, field.name) for kind in PARTS for field in dataclasses.fields(kind) if isinstance(field.default, float)
+    (kind, field.name)
+    for kind in PARTS
+    for field in dataclasses.fields(kind)
+    if isinstance(field.default, float) and math.isfinite(field.default)
 ]
 
 
