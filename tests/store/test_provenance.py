@@ -37,6 +37,7 @@ CHOICES = {
     "optimizer": known.OPTIMIZERS,
     "opponents": (),  # there is none without a plugin
     "plugins": (),  # they follow from the others
+    "num_tasks": ("inf", 4),
     "shared": (),  # so do these
     "requires": (),
 }
