@@ -118,6 +118,12 @@ def add_list(
     parser.add_argument(*names, action=_Extend, item=item, default=list(default), help=text)
 
 
+def add_former_names(parser: Parser, flag: str, names: Iterable[str]) -> None:
+    """Lets names that a flag had in earlier versions stand for it; no help lists them."""
+    action = parser._option_string_actions[f"--{flag}"]
+    parser._option_string_actions |= {f"--{name}": action for name in names}
+
+
 def add_config_help(parser: Parser) -> None:
     """Adds the flag that lists the fields of the config."""
     parser.add_argument(CONFIG_HELP, dest="config_help", action="store_true", help="list the config's fields and exit")

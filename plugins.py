@@ -136,7 +136,7 @@ def family(description: Any) -> Any:
     `modules` names its other two parts: one with an `EXPERIMENT` (`families.experiment`), one with an `ENDING`
     (`runners.finish`). `ConfigError` if a part is missing or a name is taken.
     """
-    from configs.completeness import check, check_presets
+    from configs.family_checks import check, check_presets
 
     plugin = calling_plugin(__file__)
     check(description)

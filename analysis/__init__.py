@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
 
 if TYPE_CHECKING:
-    from analysis.loaded import load_run
+    from analysis.loaded_run import load_run
 
 __all__ = ["load_run"]
 
@@ -16,6 +16,6 @@ __all__ = ["load_run"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from analysis import loaded  # brings JAX, which commands import when their flags are valid
+    from analysis import loaded_run  # brings JAX, which commands import when their flags are valid
 
-    return getattr(loaded, name)
+    return getattr(loaded_run, name)

@@ -30,14 +30,14 @@ def check(flags: argparse.Namespace) -> None:
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Compares a stored run with gradient descent; `ConfigError` if the step size makes numbers that are not finite."""
-    from analysis.compared import load_compared
+    from analysis.compared_run import load_compared
     from analysis.measures.alignment import alignment, write_values
 
-    subject = load_compared(run, flags.eta)
-    values = alignment(subject)
+    loaded = load_compared(run, flags.eta)
+    values = alignment(loaded)
     if flags.eta is not None:
         finite_results("eta", flags.eta, [values])
-    return write_values(subject, values)
+    return write_values(loaded, values)
 
 
 COMMAND = Command(

@@ -1,4 +1,4 @@
-"""Whether attention tells corrupted pairs from clean ones: writes attention_stats.json and its figure.
+"""Does attention separate corrupted from clean pairs? Writes attention_stats.json and its figure.
 
 python -m analysis.attention_stats --run DIR
 """
@@ -17,12 +17,12 @@ from analysis.command import Command
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """The position-matched AUROC of every score of a stored run, with its interval."""
-    from analysis.compared import load_compared
+    from analysis.compared_run import load_compared
     from analysis.measures.attention_stats import write
     from families.regression import evaluation_context
 
-    subject = load_compared(run)
-    values = write(subject, evaluation_context(subject.config))
+    loaded = load_compared(run)
+    values = write(loaded, evaluation_context(loaded.config))
     shown = {f"gd {name}": numbers for name, numbers in values["gd"].items()} | {
         f"model {name}": values[name] for name in ("influence", "abs_influence")
     }

@@ -1,4 +1,4 @@
-"""What the commands of the analyses share: `--run DIR`, the checks of it, and how what was found is printed.
+"""What the commands of the analyses share: `--run DIR`, the checks of it, and how the result is printed.
 
 Each is a light module: it holds its flags, and imports what measures when these are valid.
 """
@@ -20,7 +20,7 @@ from store.readers import StoreError, is_number
 from store.rundir import read_config
 
 OF_ANY_FAMILY = ("losses",)
-Found = Mapping[str, Any] | list[dict[str, Any]]  # what is printed: values by name, or rows
+Results = Mapping[str, Any] | list[dict[str, Any]]  # what is printed: values by name, or rows
 
 
 class Command(NamedTuple):
@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
     name: str
     description: str
-    measure: Callable[[Path, argparse.Namespace], Found]
+    measure: Callable[[Path, argparse.Namespace], Results]
     add_flags: Callable[[cli.Parser], None] = lambda parser: None
     check: Callable[[argparse.Namespace], None] = lambda flags: None
 
@@ -52,13 +52,13 @@ class Command(NamedTuple):
         return flags
 
     def main(self, argv: list[str]) -> None:
-        """Measures, and prints what was found."""
+        """Measures, and prints the result."""
         flags = self.read(argv)
         check_analysis(flags.run, self.name)
         check_devices()
         with locked(flags.run):
-            found = self.measure(flags.run, flags)
-        _show(found)
+            results = self.measure(flags.run, flags)
+        _show(results)
 
     def launch(self) -> NoReturn:
         """Runs the command on this process's arguments, and exits."""
@@ -72,14 +72,14 @@ def check_analysis(run: Path, name: str) -> None:
     require(name in have, f"{run} is a run of the family {family.name}, which has no {name}; it has {', '.join(have)}")
 
 
-def _show(found: Found) -> None:
-    if isinstance(found, list):
-        for row in found:
+def _show(results: Results) -> None:
+    if isinstance(results, list):
+        for row in results:
             print(
                 "  ".join(
                     f"{name} {value:.4g}" if is_number(value) else f"{name} {value}" for name, value in row.items()
                 )
             )
         return
-    for name, value in found.items():
+    for name, value in results.items():
         print(f"{name:22s} {cli.printable(value)}")

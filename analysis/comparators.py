@@ -1,4 +1,4 @@
-"""What knows of a run's corruption, and how much it loses: writes comparators.json.
+"""Losses of the comparators that know a run's corruption: writes comparators.json.
 
 python -m analysis.comparators --run DIR
 """
@@ -14,8 +14,8 @@ from analysis.command import Command
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
-    """Measures the comparators of a stored run, and says of each its loss or why it has none."""
-    from analysis.compared import load_compared
+    """The loss of each comparator of a stored run, or why it has none."""
+    from analysis.compared_run import load_compared
     from analysis.measures.comparators import write
 
     values = write(load_compared(run))
@@ -31,7 +31,7 @@ def _in_words(part: Mapping[str, Any]) -> str:
 
 COMMAND = Command(
     "comparators",
-    "Measures what knows of a run's corruption: a tuned step, the best linear predictor, Bayes over masks.",
+    "Measures comparators that know a run's corruption: a tuned step, the best linear predictor, Bayes over masks.",
     measure,
 )
 

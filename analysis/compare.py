@@ -44,7 +44,7 @@ def table(header: Sequence[str], rows: dict[str, Sequence[Any]]) -> str:
 
 
 def compare(runs: Sequence[Path]) -> str:
-    """The table of the runs' headline and alignment numbers; the mean where they are seeds of one experiment."""
+    """The table of the test-set losses and alignment of runs; the mean where they are seeds of one experiment."""
     summaries = [_summary(run) for run in runs]
     values = np.array([_numbers(run, summary) for run, summary in zip(runs, summaries, strict=True)])
     left = [_left_plateau(run, summary) for run, summary in zip(runs, summaries, strict=True)]

@@ -25,15 +25,15 @@ def parser() -> cli.Parser:
 
 
 def measure(run: Path, control: Path) -> dict[str, Any]:
-    """Compares two finished runs, and leaves what was found with the transformer's."""
-    from analysis.loaded import load_run
+    """Compares two finished runs, and writes the comparison into the transformer's."""
+    from analysis.loaded_run import load_run
     from analysis.measures.compare_sine import write
 
     return write(load_run(run), load_run(control))
 
 
 def main(argv: list[str]) -> None:
-    """Compares, and prints what was found."""
+    """Compares, and prints the comparison."""
     flags = parser().parse(argv)
     for run in (flags.run, flags.control):
         read_config(run)

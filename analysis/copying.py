@@ -14,7 +14,7 @@ from analysis.command import Command
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """How far the first layer's rows of a stored run depend on their own, the following and other tokens."""
-    from analysis.loaded import load_run
+    from analysis.loaded_run import load_run
     from analysis.measures.copying import write
 
     return write(load_run(run))

@@ -41,17 +41,17 @@ def parser() -> cli.Parser:
     built.add_argument("--ridge", type=float, help="penalty of that ridge regression (Bayes' if not given)")
     built.add_argument("--num_tasks", type=int, default=5000, help="tasks")
     built.add_argument("--seed", type=int, default=0, help="seed of the tasks: a run of this seed is evaluated on them")
-    built.add_argument("--like", type=Path, help="run directory whose tasks these are: their law and seed")
+    built.add_argument("--like", type=Path, help="run directory whose distribution of tasks and seed to take")
     built.add_argument("--out", type=Path, default=Path("gd_metrics.json"), help="file to write")
     return built
 
 
 def data_of(flags: argparse.Namespace) -> QueriesData:
-    """The law of the tasks: that of a run, or Gaussian inputs and noise."""
+    """The distribution of the tasks: a run's, or Gaussian inputs and noise."""
     if flags.like is not None:
         return _like(read_config(flags.like), flags.like)
     given = {name: getattr(flags, name) for name in ("dim", "num_pairs", "num_queries", "noise_std")}
-    return QueriesData(input_law="gaussian", **given)
+    return QueriesData(input_distribution="gaussian", **given)
 
 
 def _like(config: Any, run: Path) -> QueriesData:

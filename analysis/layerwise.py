@@ -48,7 +48,7 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """
     place = run / layout.LAYERWISE if flags.out is None else flags.out
     outputs.check([place], WRITER, run)
-    from analysis.loaded import load_run
+    from analysis.loaded_run import load_run
     from analysis.measures.layerwise import layerwise
 
     found = layerwise(load_run(run), flags.num_tasks, flags.layers, flags.damping)

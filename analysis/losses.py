@@ -14,7 +14,7 @@ from analysis.command import Command
 
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Mean and standard error over tasks, a row a snapshot; one row, that of the end, where none were kept."""
-    from analysis.loaded import load_run
+    from analysis.loaded_run import load_run
     from analysis.measures.losses import write
 
     return write(load_run(run))

@@ -34,14 +34,14 @@ def check(flags: argparse.Namespace) -> None:
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Evaluates a stored run; `ConfigError` if numbers at one of the scales are not finite."""
-    from analysis.compared import load_compared
+    from analysis.compared_run import load_compared
     from analysis.measures.ood_eval import ood_curve, write_rows
 
-    subject = load_compared(run)
-    rows = ood_curve(subject, flags.alphas, flags.keep_labels)
+    loaded = load_compared(run)
+    rows = ood_curve(loaded, flags.alphas, flags.keep_labels)
     for alpha, row in zip(flags.alphas, rows, strict=True):
         finite_results("alphas", alpha, [row])
-    return write_rows(subject, rows)
+    return write_rows(loaded, rows)
 
 
 COMMAND = Command("ood_eval", "Evaluates a run on inputs of other scales.", measure, add_flags, check)

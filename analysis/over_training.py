@@ -14,7 +14,7 @@ from analysis.command import Command
 
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Compares a stored run at every snapshot of its training."""
-    from analysis.compared import load_compared
+    from analysis.compared_run import load_compared
     from analysis.measures.over_training import write
 
     return write(load_compared(run))

@@ -1,8 +1,8 @@
 """Did a run train? Each family names a number of its summary and how far it must get to have left the plateau.
 
-Training of these models may stay for long where it began, near the loss of predicting zero. A run that ends there is
-no result about what such models learn. Everything is computed from config.json and metrics_summary.json, so also for
-older runs. Where no number can tell, nothing is said but why.
+Training of these models can stay for long on a plateau near the loss of predicting zero. A run that ends there says
+nothing about what such models learn. The verdict needs config.json and metrics_summary.json alone, so older runs have
+it too. Where no number can decide, it is undefined, with the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A decoder compared with the exact predictors on further sequences, of its pool's tasks and of fresh ones.
+"""A decoder compared with the exact predictors on the test set: tasks of its pool, and fresh tasks.
 
 python -m analysis.task_diversity --run DIR
 """
@@ -13,11 +13,11 @@ from analysis.command import Command
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
-    """The headline numbers of a stored run, measured again."""
-    from analysis.loaded import load_run
-    from analysis.measures.task_diversity import headline
+    """The test-set losses of a stored run, measured again."""
+    from analysis.loaded_run import load_run
+    from analysis.measures.task_diversity import measure_test_set
 
-    return headline(load_run(run))
+    return measure_test_set(load_run(run))
 
 
 COMMAND = Command(

@@ -1,9 +1,9 @@
 """The exact Bayes predictors of a sequence of noisy pairs: prediction k knows pairs 1 to k - 1 only, all k at once.
 
 A sequence's pairs are its own queries: x = x_query [B, K, D] and y = y_query [B, K], of which only x and y are read.
-Labels are y_k = w.x_k plus noise of variance sigma^2; the law of w makes the predictor. A Gaussian makes ridge
-regression, here a Kalman filter. All else is a mixture, whose component i predicts f_ki with variance v_ki and is
-weighed by how well it foretold the labels so far:
+Labels are y_k = w.x_k plus noise of variance sigma^2; the prior of w makes the predictor. A Gaussian makes ridge
+regression, here a Kalman filter. Any other is a mixture, whose component i predicts f_ki with variance v_ki and is
+weighted by its likelihood of the labels so far:
 
     y^_k = sum_i pi_ki f_ki,   pi_ki ~ exp(-1/2 sum_{j<k} [(y_j - f_ji)^2 / v_ji + log v_ji])
 
@@ -39,7 +39,7 @@ class Pairs(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """A Gaussian law of w: mean [D], and a root [D, D] of its covariance root root'."""
+    """A Gaussian belief about w: mean [D], and a root [D, D] of its covariance root root'."""
 
     mean: Array
     root: Array
@@ -115,7 +115,7 @@ def _smoothing_error(smoothing: Number, batch: Batch, targets: Array, tasks: Arr
 def laplace_mean(batch: Batch, scale: Number, noise_variance: Number, key: Array, num_samples: int) -> Array:
     """Predictions [B, K]: the posterior mean for w of independent Laplace coordinates of standard deviation `scale`.
 
-    A Laplace law is a mixture of Gaussians, w_d ~ N(0, t_d) with t_d exponential of mean scale^2, and given t the
+    A Laplace variable is a mixture of Gaussians, w_d ~ N(0, t_d) with t_d exponential of mean scale^2; given t the
     posterior is a Kalman filter's. The t are drawn from their prior, once for all sequences, and weighed as components
     are: importance sampling, whose error falls as num_samples^(-1/2).
     """

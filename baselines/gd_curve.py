@@ -1,4 +1,4 @@
-"""The loss of gradient descent after every step on a law of tasks, and of the references: gd_metrics.json."""
+"""The loss of gradient descent after every step on a distribution of tasks, and of the references: gd_metrics.json."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from baselines.curves import facts, over_tasks, path_losses, reference_losses, summary, unstable_share
 from baselines.linear_mmse import bayes_penalty, ridge_weights
+from baselines.loss_curves import facts, over_tasks, path_losses, reference_losses, summary, unstable_share
 from baselines.step_sizes import RULES, Problem
 from src.batch import Batch
 from src.config import QueriesData

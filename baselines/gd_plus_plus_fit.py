@@ -1,8 +1,8 @@
 """GD++ with learned rates: the step size and gamma of every step, two numbers for all steps or two for each.
 
 What is learned are the diagonals of the construction's P and V (App. A.10 of von Oswald et al. 2023), with its keys and
-queries frozen. Teachers and queries are averaged in closed form, so that what is minimised depends on the spectrum of
-the contexts alone; what is left of chance are the contexts, and the rates are chosen on others than they are learned.
+queries frozen. Teachers and queries are averaged in closed form, so that the objective depends on the spectrum of
+the contexts alone. Rates are fitted on some contexts and chosen on others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from src.batch import Batch
 from src.config import LinearData
 from src.data import sample_batch
 
-STARTS = 12  # random rates that learning starts from, beside the shared ones
+STARTS = 12  # random rates that learning starts from, in addition to the shared ones
 TRIED, LEARNED, HELD_OUT = 1024, 8192, 65_536  # contexts: for the starts, for the best of them, to choose among these
 KEPT = 3  # of the starts
 CHUNK = 4096  # contexts whose spectra are computed together

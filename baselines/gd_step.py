@@ -1,6 +1,6 @@
 """Another name of the command `python -m analysis.gd_curve`, and of the functions of `baselines.gradient_descent`.
 
-Earlier versions had both here, and what was written for them goes on working.
+Earlier versions had both here; code written for them still works.
 """
 
 from __future__ import annotations

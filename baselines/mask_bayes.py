@@ -105,8 +105,8 @@ def check_masks(data: DataConfig, context: ContextConfig) -> None:
 def mask_bayes(batch: Batch, data: DataConfig, context: ContextConfig) -> np.ndarray:
     """Predictions [B], float64: the posterior mean over the weights and all 2^N masks of hit pairs.
 
-    Knows the corruption, its p and sigma, and the law of tasks; not which pairs were hit, nor the placement. With
-    s = weight_scale and K = X X^T,
+    Knows the corruption, its p and sigma, and the distribution of tasks; not which pairs were hit, nor the placement.
+    With s = weight_scale and K = X X^T,
 
         sum_m P(m | X, y) E[w | X, y, m].x_query,   P(m | X, y) ~ p^|m| (1 - p)^(N - |m|) p(y | X, m),
         label noise    y | m ~ N(0, s^2 K + noise_std^2 I + sigma^2 diag(m))

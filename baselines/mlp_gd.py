@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from src.attention_products import pair_scores
 from src.attn import Hook, no_hook
 from src.config import Architecture, SineData, SineModel
-from src.products import pair_scores
 
 
 def one_step(tokens: Array, architecture: Architecture[SineModel], hook: Hook = no_hook) -> Array:
@@ -32,7 +32,7 @@ def least_step_loss(data: SineData, points: int = 400) -> float:
     """The least loss of f_0(x) + sum_i (y_i - f_0(x_i)) k(x_i, x), whatever k, with f_0 the mean of all sines.
 
     One step on features of the input alone has this form, k(x, x') = c m(x).m(x'). For each x, k(., x) solves
-    [N diag(p C) + N (N - 1) p C p^T] k = N p C(., x), C the covariance of labels, p the law of inputs on a grid.
+    [N diag(p C) + N (N - 1) p C p^T] k = N p C(., x), C the covariance of labels, p the density of inputs on a grid.
     """
     x = (np.arange(points) + 0.5) / points * data.input_range - data.input_range / 2
     waves = np.stack([np.sin(x), np.cos(x)], axis=1)  # y = (a cos phi, a sin phi).waves

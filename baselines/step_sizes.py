@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from baselines.curves import over_tasks, path_losses
 from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration, steepest_descent
+from baselines.loss_curves import over_tasks, path_losses
 from src.batch import Batch
 from src.config import QueriesData
 from src.queries import task_chunks
@@ -26,7 +26,7 @@ GRID = np.linspace(0.1, 1.3, 49)  # of the lower envelope, in units of the close
 
 
 class Problem(NamedTuple):
-    """What a rule may know: the law of the tasks, which are evaluated, how many steps, the damping, start(batch)."""
+    """What a rule may know: the evaluated tasks (their distribution, seed and number), steps, damping, start(batch)."""
 
     data: QueriesData
     seed: int

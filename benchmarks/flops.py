@@ -7,8 +7,9 @@ Forward, for a layer whose R' rows attend to C columns, with H heads of size K a
     scores, pooled                  2 B H R' C W  each
 
 Backward, each product counts once more per operand that needs a gradient; the first layer's tokens need none, unless
-they come from a layer norm. The last layer updates the query's row alone. A sum of outer products (src/products.py)
-counts like the equivalent product. Elementwise work, softmax, norms, random numbers and the optimiser are not counted.
+they come from a layer norm. The last layer updates the query's row alone. A sum of outer products
+(src/attention_products.py) counts like the equivalent product. Elementwise work, softmax, norms, random numbers and the
+optimiser are not counted.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _decoder_block(config: DiversityConfig, layer: int) -> list[Dot]:
     """The products of a block. Keys and values are of all rows, the rest of kept rows (in the last block inputs)."""
     model, rows = config.model, 2 * config.data.num_pairs
     kept = rows // 2 if layer == model.num_layers - 1 else rows
-    token, width = 2 * config.training.batch_size, model.embed_size
+    token, width = 2 * config.training.batch_size, model.d_model
     pairs, output = token * kept * rows * width, token * kept * width * width
     mlp = token * kept * width * model.mlp_width
     sizes = [3 * token * rows * width * width, pairs, pairs, output * model.attention_output, mlp, mlp]
@@ -57,7 +58,7 @@ def _decoder_block(config: DiversityConfig, layer: int) -> list[Dot]:
 
 def _ends_of_decoder(config: DiversityConfig) -> list[Dot]:
     """The products of the embedding, whose tokens need no gradient, and of the read-out."""
-    token, width = 2 * config.training.batch_size, config.model.embed_size
+    token, width = 2 * config.training.batch_size, config.model.d_model
     token_width = config.data.dim + 1
     channels = 1 if config.model.block == "gpt2" else token_width
     embedding = Dot(token * 2 * config.data.num_pairs * token_width * width, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,9 +19,9 @@ def sample(key: Array, config: DiversityConfig, size: int) -> Batch:
     """A batch of sequences from a pool of Gaussian tasks, with JAX's own random numbers."""
     data = config.data
     choice, task, inputs, noise = jax.random.split(key, 4)
-    if data.num_tasks:
-        pool = jax.random.normal(jax.random.key(config.data_seed), (data.num_tasks, data.dim))
-        w = pool[jax.random.randint(choice, (size,), 0, data.num_tasks)]
+    if data.num_tasks < math.inf:
+        pool = jax.random.normal(jax.random.key(config.data_seed), (int(data.num_tasks), data.dim))
+        w = pool[jax.random.randint(choice, (size,), 0, len(pool))]
     else:
         w = jax.random.normal(task, (size, data.dim))
     x = jax.random.normal(inputs, (size, data.num_pairs, data.dim))

@@ -19,7 +19,7 @@ from benchmarks.plain_loop import plain_loop, predict, sample
 from benchmarks.timing import Timed
 from configs.run import RunConfig
 from families.experiment import NO_ARRAYS, experiment_of, model_of
-from families.regression import headline_batch
+from families.regression import make_test_batch
 from runners.pack import make_members
 from src.model import Params
 from src.prng import key as make_key
@@ -84,7 +84,7 @@ def batches(config: RunConfig, width: int) -> dict[str, Timed]:
 
 def evaluation(config: Any, width: int) -> dict[str, Timed]:
     """Predictions on the test set."""
-    model, batch = model_of(config), headline_batch(config)
+    model, batch = model_of(config), make_test_batch(config)
     params = model.init(make_key(config.init_seed))
     ours, plain = jax.jit(model.predict), jax.jit(lambda params, batch: predict(params, batch, config))
     return {

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-Found = Mapping[str, Any]
+Results = Mapping[str, Any]
 
 
-def at(*path: Any) -> Callable[[Found], Any]:
+def at(*path: Any) -> Callable[[Results], Any]:
     """The value at a path of keys and indices."""
 
-    def value(found: Found) -> Any:
-        inside: Any = found
+    def value(results: Results) -> Any:
+        inside: Any = results
         for key in path:
             inside = inside[key]
         return inside
@@ -23,22 +23,22 @@ def at(*path: Any) -> Callable[[Found], Any]:
     return value
 
 
-def doubled(*path: Any) -> Callable[[Found], float | None]:
+def doubled(*path: Any) -> Callable[[Results], float | None]:
     """Twice the value at a path: the mean squared error of a loss."""
     return scaled(2.0, *path)
 
 
-def halved(*path: Any) -> Callable[[Found], float | None]:
+def halved(*path: Any) -> Callable[[Results], float | None]:
     """Half the value at a path: the loss of a mean squared error."""
     return scaled(0.5, *path)
 
 
-def scaled(factor: float, *path: Any) -> Callable[[Found], float | None]:
+def scaled(factor: float, *path: Any) -> Callable[[Results], float | None]:
     """So many times the value at a path."""
     find = at(*path)
 
-    def value(found: Found) -> float | None:
-        number = find(found)
+    def value(results: Results) -> float | None:
+        number = find(results)
         return None if number is None else factor * number
 
     return value
@@ -55,7 +55,7 @@ def mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(values) if len(known) == len(values) else None
 
 
-def left_plateau(found: Found) -> str | None:
+def left_plateau(results: Results) -> str | None:
     """Whether a run has left the plateau, as a word."""
-    met = found["left_plateau"]["met"]
+    met = results["left_plateau"]["met"]
     return None if met is None else str(met).lower()

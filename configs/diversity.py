@@ -1,4 +1,4 @@
-"""Task diversity: decoders trained on sequences of a pool of M tasks, beside ridge and dMMSE.
+"""Task diversity: decoders trained on sequences of a pool of M tasks, compared with ridge and dMMSE.
 
 `paper` is Raventos et al. 2023 for tiny to large (batch 256, Adam to 1e-3 along a triangle; the learning rate of a size
 is the published example's), Hoogland et al. 2024 for hoogland. Carroll et al. 2025 give neither heads nor training of
@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from configs import columns, cost
-from configs.family import Columns, Criterion, Curve, Family, Flag, Found, Meaning, NamedLoss, Panel, Preset, Summary
+from configs import columns, step_cost
+from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset, Results, Summary
 from configs.run import RunConfig
-from src import conventions
+from src import loss_conventions
 from src.config import BLOCKS, DecoderConfig, PoolData, check_arrays
 from src.registries import POSTERIOR_MEANS, SCHEDULES, TASK_DISTRIBUTIONS
 
@@ -36,24 +36,24 @@ class DiversityConfig(RunConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_arrays(2 * self.data.num_pairs, self.model.embed_size, self.model, self.tasks_at_once)
+        check_arrays(2 * self.data.num_pairs, self.model.d_model, self.model, self.tasks_at_once)
 
 
 COMMON: dict[str, Any] = {
-    "input_law": "gaussian",
+    "input_distribution": "gaussian",
     "layer_norm": True,
     "num_tasks": 16,
     "eval_every": 1000,
     "log_records": 30,
     "eval_tasks": 1024,
-    "headline_tasks": 4096,
+    "test_tasks": 4096,
     "snapshots": True,
 }
 REGRESSION = {"block": "regression", "num_heads": 4, "num_layers": 2}
 
 
 def _gpt2(layers: int, width: int, heads: int, dim: int) -> dict[str, Any]:
-    sizes = {"num_layers": layers, "embed_size": width, "num_heads": heads, "mlp_width": 4 * width}
+    sizes = {"num_layers": layers, "d_model": width, "num_heads": heads, "mlp_width": 4 * width}
     return COMMON | sizes | {"dim": dim}
 
 
@@ -62,8 +62,8 @@ ARCHITECTURE: dict[str, dict[str, Any]] = {
     "small": _gpt2(4, 64, 2, 8),
     "base": _gpt2(8, 128, 2, 8),
     "large": _gpt2(12, 256, 4, 8) | {"snapshots": False},  # 38 MB each
-    "hoogland": COMMON | REGRESSION | {"dim": 4, "embed_size": 64, "mlp_width": 64},
-    "carroll": COMMON | REGRESSION | {"dim": 8, "embed_size": 512, "mlp_width": 512, "attention_output": False},
+    "hoogland": COMMON | REGRESSION | {"dim": 4, "d_model": 64, "mlp_width": 64},
+    "carroll": COMMON | REGRESSION | {"dim": 8, "d_model": 512, "mlp_width": 512, "attention_output": False},
 }
 
 ADAM = {"b1": 0.9, "b2": 0.999, "grad_clip": 0.0, "schedule": "triangle"}
@@ -101,10 +101,10 @@ def complete(values: dict[str, Any]) -> dict[str, Any]:
 # --- flags and axes ---
 
 
-def tasks_or_infinity(text: str) -> int:
-    """A number of tasks from its text; 0, as in a config, for inf."""
+def tasks_or_infinity(text: str) -> float:
+    """A number of tasks from its text, or inf."""
     if text in ("inf", "infinity"):
-        return 0
+        return math.inf
     if not text.removeprefix("-").isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a pool has at least 1 task, or inf of them, not {text}")
     return int(text)
@@ -117,39 +117,47 @@ FLAGS = (
         tasks_or_infinity,
         "tasks in the pool, M; inf draws a fresh one for each sequence",
     ),
-    Flag("task_law", "data.task_law", str, "distribution of the tasks", TASK_DISTRIBUTIONS),
+    Flag(
+        "task_distribution",
+        "data.task_distribution",
+        str,
+        "distribution of the tasks",
+        TASK_DISTRIBUTIONS,
+        former=("task_law",),
+    ),
     Flag("dim", "data.dim", int, "dimension; noise variance D/32 and 2 D pairs follow it"),
     Flag("num_pairs", "data.num_pairs", int, "pairs of a sequence, K"),
     Flag("noise_std", "data.noise_std", float, "standard deviation of the labels' noise"),
     Flag("weight_decay", "training.weight_decay", float, "weight decay of the blocks' kernels"),
     Flag("schedule", "training.schedule", str, "of the learning rate", SCHEDULES),
 )
-CAPACITY = tuple(
-    Flag(key.rpartition(".")[2], key, str, f"{key} of the config")
-    for key in (
-        *("training.batch_size", "training.steps", "training.lr", "model.num_layers", "model.num_heads"),
-        *("model.embed_size", "model.mlp_width"),
-    )
+CAPACITY = (
+    *(
+        Flag(key.rpartition(".")[2], key, str, f"{key} of the config")
+        for key in ("training.batch_size", "training.steps", "training.lr", "model.num_layers", "model.num_heads")
+    ),
+    Flag("d_model", "model.d_model", str, "model.d_model of the config", former=("embed_size",)),
+    Flag("mlp_width", "model.mlp_width", str, "model.mlp_width of the config"),
 )
 
 
 def cell_words(config: DiversityConfig) -> list[str]:
     """The pool and the recipe in words."""
-    tasks, training = config.data.num_tasks or "inf", config.training
-    return [f"D{config.data.dim}", f"M{tasks}", training.schedule, f"steps{training.steps}"]
+    data, training = config.data, config.training
+    return [f"D{data.dim}", f"M{data.num_tasks}", training.schedule, f"steps{training.steps}"]
 
 
-# --- columns of a table ---
+# --- columns of a table; a column keeps the name that its field had first ---
 
 ASKED: dict[str, Callable[[DiversityConfig], Any]] = {
-    "num_tasks": lambda config: config.data.num_tasks or float("inf"),
-    "task_law": lambda config: config.data.task_law,
+    "num_tasks": lambda config: config.data.num_tasks,
+    "task_law": lambda config: config.data.task_distribution,
     "dim": lambda config: config.data.dim,
     "num_pairs": lambda config: config.data.num_pairs,
     "noise_std": lambda config: config.data.noise_std,
     "num_layers": lambda config: config.model.num_layers,
     "num_heads": lambda config: config.model.num_heads,
-    "embed_size": lambda config: config.model.embed_size,
+    "embed_size": lambda config: config.model.d_model,
     "mlp_width": lambda config: config.model.mlp_width,
     "batch_size": lambda config: config.training.batch_size,
     "steps": lambda config: config.training.steps,
@@ -168,29 +176,29 @@ HEADLINE = tuple(
 )
 
 
-def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Found], Any]]:
+def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Results], Any]]:
     """The columns of the posterior mean that a plugin registered for a config's tasks, or of all that plugins did."""
-    laws = POSTERIOR_MEANS if config is None else [config.data.task_law]
-    further = [name for name in laws if name in POSTERIOR_MEANS and TASK_DISTRIBUTIONS.plugin(name)]
+    distributions = POSTERIOR_MEANS if config is None else [config.data.task_distribution]
+    further = [name for name in distributions if name in POSTERIOR_MEANS and TASK_DISTRIBUTIONS.plugin(name)]
     named = [f"{prefix}_{text}" for prefix in ("id", "ood") for text in ("{}_loss", "delta_{}")]
     names = [f"{text.format(name)}{se}" for text in named for name in further for se in ("", "_se")]
-    return {name: _in_headline(name) for name in names}
+    return {name: _on_test_set(name) for name in names}
 
 
-def _not_defined(found: Found) -> str | None:
-    headline = found["headline"]
+def _not_defined(results: Results) -> str | None:
+    headline = results["headline"]
     return f"ridge: {headline['id_ridge_loss_reason']}" if "id_ridge_loss_reason" in headline else None
 
 
-def _in_headline(name: str) -> Callable[[Found], Any]:
-    return lambda found: found["headline"].get(name)
+def _on_test_set(name: str) -> Callable[[Results], Any]:
+    return lambda results: results["headline"].get(name)
 
 
-MEASURED: dict[str, Callable[[Found], Any]] = {
-    "verdict": _in_headline("verdict"),
+MEASURED: dict[str, Callable[[Results], Any]] = {
+    "verdict": _on_test_set("verdict"),
     "left_plateau": columns.left_plateau,
     "not_defined": _not_defined,
-    **{name: _in_headline(name) for name in HEADLINE},
+    **{name: _on_test_set(name) for name in HEADLINE},
 }
 
 
@@ -220,8 +228,8 @@ def gains(config: DiversityConfig, summary: Summary) -> tuple[float, float | Non
     start = zero if config.data.num_tasks == 1 else min(errors[0], zero)
     names = {name for name in headline if name.startswith("id_") and name.endswith("_loss")}
     exact = {name: _number(headline[name]) for name in names - {"id_tf_loss", "id_zero_loss"}}
-    found = [(start if name == "id_dmmse_loss" else zero) - value for name, value in exact.items()]
-    return start - loss, min((value for value in found if math.isfinite(value)), default=None)
+    possible = [(start if name == "id_dmmse_loss" else zero) - value for name, value in exact.items()]
+    return start - loss, min((value for value in possible if math.isfinite(value)), default=None)
 
 
 def _number(value: float | None) -> float:
@@ -244,7 +252,7 @@ FAMILY = Family(
     name="diversity",
     config=DiversityConfig,
     models=MODELS,
-    loss_convention=conventions.LOSS_AND_MSE,
+    loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("id_loss", columns.at("headline", "id_tf_loss")),
     columns=Columns(ASKED, MEASURED, further=further_means),
     panels=(
@@ -260,21 +268,21 @@ FAMILY = Family(
     flags=FLAGS,
     axes=(*FLAGS, *CAPACITY),
     meanings={
-        "data.num_tasks": Meaning("tasks in the pool, M; 0 draws a fresh one for each sequence"),
-        "data.task_law": Meaning("distribution of the tasks", TASK_DISTRIBUTIONS),
+        "data.num_tasks": Meaning("tasks in the pool, M; inf draws a fresh one for each sequence"),
+        "data.task_distribution": Meaning("distribution of the tasks", TASK_DISTRIBUTIONS),
         "model.block": Meaning("kind of a decoder's block", BLOCKS),
-        "model.embed_size": Meaning("channels of a row"),
+        "model.d_model": Meaning("channels of a row"),
         "model.attention_output": Meaning("a matrix after the heads"),
         "model.doubled_residual": Meaning("a block's input is added to its output once more"),
     },
     follows={"data.noise_std": "", "data.num_pairs": ""},
     complete=complete,
-    lane={"data.num_tasks": 0},
+    lane={"data.num_tasks": math.inf},
     cell_words=cell_words,
     criterion=Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),
-    task_seconds=lambda config: cost.of_layers(
+    task_seconds=lambda config: step_cost.of_layers(
         2 * config.data.num_pairs,
-        2 * config.model.embed_size + config.model.mlp_width,
+        2 * config.model.d_model + config.model.mlp_width,
         config.model.num_layers,
     ),
     analyses=("task_diversity",),

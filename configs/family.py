@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Values = Mapping[str, Any]  # field, in full or by its last name -> value
 Summary = Mapping[str, Any]  # metrics_summary.json of a finished run
-Found = Mapping[str, Any]  # the same, with the family's further files by short name and whether it left the plateau
+Results = Mapping[str, Any]  # the same, with the family's further files by short name and whether it left the plateau
 
 AUTO = "auto"  # the value of a flag that leaves a field to others
 PRESETS = ("default", "paper")
@@ -38,7 +38,8 @@ class Preset(NamedTuple):
 class Flag(NamedTuple):
     """A flag of runners and, as a list, of sweeps. Without a `key`, the config's field, it is an option of the runner.
 
-    `read` makes a value of text; `bool` stands for a flag without a value. `short` are other names of it in sweeps.
+    `read` makes a value of text; `bool` stands for a flag without a value. `short` are other names of it in sweeps;
+    `former` names are those of earlier versions, which are read and not listed.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Flag(NamedTuple):
     choices: Iterable[str] | None = None
     default: Any = None
     short: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
 
 
 class Meaning(NamedTuple):
@@ -64,16 +66,16 @@ class Columns(NamedTuple):
     """The columns of a sweep's table: name -> value of a config, or of a finished run's files.
 
     In this order: `exp`, `model`, `asked`, `seed`, `first` results, `status`, further `settings`, `measured`. `files`
-    are the JSON files that results are made of beside the summary, by short name. further(config) are columns of what
+    are the JSON files of results besides the summary, by short name. further(config) are columns of what
     plugins registered, of a config or, of None, all of them.
     """
 
     asked: Mapping[str, Callable[[Any], Any]]
-    measured: Mapping[str, Callable[[Found], Any]]
-    first: Mapping[str, Callable[[Found], Any]] = {}
+    measured: Mapping[str, Callable[[Results], Any]]
+    first: Mapping[str, Callable[[Results], Any]] = {}
     settings: Mapping[str, Callable[[Any], Any]] = {}
     files: Mapping[str, str] = {}
-    further: Callable[[Any], Mapping[str, Callable[[Found], Any]]] = _nothing
+    further: Callable[[Any], Mapping[str, Callable[[Results], Any]]] = _nothing
 
 
 class Curve(NamedTuple):
@@ -114,7 +116,7 @@ class Family:
 
     follows: fields, or sections, without a value of their own in presets, and the word that stands for it ("" for the
     value it takes); `complete` gives them one from the others. without_meaning(config): fields that `--config.help`
-    leaves out, because nothing else than their default is accepted beside the config's other values.
+    leaves out, because with the config's other values only their default is valid.
     training_ignores: fields, or sections, that training does not depend on, and lane: fields that may differ within a
     pack, each with the value that stands for all.
     canonical: the config with the same meaning that all its synonyms share. cell_words: what tells a cell of a sweep

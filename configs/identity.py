@@ -6,7 +6,8 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from configs.run import RunConfig, fields_of
+from configs.keys import first_fields
+from configs.run import RunConfig
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,12 +20,11 @@ DIGITS = 16  # of a SHA-256, in hexadecimal
 def config_id(config: RunConfig) -> str:
     """A hash of all that a run's numbers depend on: its family, the resolved config and the results version.
 
-    Only what differs from the family's defaults counts, so that a field added later, at its default, leaves ids alone.
+    Only what differs from the family's defaults counts, under the names that fields had first: neither a field added
+    later, at its default, nor one renamed changes an id.
     """
-    defaults = fields_of(type(config)()) | {
-        "plugins": []
-    }  # a plugin's family is in each of its configs, by default too
-    return hashed(config.family, differences(fields_of(config), defaults))
+    defaults = first_fields(type(config)()) | {"plugins": []}  # a family's own plugin is in its defaults too
+    return hashed(config.family, differences(first_fields(config), defaults))
 
 
 def hashed(family: str | None, values: dict[str, Any]) -> str:

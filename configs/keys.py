@@ -1,13 +1,71 @@
-"""The names of a config's fields: dotted, or short where that is unique; and what earlier versions called them."""
+"""The names of a config's fields: dotted, or short where that is unique; and the names they had in earlier versions."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from cli import UsageError, did_you_mean
+from configs.run import RunConfig
+from src.checks import require
+from src.config import DecoderConfig, EmbeddedModel, LinearData, PoolData, SineModel
 
 OUTSIDE = ("family", "plugins", "shared", "requires")  # what comes with the model and the flags: nobody sets it
+
+# class -> field -> the name it had first. Ids are hashes of first names, so that a renamed field leaves them alone;
+# first names are still read, in flags and in the configs of runs. The same of values that were written otherwise
+FIRST_NAMES: dict[type[Any], dict[str, str]] = {
+    RunConfig: {"test_tasks": "headline_tasks"},
+    LinearData: {"input_distribution": "input_law"},
+    PoolData: {"task_distribution": "task_law"},
+    EmbeddedModel: {"d_model": "embed_size"},
+    SineModel: {"d_model": "embed_size"},
+    DecoderConfig: {"d_model": "embed_size"},
+}
+FIRST_VALUES: dict[type[Any], dict[str, dict[Any, Any]]] = {PoolData: {"num_tasks": {math.inf: 0}}}
+TODAYS = {old: new for names in FIRST_NAMES.values() for new, old in names.items()}
+
+
+def first_names(kind: type[Any]) -> dict[str, str]:
+    """Field of a config's class -> the name it had first, of those that were renamed."""
+    return {new: old for base in kind.__mro__ for new, old in FIRST_NAMES.get(base, {}).items()}
+
+
+def first_fields(config: Any) -> dict[str, Any]:
+    """`configs.run.fields_of` under the names, and with the values, that the fields had first: ids are hashes of it."""
+    names = first_names(type(config))
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        plain = list(value) if isinstance(value, tuple) else _first_value(type(config), field.name, value)
+        fields[names.get(field.name, field.name)] = first_fields(value) if dataclasses.is_dataclass(value) else plain
+    return fields
+
+
+def _first_value(kind: type[Any], name: str, value: Any) -> Any:
+    """What a field's value was written as first."""
+    for base in kind.__mro__:
+        if name in FIRST_VALUES.get(base, {}):
+            return FIRST_VALUES[base][name].get(value, value)
+    return value
+
+
+def todays_fields(values: Any, kind: type[Any]) -> Any:
+    """The fields of a written config of a class under today's names, whichever they were written under."""
+    if not isinstance(values, Mapping):
+        return values
+    todays = {old: new for new, old in first_names(kind).items()}
+    defaults: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(kind)}
+    found: dict[str, Any] = {}
+    written: Mapping[str, Any] = values
+    for given, value in written.items():
+        name = given if given in defaults else todays.get(given, given)
+        require(name not in found, f"{name} is given under two names")
+        section = defaults.get(name)
+        found[name] = todays_fields(value, type(section)) if dataclasses.is_dataclass(section) else value
+    return found
 
 
 def leaves(config: Mapping[str, Any]) -> dict[str, str]:
@@ -24,12 +82,14 @@ def leaves(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def find_key(config: Mapping[str, Any], name: str) -> str:
-    """The dotted key of a field named in full or, where that is unique, by its last part."""
+    """The dotted key of a field named in full or, where that is unique, by its last part; first names count too."""
     known = leaves(config)
-    if name not in known:
-        of = f" of the family {config['family']}" if "family" in config else ""
-        raise UsageError(f"unknown config key {name!r}{of}{did_you_mean(name, known)}")
-    return known[name]
+    section, dot, last = name.rpartition(".")
+    for key in (name, f"{section}{dot}{TODAYS.get(last, last)}"):
+        if key in known:
+            return known[key]
+    of = f" of the family {config['family']}" if "family" in config else ""
+    raise UsageError(f"unknown config key {name!r}{of}{did_you_mean(name, known)}")
 
 
 class Renamed(NamedTuple):
@@ -54,7 +114,7 @@ def _schedule(name: str) -> Renamed:
     return Renamed("training.schedule", value)
 
 
-# key of an earlier version -> what became of it: flags, sweeps' settings and configs of earlier runs are read by it
+# key of schema 1 -> the field that took its place, with another value
 RENAMED: dict[str, Renamed] = {
     "training.cosine": _schedule("cosine"),
     "training.triangle": _schedule("triangle"),

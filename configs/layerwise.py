@@ -1,4 +1,4 @@
-"""The depth curve: a loss after every layer, beside gradient descent's after as many steps."""
+"""The depth curve: a loss after every layer, compared with gradient descent's after as many steps."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from configs import columns, cost
-from configs.family import Columns, Criterion, Family, Found, Meaning, NamedLoss, Preset, Summary
+from configs import columns, step_cost
+from configs.family import Columns, Criterion, Family, Meaning, NamedLoss, Preset, Results, Summary
 from configs.regression import WITH_DESCENT
 from configs.run import RunConfig
-from src import conventions
+from src import loss_conventions
 from src.config import Architecture, EmbeddedModel, LayersTrainConfig, QueriesData
 
 UNTRAINED = 0.9  # of the loss of predicting zero: what ends above it did not train
@@ -38,10 +38,10 @@ class LayerwiseConfig(RunConfig):
         return Architecture(self.model, self.data.dim, self.data.num_pairs, self.data.num_queries)
 
 
-DATA = {"dim": 20, "num_pairs": 20, "num_queries": 20, "input_law": "gaussian", "noise_std": 0.05}
-DATA |= {"headline_tasks": 5000}
+DATA = {"dim": 20, "num_pairs": 20, "num_queries": 20, "input_distribution": "gaussian", "noise_std": 0.05}
+DATA |= {"test_tasks": 5000}
 STACK = {"num_layers": 4, "num_heads": 4, "attention": ("softmax",), "layer_norm": True, "init_scale": 1.0}
-STACK |= {"embed_size": 128, "key_size": 128, "mlp_width": 512}
+STACK |= {"d_model": 128, "key_size": 128, "mlp_width": 512}
 
 LINEAR = {"b2": 0.98, "init_scale": 0.002, "schedule": "cosine"}
 # What of a layer reads the query's own label gets no gradient while that label is 0, as it is in one application. In a
@@ -68,9 +68,9 @@ MODELS: dict[str, dict[str, Preset]] = {
 
 def last_layer(config: LayerwiseConfig, summary: Summary) -> float | None:
     """Over the loss of zero: of a stack its last layer's; of a layer that is rolled out, its first application's."""
-    found = summary["layerwise"]
-    loss = found["trimmed_mean"][0 if found["rolled_out"] else -1]
-    return columns.ratio(loss, found["references"]["zero"]["mse"][0])
+    curve = summary["layerwise"]
+    loss = curve["trimmed_mean"][0 if curve["rolled_out"] else -1]
+    return columns.ratio(loss, curve["references"]["zero"]["mse"][0])
 
 
 def batch_shapes(config: LayerwiseConfig) -> dict[str, tuple[int, ...]]:
@@ -84,7 +84,7 @@ SETTINGS: dict[str, Callable[[LayerwiseConfig], Any]] = {
     "num_layers": lambda config: config.model.num_layers,
     "steps": lambda config: config.training.steps,
 }
-MEASURED: dict[str, Callable[[Found], Any]] = {  # after the last layer, of a roll-out too
+MEASURED: dict[str, Callable[[Results], Any]] = {  # after the last layer, of a roll-out too
     "left_plateau": columns.left_plateau,
     "test_loss": columns.halved("layerwise", "mse", -1),
     "test_loss_se": columns.halved("layerwise", "sem", -1),
@@ -97,20 +97,20 @@ FAMILY = Family(
     name="layerwise",
     config=LayerwiseConfig,
     models=MODELS,
-    loss_convention=conventions.LOSS_AND_MSE,
+    loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("mse", columns.at("layerwise", "mse", -1)),
     columns=Columns({}, MEASURED, {"test_mse": columns.at("layerwise", "mse", -1)}, SETTINGS),
     panels=(WITH_DESCENT,),
     batch_shapes=batch_shapes,
     meanings={
         "data.num_queries": Meaning("queries asked of each context"),
-        "model.embed_size": Meaning("channels of an embedded token; 0: not embedded"),
+        "model.d_model": Meaning("channels of an embedded token; 0: not embedded"),
         "training.deep_supervision": Meaning("the loss is the mean over the predictions after every layer"),
     },
     criterion=Criterion("last layer's MSE over that of zero", last_layer, UNTRAINED),
-    task_seconds=lambda config: cost.of_layers(
+    task_seconds=lambda config: step_cost.of_layers(
         config.architecture.num_rows,
-        2 * config.model.embed_size + config.model.mlp_width or config.architecture.width,
+        2 * config.model.d_model + config.model.mlp_width or config.architecture.width,
         config.model.num_layers,
     ),
     analyses=("layerwise",),

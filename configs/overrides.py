@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from cli import UsageError
+from configs.dependencies import with_dependencies
 from configs.family import AUTO
 from configs.keys import TRUTH, find_key, renamed
-from configs.origins import with_origins
 from configs.registry import named
 from configs.run import RunConfig, made_of
+
+INFINITY = ("inf", "infinity")
 
 
 def parse(text: str, default: Any, name: str) -> Any:
@@ -22,9 +25,12 @@ def parse(text: str, default: Any, name: str) -> Any:
             return TRUTH[text.lower()]
         if isinstance(default, tuple):
             return tuple(word for word in text.strip("()").replace(" ", "").split(",") if word)
+        if default == math.inf:
+            return math.inf if text in INFINITY else int(text)
         return type(default)(text)
     except (KeyError, ValueError):
-        kind = {bool: "true or false", int: "a whole number", float: "a number"}.get(type(default), "valid")
+        kinds = {bool: "true or false", int: "a whole number", float: "a number"}
+        kind = "a whole number or inf" if default == math.inf else kinds.get(type(default), "valid")
         raise UsageError(f"{name} is {text!r}; it must be {kind}") from None
 
 
@@ -52,7 +58,7 @@ def set_values(config: ConfigDict, values: Mapping[str, Any]) -> None:
 
 def resolve(config: ConfigDict) -> Any:
     """The frozen run config of the preset's family: what follows other fields, runs or arrays has its value."""
-    return with_origins(completed(config))
+    return with_dependencies(completed(config))
 
 
 def completed(config: ConfigDict) -> RunConfig:

@@ -8,8 +8,9 @@ from typing import Any
 from cli import did_you_mean
 from configs import diversity, layerwise, regression, sine
 from configs.family import Family
-from configs.run import SCHEMA_VERSION, TAGS, RunConfig, fields_of, made_of
-from configs.upgrade import DEFAULTS_1, is_earlier, upgraded
+from configs.keys import first_fields, todays_fields
+from configs.run import SCHEMA_VERSION, TAGS, RunConfig, made_of
+from configs.schema_1 import DEFAULTS_1, is_earlier, upgraded
 from src.checks import ConfigError, require
 from src.registries import FAMILIES
 from src.registry import why_not_loaded
@@ -40,9 +41,7 @@ def family_of(config: RunConfig) -> Family:
 def named(name: str) -> Family:
     """The family of a name; `ConfigError` for a name that none has."""
     if name not in FAMILIES:
-        raise ConfigError(
-            f"there is no family {name!r} here; known are {', '.join(FAMILIES)}, and --plugin FILE brings others"
-        )
+        raise ConfigError(f"unknown family {name!r}; known are {', '.join(FAMILIES)}, and --plugin FILE brings others")
     family: Family = FAMILIES[name]
     return family
 
@@ -53,9 +52,12 @@ def from_dict(values: Mapping[str, Any]) -> RunConfig:
     if why := why_not_loaded(values):
         raise ConfigError(f"it {why}")
     version = values.get("schema_version", SCHEMA_VERSION)
-    require(version == SCHEMA_VERSION, f"it is of schema {version!r}, which this version does not know")
+    require(
+        version == SCHEMA_VERSION,
+        f"unknown schema_version {version!r}; this version reads {SCHEMA_VERSION} and, where there is none, 1",
+    )
     kind = named(str(values.get("family", DEFAULTS_1["family"]) if is_earlier(values) else values.get("family"))).config
-    defaults = fields_of(kind())
-    fields = upgraded(values, defaults) if is_earlier(values) else {k: v for k, v in values.items() if k not in TAGS}
-    config: RunConfig = made_of(fields, kind)
+    untagged = {name: value for name, value in values.items() if name not in TAGS}
+    fields = upgraded(values, first_fields(kind())) if is_earlier(values) else untagged
+    config: RunConfig = made_of(todays_fields(fields, kind), kind)
     return config

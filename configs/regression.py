@@ -1,4 +1,4 @@
-"""Linear regression in context: a transformer beside gradient descent, GD++ and ridge, under any order and noise.
+"""Linear regression in context: a transformer compared with gradient descent, GD++ and ridge, for any order and noise.
 
 The presets: `paper` follows the published code of von Oswald et al. 2023; where paper and code disagree, the published
 curves follow the code (inputs U(-1/2, 1/2), loss with the 1/2, an initial *variance* of .002/K over fan-in). `default`
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from configs import columns, cost
+from configs import columns, step_cost
 from configs.family import (
     AUTO,
     PRESETS,
@@ -22,14 +22,14 @@ from configs.family import (
     Curve,
     Family,
     Flag,
-    Found,
     Meaning,
     NamedLoss,
     Panel,
     Preset,
+    Results,
 )
 from configs.run import RunConfig
-from src import conventions
+from src import loss_conventions
 from src.checks import require, sizes
 from src.config import DIFFICULTIES, PLACEMENTS, TOKENS, Architecture, ContextConfig, DataConfig, ModelConfig
 from src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, WITHOUT_SIGMA
@@ -42,7 +42,7 @@ class RegressionConfig(RunConfig):
     """A run of the family: `base` is what the user asked of both contexts; `train` and `eval` are the ones in force.
 
     Gradient descent's step size is searched on `step_size_tasks` clean tasks. `opponents` are registered predictors
-    whose losses stand in the headline too.
+    whose losses stand in the summary too.
     """
 
     family: ClassVar[str] = "regression"
@@ -169,7 +169,7 @@ MEANINGS_OF_A_CONTEXT: dict[str, tuple[str, Iterable[str]]] = {
 }
 MEANINGS: dict[str, Meaning] = {
     "step_size_tasks": Meaning("clean tasks by which gradient descent's step size is chosen"),
-    "opponents": Meaning("further predictors in the headline, those of plugins", OPPONENTS),
+    "opponents": Meaning("further predictors on the test set, those of plugins", OPPONENTS),
     "data.num_distractors": Meaning("labels of a context replaced by N(0, 1)"),
     "model.tokens": Meaning("what a token holds", TOKENS),
     "model.pos_enc_size": Meaning("channels of the sinusoidal code concatenated to each token"),
@@ -265,30 +265,30 @@ SETTINGS: dict[str, Callable[[RegressionConfig], Any]] = {
 }
 
 
-def _not_defined(found: Found) -> str | None:
+def _not_defined(results: Results) -> str | None:
     """Which comparators have no value, and why."""
-    parts = [(name, part) for name, part in found["comparators"].items() if isinstance(part, Mapping)]
+    parts = [(name, part) for name, part in results["comparators"].items() if isinstance(part, Mapping)]
     return "; ".join(f"{name}: {part['reason']}" for name, part in parts if "reason" in part) or None
 
 
-def _at(*path: Any) -> Callable[[Found], Any]:
+def _at(*path: Any) -> Callable[[Results], Any]:
     return columns.at(*path)
 
 
-def _scaled(alpha: float, name: str) -> Callable[[Found], Any]:
-    return lambda found: next(row for row in found["ood"] if row["alpha"] == alpha)[name]
+def _scaled(alpha: float, name: str) -> Callable[[Results], Any]:
+    return lambda results: next(row for row in results["ood"] if row["alpha"] == alpha)[name]
 
 
-def _score(whose: str, score: str) -> Callable[[Found], Any]:
+def _score(whose: str, score: str) -> Callable[[Results], Any]:
     """A score's AUROC: gradient descent's; the model's influence; or of its last layer's heads, their mean."""
     if whose:
         return _at("separation", "gd", score, "auroc")
     return _at("separation", score, "auroc") if score == "influence" else _of_layer(-1, score)
 
 
-def _of_layer(layer: int, score: str) -> Callable[[Found], float | None]:
-    def value(found: Found) -> float | None:
-        heads = found["separation"]["layers"][layer]["heads"]
+def _of_layer(layer: int, score: str) -> Callable[[Results], float | None]:
+    def value(results: Results) -> float | None:
+        heads = results["separation"]["layers"][layer]["heads"]
         return columns.mean([head["scores"][score]["auroc"] for head in heads])
 
     return value
@@ -296,14 +296,14 @@ def _of_layer(layer: int, score: str) -> Callable[[Found], float | None]:
 
 SCORES = ("influence", "attention", "abs_attention", "contribution", "abs_contribution")
 OF_INFLUENCE = ("auroc_raw", "auroc_position")
-FIRST: dict[str, Callable[[Found], Any]] = {
+FIRST: dict[str, Callable[[Results], Any]] = {
     "test_mse": columns.doubled("headline", "tf_loss"),
     "align_cos": _at("alignment", "align_cos"),
     "align_l2": _at("alignment", "l2_pred_diff"),
     "auroc": _at("separation", "abs_influence", "auroc"),
     "ood_alpha3": _scaled(3.0, "test_mse"),
 }
-MEASURED: dict[str, Callable[[Found], Any]] = {
+MEASURED: dict[str, Callable[[Results], Any]] = {
     "left_plateau": columns.left_plateau,
     "not_defined": _not_defined,
     "test_loss": _at("headline", "tf_loss"),
@@ -314,8 +314,8 @@ MEASURED: dict[str, Callable[[Found], Any]] = {
     "loss_ratio_se": _at("headline", "loss_ratio_se"),
     "ridge_loss": _at("headline", "ridge_loss"),
     **{f"{name}_loss": _at("comparators", name, "loss") for name in ("gd_tuned_step", "linear_mmse", "mask_bayes")},
-    "gd_tuned_over_clean_step": lambda found: columns.ratio(
-        found["comparators"]["tuned_step_size"], found["alignment"]["eta"]
+    "gd_tuned_over_clean_step": lambda results: columns.ratio(
+        results["comparators"]["tuned_step_size"], results["alignment"]["eta"]
     ),
     "slope": _at("alignment", "slope"),
     "preds_diff": _at("alignment", "preds_diff"),
@@ -336,7 +336,7 @@ MEASURED: dict[str, Callable[[Found], Any]] = {
 }
 
 
-def further_losses(config: RegressionConfig | None) -> dict[str, Callable[[Found], Any]]:
+def further_losses(config: RegressionConfig | None) -> dict[str, Callable[[Results], Any]]:
     """The columns of a config's opponents, or of all that are registered."""
     names = OPPONENTS if config is None else config.opponents
     columns_of = (f"{name}_{number}{se}" for name in names for number in ("loss", "ratio") for se in ("", "_se"))
@@ -359,8 +359,8 @@ def batch_shapes(config: RegressionConfig) -> dict[str, tuple[int, ...]]:
 def task_seconds(config: RegressionConfig) -> float:
     """What a step of one task costs; sorting its pairs is a part of it."""
     seen, model = config.architecture, config.model
-    sorting = cost.SORTED_PAIR * config.data.num_pairs if config.train.ordering != "random" else 0.0
-    return cost.of_layers(seen.num_rows, seen.width, model.num_layers) + sorting
+    sorting = step_cost.SORTED_PAIR * config.data.num_pairs if config.train.ordering != "random" else 0.0
+    return step_cost.of_layers(seen.num_rows, seen.width, model.num_layers) + sorting
 
 
 WITH_DESCENT = Panel(
@@ -376,7 +376,7 @@ FAMILY = Family(
     name="regression",
     config=RegressionConfig,
     models=MODELS,
-    loss_convention=conventions.LOSS_AND_MSE,
+    loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("loss", _at("headline", "tf_loss")),
     columns=Columns(
         {name: _setting("eval", name) for name in IN_FORCE if name != "difficulty"},
@@ -399,7 +399,7 @@ FAMILY = Family(
     canonical=canonical,
     cell_words=cell_words,
     criterion=Criterion(
-        "cosine of sensitivities", lambda config, found: found["alignment"]["align_cos"], ALIGNED, True
+        "cosine of sensitivities", lambda config, results: results["alignment"]["align_cos"], ALIGNED, True
     ),
     task_seconds=task_seconds,
     analyses=("alignment", "ood_eval", "comparators", "attention_stats", "copying", "over_training"),

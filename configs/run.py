@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -37,7 +38,7 @@ class RunConfig:
     init_seed: int = 0
     eval_every: int = 500
     eval_tasks: int = 2048
-    headline_tasks: int = 10_000
+    test_tasks: int = 10_000
     snapshots: bool = False
     log_records: int = 0
     plugins: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ class RunConfig:
         )
         sizes(self, "eval_every")
         sizes(self, "log_records", least=0)
-        sizes(self, "eval_tasks", "headline_tasks", least=2)
+        sizes(self, "eval_tasks", "test_tasks", least=2)
         for name in ("data_seed", "init_seed"):
             value = getattr(self, name)
             require(
@@ -65,7 +66,7 @@ class RunConfig:
         """The numbers of tasks that are in memory at once, by name."""
         return {
             "eval_tasks": self.eval_tasks,
-            "headline_tasks": self.headline_tasks,
+            "test_tasks": self.test_tasks,
             "batch_size": self.training.batch_size,
         }
 
@@ -97,12 +98,22 @@ def _records(registry: Registry[Any], word: str) -> Iterator[str]:
 
 
 def to_dict(config: RunConfig) -> dict[str, Any]:
-    """A config as it is written: its schema and its family, then its fields as nested dictionaries."""
-    return {"schema_version": SCHEMA_VERSION, "family": config.family, **fields_of(config)}
+    """A config as it is written: its schema and its family, then its fields as nested dictionaries.
+
+    JSON has no infinity: it is the word "inf".
+    """
+    return {"schema_version": SCHEMA_VERSION, "family": config.family, **_in_json(fields_of(config))}
+
+
+def _in_json(fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _in_json(value) if isinstance(value, dict) else "inf" if value == math.inf else value
+        for name, value in fields.items()
+    }
 
 
 def fields_of(config: Any) -> dict[str, Any]:
-    """The fields of a config as plain nested dictionaries, tuples as lists: what JSON holds."""
+    """The fields of a config as plain nested dictionaries, tuples as lists."""
     return {
         field.name: fields_of(value)
         if dataclasses.is_dataclass(value)
@@ -133,8 +144,18 @@ def _value(field: dataclasses.Field[Any], value: Any) -> Any:
             f"{field.name} is {value!r}; it must be a list of words",
         )
         return tuple(value)
+    if default == math.inf:
+        return _count(field.name, value)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         require(abs(value) < sys.float_info.max, f"{field.name} is too large a number")
         return float(value)
     require(type(value) is type(default), f"{field.name} is {value!r}; it must be of type {type(default).__name__}")
     return value
+
+
+def _count(name: str, value: Any) -> float:
+    """A whole number or inf: the value of a field whose default is infinite."""
+    value = math.inf if value == "inf" else value
+    require(type(value) is int or value == math.inf, f"{name} is {value!r}; it must be a whole number or inf")
+    count: float = value
+    return count

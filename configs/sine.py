@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from configs import columns, cost
+from configs import columns, step_cost
 from configs.family import Columns, Criterion, Curve, Family, Meaning, NamedLoss, Panel, Preset
 from configs.run import RunConfig
-from src import conventions
+from src import loss_conventions
 from src.config import EMBEDDED, Architecture, SineData, SineModel
 
 SINE_LEFT = 0.5  # of the loss of predicting zero. A predictor that knows the mean function E y = E[a] (2/pi) cos x, and
@@ -38,7 +38,7 @@ class SineConfig(RunConfig):
         return Architecture(self.model, self.data.dim, self.data.num_pairs)
 
 
-SINES = {"input_range": 10.0, "embed_size": 40, "mlp_width": 160, "num_layers": 1}
+SINES = {"input_range": 10.0, "d_model": 40, "mlp_width": 160, "num_layers": 1}
 TRAINED = {"b1": 0.9, "b2": 0.98, "grad_clip": 100.0, "activation_clip": 0.0}
 SMALL, PAPER = {"batch_size": 256, "steps": 20_000}, {"lr": 3e-4, "batch_size": 2048, "steps": 50_000}
 LAYER, STEP = {"key_size": 40}, {"step_size": 0.01}
@@ -72,7 +72,7 @@ FAMILY = Family(
     name="sine",
     config=SineConfig,
     models=MODELS,
-    loss_convention=conventions.LOSS_AND_MSE,
+    loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("loss", columns.at("headline", "loss")),
     columns=Columns(
         {}, MEASURED, {"test_mse": columns.doubled("headline", "loss")}, {"steps": lambda config: config.training.steps}
@@ -94,7 +94,7 @@ FAMILY = Family(
         "data.amplitude_low": Meaning("smallest amplitude of a sine"),
         "data.amplitude_high": Meaning("largest amplitude of a sine"),
         "model.embedded": Meaning("what embedding and MLP take", EMBEDDED),
-        "model.embed_size": Meaning("channels of an embedded token"),
+        "model.d_model": Meaning("channels of an embedded token"),
         "model.step_size": Meaning(
             "step of gradient descent in the layers' place, which makes the model the control; 0: layers"
         ),
@@ -105,9 +105,9 @@ FAMILY = Family(
         lambda config, summary: columns.ratio(summary["headline"]["loss"], summary["headline"]["zero_loss"]),
         SINE_LEFT,
     ),
-    task_seconds=lambda config: cost.of_layers(
+    task_seconds=lambda config: step_cost.of_layers(
         config.architecture.num_rows,
-        2 * config.model.embed_size + config.model.mlp_width,
+        2 * config.model.d_model + config.model.mlp_width,
         config.model.num_layers,
     ),
     analyses=("compare_sine",),

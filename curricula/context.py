@@ -55,17 +55,22 @@ def draw_context(
     return Context(batch, index.astype(jnp.int32), hit, ordered.astype(jnp.int32))
 
 
-def _draw_laws(
-    key: Array, laws: tuple[DataConfig, ...], kind: ContextConfig, batch_size: int, noise_p: Array, noise_sigma: Array
+def _draw_all(
+    key: Array,
+    distributions: tuple[DataConfig, ...],
+    kind: ContextConfig,
+    batch_size: int,
+    noise_p: Array,
+    noise_sigma: Array,
 ) -> tuple[Context, ...]:
-    return tuple(draw_context(key, law, kind, batch_size, noise_p, noise_sigma) for law in laws)
+    return tuple(draw_context(key, data, kind, batch_size, noise_p, noise_sigma) for data in distributions)
 
 
-_draw_kind = jax.jit(_draw_laws, static_argnames=("laws", "kind", "batch_size"))
+_draw_kind = jax.jit(_draw_all, static_argnames=("distributions", "kind", "batch_size"))
 
 
 def draw_contexts(
-    key: Array, laws: Sequence[DataConfig], context: ContextConfig, batch_size: int
+    key: Array, distributions: Sequence[DataConfig], context: ContextConfig, batch_size: int
 ) -> tuple[Context, ...]:
     """Contexts of several distributions from the same random numbers.
 
@@ -73,6 +78,6 @@ def draw_contexts(
     """
     kind = replace(context, noise_p=0.0, noise_sigma=0.0)
     contexts: tuple[Context, ...] = _draw_kind(
-        key, tuple(laws), kind, batch_size, np.float32(context.noise_p), np.float32(context.noise_sigma)
+        key, tuple(distributions), kind, batch_size, np.float32(context.noise_p), np.float32(context.noise_sigma)
     )
     return contexts

@@ -63,7 +63,7 @@ set_values(literal, {"embedded": "inputs"})  # tokens hold features of x alone, 
 control_config = resolve(literal)
 control = make_model(control_config)
 params = dict(control.init(key(1)))
-width = control_config.model.embed_size
+width = control_config.model.d_model
 label = np.diag(np.arange(width) == width - 1).astype(np.float32)
 built: dict[str, np.ndarray] = {
     "query": np.eye(width) - label,

@@ -32,7 +32,7 @@ from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
 from src.registries import TASK_DISTRIBUTIONS
 from src.registry import Functions
-from src.sequences import sample_sequences, task_pool
+from src.sequences import sample_sequences, task_pool, traced_size
 from src.train import BatchFn, Shared
 
 LAPLACE_SAMPLES = 4096
@@ -64,7 +64,7 @@ def batches(config: DiversityConfig) -> BatchFn:
 
 def lane(config: DiversityConfig) -> dict[str, Any]:
     """The number of tasks in the pool, and the pool's key."""
-    return {"num_tasks": np.uint32(config.data.num_tasks), "pool": _pool_key(np.uint32(config.data_seed))}
+    return {"num_tasks": traced_size(config.data.num_tasks), "pool": _pool_key(np.uint32(config.data_seed))}
 
 
 _pool_key = jax.jit(lambda seed: purpose_key(make_key(seed), Purpose.POOL))
@@ -77,15 +77,15 @@ def _sample(seed: Array, purpose: Array, data: PoolData, count: int, num_tasks: 
     return sample_sequences(jax.random.fold_in(key, purpose), pool, data, count, num_tasks)[0]
 
 
-def _drawn(config: DiversityConfig, purpose: Purpose, count: int, num_tasks: int) -> Batch:
-    law = _law(config.data)
-    batch: Batch = _sample(np.uint32(config.data_seed), np.uint32(purpose), law, count, np.uint32(num_tasks))
+def _drawn(config: DiversityConfig, purpose: Purpose, count: int, num_tasks: float) -> Batch:
+    data = _without_size(config.data)
+    batch: Batch = _sample(np.uint32(config.data_seed), np.uint32(purpose), data, count, traced_size(num_tasks))
     return batch
 
 
-def _law(data: PoolData) -> PoolData:
-    """What a sequence's law depends on beside the pool's size, so that one program serves all sizes."""
-    return replace(data, num_tasks=0)
+def _without_size(data: PoolData) -> PoolData:
+    """The data of a pool of any size: one program serves all sizes."""
+    return replace(data, num_tasks=math.inf)
 
 
 def pool_sequences(config: DiversityConfig) -> Batch:
@@ -94,15 +94,15 @@ def pool_sequences(config: DiversityConfig) -> Batch:
 
 
 def latent_sequences(config: DiversityConfig) -> Batch:
-    """The evaluation batch out of distribution: a fresh task of the pool's law for each sequence."""
-    return _drawn(config, Purpose.LATENT, config.eval_tasks, 0)
+    """The evaluation batch out of distribution: a fresh task of the task distribution for each sequence."""
+    return _drawn(config, Purpose.LATENT, config.eval_tasks, math.inf)
 
 
-def headline_sequences(config: DiversityConfig) -> tuple[Batch, Batch]:
-    """Further sequences, in distribution and out of it, for the headline numbers."""
-    count = config.headline_tasks
-    in_distribution = _drawn(config, Purpose.HEADLINE, count, config.data.num_tasks)
-    return in_distribution, _drawn(config, Purpose.LATENT_HEADLINE, count, 0)
+def make_test_sequences(config: DiversityConfig) -> tuple[Batch, Batch]:
+    """The test set: sequences in distribution and out of it, none of them in the evaluation sets."""
+    count = config.test_tasks
+    in_distribution = _drawn(config, Purpose.TEST_SET, count, config.data.num_tasks)
+    return in_distribution, _drawn(config, Purpose.LATENT_TEST_SET, count, math.inf)
 
 
 def root_sequences(config: DiversityConfig, count: int) -> Batch:
@@ -120,26 +120,27 @@ def _pool(data_seed: int, data: PoolData, num_tasks: int) -> Array:
 
 
 def pool_of(config: DiversityConfig, num_tasks: int | None = None) -> Array:
-    """The tasks [M, D] of a run's pool, or the first `num_tasks` of them; M must be finite."""
-    return _pool(config.data_seed, _law(config.data), config.data.num_tasks if num_tasks is None else num_tasks)
+    """The tasks [M, D] of a run's pool, or the first `num_tasks` of them; none of an infinite pool."""
+    size = config.data.num_tasks if num_tasks is None else num_tasks
+    return _pool(config.data_seed, _without_size(config.data), int(traced_size(size)))
 
 
-# --- what is looked at ---
+# --- evaluation sets ---
 
 
-class Held(NamedTuple):
-    """Sequences with noiseless labels [B, K] and the exact predictors' predictions [B, K] on them."""
+class EvalSet(NamedTuple):
+    """Sequences, their noiseless labels `targets` [B, K], and each exact predictor's predictions [B, K]."""
 
     batch: Batch
     targets: np.ndarray
     references: Mapping[str, np.ndarray]
 
 
-class Setting(NamedTuple):
-    """What a run is looked at with: sequences of its pool's tasks, and of fresh ones."""
+class EvalSets(NamedTuple):
+    """The evaluation sets of a run: tasks of its pool (in distribution) and fresh tasks (out of distribution)."""
 
-    inside: Held
-    outside: Held
+    id: EvalSet
+    ood: EvalSet
 
 
 def laplace(batch: Batch, config: DiversityConfig) -> Array:
@@ -175,21 +176,21 @@ def references(config: DiversityConfig, batch: Batch) -> dict[str, np.ndarray]:
     variance = data.noise_std**2
     if why_no_ridge(data) is None:
         found["ridge"] = _ridge(batch, variance / data.task_variance)
-    if data.num_tasks > 0:
+    if data.num_tasks < math.inf:
         found["dmmse"] = _dmmse(batch, pool_of(config), variance)
-    if data.task_law in POSTERIOR_MEANS:
-        found[data.task_law] = POSTERIOR_MEANS[data.task_law](batch, config)
+    if data.task_distribution in POSTERIOR_MEANS:
+        found[data.task_distribution] = POSTERIOR_MEANS[data.task_distribution](batch, config)
     return {name: np.asarray(values, np.float64) for name, values in found.items()}
 
 
-def hold(config: DiversityConfig, batch: Batch) -> Held:
-    """Sequences with what the exact predictors make of them."""
-    return Held(batch, np.asarray(_labels(batch.x, batch.w), np.float64), references(config, batch))
+def make_eval_set(config: DiversityConfig, batch: Batch) -> EvalSet:
+    """The evaluation set of a batch of sequences."""
+    return EvalSet(batch, np.asarray(_labels(batch.x, batch.w), np.float64), references(config, batch))
 
 
-def prepare(config: DiversityConfig) -> Setting:
-    """The setting of a config."""
-    return Setting(hold(config, pool_sequences(config)), hold(config, latent_sequences(config)))
+def make_eval_sets(config: DiversityConfig) -> EvalSets:
+    """The evaluation sets of a config: in distribution and out of it."""
+    return EvalSets(make_eval_set(config, pool_sequences(config)), make_eval_set(config, latent_sequences(config)))
 
 
 _predict = jax.jit(lambda model, params, batch: model.predict(params, batch), static_argnums=0)
@@ -205,24 +206,24 @@ def distance(one: np.ndarray, other: np.ndarray, dim: int) -> float:
     return float(np.mean((one - other) ** 2) / dim)
 
 
-def measured(predictions: np.ndarray, held: Held, dim: int) -> dict[str, Any]:
+def measured(predictions: np.ndarray, eval_set: EvalSet, dim: int) -> dict[str, Any]:
     """loss, its value at each position (errors [K]), and delta_NAME to each of the exact predictors."""
-    squared = (predictions - held.targets) ** 2 / dim
-    deltas = {f"delta_{name}": distance(predictions, other, dim) for name, other in held.references.items()}
+    squared = (predictions - eval_set.targets) ** 2 / dim
+    deltas = {f"delta_{name}": distance(predictions, other, dim) for name, other in eval_set.references.items()}
     return {"loss": float(squared.mean()), **deltas, "errors": squared.mean(axis=0).tolist()}
 
 
-def look(model: Model, params: Any, setting: Setting) -> dict[str, Any]:
-    """Metrics at a step of training: test_loss and `measured`, in distribution (id_) and out of it (ood_).
+def eval_metrics(model: Model, params: Any, eval_sets: EvalSets) -> dict[str, Any]:
+    """Metrics of a record: test_loss, and `measured` in distribution (id_) and out of it (ood_).
 
     test_loss is half the mean squared error of the pool's sequences, noise included.
     """
-    dim = setting.inside.batch.x.shape[-1]
-    found = [predictions_of(model, params, held.batch) for held in setting]
-    test_loss = 0.5 * float(np.mean((found[0] - np.asarray(setting.inside.batch.y)) ** 2))
+    dim = eval_sets.id.batch.x.shape[-1]
+    found = [predictions_of(model, params, eval_set.batch) for eval_set in eval_sets]
+    test_loss = 0.5 * float(np.mean((found[0] - np.asarray(eval_sets.id.batch.y)) ** 2))
     values = {"test_loss": test_loss}
-    for prefix, predictions, held in zip(("id", "ood"), found, setting, strict=True):
-        values |= {f"{prefix}_{name}": value for name, value in measured(predictions, held, dim).items()}
+    for prefix, predictions, eval_set in zip(("id", "ood"), found, eval_sets, strict=True):
+        values |= {f"{prefix}_{name}": value for name, value in measured(predictions, eval_set, dim).items()}
     return values
 
 
@@ -243,9 +244,9 @@ def nothing_to_infer(config: DiversityConfig, summary: Mapping[str, Any]) -> str
 EXPERIMENT = Experiment(
     make_model=make_model,
     batches=batches,
-    prepare=prepare,
-    evaluation=lambda setting: setting.inside.batch,
-    look=look,
+    make_eval_set=make_eval_sets,
+    eval_batch=lambda eval_sets: eval_sets.id.batch,
+    eval_metrics=eval_metrics,
     lane=lane,
     undefined=nothing_to_infer,
 )

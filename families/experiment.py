@@ -1,4 +1,4 @@
-"""What a family trains and looks at: the part of it that computes."""
+"""How a family trains and evaluates its models: the part of it that computes."""
 
 from __future__ import annotations
 
@@ -38,23 +38,25 @@ def first_batch(config: Any) -> Batch | None:
 
 
 class Experiment(NamedTuple):
-    """What a family trains and looks at. Config is the family's own.
+    """How a family trains and evaluates its models. `config` is the family's own.
 
     make_model(config, shared) and batches(config) depend on the config's static shape alone; shared arrays are those of
-    the family and of the runs that it requires. lane(config): the values that the batch function takes and that may
-    differ within a pack, by name. prepare(config) gives the setting: what is needed to look at a run of it, of which
-    evaluation(setting) is the evaluation batch. look(model, params, setting) gives a record's values; test_loss is one.
+    the family and of the runs that it requires. lane(config): the values of the batch function that may differ within a
+    pack, by name.
 
-    training_set(config): all that there is to train on, or None where every step draws fresh tasks. frozen(config,
-    runs): further shared arrays, of the parameters of the runs that are required. undefined(config, summary): why
-    nothing can tell whether the run has left the plateau, or None.
+    make_eval_set(config): all that evaluating a run needs, of any type; eval_batch(eval_set): its batch.
+    eval_metrics(model, params, eval_set): the values of a record of the metrics, of which test_loss is one.
+
+    training_set(config): the finite training set, or None where every step draws fresh tasks. frozen(config, runs):
+    shared arrays made of the parameters of the required runs. undefined(config, summary): why it cannot be said whether
+    the run has left the plateau, or None.
     """
 
     make_model: Callable[[Any, Shared], Model]
     batches: Callable[[Any], BatchFn]
-    prepare: Callable[[Any], Any]
-    evaluation: Callable[[Any], Batch]
-    look: Callable[[Model, Any, Any], Mapping[str, Any]]
+    make_eval_set: Callable[[Any], Any]
+    eval_batch: Callable[[Any], Batch]
+    eval_metrics: Callable[[Model, Any, Any], Mapping[str, Any]]
     lane: Callable[[Any], Mapping[str, Any]] = lambda config: {}
     training_set: Callable[[Any], Batch | None] = first_batch
     frozen: Callable[[Any, list[Any]], Shared] = lambda config, runs: {}

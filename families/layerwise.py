@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from baselines.curves import path_losses, prediction_losses
 from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations
+from baselines.loss_curves import path_losses, prediction_losses
 from baselines.step_sizes import DAMPING
 from configs.layerwise import LayerwiseConfig
 from families.experiment import NO_ARRAYS, Experiment, task_key
@@ -23,8 +23,8 @@ from src.queries import sample_batch
 from src.train import BatchFn, Shared
 
 
-class Setting(NamedTuple):
-    """What a run is looked at with: its evaluation batch, and gradient descent's loss on it."""
+class EvalSet(NamedTuple):
+    """What a run is evaluated on: a batch, and gradient descent's loss on it."""
 
     batch: Batch
     gd_loss: float
@@ -47,18 +47,18 @@ def batches(config: LayerwiseConfig) -> BatchFn:
     return batch_fn
 
 
-def prepare(config: LayerwiseConfig) -> Setting:
-    """The setting of a config: gradient descent takes a step a layer, of size c* for one and .75 c* for more."""
+def make_eval_set(config: LayerwiseConfig) -> EvalSet:
+    """The evaluation set of a config. Gradient descent takes a step a layer, of size c* for one and .75 c* for more."""
     batch = _sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
     layers = config.model.num_layers
     c = one_step_size(config.data) * (1 if layers == 1 else DAMPING)
     path = descent(normal_equations(batch), jnp.full(config.eval_tasks, c), layers, jnp.zeros_like(batch.w))
-    return Setting(batch, 0.5 * float(path_losses(path[-1:], batch).mean()))
+    return EvalSet(batch, 0.5 * float(path_losses(path[-1:], batch).mean()))
 
 
-def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
-    """Metrics at a step of training: half the mean squared error of the last layer, and gradient descent's."""
-    return {"test_loss": float(_last_layer_loss(model, params, setting.batch)), "gd_loss": setting.gd_loss}
+def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
+    """Metrics of a record: half the mean squared error of the last layer, and gradient descent's."""
+    return {"test_loss": float(_last_layer_loss(model, params, eval_set.batch)), "gd_loss": eval_set.gd_loss}
 
 
 def _half_mse(model: Model, params: Any, batch: Batch) -> Array:
@@ -69,5 +69,9 @@ _last_layer_loss = jax.jit(_half_mse, static_argnums=0)
 
 
 EXPERIMENT = Experiment(
-    make_model=make_model, batches=batches, prepare=prepare, evaluation=lambda setting: setting.batch, look=look
+    make_model=make_model,
+    batches=batches,
+    make_eval_set=make_eval_set,
+    eval_batch=lambda eval_set: eval_set.batch,
+    eval_metrics=eval_metrics,
 )

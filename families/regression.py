@@ -1,4 +1,4 @@
-"""Linear regression in context: the model, the sets of tasks that a run uses, and gradient descent beside it.
+"""Linear regression in context: the model, the sets of tasks that a run uses, and its baseline, gradient descent.
 
 A set of tasks is a pure function of the config and its purpose; training batches are one of (data seed, step). No two
 purposes share a key.
@@ -77,15 +77,15 @@ def clean_twin(config: RegressionConfig, context: Context) -> Batch:
     return take_pairs(batch, context.index)
 
 
-def headline_batch(config: RegressionConfig) -> Batch:
+def make_test_batch(config: RegressionConfig) -> Batch:
     """The test tasks: of the evaluation batch's distribution, none of them in it."""
-    return headline_batches(config, [config.data])[0]
+    return make_test_batches(config, [config.data])[0]
 
 
-def headline_batches(config: RegressionConfig, laws: Sequence[DataConfig]) -> tuple[Batch, ...]:
+def make_test_batches(config: RegressionConfig, distributions: Sequence[DataConfig]) -> tuple[Batch, ...]:
     """The test tasks under several distributions, made from the same random numbers."""
-    key = task_key(config, Purpose.HEADLINE)
-    return tuple(context.batch for context in draw_contexts(key, laws, config.eval, config.headline_tasks))
+    key = task_key(config, Purpose.TEST_SET)
+    return tuple(context.batch for context in draw_contexts(key, distributions, config.eval, config.test_tasks))
 
 
 def step_size_batch(config: RegressionConfig) -> Batch:
@@ -104,7 +104,7 @@ def corrupted_step_size_batch(config: RegressionConfig) -> Batch:
     return draw_contexts(key, [config.data], unordered, config.step_size_tasks)[0].batch
 
 
-# --- gradient descent beside it ---
+# --- gradient descent, the baseline ---
 
 
 class GradientDescent(NamedTuple):
@@ -149,29 +149,29 @@ def find_gd(config: RegressionConfig, eta: float | None = None) -> GradientDesce
 def compare_with_gd(
     model: Model, gd_steps: int, params: Params, step_size: float | Array, batch: Batch
 ) -> dict[str, Array]:
-    """A model against gradient descent on the same tasks: one program for all the moments of a training and its end."""
+    """A model compared with gradient descent on the same tasks: one program for all checkpoints."""
     return compare(partial(model.predict, params), partial(gd, step_size=step_size, steps=gd_steps), batch)
 
 
-# --- what is looked at ---
+# --- the evaluation set ---
 
 
-class Setting(NamedTuple):
-    """What a run is looked at with: its evaluation context, and the gradient descent it is compared with."""
+class EvalSet(NamedTuple):
+    """What a run is evaluated on: its evaluation context, and the gradient descent it is compared with."""
 
     context: Context
     gd: GradientDescent
 
 
-def prepare(config: RegressionConfig) -> Setting:
-    """The setting of a config."""
-    return Setting(evaluation_context(config), find_gd(config))
+def make_eval_set(config: RegressionConfig) -> EvalSet:
+    """The evaluation set of a config."""
+    return EvalSet(evaluation_context(config), find_gd(config))
 
 
-def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
-    """Metrics at a step of training: losses on the evaluation batch, and how far the model is from gradient descent."""
-    gd = setting.gd
-    values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), setting.context.batch)
+def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
+    """Metrics of a record: losses on the evaluation batch, and how far the model is from gradient descent."""
+    gd = eval_set.gd
+    values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), eval_set.context.batch)
     return {"test_loss": float(values["tf_loss"])} | {name: float(values[name]) for name in LOGGED}
 
 
@@ -191,9 +191,9 @@ def nothing_to_learn(config: RegressionConfig, summary: Mapping[str, Any]) -> st
 EXPERIMENT = Experiment(
     make_model=make_model,
     batches=batches,
-    prepare=prepare,
-    evaluation=lambda setting: setting.context.batch,
-    look=look,
+    make_eval_set=make_eval_set,
+    eval_batch=lambda eval_set: eval_set.context.batch,
+    eval_metrics=eval_metrics,
     lane=lane,
     undefined=nothing_to_learn,
 )

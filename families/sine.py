@@ -45,9 +45,9 @@ def evaluation_batch(config: SineConfig) -> Batch:
     return batch
 
 
-def headline_batch(config: SineConfig) -> Batch:
+def make_test_batch(config: SineConfig) -> Batch:
     """The test tasks: none of them is in the evaluation batch."""
-    batch: Batch = _sample(task_key(config, Purpose.HEADLINE), config.data, config.headline_tasks)
+    batch: Batch = _sample(task_key(config, Purpose.TEST_SET), config.data, config.test_tasks)
     return batch
 
 
@@ -57,13 +57,17 @@ def both_read_outs(model: Model, params: Params, batch: Batch) -> tuple[Array, A
     return read_outs(model, params, batch)
 
 
-def look(model: Model, params: Any, batch: Batch) -> dict[str, float]:
-    """Metrics at a step of training: the loss on the evaluation batch, and that of the initial function."""
+def eval_metrics(model: Model, params: Any, batch: Batch) -> dict[str, float]:
+    """Metrics of a record: the loss on the evaluation batch, and that of the initial function."""
     before, after = both_read_outs(model, params, batch)
     targets = np.asarray(batch.y_query)
     return {"test_loss": float(half_mse(after, targets)), "initial_loss": float(half_mse(before, targets))}
 
 
 EXPERIMENT = Experiment(
-    make_model=make_model, batches=batches, prepare=evaluation_batch, evaluation=lambda batch: batch, look=look
+    make_model=make_model,
+    batches=batches,
+    make_eval_set=evaluation_batch,
+    eval_batch=lambda batch: batch,
+    eval_metrics=eval_metrics,
 )

@@ -1,4 +1,4 @@
-"""The AUROC of every score of a run's attention, with intervals, beside gradient descent's."""
+"""The AUROC of every score of a run's attention, with intervals, and gradient descent's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loss per layer beside loss per step of gradient descent.
+"""Loss per layer compared with loss per step of gradient descent.
 
 python -m plots.compare_depth --gd gd_metrics.json --layerwise layerwise_metrics.json [MORE] --out DIR
 """
@@ -35,7 +35,7 @@ REFERENCES = {
     "newton_schulz": "Newton-Schulz",
     "zero": "Zero",
 }
-LAW = ("dim", "num_pairs", "noise_std")
+TASK_FIELDS = ("dim", "num_pairs", "noise_std")
 MARKERS = ("+", "x", "1", "2", "3", "4")
 COLUMNS = ("series", "x", "loss", "low", "high")
 
@@ -137,8 +137,10 @@ def compare(
     gd, values = read_series(gd_file, "steps", "Gradient descent", statistic)
     found = [read_series(path, "layers", "Trained Transformer", statistic) for path in layerwise_files]
     for path, (_, file) in zip(layerwise_files, found, strict=True):
-        if _law(values) and _law(file) and _law(file) != _law(values):
-            raise StoreError(f"{path} is about other tasks than {gd_file}: {_law(file)}, not {_law(values)}")
+        if _task_fields(values) and _task_fields(file) and _task_fields(file) != _task_fields(values):
+            raise StoreError(
+                f"{path} is about other tasks than {gd_file}: {_task_fields(file)}, not {_task_fields(values)}"
+            )
     layers = [curve for curve, _ in found]
     if len(found) > 1:
         layers = [curve._replace(label=f"Trained Transformer, {_what(file)}") for curve, file in found]
@@ -160,10 +162,10 @@ def draw_layerwise(run: Path) -> Path:
     return style.save(figure, layout.figure(run, "layerwise"), run)
 
 
-def _law(values: dict[str, Any]) -> dict[str, Any]:
+def _task_fields(values: dict[str, Any]) -> dict[str, Any]:
     """What a file says of its tasks, as far as losses depend on it."""
     data = values.get("data", {})
-    return {name: data[name] for name in LAW if name in data} if isinstance(data, dict) else {}
+    return {name: data[name] for name in TASK_FIELDS if name in data} if isinstance(data, dict) else {}
 
 
 def _what(values: dict[str, Any]) -> str:
@@ -173,15 +175,15 @@ def _what(values: dict[str, Any]) -> str:
 
 
 def _caption(values: dict[str, Any], statistic: str) -> str:
-    law = ", ".join(f"{name} {value}" for name, value in _law(values).items())
+    fields = ", ".join(f"{name} {value}" for name, value in _task_fields(values).items())
     tasks = f" of {values['num_tasks']} tasks" if "num_tasks" in values else ""
     words = _available(values, statistic)[2]
-    return f"Mean squared error, noise included: {words}{tasks}; bands and bars: 95 %. {law}"
+    return f"Mean squared error, noise included: {words}{tasks}; bands and bars: 95 %. {fields}"
 
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("plots.compare_depth", "Draws loss per layer beside loss per step of gradient descent.")
+    built = cli.Parser("plots.compare_depth", "Draws loss per layer and loss per step of gradient descent.")
     built.add_argument("--gd", type=Path, required=True, help="gd_metrics.json")
     cli.add_list(built, "--layerwise", Path, [], "layerwise_metrics.json of one or several runs")
     built.add_argument("--out", type=Path, required=True, help="folder of the figure")

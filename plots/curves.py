@@ -45,7 +45,7 @@ AS_LINES = ("training step", "x")  # axes along which a transformer is a line, n
 
 @style.compact
 def draw_curves(source: Path, labels: Mapping[str, Any]) -> list[Path]:
-    """Draws a table's curves beside it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y."""
+    """Draws a table's curves next to it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y."""
     table = read_csv(source, NUMBERS, TEXT, infinite=("x",)).fillna({"panel": ""})
     figure = _figure(table, labels)
     return style.save_both(figure, source)

@@ -31,7 +31,7 @@ NUMBERS = ("n", "treated", "control", "difference", "low", "high", "change", "ch
 
 
 class Unit(NamedTuple):
-    """How the changes of a measure are told: columns, what they are multiplied by, what is called no effect, bounds."""
+    """How changes of a measure are shown: columns, their factor, the margin that counts as no effect, bounds."""
 
     columns: tuple[str, str, str]
     scale: float
@@ -45,7 +45,7 @@ RELATIVE = ("change_low", "change", "change_high")
 ANY = (-math.inf, math.inf)
 LOST = (-100.0, math.inf)  # what is positive can lose no more than all of itself
 UNITS = {
-    "loss": Unit(RELATIVE, 100, 1.0, "change, %", RegressionConfig.headline_tasks, LOST),
+    "loss": Unit(RELATIVE, 100, 1.0, "change, %", RegressionConfig.test_tasks, LOST),
     "step": Unit(RELATIVE, 100, 1.0, "change of the step, %", RegressionConfig.eval_tasks, ANY),
     "auroc": Unit(("low", "difference", "high"), 1, 0.01, "difference of AUROC", RegressionConfig.eval_tasks, (-1, 1)),
 }

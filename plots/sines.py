@@ -1,4 +1,4 @@
-"""Functions before and after the context, for one fixed sine: of a run, and of a transformer beside its control."""
+"""Functions before and after the context, for one fixed sine: of a run, and of a transformer and its control."""
 
 from __future__ import annotations
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-WRITER = "plots"  # of figures that are drawn from a run, or beside a table
+WRITER = "plots"  # of figures that are drawn from a run or a table
 TRANSFORMER = "#7b2d8b"
 DESCENT = "#2a8a3e"
 OTHER = "#c77c11"
 GREY = "#8a8a8a"
 
-# The colour and marker of each model, in every figure that shows several: Okabe and Ito's and Tol's, told apart by all
-# kinds of sight. None is green, which is gradient descent's.
+# The colour and marker of each model, in every figure that shows several: Okabe and Ito's and Tol's, distinct for
+# colour-blind readers. None is green, which is gradient descent's.
 MODELS = {"lsa1": ("#0072B2", "o"), "lsa1_pe": ("#D55E00", "s"), "twolayer": ("#882255", "^")}
 SPARE = (("#E69F00", "D"), ("#56B4E9", "v"), ("#000000", "P"), ("#CC79A7", "X"))  # of models that are not in the table
 
@@ -138,7 +138,7 @@ def save(figure: Figure, path: Path, run: Path | None = None) -> Path:
 
 
 def save_both(figure: Figure, source: Path) -> list[Path]:
-    """Saves a figure as .png and .pdf beside the table it is drawn from."""
+    """Saves a figure as .png and .pdf next to the table it is drawn from."""
     kinds = ("png", "pdf")
     return outputs.write({source.with_suffix(f".{kind}"): rendered(figure, kind) for kind in kinds}, WRITER)
 
@@ -183,7 +183,7 @@ def in_order(names: Iterable[str]) -> dict[str, Any]:
 
 
 def legend_above(figure: Figure, handles: Mapping[str, Any] | None = None) -> None:
-    """A legend above the panels, where no curve is, in as many columns as fit: of all their lines if not told of what.
+    """A legend above the panels, where no curve is, in as many columns as fit: of `handles`, or of all their lines.
 
     A label that several panels share stands in it once.
     """

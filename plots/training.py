@@ -1,4 +1,4 @@
-"""What happened during training: the loss and that of what it is compared with, and the alignment with it."""
+"""Training curves: losses of the model and its baselines, and the alignment with gradient descent."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ RIDGE_STAR = STAR | {"markersize": 9.5}  # larger, for the first colours are dar
 
 @style.compact
 def draw_trajectories(source: Path, labels: Mapping[str, Any]) -> list[Path]:
-    """Draws a table's paths beside it, as .png and .pdf; labels: title, x_label, y_label, and points, what stars are.
+    """Draws a table's paths next to it, as .png and .pdf; labels: title, x_label, y_label, and points, what stars are.
 
     A row of the kind "path" is a checkpoint of its series; of the kind "point" an exact predictor's projection, a star
     in its series' colour, or black for ridge. Colours go with the order in which series first appear.

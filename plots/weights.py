@@ -1,4 +1,4 @@
-"""The trained weight products beside the construction of gradient descent."""
+"""Heat maps of the trained weight products and of the construction of gradient descent."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _scales(config: Any, arrays: Mapping[str, np.ndarray]) -> list[str]:
 
 @style.styled
 def draw_products(source: Path, text: str) -> list[Path]:
-    """Draws a table of row, matrix (0 for W_K^T W_Q, 1 for P W_V), i, j, value beside it, as .png and .pdf."""
+    """Draws a table of row, matrix (0 for W_K^T W_Q, 1 for P W_V), i, j, value next to it, as .png and .pdf."""
     table = read_csv(source, ("matrix", "i", "j", "value"), ("row",))
     rows = [
         (

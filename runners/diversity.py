@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from analysis.loaded import LoadedRun
-from analysis.measures.task_diversity import headline
+from analysis.loaded_run import LoadedRun
+from analysis.measures.task_diversity import measure_test_set
 from configs.diversity import DiversityConfig
-from families.diversity import Setting, predictions_of
+from families.diversity import EvalSets, predictions_of
 from runners.finish import Ending, Wanted, write_batch
 from runners.summary import LABELS, row
 from src.model import Model
@@ -21,27 +22,32 @@ from store.atomic import write_npz
 
 
 def finish(
-    run: Path, config: DiversityConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+    run: Path, config: DiversityConfig, model: Model, params: Any, eval_sets: EvalSets, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes the run's files, and yields its measures."""
-    write_batch(run, setting.outside.batch, layout.LATENT_BATCH)
+    write_batch(run, eval_sets.ood.batch, layout.LATENT_BATCH)
     predictions = {
         f"{prefix}_{name}": values.astype(np.float32)
-        for prefix, held in zip(("id", "ood"), setting, strict=True)
-        for name, values in {"tf": predictions_of(model, params, held.batch), **held.references}.items()
+        for prefix, eval_set in zip(("id", "ood"), eval_sets, strict=True)
+        for name, values in {"tf": predictions_of(model, params, eval_set.batch), **eval_set.references}.items()
     }
     write_npz(run / layout.PREDICTIONS, predictions)
     yield {}
-    yield {"headline": headline(LoadedRun(run, config, model, params, setting.inside.batch))}
+    yield {"headline": measure_test_set(LoadedRun(run, config, model, params, eval_sets.id.batch))}
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig) -> list[str]:
     """The losses of the transformer and of its baselines."""
     numbers, tasks, exact = summary["headline"], config.data.num_tasks, ("dmmse", "ridge", *POSTERIOR_MEANS)
-    ridge = "ridge (Bayes for fresh tasks)" if config.data.task_law in BAYES_IS_RIDGE else "ridge (best linear)"
+    ridge = (
+        "ridge (Bayes for fresh tasks)" if config.data.task_distribution in BAYES_IS_RIDGE else "ridge (best linear)"
+    )
     labels = {name: f"{name} prior's mean" for name in POSTERIOR_MEANS} | LABELS | {"ridge": ridge}
     lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' test sequences':<50}    loss   ± s.e."]
-    for prefix, words in (("id", f"tasks of its pool of {tasks or 'infinity'}"), ("ood", "fresh tasks")):
+    for prefix, words in (
+        ("id", f"tasks of its pool of {'infinity' if tasks == math.inf else tasks}"),
+        ("ood", "fresh tasks"),
+    ):
         rows = {f"{prefix}_{name}_loss": labels[name] for name in ("tf", *exact, "zero")}
         rows |= {f"{prefix}_delta_{name}": f"Delta to {name}" for name in exact}
         lines += [f"  {words}:", *(row(text, numbers, key, deeper=1) for key, text in rows.items() if key in numbers)]

@@ -41,7 +41,7 @@ DEFAULT_WANTED = Wanted()
 class Ending(NamedTuple):
     """How a family's runs end.
 
-    finish(run, config, model, params, setting, wanted) writes the family's files and yields measures, one part at a
+    finish(run, config, model, params, eval_set, wanted) writes the family's files and yields measures, one part at a
     time so that a signal can stop it in between; a second call writes the same files. The parameters and the evaluation
     batch are written already. summary(summary, run, config) gives the lines of the printed summary. add(run, wanted)
     writes further files of a run that is done.
@@ -64,12 +64,12 @@ def ending_of(config: RunConfig) -> Ending:
     return part(family.name, family.modules[1], "ENDING", Ending)
 
 
-def finish(run: Path, config: RunConfig, model: Model, params: Any, setting: Any, wanted: Wanted) -> Iterator[None]:
+def finish(run: Path, config: RunConfig, model: Model, params: Any, eval_set: Any, wanted: Wanted) -> Iterator[None]:
     """Writes the files of a finished run, and then the status "done"."""
     write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
-    write_batch(run, experiment_of(config).evaluation(setting))
+    write_batch(run, experiment_of(config).eval_batch(eval_set))
     measured: dict[str, Any] = {}
-    for part_measured in ending_of(config).finish(run, config, model, params, setting, wanted):
+    for part_measured in ending_of(config).finish(run, config, model, params, eval_set, wanted):
         measured |= part_measured
         yield
     yield from _end(run, config, measured, wanted.figures)

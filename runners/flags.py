@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from ml_collections import ConfigDict
 
 import cli
+from configs.config_help import listing
 from configs.family import AUTO, PRESETS, Family, Flag
-from configs.fields import listing
 from configs.keys import leaves
 from configs.overrides import resolve, set_values, value_at
 from configs.presets import preset
@@ -98,6 +98,7 @@ def _add(built: cli.Parser, flag: Flag, value: str = "") -> None:
     built.add_argument(
         f"--{flag.name}", type=flag.read, choices=names, default=flag.default, help=f"{flag.text}{value}"
     )
+    cli.add_former_names(built, flag.name, flag.former)
 
 
 def read(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> Request:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from analysis.measures.layerwise import layerwise
 from configs.layerwise import LayerwiseConfig
-from families.layerwise import Setting
+from families.layerwise import EvalSet
 from runners.finish import Ending, Wanted
 from src.model import Model
 from store import layout
@@ -17,10 +17,10 @@ from store.atomic import write_json
 
 
 def finish(
-    run: Path, config: LayerwiseConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+    run: Path, config: LayerwiseConfig, model: Model, params: Any, eval_set: EvalSet, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes the run's files, and yields its measures."""
-    curve = layerwise(LoadedRun(run, config, model, params, setting.batch))
+    curve = layerwise(LoadedRun(run, config, model, params, eval_set.batch))
     write_json(run / layout.LAYERWISE, curve)
     yield {"layerwise": curve}
 

@@ -18,7 +18,7 @@ from jax import Array
 from configs.registry import family_of
 from configs.run import RunConfig
 from families.experiment import experiment_of
-from families.origins import shared_with
+from families.shared_arrays import shared_with
 from runners.static_shape import static_shape, training_part
 from src.checks import require
 from src.prng import Purpose, purpose_key
@@ -55,12 +55,12 @@ def by_checkpoint(jobs: Sequence[Job]) -> list[list[Job]]:
 class Lane(NamedTuple):
     """What the host keeps of one run in training: `slot` is its training's index in the pack.
 
-    `setting` is what its family needs to evaluate it.
+    `eval_set` is what its family needs to evaluate it.
     """
 
     job: Job
     slot: int
-    setting: Any
+    eval_set: Any
 
 
 def make_members(configs: Sequence[RunConfig], width: int) -> Member:
@@ -130,8 +130,8 @@ class Pack:
         self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
         with ThreadPoolExecutor(1) as background:
             compiling = background.submit(compiled.compile, self.state, self.members, self.shared)
-            settings = [self.experiment.prepare(job.config) for job in jobs]
-        self.lanes = [Lane(*lane) for lane in zip(jobs, slots, settings, strict=True)]
+            eval_sets = [self.experiment.make_eval_set(job.config) for job in jobs]
+        self.lanes = [Lane(*lane) for lane in zip(jobs, slots, eval_sets, strict=True)]
         self._program, self.compile_seconds = compiling.result()
 
     def advance(self) -> tuple[np.ndarray, np.ndarray]:
@@ -158,8 +158,8 @@ class Pack:
 
     def record(self, index: int, train_loss: float) -> dict[str, Any]:
         """A record of a run's metrics."""
-        job, _, setting = self.lanes[index]
-        values = {"train_loss": train_loss, **self.experiment.look(self.model, self.params(index), setting)}
+        job, _, eval_set = self.lanes[index]
+        values = {"train_loss": train_loss, **self.experiment.eval_metrics(self.model, self.params(index), eval_set)}
         family = family_of(job.config)
         drawn = {curve.field for panel in family.panels for curve in panel.curves}
         missing = sorted({"test_loss", *drawn} - {*values})

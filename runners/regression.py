@@ -12,21 +12,21 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis.compared import ComparedRun, load_compared
+from analysis.compared_run import ComparedRun, load_compared
 from analysis.measures import (
     alignment,
     attention_maps,
     attention_stats,
     comparators,
     copying,
-    headline,
     ood_eval,
+    test_set,
     weights,
 )
 from analysis.ood_eval import ALPHAS
 from configs.regression import RegressionConfig
 from curricula.context import Context
-from families.regression import Setting, first_training_context
+from families.regression import EvalSet, first_training_context
 from plots.run_figures import draw_run
 from runners.finish import Ending, Wanted
 from runners.summary import LABELS, header, row, shown
@@ -39,7 +39,7 @@ from store.readers import read_json
 
 # name in the summary -> measure; "copying" is measured on interleaved tokens only
 MEASURES: dict[str, Callable[[ComparedRun], Any]] = {
-    "headline": headline.headline,
+    "headline": test_set.measure_test_set,
     "alignment": alignment.write,
     "ood": lambda compared: ood_eval.write(compared, list(ALPHAS)),
     "copying": copying.write,
@@ -59,10 +59,10 @@ INFORMED = {  # comparators that know of the corruption
 
 
 def finish(
-    run: Path, config: RegressionConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+    run: Path, config: RegressionConfig, model: Model, params: Any, eval_set: EvalSet, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes the run's files, and yields its measures."""
-    context, gd = setting
+    context, gd = eval_set
     _write_contexts(run, config, context)
     yield {"contexts": {name: asdict(getattr(config, name)) for name in ("base", "train", "eval")}}
     compared = ComparedRun(run, config, model, params, jax.tree.map(np.asarray, context.batch), gd)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from analysis.measures import sine_functions
 from configs.sine import SineConfig
 from families.sine import both_read_outs
@@ -28,7 +28,7 @@ def finish(
     write_npz(run / layout.PREDICTIONS, {"before": np.asarray(before), "after": np.asarray(after)})
     yield {}
     loaded = LoadedRun(run, config, model, params, batch)
-    yield {"headline": sine_functions.headline(loaded), "functions": sine_functions.write(loaded)}
+    yield {"headline": sine_functions.measure_test_set(loaded), "functions": sine_functions.write(loaded)}
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: SineConfig) -> list[str]:

@@ -9,7 +9,7 @@ from configs.family import Values
 from configs.registry import family_of
 from configs.run import RunConfig
 
-IGNORED = {"preset": "", "eval_tasks": 2, "headline_tasks": 2, "snapshots": False}  # no effect on any training
+IGNORED = {"preset": "", "eval_tasks": 2, "test_tasks": 2, "snapshots": False}  # no effect on any training
 LANE = {"data_seed": 0, "init_seed": 0, "training.lr": 1.0}  # may differ within a pack of any family
 
 

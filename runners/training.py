@@ -19,7 +19,7 @@ import numpy as np
 from cli import printable
 from configs.run import RunConfig
 from environment import num_threads
-from families.origins import note_frozen
+from families.shared_arrays import note_frozen
 from runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finish, preload_packages
 from runners.locking import locked_runs
 from runners.pack import GROWTH, Job, Pack, by_checkpoint

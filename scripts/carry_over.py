@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import cli
 from configs.identity import config_id
 from configs.run import RunConfig, to_dict
-from configs.upgrade import earlier_id
+from configs.schema_1 import earlier_id
 from environment import check_devices
 from src.checks import ConfigError
 from store.atomic import json_bytes

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from src.products import pair_scores, weighted_sums
+from src.attention_products import pair_scores, weighted_sums
 from src.registries import ATTENTION_KINDS
 from src.registry import Functions
 

@@ -9,6 +9,7 @@ Sizes, used as shape letters everywhere:
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
@@ -45,20 +46,20 @@ def scale(name: str, value: float, open_low: bool = True) -> None:
 class LinearData:
     """Linear regression: y = w.x + noise_std * n, w ~ N(0, weight_scale^2 I).
 
-    Input distribution (`input_law`): uniform is U(-input_range/2, input_range/2) in each coordinate (range 1 is what
-    the published curves use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2).
+    `input_distribution`: uniform is U(-input_range/2, input_range/2) in each coordinate (range 1 is what the published
+    curves use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2).
     """
 
     dim: int = 10
     num_pairs: int = 10
-    input_law: str = "uniform"
+    input_distribution: str = "uniform"
     input_range: float = 1.0
     weight_scale: float = 1.0
     noise_std: float = 0.0
 
     def __post_init__(self) -> None:
         sizes(self, "dim", "num_pairs")
-        one_of("input_law", self.input_law, INPUT_DISTRIBUTIONS)
+        one_of("input_distribution", self.input_distribution, INPUT_DISTRIBUTIONS)
         scale("input_range", self.input_range)
         scale("weight_scale", self.weight_scale)
         scale("noise_std", self.noise_std, open_low=False)
@@ -66,25 +67,25 @@ class LinearData:
     @property
     def input_variance(self) -> float:
         """Variance of one input coordinate; `ConfigError` if none is registered."""
-        return self._moment("variance", INPUT_DISTRIBUTIONS[self.input_law].variance)
+        return self._moment("variance", INPUT_DISTRIBUTIONS[self.input_distribution].variance)
 
     @property
     def input_fourth_moment(self) -> float:
         """Fourth moment of one input coordinate; `ConfigError` if none is registered."""
-        return self._moment("fourth moment", INPUT_DISTRIBUTIONS[self.input_law].fourth)
+        return self._moment("fourth moment", INPUT_DISTRIBUTIONS[self.input_distribution].fourth)
 
     def _moment(self, name: str, of_range: Callable[[float], float] | None) -> float:
         if of_range is None:
-            raise ConfigError(f"the input distribution {self.input_law!r} is registered without a {name}")
+            raise ConfigError(f"the input distribution {self.input_distribution!r} is registered without a {name}")
         return of_range(self.input_range)
 
     def check_moments(self, user: str) -> None:
         """`ConfigError` if the inputs lack a moment of the closed-form step of gradient descent, which `user` needs."""
-        moments = INPUT_DISTRIBUTIONS[self.input_law]
+        moments = INPUT_DISTRIBUTIONS[self.input_distribution]
         require(
             None not in (moments.variance, moments.fourth),
-            f"input_law is {self.input_law!r}, which is registered without its variance or fourth moment; {user} "
-            "needs both, for the closed-form step of gradient descent",
+            f"input_distribution is {self.input_distribution!r}, which is registered without its variance or fourth "
+            f"moment; {user} needs both, for the closed-form step of gradient descent",
         )
 
     @property
@@ -121,27 +122,31 @@ class QueriesData(LinearData):
 
 @dataclass(frozen=True)
 class PoolData(LinearData):
-    """Sequences of pairs whose task is one of a pool of `num_tasks`, or fresh (0), from a distribution (`task_law`)."""
+    """Sequences of pairs whose task is one of a pool of `num_tasks`, or fresh (inf), from `task_distribution`."""
 
-    num_tasks: int = 0
-    task_law: str = "gaussian"
+    num_tasks: float = math.inf
+    task_distribution: str = "gaussian"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sizes(self, "num_tasks", least=0)
-        require(self.num_tasks < TOO_MANY, f"num_tasks is {self.num_tasks}; it must be below 2^31")
+        if self.num_tasks == 0:  # what stood for infinity in earlier versions
+            object.__setattr__(self, "num_tasks", math.inf)
+        if self.num_tasks != math.inf:
+            whole = isinstance(self.num_tasks, int) and self.num_tasks >= 1
+            require(whole, f"num_tasks is {self.num_tasks}; it must be a whole number of at least 1, or inf")
+            require(self.num_tasks < TOO_MANY, f"num_tasks is {self.num_tasks}; it must be below 2^31, or inf")
         require(
             self.num_pairs > 1,
             f"num_pairs is {self.num_pairs}; a sequence is at least 2 pairs long, for the first has no context",
         )
-        one_of("task_law", self.task_law, TASK_DISTRIBUTIONS)
+        one_of("task_distribution", self.task_distribution, TASK_DISTRIBUTIONS)
 
     @property
     def task_variance(self) -> float:
         """Variance of one coordinate of a task of the task distribution; `ConfigError` if none is registered."""
-        variance = TASK_DISTRIBUTIONS[self.task_law].variance
+        variance = TASK_DISTRIBUTIONS[self.task_distribution].variance
         if variance is None:
-            raise ConfigError(f"the task distribution {self.task_law!r} is registered without a variance")
+            raise ConfigError(f"the task distribution {self.task_distribution!r} is registered without a variance")
         return variance(self.weight_scale, self.dim)
 
 
@@ -157,7 +162,7 @@ class SineData:
     amplitude_low: float = 0.1
     amplitude_high: float = 0.5
     dim: ClassVar[int] = 1
-    input_law: ClassVar[str] = "uniform"
+    input_distribution: ClassVar[str] = "uniform"
 
     def __post_init__(self) -> None:
         sizes(self, "num_pairs")
@@ -232,32 +237,32 @@ class ModelConfig(StackConfig):
 
 @dataclass(frozen=True)
 class EmbeddedModel(StackConfig):
-    """A stack on tokens embedded in `embed_size` channels; all layers share one learned read-out (0: neither)."""
+    """A stack on tokens embedded in `d_model` channels; all layers share one learned read-out (0: neither)."""
 
-    embed_size: int = 0
+    d_model: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sizes(self, "embed_size", least=0)
+        sizes(self, "d_model", least=0)
 
 
 @dataclass(frozen=True)
 class SineModel(StackConfig):
-    """An embedding in `embed_size` channels and an MLP of `mlp_width` below the layers.
+    """An embedding in `d_model` channels and an MLP of `mlp_width` below the layers.
 
     `embedded` says what they take: pairs, as in the published code, or inputs, as in Prop. 2. `step_size` above 0 makes
     the model the control: the layers are one step of gradient descent of that size (eta/N), and have no settings.
     """
 
-    embed_size: int = 40
+    d_model: int = 40
     embedded: str = "pairs"
     step_size: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(
-            self.embed_size > 1,
-            f"embed_size is {self.embed_size}; it must be at least 2, for features and for the label",
+            self.d_model > 1,
+            f"d_model is {self.d_model}; it must be at least 2, for features and for the label",
         )
         one_of("embedded", self.embedded, EMBEDDED)
         in_range("step_size", self.step_size, 0)
@@ -277,7 +282,7 @@ class SineModel(StackConfig):
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """A causal decoder of `embed_size` channels, made of blocks.
+    """A causal decoder of `d_model` channels, made of blocks.
 
     A block is gpt2's, or that of the smaller regression transformer, which may lack the matrix after its heads
     (`attention_output`) and may add a block's input once more to its output (`doubled_residual`).
@@ -285,7 +290,7 @@ class DecoderConfig:
 
     num_layers: int = 1
     num_heads: int = 1
-    embed_size: int = 32
+    d_model: int = 32
     mlp_width: int = 128
     layer_norm: bool = False
     block: str = "gpt2"
@@ -295,10 +300,10 @@ class DecoderConfig:
     def __post_init__(self) -> None:
         sizes(self, "num_layers", "num_heads")
         one_of("block", self.block, BLOCKS)
-        heads, size = self.num_heads, self.embed_size
+        heads, size = self.num_heads, self.d_model
         require(
             size > 0 and size % heads == 0,
-            f"embed_size is {size}; it does not divide among {heads} heads",
+            f"d_model is {size}; it does not divide among {heads} heads",
         )
         require(
             self.mlp_width > 0,
@@ -330,7 +335,7 @@ class Architecture(Generic[Stack]):
     @property
     def width(self) -> int:
         """Channels of a row inside the stack: those of a token, or of its embedding."""
-        return int(getattr(self.model, "embed_size", 0)) or self.token_width
+        return int(getattr(self.model, "d_model", 0)) or self.token_width
 
     @property
     def num_rows(self) -> int:

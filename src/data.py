@@ -55,7 +55,7 @@ def _label(key: Array, data: DataConfig, x: Array, x_query: Array, w: Array) -> 
 
 
 def sample_other_batch(key: Array, data: DataConfig, batch_size: int, alpha: float = 1.0) -> Batch:
-    """Tasks whose inputs follow another law: exponential, normal or Laplace, each with probability 1/3 per task.
+    """Tasks of another input distribution: exponential, normal or Laplace, each with probability 1/3 per task.
 
     A task's inputs are divided by the Frobenius norm of its context and multiplied by alpha; the query takes the same
     factor. Von Oswald et al. 2023, App. A.5 (published code). alpha = 1 is about a third of the training norm.
@@ -66,9 +66,9 @@ def sample_other_batch(key: Array, data: DataConfig, batch_size: int, alpha: flo
         draw(jax.random.fold_in(input_key, index), shape)
         for index, draw in enumerate((jax.random.exponential, jax.random.normal, jax.random.laplace))
     )
-    law = jax.random.randint(purpose_key(key, Purpose.INPUT_LAW), (batch_size, 1, 1), 0, 3)
-    law = jnp.broadcast_to(law, shape)
-    x = jnp.where(law == 0, exponential, jnp.where(law == 1, normal, laplace))
+    kind = jax.random.randint(purpose_key(key, Purpose.INPUT_DISTRIBUTION), (batch_size, 1, 1), 0, 3)
+    kind = jnp.broadcast_to(kind, shape)
+    x = jnp.where(kind == 0, exponential, jnp.where(kind == 1, normal, laplace))
     norm = jnp.sqrt(jnp.sum(x[:, :-1] ** 2, axis=(1, 2), keepdims=True))
     x = alpha * x / jnp.broadcast_to(norm, shape)
     w = data.weight_scale * jax.random.normal(purpose_key(key, Purpose.TASK), (batch_size, data.dim))

@@ -1,7 +1,7 @@
 """A causal decoder on sequences of pairs: one pass gives all K predictions, each from the pairs before it.
 
-Two kinds of block. gpt2, of Raventos et al. 2023: biases everywhere, GELU, weights N(0, .02^2), those before a residual
-sum smaller by sqrt(2 L), one output channel. regression, of Hoogland et al. 2024 and Carroll et al. 2025: no biases
+Two kinds of block. gpt2, of Raventos et al. 2023: biases everywhere, GELU, weights N(0, .02^2), those of residual
+outputs smaller by sqrt(2 L), one output channel. regression, of Hoogland et al. 2024 and Carroll et al. 2025: no biases
 in attention, ReLU, uniform weights within 1/sqrt(fan-in), as many output channels as a token has. Positions are
 learned, layer norms stand before attention and MLP and before the read-out, which is channel 0 at the inputs' rows.
 """
@@ -46,7 +46,7 @@ def _normal(fan_in: int, layers: int) -> Initialiser:
     return hk.initializers.RandomNormal(0.02)
 
 
-def _normal_before_a_sum(fan_in: int, layers: int) -> Initialiser:
+def _normal_residual_output(fan_in: int, layers: int) -> Initialiser:
     return hk.initializers.RandomNormal(0.02 / math.sqrt(2 * layers))
 
 
@@ -59,7 +59,7 @@ def _zeros(fan_in: int, layers: int) -> Initialiser:
 
 
 BLOCKS = {
-    "gpt2": Kind(True, False, jax.nn.gelu, _normal, _normal_before_a_sum, _zeros),
+    "gpt2": Kind(True, False, jax.nn.gelu, _normal, _normal_residual_output, _zeros),
     "regression": Kind(False, True, jax.nn.relu, _uniform, _uniform, _uniform),
 }
 
@@ -105,9 +105,9 @@ class Part(hk.Module):
         self.model, self.kind = model, BLOCKS[model.block]
 
     @hk.transparent
-    def linear(self, x: Array, size: int, name: str, bias: bool = True, before_a_sum: bool = False) -> Array:
+    def linear(self, x: Array, size: int, name: str, bias: bool = True, residual_output: bool = False) -> Array:
         """x W + b over the last axis, initialised as the kind of block asks."""
-        mapped: Array = Linear(size, self.model, bias, before_a_sum, name)(x)
+        mapped: Array = Linear(size, self.model, bias, residual_output, name)(x)
         return mapped
 
 
@@ -116,7 +116,7 @@ class Embedding(Part):
 
     def __call__(self, tokens: Array) -> Array:
         """The stream below the first block."""
-        width, rows, layers = self.model.embed_size, tokens.shape[1], self.model.num_layers
+        width, rows, layers = self.model.d_model, tokens.shape[1], self.model.num_layers
         embedded = self.linear(tokens, width, "linear", bias=False)
         positions = hk.get_parameter("positions", (rows, width), init=self.kind.weights(rows, layers))
         return embedded + jnp.broadcast_to(positions[None], embedded.shape)
@@ -133,7 +133,7 @@ class Block(Part):
         added = kept + CausalAttention(self.model, "attention")(seen, rows, layer, hook)
         hidden = normalise(added, model.layer_norm, "mlp_norm")
         hidden = self.kind.activation(self.linear(hidden, model.mlp_width, "mlp_in"))
-        added = added + self.linear(hidden, model.embed_size, "mlp_out", before_a_sum=True)
+        added = added + self.linear(hidden, model.d_model, "mlp_out", residual_output=True)
         return kept + added if model.doubled_residual else added
 
 
@@ -142,7 +142,7 @@ class CausalAttention(Part):
 
     def __call__(self, seen: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
         """Updates [B, R, d] of these rows of what is seen [B, T, d]; the hook sees the weights [B, H, R, T]."""
-        width, heads = self.model.embed_size, self.model.num_heads
+        width, heads = self.model.d_model, self.model.num_heads
         biased = self.kind.attention_bias
         stacked = self.linear(seen, 3 * width, "query_key_value", biased)
         split = (*seen.shape[:2], heads, width // heads)
@@ -155,7 +155,7 @@ class CausalAttention(Part):
         pooled = jnp.einsum("bhrt,bthc->brhc", weights, value).reshape(*query.shape[:2], width)
         if not self.model.attention_output:
             return pooled
-        return self.linear(pooled, width, "output", biased, before_a_sum=True)
+        return self.linear(pooled, width, "output", biased, residual_output=True)
 
 
 def read_out_of(model: DecoderConfig, token_width: int) -> ReadOut:
@@ -168,10 +168,10 @@ def read_out_of(model: DecoderConfig, token_width: int) -> ReadOut:
 class Linear(hk.Module):
     """x W + b, initialised as the kind of block asks."""
 
-    def __init__(self, size: int, model: DecoderConfig, bias: bool, before_a_sum: bool, name: str):
+    def __init__(self, size: int, model: DecoderConfig, bias: bool, residual_output: bool, name: str):
         super().__init__(name=name)
         self.size, self.layers, self.bias, self.kind = size, model.num_layers, bias, BLOCKS[model.block]
-        self.weights = self.kind.residual_weights if before_a_sum else self.kind.weights
+        self.weights = self.kind.residual_weights if residual_output else self.kind.weights
 
     def __call__(self, x: Array) -> Array:
         """Maps the last axis."""

@@ -36,4 +36,4 @@ INPUT_DISTRIBUTIONS: Functions[Sampler] = Functions(
 
 def sample_inputs(key: Array, data: LinearData | SineData, shape: tuple[int, ...]) -> Array:
     """Inputs of any shape from the config's input distribution."""
-    return INPUT_DISTRIBUTIONS[data.input_law](key, data.input_range, shape)
+    return INPUT_DISTRIBUTIONS[data.input_distribution](key, data.input_range, shape)

@@ -1,4 +1,4 @@
-"""The stack with a prediction after every layer, and one layer applied many times: what the depth curve looks at.
+"""The stack of the depth curve: a prediction after every layer, and the roll-out of one layer.
 
 Queries see the context rows alone, and context rows never see a query. Without an embedding the prediction is minus the
 label channel, as in `src.transformer`; with one, a layer norm and a linear map that all layers share, so that the map
@@ -44,8 +44,8 @@ def run_stack(tokens: Array, architecture: Architecture[EmbeddedModel], hook: Ho
     `src.transformer.run_stack`.
     """
     model, queries = architecture.model, architecture.num_queries
-    if model.embed_size > 0:
-        tokens = hk.Linear(model.embed_size, name="embed")(tokens)
+    if model.d_model > 0:
+        tokens = hk.Linear(model.d_model, name="embed")(tokens)
     read_out, blocks = read_out_of(architecture), make_blocks(architecture)
     predictions = []
     for layer, block in enumerate(blocks):
@@ -60,7 +60,7 @@ def run_stack(tokens: Array, architecture: Architecture[EmbeddedModel], hook: Ho
 
 def read_out_of(architecture: Architecture[EmbeddedModel]) -> Callable[[Array], Array]:
     """From rows [B, Q, W] to predictions [B, Q]: minus the label channel; of embedded tokens a learned linear map."""
-    if architecture.model.embed_size == 0:
+    if architecture.model.d_model == 0:
         return lambda rows: -rows[:, :, architecture.dim]
     return ReadOut(lambda: hk.Linear(1, name="linear"), architecture.model.layer_norm, "read_out")
 

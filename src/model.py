@@ -30,7 +30,7 @@ class Trace(NamedTuple):
 
 
 def untraced(*_: Any) -> Any:
-    """In place of a look inside a model that lets nobody in; raises `NotImplementedError`."""
+    """The trace and forward of a model without hooks: raises `NotImplementedError`."""
     raise NotImplementedError("this model has no hooks: it predicts, and shows nothing of how")
 
 
@@ -39,9 +39,9 @@ class Model(NamedTuple):
 
     init(key) -> params; predict(params, batch) -> predictions [B, ...]; losses(params, batch) -> [B], one a task:
     what training, samplers of the posterior and Hessians use. trace(params, batch) -> Trace and
-    forward(params, tokens, hook) look inside. decayed(params) -> a tree of truth values: which of them weight decay is
-    for, if it is not for all. mean_loss(params, batch) is the mean of the losses where it is not taken over them but
-    over all predictions at once, which rounds otherwise.
+    forward(params, tokens, hook) give access to its inside. decayed(params) -> a tree of truth values: which parameters
+    weight decay is for, if not all. mean_loss(params, batch) is the mean loss where it is taken over all predictions at
+    once and not over tasks, which rounds differently.
     """
 
     init: Callable[[Array], Params]

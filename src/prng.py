@@ -125,13 +125,13 @@ class Purpose(IntEnum):
     INIT = 0
     TRAIN = 1
     EVAL = 2
-    HEADLINE = 3
+    TEST_SET = 3
     STEP_SIZE = 4
     CORRUPTED_STEP_SIZE = 5
     POOL = 6
     LATENT = 7
     ROOT = 8
-    LATENT_HEADLINE = 9
+    LATENT_TEST_SET = 9
     PATH = 10
     IDEALISED = 11
     # of a batch
@@ -142,7 +142,7 @@ class Purpose(IntEnum):
     DISTRACTOR = 20
     NOISE_MASK = 21
     NOISE_VALUE = 22
-    INPUT_LAW = 23
+    INPUT_DISTRIBUTION = 23
     DISTRACTOR_PLACE = 24
     CHOICE = 25
 

@@ -1,4 +1,4 @@
-"""Contexts that several queries are asked of, each on its own: sampling, tokens, and sets of tasks to evaluate on.
+"""Contexts with several independent queries: sampling, tokens, and sets of evaluation tasks.
 
 In such a `Batch` x_query is [B, Q, D] and y_query [B, Q]. A query sees the context alone: no other query, and no
 context row sees it, so its prediction is the one it would get alone.
@@ -20,7 +20,7 @@ from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
 
-CHUNK = 500  # tasks that are in memory at once when many are gone through
+CHUNK = 500  # tasks in memory at once
 
 
 def sample_batch(key: Array, data: QueriesData, batch_size: int) -> Batch:
@@ -52,7 +52,7 @@ def _chunk(seed: Array, index: Array, data: QueriesData, purpose: Purpose) -> Ba
 
 
 def task_chunks(
-    data: QueriesData, seed: int, num_tasks: int, purpose: Purpose = Purpose.HEADLINE
+    data: QueriesData, seed: int, num_tasks: int, purpose: Purpose = Purpose.TEST_SET
 ) -> Iterator[tuple[Batch, int]]:
     """The tasks of a seed and purpose, a chunk at a time: (batch of `CHUNK` tasks, how many of them count).
 

@@ -1,4 +1,4 @@
-"""What a config's words may be: one registry for each kind, with the facts that are needed before JAX is imported.
+"""The registries of named parts of a config, with the facts that are needed before JAX is imported.
 
 Functions of built-in names stand in the modules that use them, under the same names; a plugin's stand in its entry.
 """
@@ -70,7 +70,7 @@ class AttentionKind(NamedTuple):
 
 
 class Opponent(NamedTuple):
-    """What a run is compared with if its config asks. predict(batch, config) -> [B]; `analysis.measures.headline`."""
+    """A baseline that a config names. predict(batch, config) -> [B]; `analysis.measures.test_set` compares with it."""
 
     predict: Function
 
@@ -133,8 +133,8 @@ ALL: tuple[Registry[Any], ...] = (
 # field of a config -> where its word, or its words, are registered
 FIELDS: Mapping[str, Registry[Any]] = {
     "opponents": OPPONENTS,
-    "input_law": INPUT_DISTRIBUTIONS,
-    "task_law": TASK_DISTRIBUTIONS,
+    "input_distribution": INPUT_DISTRIBUTIONS,
+    "task_distribution": TASK_DISTRIBUTIONS,
     "attention": ATTENTION_KINDS,
     "ordering": ORDERINGS,
     "noise_mode": NOISE_MODES,

@@ -59,7 +59,7 @@ class Registry(Mapping[str, T]):
 
     def build_in(self, name: str, entry: T) -> None:
         """Adds a built-in name, whose entry is made above the registry."""
-        require(name not in self, f"{self.kind} {name!r} is there already")
+        require(name not in self, f"{self.kind} {name!r} exists already")
         self._entries[name] = entry
 
     def add(self, name: str, entry: T, plugin: Plugin) -> None:

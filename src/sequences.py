@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from src import registries
@@ -49,7 +50,7 @@ TASK_DISTRIBUTIONS: Functions[Callable[[Array, int], Array]] = Functions(
 
 def tasks_of(key: Array, data: PoolData, numbers: Array) -> Array:
     """Tasks [B, D] by their numbers [B] under a key: `weight_scale` times draws of the task distribution."""
-    draw = TASK_DISTRIBUTIONS[data.task_law]
+    draw = TASK_DISTRIBUTIONS[data.task_distribution]
     return data.weight_scale * jax.vmap(lambda number: draw(jax.random.fold_in(key, number), data.dim))(numbers)
 
 
@@ -58,13 +59,18 @@ def task_pool(key: Array, data: PoolData, num_tasks: int) -> Array:
     return tasks_of(key, data, jnp.arange(num_tasks, dtype=jnp.uint32))
 
 
+def traced_size(num_tasks: float) -> np.uint32:
+    """A pool's size M as programs take it, as a value: 0 stands for infinity, which whole numbers do not have."""
+    return np.uint32(0 if num_tasks == math.inf else num_tasks)
+
+
 def sample_sequences(
     key: Array, pool: Array, data: PoolData, batch_size: int, num_tasks: int | Array
 ) -> tuple[Batch, Array]:
     """B sequences of K pairs y = w.x + noise_std * N(0, 1), w uniform among M tasks of a pool; and the w's numbers [B].
 
-    M = 0 stands for infinity: w is drawn afresh from the task distribution, and the numbers mean nothing. `pool` is the
-    pool's key; the same (key, pool, data, M) gives the same sequences.
+    `num_tasks` is `traced_size(M)`. For infinite M, w is drawn afresh from the task distribution, and the numbers mean
+    nothing. `pool` is the pool's key; the same (key, pool, data, M) gives the same sequences.
     """
     count = jnp.asarray(num_tasks, jnp.uint32)
     fresh = count == 0

@@ -56,7 +56,7 @@ def sample_sines(key: Array, data: SineData, batch_size: int) -> Batch:
 def make_model(architecture: Architecture[SineModel], layers: Layers = run_stack) -> Model:
     """An embedding, an MLP and these layers: always the same model for equal arguments."""
     model = architecture.model
-    inner = replace(architecture, dim=model.embed_size - 1, model=replace(model, mlp_width=0))
+    inner = replace(architecture, dim=model.d_model - 1, model=replace(model, mlp_width=0))
 
     def stack(tokens: Array, hook: Hook) -> Array:
         return layers(hook("embedding", 0, embed(tokens, model)), inner, hook)
@@ -65,14 +65,14 @@ def make_model(architecture: Architecture[SineModel], layers: Layers = run_stack
 
 
 def embed(tokens: Array, model: SineModel) -> Array:
-    """Embedded tokens [B, R, W] of tokens (x, y) [B, R, 2], W = `embed_size`; to be called inside `hk.transform`.
+    """Embedded tokens [B, R, W] of tokens (x, y) [B, R, 2], W = `d_model`; to be called inside `hk.transform`.
 
-    Of inputs, as in Prop. 2: (m(x), y - w_0.m(x)), the features beside what the initial function leaves of the label.
+    Of inputs, as in Prop. 2: (m(x), y - w_0.m(x)), the features and the label's residual from the initial function.
     Of pairs, as in the published code: m(x, y), whose last channel serves as that label.
     """
     if model.embedded == "pairs":
-        return _features(tokens, model.embed_size, model.mlp_width)
-    features = _features(tokens[..., :1], model.embed_size - 1, model.mlp_width)
+        return _features(tokens, model.d_model, model.mlp_width)
+    features = _features(tokens[..., :1], model.d_model - 1, model.mlp_width)
     initial = hk.Linear(1, with_bias=False, w_init=jnp.zeros, name="initial")(features)
     return jnp.concatenate([features, tokens[..., 1:] - initial], axis=-1)
 

@@ -55,7 +55,7 @@ class TrainState(NamedTuple):
 
 
 class ChunkInfo(NamedTuple):
-    """What a chunk tells: its last loss, and the step (from 1) at which it diverged, or NEVER.
+    """A chunk's diagnostics: its last loss, and the step (from 1) at which it diverged, or NEVER.
 
     That is the first step whose loss is not finite, or the last of a chunk that leaves a state that is not.
     """
@@ -94,7 +94,7 @@ def scheduled(lr: Array, config: TrainConfig, step: Array) -> Array:
 
 
 def adamw(config: TrainConfig) -> optax.GradientTransformation:
-    """Adam's scaling; the weight decay beside it is decoupled (Loshchilov and Hutter 2019)."""
+    """Adam's scaling; weight decay is decoupled (Loshchilov and Hutter 2019)."""
     return optax.scale_by_adam(b1=config.b1, b2=config.b2)
 
 

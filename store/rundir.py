@@ -13,7 +13,7 @@ from typing import Any
 from configs.identity import config_id
 from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
-from configs.upgrade import earlier_id
+from configs.schema_1 import earlier_id
 from src.checks import ConfigError
 from src.registry import why_changed, why_not_loaded
 from store import layout, manifest

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import cli
+from configs.config_help import listing
 from configs.family import Family
-from configs.fields import listing
 from configs.registry import named
 from environment import check_devices
 from runners import persistence

@@ -18,6 +18,7 @@ def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence
     for flag in family.axes:
         options = [f"--{name}" for name in (flag.name, *flag.short)]
         cli.add_list(built, options, or_auto(flag), defaults.get(flag.name, (AUTO,)), flag.text)
+        cli.add_former_names(built, flag.name, flag.former)
     if "steps" not in [flag.name for flag in family.axes]:
         built.add_argument("--steps", type=int, help="training steps; default: the preset's")
     built.epilog = "--config.KEY=VALUE sets any field of the config, as in --config.eval_tasks=512."

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from configs.dependencies import with_dependencies
 from configs.family import AUTO
-from configs.origins import with_origins
 from configs.overrides import resolve, set_values
 from configs.registry import family_of, family_of_model, models
 from configs.run import RunConfig
@@ -71,7 +71,7 @@ class Grid:
             for seed in self.seeds:  # a thousand times faster than resolving each
                 with _named(model, point):
                     changes: dict[str, Any] = dict(self._seeds(seed))
-                    seeded = with_origins(replace(resolved, **changes))
+                    seeded = with_dependencies(replace(resolved, **changes))
                 yield seeded
 
     def _seeds(self, seed: int) -> dict[str, Any]:

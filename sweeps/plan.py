@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from configs.dependencies import generation, required_of, root
 from configs.identity import RESULTS_VERSION, config_id
-from configs.origins import generation, required_of, root
 from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
 from runners.static_shape import static_shape, training_part

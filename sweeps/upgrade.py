@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from configs.identity import config_id
-from configs.upgrade import earlier_id
+from configs.schema_1 import earlier_id
 from store import rundir
 from store.atomic import replace_file
 from store.lock import locked, locked_file

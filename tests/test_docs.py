@@ -27,7 +27,7 @@ from tests.doors import Ran, ran
 
 __all__ = ["ran"]
 
-SMALL = "--batch_size 64 --config.eval_tasks=64 --config.headline_tasks=200 --config.step_size_tasks=256".split()
+SMALL = "--batch_size 64 --config.eval_tasks=64 --config.test_tasks=200 --config.step_size_tasks=256".split()
 CODE_BLOCK = re.compile(r"```(\S+)([^\n]*)\n(.*?)```", re.S)
 
 
@@ -179,7 +179,7 @@ def test_the_contract_names_the_depth_curves_flags_files_and_fields(root: Path, 
     sweep = {"--sweep"}
     assert set(re.findall(r"--[a-z_]+(?![a-z_.])", text)) - sweep - {"--config"} <= known
     assert set(gd_curve.STEP_SIZES) <= set(re.findall(r"[a-z_]+", text))
-    words = f"--steps 3 {' '.join(SMALL[:-1])} --config.headline_tasks=50 --out {tmp_path / 'run'}".split()
+    words = f"--steps 3 {' '.join(SMALL[:-1])} --config.test_tasks=50 --out {tmp_path / 'run'}".split()
     done = run([sys.executable, "-m", "runners.run_layerwise", *words], root)
     assert done.returncode == 0, done.stderr
     files = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*") if path.is_file()}
@@ -263,13 +263,13 @@ def comparators_of(run: Path) -> dict[str, Any]:
 
 
 def headline_of(run: Path) -> dict[str, Any]:
-    """A run's headline numbers."""
+    """A run's test-set losses."""
     found: dict[str, Any] = json.loads((run / layout.SUMMARY).read_text())["headline"]
     return found
 
 
 # of a decoder, which has no step size to search and takes longer a step
-SMALL_DECODER = "--batch_size 16 --config.eval_tasks=32 --config.headline_tasks=50".split()
+SMALL_DECODER = "--batch_size 16 --config.eval_tasks=32 --config.test_tasks=50".split()
 
 
 @pytest.mark.slow
@@ -354,11 +354,11 @@ def check_an_input_distribution_without_moments(copy: Path, compiled: Path) -> N
     """Student's t, which has no fourth moment, and Cauchy's, which has none: what needs one is refused, or null."""
     words = [sys.executable, "-m", "runners.run_concat_inputs_targets", "--plugin", "my/distributions.py", *SMALL]
     words += ["--steps", "40", "--out"]
-    refused = run([*words, "runs/refused", "--ordering", "easy2hard", "--config.input_law=student"], copy)
+    refused = run([*words, "runs/refused", "--ordering", "easy2hard", "--config.input_distribution=student"], copy)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "input_law is 'student'" in refused.stderr
+    assert "input_distribution is 'student'" in refused.stderr
     assert not (copy / "runs/refused").exists()
-    done = run([*words, "runs/cauchy", "--config.input_law=cauchy"], copy, compiled)
+    done = run([*words, "runs/cauchy", "--config.input_distribution=cauchy"], copy, compiled)
     assert done.returncode == 0, done.stderr
     headline = headline_of(copy / "runs/cauchy")
     assert headline["gd_loss_averaged"] is None
@@ -385,7 +385,7 @@ def test_the_readme_counts_the_claims_as_the_page_it_links_does(root: Path) -> N
 # The README, top to bottom
 
 RUN = " ".join(("--steps 20", *SMALL))
-DECODER = "--steps 20 --batch_size 16 --config.eval_tasks=32 --config.headline_tasks=50"
+DECODER = "--steps 20 --batch_size 16 --config.eval_tasks=32 --config.test_tasks=50"
 SWEEP = " ".join(("--models lsa1 --seeds 0,1 --executor serial --steps 20 --config.batch_size=64", *SMALL[2:]))
 # how each line of the README that trains is shortened, by how it begins; the others run as they stand
 SHORTER = {
@@ -394,8 +394,8 @@ SHORTER = {
     "python -m runners.run_concat_inputs_targets": RUN,
     "python -m runners.run lsa1_pe": RUN,
     "python -m runners.run_softmax_copy": RUN,
-    "python -m runners.run_layerwise": f"--steps 3 {' '.join(SMALL[:-1])} --config.headline_tasks=50",
-    "python -m runners.run_sine": "--steps 20 --batch_size 16 --config.eval_tasks=64 --config.headline_tasks=100",
+    "python -m runners.run_layerwise": f"--steps 3 {' '.join(SMALL[:-1])} --config.test_tasks=50",
+    "python -m runners.run_sine": "--steps 20 --batch_size 16 --config.eval_tasks=64 --config.test_tasks=100",
     "python -m runners.run_task_diversity": DECODER,
     "python -m analysis.gd_curve": "--num_tasks 100",
 }

@@ -184,7 +184,7 @@ def test_planted_violations_are_found(tmp_path: Path) -> None:
 
 def test_what_is_allowed_is_not_found(tmp_path: Path) -> None:
     for file, text in {
-        "runners/a.py": "import jax\nfrom analysis.compared import x\nfrom . import b",
+        "runners/a.py": "import jax\nfrom analysis.compared_run import x\nfrom . import b",
         "store/b.py": "from configs.run import RunConfig\nfrom .c import d\nfrom typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n    import jax",
         "curricula/c.py": "from baselines.gradient_descent import gd",

@@ -70,7 +70,7 @@ USES = {
     "ordering": {"base.ordering": "last_first"},
     "train ordering": {"train.ordering": "hardest_first"},
     "noise mode": {"eval.noise_mode": "flips", "base.noise_p": 0.1},
-    "inputs": {"data.input_law": "rademacher"},
+    "inputs": {"data.input_distribution": "rademacher"},
     "attention": {"model.attention": "halved"},
     "one layer's attention": {"num_layers": 2, "model.attention": "linear,halved"},
     "opponent": {"opponents": "nothing,undefined"},
@@ -95,7 +95,7 @@ def test_a_run_that_uses_a_name_has_the_plugin_in_its_id(used: str, everything: 
 
 
 def test_so_has_one_whose_tasks_are_a_plugins(everything: Plugin) -> None:
-    assert configured("tiny", {"task_law": "signs"}).plugins == (everything.record,)
+    assert configured("tiny", {"task_distribution": "signs"}).plugins == (everything.record,)
 
 
 def test_a_run_that_uses_nothing_has_the_id_it_had(tmp_path: Path, fresh: None) -> None:
@@ -152,8 +152,10 @@ def test_what_a_registry_is_asked_for_is_there_at_once(everything: Plugin) -> No
 
 
 def test_moments_of_a_plugin_are_used(everything: Plugin) -> None:
-    assert DataConfig(input_law="rademacher", input_range=3.0).input_variance == 9 / 4
-    assert RegressionConfig(data=DataConfig(input_law="rademacher"), train=ContextConfig(ordering="easy2hard")).plugins
+    assert DataConfig(input_distribution="rademacher", input_range=3.0).input_variance == 9 / 4
+    assert RegressionConfig(
+        data=DataConfig(input_distribution="rademacher"), train=ContextConfig(ordering="easy2hard")
+    ).plugins
 
 
 def test_a_name_that_no_plugin_has_is_refused_with_those_that_are_there(everything: Plugin) -> None:

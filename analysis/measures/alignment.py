@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.compared import ComparedRun
+from analysis.compared_run import ComparedRun
 from families.regression import LOGGED, compare_with_gd
-from src import conventions
+from src import loss_conventions
 from store import layout
 from store.atomic import write_csv, write_json
 from store.rundir import read_metrics
@@ -16,28 +16,28 @@ from store.rundir import read_metrics
 CURVE = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
 
 
-def alignment(subject: ComparedRun) -> dict[str, Any]:
-    """The transformer against gradient descent on the analysis batch."""
-    step_size = np.float32(subject.gd.step_size)
-    values = compare_with_gd(subject.model, subject.gd.steps, subject.params, step_size, subject.batch)
+def alignment(loaded: ComparedRun) -> dict[str, Any]:
+    """The transformer compared with gradient descent on the analysis batch."""
+    step_size = np.float32(loaded.gd.step_size)
+    values = compare_with_gd(loaded.model, loaded.gd.steps, loaded.params, step_size, loaded.batch)
     return {
         **{name: float(value) for name, value in values.items()},
-        "eta": float(subject.gd.step_size),
-        "eta_source": subject.gd.source,
-        "gd_steps": subject.gd.steps,
-        "tasks": len(subject.batch.y_query),
-        "loss_convention": conventions.LOSS,
+        "eta": float(loaded.gd.step_size),
+        "eta_source": loaded.gd.source,
+        "gd_steps": loaded.gd.steps,
+        "tasks": len(loaded.batch.y_query),
+        "loss_convention": loss_conventions.LOSS,
     }
 
 
-def write(subject: ComparedRun) -> dict[str, Any]:
+def write(loaded: ComparedRun) -> dict[str, Any]:
     """Writes alignment.json, and the curve over training from the metrics that the run logged."""
-    return write_values(subject, alignment(subject))
+    return write_values(loaded, alignment(loaded))
 
 
-def write_values(subject: ComparedRun, values: dict[str, Any]) -> dict[str, Any]:
+def write_values(loaded: ComparedRun, values: dict[str, Any]) -> dict[str, Any]:
     """`write` of what `alignment` gave."""
-    records = [record | {"tf_loss": record["test_loss"]} for record in read_metrics(subject.run, LOGGED)]
-    write_json(subject.run / layout.ALIGNMENT, values)
-    write_csv(subject.run / layout.ALIGNMENT_CURVE, [{name: record[name] for name in CURVE} for record in records])
+    records = [record | {"tf_loss": record["test_loss"]} for record in read_metrics(loaded.run, LOGGED)]
+    write_json(loaded.run / layout.ALIGNMENT, values)
+    write_csv(loaded.run / layout.ALIGNMENT_CURVE, [{name: record[name] for name in CURVE} for record in records])
     return values

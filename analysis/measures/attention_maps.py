@@ -6,25 +6,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from analysis.measures.attention_summary import batch_mean, summarise
 from store import layout
 from store.atomic import write_json, write_npy, write_npz
 
 
-def capture(subject: LoadedRun, num_tasks: int) -> list[np.ndarray]:
+def capture(loaded: LoadedRun, num_tasks: int) -> list[np.ndarray]:
     """Maps [B', H, R, C] of each layer: rows are tokens that look, columns the context's tokens they look at."""
-    batch = jax.tree.map(lambda leaf: jnp.asarray(leaf[:num_tasks]), subject.batch)
-    trace = jax.jit(subject.model.trace)(subject.params, batch)
+    batch = jax.tree.map(lambda leaf: jnp.asarray(leaf[:num_tasks]), loaded.batch)
+    trace = jax.jit(loaded.model.trace)(loaded.params, batch)
     return [np.asarray(maps) for maps in trace.attention]
 
 
-def write(subject: LoadedRun, num_tasks: int) -> None:
+def write(loaded: LoadedRun, num_tasks: int) -> None:
     """Writes each layer's maps, each head's batch mean, and the summary."""
-    layers = capture(subject, num_tasks)
+    layers = capture(loaded, num_tasks)
     for layer, maps in enumerate(layers):
-        write_npz(layout.attention_layer(subject.run, layer), {"data": maps})
+        write_npz(layout.attention_layer(loaded.run, layer), {"data": maps})
         for head, mean in enumerate(batch_mean(maps)):
-            write_npy(layout.attention_head(subject.run, layer, head), mean)
-    kinds = [subject.config.model.kind(layer) for layer in range(len(layers))]
-    write_json(subject.run / layout.ATTENTION_SUMMARY, summarise(layers, kinds))
+            write_npy(layout.attention_head(loaded.run, layer, head), mean)
+    kinds = [loaded.config.model.kind(layer) for layer in range(len(layers))]
+    write_json(loaded.run / layout.ATTENTION_SUMMARY, summarise(layers, kinds))

@@ -1,10 +1,10 @@
-"""Whether attention tells corrupted pairs from clean ones, beyond position and beyond what gradient descent does.
+"""Does attention separate corrupted from clean pairs? AUROC of each score, compared with gradient descent's.
 
-Scores of pair j, for every layer and head: attention a_j of the query's row; |a_j|; contribution a . d prediction / d a
-(a after the softmax), summed over all rows that look and over the pair's columns, and |contribution|. And of the whole
-model: influence, d prediction / d y_j, and its absolute value, by which models are compared. A contribution contains
-y_j, so it shows noise even for gradient descent, whose values stand beside; influence does not, so label noise is
-invisible to gradient descent's. What the query's row of a copying layer looks at says nothing of the pairs.
+Scores of pair j in each layer and head: attention a_j of the query's row, and contribution a . d prediction / d a (a
+after the softmax), summed over query rows and over the pair's columns. Of the whole model: influence, d prediction /
+d y_j. Each is signed and absolute; models are compared by |influence|. A contribution contains y_j, so it depends on
+label noise even for gradient descent; influence does not, so that of gradient descent is blind to label noise. The
+query row's attention in a copying layer says nothing about the pairs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.compared import ComparedRun
+from analysis.compared_run import ComparedRun
 from analysis.measures.separation import separation
 from curricula.context import Context
 from families.regression import clean_twin
@@ -41,9 +41,9 @@ def influence(predict: Partial, batch: Batch) -> Array:
     return gradient
 
 
-def attention_scores(subject: ComparedRun, batch: Batch) -> list[dict[str, Array]]:
+def attention_scores(loaded: ComparedRun, batch: Batch) -> list[dict[str, Array]]:
     """For each layer {score: [B, H, N]} of attention and contribution, signed and absolute."""
-    layers: list[dict[str, Array]] = _attention_scores(subject.model, subject.config.model, subject.params, batch)
+    layers: list[dict[str, Array]] = _attention_scores(loaded.model, loaded.config.model, loaded.params, batch)
     return layers
 
 
@@ -78,10 +78,10 @@ def _pair_scores(weights: Array, slope: Array, num_pairs: int) -> dict[str, Arra
     return _signed_and_absolute(attention=attention, contribution=contribution)
 
 
-def gd_scores(subject: ComparedRun, batch: Batch) -> dict[str, Array]:
+def gd_scores(loaded: ComparedRun, batch: Batch) -> dict[str, Array]:
     """The same scores [B, N] of gradient descent, whose attention to pair j is x_j.x_query."""
     attention = jnp.einsum("bnd,bd->bn", batch.x, batch.x_query)
-    slope = influence(subject.gd.predict, batch)
+    slope = influence(loaded.gd.predict, batch)
     return _signed_and_absolute(attention=attention, contribution=batch.y * slope, influence=slope)
 
 
@@ -89,10 +89,10 @@ def _signed_and_absolute(**scores: Array) -> dict[str, Array]:
     return {name: value for own, score in scores.items() for name, value in ((own, score), (f"abs_{own}", abs(score)))}
 
 
-def attention_stats(subject: ComparedRun, context: Context) -> dict[str, Any]:
+def attention_stats(loaded: ComparedRun, context: Context) -> dict[str, Any]:
     """All scores on the evaluation contexts, in numbers: see `analysis.measures.separation`."""
     hit = np.asarray(context.hit)
-    batches = (context.batch, clean_twin(subject.config, context))
+    batches = (context.batch, clean_twin(loaded.config, context))
 
     def numbers(pair: tuple[Array, Array]) -> dict[str, Any]:
         scores, twin = (np.asarray(part, np.float64) for part in pair)
@@ -101,9 +101,9 @@ def attention_stats(subject: ComparedRun, context: Context) -> dict[str, Any]:
     def all_numbers(pair: Sequence[Mapping[str, Array]]) -> dict[str, Any]:
         return {name: numbers((pair[0][name], pair[1][name])) for name in pair[0]}
 
-    layers = [attention_scores(subject, batch) for batch in batches]
-    model = subject.config.model
-    settings = subject.config.eval
+    layers = [attention_scores(loaded, batch) for batch in batches]
+    model = loaded.config.model
+    settings = loaded.config.eval
     return {
         "tasks": len(hit),
         "noise_mode": settings.noise_mode,
@@ -125,15 +125,15 @@ def attention_stats(subject: ComparedRun, context: Context) -> dict[str, Any]:
             }
             for index, pair in enumerate(zip(*layers, strict=True))
         ],
-        **all_numbers(tuple(_signed_and_absolute(influence=influence(subject.predict, batch)) for batch in batches)),
-        "gd": all_numbers(tuple(gd_scores(subject, batch) for batch in batches)),
+        **all_numbers(tuple(_signed_and_absolute(influence=influence(loaded.predict, batch)) for batch in batches)),
+        "gd": all_numbers(tuple(gd_scores(loaded, batch) for batch in batches)),
     }
 
 
-def write(subject: ComparedRun, context: Context, figure: bool = True) -> dict[str, Any]:
+def write(loaded: ComparedRun, context: Context, figure: bool = True) -> dict[str, Any]:
     """Writes attention_stats.json and, if wanted, its figure."""
-    values = attention_stats(subject, context)
-    write_json(subject.run / layout.ATTENTION_STATS, values)
+    values = attention_stats(loaded, context)
+    write_json(loaded.run / layout.ATTENTION_STATS, values)
     if figure:
-        draw_attention_stats(subject.run)
+        draw_attention_stats(loaded.run)
     return values

@@ -1,10 +1,10 @@
-"""What a run on corrupted contexts is compared with. Each comparator is named by what it knows.
+"""Comparators of a run on corrupted contexts, each named by what it knows.
 
 All see a context's pairs and none sees which were hit, so order and placement do not matter to any of them:
 
     gd_clean_step  a step size that is best on clean tasks; nothing of the corruption
     gd_tuned_step  a step size that is best on separate tasks of this corruption
-    linear_mmse    the corruption, its p and sigma, and the law of tasks; linear in the labels
+    linear_mmse    the corruption, its p and sigma, and the distribution of tasks; linear in the labels
     mask_bayes     the same, without being linear: no predictor that does not know the placement has a smaller error
 
 On clean contexts the first two are gradient descent and the last two ridge: least squares without observation noise.
@@ -21,13 +21,13 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from analysis.compared import ComparedRun
-from analysis.measures.headline import mean_and_error
+from analysis.compared_run import ComparedRun
+from analysis.measures.test_set import mean_and_error
 from baselines.gradient_descent import gd, search_step_size
 from baselines.linear_mmse import linear_mmse
 from baselines.mask_bayes import MAX_PAIRS, mask_bayes
 from configs.regression import RegressionConfig
-from families.regression import GradientDescent, corrupted_step_size_batch, find_gd, gd_steps, headline_batch
+from families.regression import GradientDescent, corrupted_step_size_batch, find_gd, gd_steps, make_test_batch
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import ContextConfig, ModelConfig, TrainConfig
@@ -68,12 +68,12 @@ def gd_tuned_step(config: RegressionConfig, gd: GradientDescent) -> Comparator:
 
 
 def linear(config: RegressionConfig, gd: GradientDescent) -> Comparator:
-    """The best predictor that is linear in the labels; it knows p, sigma and the law of tasks: `linear_mmse`."""
+    """The best predictor that is linear in the labels; it knows p, sigma and the tasks' distribution: `linear_mmse`."""
     return partial(_linear_mmse, data=config.data, context=config.eval)
 
 
 def bayes(config: RegressionConfig, gd: GradientDescent) -> Comparator:
-    """The best predictor that does not know which pairs were hit; it knows p, sigma and the law: `mask_bayes`."""
+    """The best predictor that does not know which pairs were hit; it knows what `linear_mmse` does: `mask_bayes`."""
     return partial(mask_bayes, data=config.data, context=config.eval)
 
 
@@ -90,7 +90,7 @@ def take_a_second(config: RegressionConfig) -> bool:
     """Whether a run's pairs are corrupted, and measuring its comparators takes about a second or less."""
     pairs = config.data.num_pairs
     masks = 2**pairs if pairs <= MAX_PAIRS else 0
-    return config.eval.hit_rate > 0 and gd_steps(config.model) == 1 and masks * config.headline_tasks <= A_SECOND
+    return config.eval.hit_rate > 0 and gd_steps(config.model) == 1 and masks * config.test_tasks <= A_SECOND
 
 
 def half_errors(predictors: Mapping[str, Comparator], batch: Batch) -> dict[str, np.ndarray]:
@@ -99,33 +99,33 @@ def half_errors(predictors: Mapping[str, Comparator], batch: Batch) -> dict[str,
     return {name: 0.5 * (np.asarray(f(batch), np.float64) - y_query) ** 2 for name, f in predictors.items()}
 
 
-def write(subject: ComparedRun) -> dict[str, Any]:
+def write(loaded: ComparedRun) -> dict[str, Any]:
     """Writes comparators.json: the loss of each comparator on the test tasks, with its standard error.
 
     Where one is not defined the file says why, and has null in its place.
     """
-    law = replace(
-        subject.config,
+    evaluated = replace(
+        loaded.config,
         name=RegressionConfig.name,
         init_seed=0,
-        model=ModelConfig(num_layers=subject.gd.steps),
+        model=ModelConfig(num_layers=loaded.gd.steps),
         training=TrainConfig(),
         train=ContextConfig(),
         base=ContextConfig(),
     )
-    values = _losses(law, subject.gd)
-    write_json(subject.run / layout.COMPARATORS, values)
+    values = _losses(evaluated, loaded.gd)
+    write_json(loaded.run / layout.COMPARATORS, values)
     return values
 
 
 @lru_cache(maxsize=64)  # the runs of a sweep have evaluations in common, also those of several models
-def _losses(law: RegressionConfig, gd: GradientDescent) -> dict[str, Any]:
-    batch = headline_batch(law)
+def _losses(config: RegressionConfig, gd: GradientDescent) -> dict[str, Any]:
+    batch = make_test_batch(config)
     found: dict[str, dict[str, Any]] = {}
     for name, make in COMPARATORS.items():
         try:
-            loss, error = mean_and_error(half_errors({name: make(law, gd)}, batch)[name])
+            loss, error = mean_and_error(half_errors({name: make(config, gd)}, batch)[name])
             found[name] = {"loss": loss, "loss_se": error}
         except ConfigError as reason:
             found[name] = {"loss": None, "loss_se": None, "reason": str(reason)}
-    return {"tasks": law.headline_tasks, "tuned_step_size": float(tuned_gd(law).step_size), **found}
+    return {"tasks": config.test_tasks, "tuned_step_size": float(tuned_gd(config).step_size), **found}

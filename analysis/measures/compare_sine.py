@@ -9,13 +9,13 @@ import jax
 import numpy as np
 from jax import Array
 
-from analysis.loaded import LoadedRun
-from analysis.measures.headline import half_squared_errors, mean_and_error, ratio_and_error
+from analysis.loaded_run import LoadedRun
 from analysis.measures.sine_functions import facts, functions, rows
+from analysis.measures.test_set import half_squared_errors, mean_and_error, ratio_and_error
 from baselines import comparison
-from families.sine import headline_batch
+from families.sine import make_test_batch
 from plots.sines import draw_comparison
-from src import conventions
+from src import loss_conventions
 from src.batch import Batch
 from src.model import Model, Params
 from store import layout
@@ -28,15 +28,15 @@ def write(tf: LoadedRun, control: LoadedRun) -> dict[str, Any]:
 
     `StoreError` unless they are a transformer and a control of the same distribution of sines.
     """
-    for subject, wanted in ((tf, False), (control, True)):
-        if (subject.of_family("sine").config.model.step_size > 0) != wanted:
-            raise StoreError(f"{subject.run} is {'no' if wanted else 'a'} control; the transformer's run comes first")
+    for loaded, wanted in ((tf, False), (control, True)):
+        if (loaded.of_family("sine").config.model.step_size > 0) != wanted:
+            raise StoreError(f"{loaded.run} is {'no' if wanted else 'a'} control; the transformer's run comes first")
     if tf.config.data != control.config.data:
-        raise StoreError(f"{tf.run} and {control.run} were trained on sines of other laws")
+        raise StoreError(f"{tf.run} and {control.run} were trained on different distributions of sines")
     values = compare(tf, control)
     write_csv(tf.run / layout.SINE_COMPARISON_FUNCTIONS, rows(_functions(tf, control)))
     about = {"run": tf.run.name, "control": control.run.name, **facts(tf.config.data)}
-    write_json(tf.run / layout.SINE_COMPARISON, values | about | {"loss_convention": conventions.LOSS_AND_MSE})
+    write_json(tf.run / layout.SINE_COMPARISON, values | about | {"loss_convention": loss_conventions.LOSS_AND_MSE})
     draw_comparison(tf.run, control.run.name)
     return values
 
@@ -47,9 +47,9 @@ def compare(tf: LoadedRun, control: LoadedRun) -> dict[str, Any]:
     preds_diff, model_diff and model_cos are those of `baselines.comparison`. A sensitivity to an input of one
     dimension is a slope, so model_cos is the share of equal signs less that of opposite ones.
     """
-    batch = headline_batch(tf.config)
+    batch = make_test_batch(tf.config)
     errors = half_squared_errors({"tf": tf.predict, "control": control.predict}, batch)
-    result: dict[str, Any] = {"tasks": tf.config.headline_tasks}
+    result: dict[str, Any] = {"tasks": tf.config.test_tasks}
     for name, values in errors.items():
         result[f"{name}_loss"], result[f"{name}_loss_se"] = mean_and_error(values)
     result["loss_ratio"], result["loss_ratio_se"] = ratio_and_error(errors["tf"], errors["control"])

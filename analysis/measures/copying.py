@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import ModelConfig
@@ -24,15 +24,15 @@ from store import layout
 from store.atomic import write_json
 
 
-def first_layer_gradients(subject: LoadedRun) -> tuple[np.ndarray, np.ndarray]:
+def first_layer_gradients(loaded: LoadedRun) -> tuple[np.ndarray, np.ndarray]:
     """Norms [2N - 1, 2N] of d sum(first layer's row k) / d (data channels of input row j), k and j context rows.
 
     Two versions: the gradient averaged over tasks before the norm is taken, and the norm of each task averaged after.
     """
-    config = subject.config
-    batch = jax.tree.map(jnp.asarray, subject.batch)
+    config = loaded.config
+    batch = jax.tree.map(jnp.asarray, loaded.batch)
     norms = [
-        _row_norms(subject.model, config.model, subject.params, batch, row)
+        _row_norms(loaded.model, config.model, loaded.params, batch, row)
         for row in range(config.architecture.num_rows - 2)
     ]
     averaged_first, per_task = zip(*norms, strict=True)
@@ -71,22 +71,22 @@ def own_next_other(norms: np.ndarray) -> dict[str, float]:
     return {"own": own, "next": following, "other": other, "next_over_other": following / max(other, 1e-12)}
 
 
-def copying(subject: LoadedRun) -> dict[str, Any]:
+def copying(loaded: LoadedRun) -> dict[str, Any]:
     """The sensitivities of the first layer in both versions; `ConfigError` unless tokens are interleaved."""
-    if subject.config.model.tokens != "interleaved":
+    if loaded.config.model.tokens != "interleaved":
         raise ConfigError(
-            f"copying is defined for interleaved tokens; {subject.run} has {subject.config.model.tokens} ones"
+            f"copying is defined for interleaved tokens; {loaded.run} has {loaded.config.model.tokens} ones"
         )
-    averaged_first, per_task = first_layer_gradients(subject)
+    averaged_first, per_task = first_layer_gradients(loaded)
     return {
         "averaged_before_norm": own_next_other(averaged_first),
         "per_task": own_next_other(per_task),
-        "tasks": int(subject.batch.y.shape[0]),
+        "tasks": int(loaded.batch.y.shape[0]),
     }
 
 
-def write(subject: LoadedRun) -> dict[str, Any]:
+def write(loaded: LoadedRun) -> dict[str, Any]:
     """Writes copying.json."""
-    values = copying(subject)
-    write_json(subject.run / layout.COPYING, values)
+    values = copying(loaded)
+    write_json(loaded.run / layout.COPYING, values)
     return values

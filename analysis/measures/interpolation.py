@@ -1,8 +1,8 @@
-"""Between the trained weights and the construction's: the model halfway, which is as good if both are one algorithm.
+"""Interpolation of trained weights and the construction: the midpoint is as good if both are the same algorithm.
 
 The products W_K^T W_Q and P W_V are rescaled so that the first has the construction's scale, then averaged with it. Von
-Oswald et al. 2023, Sec. 3 and App. A.3. It needs what the construction needs; layers with weights of their own can be
-permuted and rotated into each other, so for them halfway is nowhere.
+Oswald et al. 2023, Sec. 3 and App. A.3. It needs what the construction needs; layers with weights of their own can
+be permuted and rotated, so their midpoint means nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from analysis.measures.weights import products, rescale
 from baselines.construction import gd_params
 from configs.regression import RegressionConfig
@@ -31,15 +31,15 @@ def params_of_products(config: RegressionConfig, kq: np.ndarray, pv: np.ndarray)
     }
 
 
-def interpolated(subject: LoadedRun, step_size: float, gamma: float = 0.0, share: float = 0.5) -> Partial:
+def interpolated(loaded: LoadedRun, step_size: float, gamma: float = 0.0, share: float = 0.5) -> Partial:
     """The predictor whose products are `share` of the trained ones and the rest the construction's.
 
     The construction is gradient descent at this step size, or GD++ if gamma is not 0. `ConfigError` where there is
     none, or where layers have weights of their own.
     """
-    config = subject.config
+    config = loaded.config
     require(len(config.model.layer_names) == 1, "layers with weights of their own cannot be interpolated")
-    trained = rescale(*products(config, subject.params), config.data.dim)
+    trained = rescale(*products(config, loaded.params), config.data.dim)
     construction = products(config, gd_params(config.architecture, step_size, gamma))
     kq, pv = (share * own + (1 - share) * other for own, other in zip(trained, construction, strict=True))
-    return Partial(subject.model.predict, params_of_products(config, kq, pv))
+    return Partial(loaded.model.predict, params_of_products(config, kq, pv))

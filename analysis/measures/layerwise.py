@@ -1,4 +1,4 @@
-"""The loss after every layer, beside gradient descent's after as many steps on the same tasks."""
+"""The loss after every layer, compared with gradient descent's after as many steps on the same tasks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.loaded import LoadedRun
-from analysis.measures.headline import ratio_and_error
-from baselines.curves import (
+from analysis.loaded_run import LoadedRun
+from analysis.measures.test_set import ratio_and_error
+from baselines.gradient_descent import one_step_size
+from baselines.iterations import descent, normal_equations, power_iteration
+from baselines.loss_curves import (
     TRIMMED,
     facts,
     over_tasks,
@@ -21,8 +23,6 @@ from baselines.curves import (
     summary,
     unstable_share,
 )
-from baselines.gradient_descent import one_step_size
-from baselines.iterations import descent, normal_equations, power_iteration
 from baselines.step_sizes import DAMPING
 from configs.layerwise import UNTRAINED, LayerwiseConfig
 from src.batch import Batch
@@ -35,19 +35,19 @@ REACHABLE = 400  # steps of descent at 1 / lambda_max that are tried to reach a 
 
 
 def is_rolled_out(config: LayerwiseConfig) -> bool:
-    """Whether a model is one layer on plain tokens, which is looked at as applied many times."""
-    return config.model.num_layers == 1 and config.model.embed_size == 0
+    """Whether a model is one layer on plain tokens, which is evaluated as applied many times."""
+    return config.model.num_layers == 1 and config.model.d_model == 0
 
 
 def layerwise(
-    subject: LoadedRun, num_tasks: int | None = None, layers: int | None = None, damping: float | None = None
+    loaded: LoadedRun, num_tasks: int | None = None, layers: int | None = None, damping: float | None = None
 ) -> dict[str, Any]:
     """Losses after layers 1 to L; the paired ratio to gradient descent; how many steps of it reach each layer's loss.
 
     One trained layer is rolled out with `damping`; of a deeper stack the first L layers count. Gradient descent takes
     steps of damping * c*, which for a roll-out is what it is by definition if the layer is one step of c*.
     """
-    config = subject.config
+    config = loaded.config
     depth = ROLL_OUT_LAYERS if is_rolled_out(config) else config.model.num_layers
     layers = depth if layers is None else layers
     require(
@@ -57,10 +57,10 @@ def layerwise(
         is_rolled_out(config) or damping is None, "damping has no meaning for a stack that is applied as it was trained"
     )
     damping = DAMPING if damping is None else damping
-    num_tasks = config.headline_tasks if num_tasks is None else num_tasks
+    num_tasks = config.test_tasks if num_tasks is None else num_tasks
     require(num_tasks * layers < 2**28, f"{layers} layers of {num_tasks} tasks are 2^28 losses or more")
     c = damping * one_step_size(config.data)
-    losses = over_tasks(_losses_of(subject, layers, damping, c), config.data, config.data_seed, num_tasks)
+    losses = over_tasks(_losses_of(loaded, layers, damping, c), config.data, config.data_seed, num_tasks)
     tf, gd, zero, to_reach = (losses.pop(name) for name in ("tf", "gd", "zero", "to_reach"))
     found = summary(tf)
     means = np.array(found["trimmed_mean"])
@@ -83,9 +83,9 @@ def layerwise(
     }
 
 
-def _losses_of(subject: LoadedRun, layers: int, damping: float, c: float) -> Callable[[Batch], dict[str, Array]]:
+def _losses_of(loaded: LoadedRun, layers: int, damping: float, c: float) -> Callable[[Batch], dict[str, Array]]:
     """From a batch to the losses [., B] of the model and of all that it is compared with."""
-    config, model, params = subject.config, subject.model, subject.params
+    config, model, params = loaded.config, loaded.model, loaded.params
 
     def losses_of(batch: Batch) -> dict[str, Array]:
         if is_rolled_out(config):
@@ -121,7 +121,7 @@ def steps_to_reach(losses: np.ndarray, descending: np.ndarray) -> list[int | Non
 
 
 def verdict(rolled_out: bool, ratios: np.ndarray, losses: np.ndarray, zero: float) -> str:
-    """What the curve shows, in words: a roll-out beside gradient descent, a stack beside predicting zero."""
+    """The verdict in words: a roll-out is compared with gradient descent, a stack with predicting zero."""
     if rolled_out:
         return "overlaps gradient descent" if (np.abs(ratios - 1) <= OVERLAP).all() else "leaves gradient descent"
     if not losses[-1] <= UNTRAINED * zero:

@@ -10,8 +10,8 @@ import jax
 import numpy as np
 from jax import Array
 
-from analysis.loaded import LoadedRun
-from analysis.measures.headline import mean_and_error
+from analysis.loaded_run import LoadedRun
+from analysis.measures.test_set import mean_and_error
 from src.model import Batch, Model, Params
 from store import layout
 from store.atomic import write_csv

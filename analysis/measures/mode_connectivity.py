@@ -1,8 +1,7 @@
 """Linear mode connectivity: the loss along the straight line between two models' parameters.
 
-Two models of one valley have no barrier between them; models that do different things are parted by one. Raventos et
-al. 2023 (Fig. 11) hold models of M tasks against one of infinitely many, on fresh tasks. The paper's text does not say
-how a barrier is counted; this is the usual way (Frankle et al. 2020).
+Models in one basin have no barrier between them. Raventos et al. 2023 (Fig. 11) compare models of M tasks with one of
+infinitely many, on fresh tasks. The paper does not define the barrier; this is the usual one (Frankle et al. 2020).
 """
 
 from __future__ import annotations
@@ -12,22 +11,22 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis.loaded import LoadedRun
-from families.diversity import Held, predictions_of
+from analysis.loaded_run import LoadedRun
+from families.diversity import EvalSet, predictions_of
 from src.checks import require
 
 POINTS = 11
 
 
-def losses_between(one: LoadedRun, other: LoadedRun, held: Held, points: int = POINTS) -> np.ndarray:
+def losses_between(one: LoadedRun, other: LoadedRun, eval_set: EvalSet, points: int = POINTS) -> np.ndarray:
     """Losses [P] (squared error / D) of (1 - a) theta_1 + a theta_2, a from 0 to 1; `ConfigError` if shapes differ."""
     shapes = [jax.tree.map(np.shape, dict(decoder.params)) for decoder in (one, other)]
     require(shapes[0] == shapes[1], f"{one.run} and {other.run} are models of different shapes: no line joins them")
     dim = one.config.data.dim
     losses = []
     for a in np.linspace(0, 1, points):
-        predictions = predictions_of(one.model, _between(one.params, other.params, a), held.batch)
-        losses.append(np.mean((predictions - held.targets) ** 2) / dim)
+        predictions = predictions_of(one.model, _between(one.params, other.params, a), eval_set.batch)
+        losses.append(np.mean((predictions - eval_set.targets) ** 2) / dim)
     return np.array(losses)
 
 

@@ -1,4 +1,4 @@
-"""Inputs of another scale than in training: the transformer and gradient descent on x times alpha."""
+"""Scaled inputs: the MSE of the transformer and of gradient descent on alpha x."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from analysis.compared import ComparedRun
-from analysis.measures.headline import half_squared_errors, mean_and_error
+from analysis.compared_run import ComparedRun
+from analysis.measures.test_set import half_squared_errors, mean_and_error
 from configs.regression import RegressionConfig
-from families.regression import headline_batch, headline_batches
+from families.regression import make_test_batch, make_test_batches
 from src.batch import Batch
 from src.data import scale_inputs
 from store import layout
@@ -22,16 +22,16 @@ def scaled_batches(config: RegressionConfig, alphas: Sequence[float], keep_label
     The labels follow the scaled inputs (same teacher, noise as before), or stay as they were with `keep_labels`.
     """
     if keep_labels:
-        return [scale_inputs(headline_batch(config), alpha) for alpha in alphas]
-    laws = [replace(config.data, input_range=alpha * config.data.input_range) for alpha in alphas]
-    return headline_batches(config, laws)
+        return [scale_inputs(make_test_batch(config), alpha) for alpha in alphas]
+    scaled = [replace(config.data, input_range=alpha * config.data.input_range) for alpha in alphas]
+    return make_test_batches(config, scaled)
 
 
-def ood_curve(subject: ComparedRun, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
+def ood_curve(loaded: ComparedRun, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
     """One row for each alpha: mean squared errors (without the half) and their standard errors, and whose labels."""
     rows = []
-    predictors = {"tf": subject.predict, "gd": subject.gd.predict}
-    for alpha, batch in zip(alphas, scaled_batches(subject.config, alphas, keep_labels), strict=True):
+    predictors = {"tf": loaded.predict, "gd": loaded.gd.predict}
+    for alpha, batch in zip(alphas, scaled_batches(loaded.config, alphas, keep_labels), strict=True):
         errors = half_squared_errors(predictors, batch)
         tf, tf_error = mean_and_error(2 * errors["tf"])
         gd, gd_error = mean_and_error(2 * errors["gd"])
@@ -40,12 +40,12 @@ def ood_curve(subject: ComparedRun, alphas: list[float], keep_labels: bool = Fal
     return rows
 
 
-def write(subject: ComparedRun, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
+def write(loaded: ComparedRun, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
     """Writes ood.csv."""
-    return write_rows(subject, ood_curve(subject, alphas, keep_labels))
+    return write_rows(loaded, ood_curve(loaded, alphas, keep_labels))
 
 
-def write_rows(subject: ComparedRun, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def write_rows(loaded: ComparedRun, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """`write` of what `ood_curve` gave."""
-    write_csv(subject.run / layout.OOD, rows)
+    write_csv(loaded.run / layout.OOD, rows)
     return rows

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jax.tree_util import Partial
 
-from analysis.compared import ComparedRun
+from analysis.compared_run import ComparedRun
 from analysis.measures.copying import copying
 from baselines.comparison import compare
 from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
@@ -21,13 +21,13 @@ COMPARED = {"loss": "gd_loss", **{name: name for name in ("preds_diff", "model_d
 COPIED = ("own", "next", "other")
 
 
-def baselines_of(subject: ComparedRun) -> dict[str, Partial | str]:
+def baselines_of(loaded: ComparedRun) -> dict[str, Partial | str]:
     """Gradient descent, and GD++ with learned rates where a run has several linear layers.
 
     In place of a baseline that is not defined, why: GD++ is fitted in closed form, which needs the inputs' variance.
     """
-    config, steps = subject.config, subject.gd.steps
-    found: dict[str, Partial | str] = {"gd": subject.gd.predict}
+    config, steps = loaded.config, loaded.gd.steps
+    found: dict[str, Partial | str] = {"gd": loaded.gd.predict}
     if steps > 1 and config.model.tokens == "concatenated":
         try:
             found["gd_plus_plus"] = fitted_gd_plus_plus(config.data, steps, config.model.recurrent, config.data_seed)
@@ -36,24 +36,24 @@ def baselines_of(subject: ComparedRun) -> dict[str, Partial | str]:
     return found
 
 
-def over_training(subject: ComparedRun) -> list[dict[str, Any]]:
+def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:
     """A row for each snapshot: step, tf_loss, and for each baseline its loss and the values of `comparison.compare`.
 
     Of interleaved tokens also the first layer's sensitivities to its own, the next and other tokens, averaged over
     tasks before the norm as in the paper's Fig. 5.
     """
     found: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
-        partial(_against, name, other) for name, other in baselines_of(subject).items()
+        partial(_compared, name, other) for name, other in baselines_of(loaded).items()
     ]
-    if subject.config.model.tokens == "interleaved":
+    if loaded.config.model.tokens == "interleaved":
         found.append(_copied)
     return [
         {"step": step} | {name: value for measure in found for name, value in measure(checkpoint).items()}
-        for step, checkpoint in subject.checkpoints()
+        for step, checkpoint in loaded.checkpoints()
     ]
 
 
-def _against(name: str, other: Partial | str, checkpoint: ComparedRun) -> dict[str, Any]:
+def _compared(name: str, other: Partial | str, checkpoint: ComparedRun) -> dict[str, Any]:
     if isinstance(other, str):
         return dict.fromkeys(f"{name}_{key}" for key in COMPARED) | {f"{name}_reason": other}
     values = _compare(checkpoint.predict, other, checkpoint.batch)
@@ -68,8 +68,8 @@ def _copied(checkpoint: ComparedRun) -> dict[str, float]:
     return {name: values[name] for name in COPIED}
 
 
-def write(subject: ComparedRun) -> list[dict[str, Any]]:
+def write(loaded: ComparedRun) -> list[dict[str, Any]]:
     """Writes over_training.csv."""
-    rows = over_training(subject)
-    write_csv(subject.run / layout.OVER_TRAINING, rows)
+    rows = over_training(loaded)
+    write_csv(loaded.run / layout.OVER_TRAINING, rows)
     return rows

@@ -1,4 +1,4 @@
-"""One trained layer applied again and again, as gradient descent repeats its step; only labels are updated.
+"""Roll-out: one trained layer applied K times, as gradient descent repeats its step; only labels are updated.
 
 e_y <- e_y + damping * attention, of every row; the prediction after k applications is minus the query's label. Damped
 gradient descent with the same damping is what one layer of the construction gives. Von Oswald et al. 2023, Fig. 1 and

@@ -1,7 +1,7 @@
-"""Contexts of another law than in training: whether the transformer still does what the algorithms do.
+"""Distribution shift: whether the transformer still does what the algorithms do.
 
 The distribution of a run's test tasks with one thing changed: the range of the inputs (labels follow), the scale of the
-teacher, distractor labels, or inputs of other laws divided by their norm. Von Oswald et al. 2023, App. A.5.
+teacher, distractor labels, or inputs of another distribution divided by their norm. Von Oswald et al. 2023, App. A.5.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from functools import partial
 import jax
 import numpy as np
 
-from analysis.measures.headline import half_squared_errors
+from analysis.measures.test_set import half_squared_errors
 from baselines.gradient_descent import Predictor
 from configs.regression import RegressionConfig
 from families.experiment import task_key
-from families.regression import headline_batches
+from families.regression import make_test_batches
 from src.batch import Batch
 from src.config import DataConfig
 from src.data import sample_other_batch
 from src.prng import Purpose
 
-# name -> the law with this much of it
+# shift -> the data config with a value of it
 SHIFTS: Mapping[str, Callable[[DataConfig, float], DataConfig]] = {
     "input_range": lambda data, value: replace(data, input_range=value * data.input_range),
     "weight_scale": lambda data, value: replace(data, weight_scale=value * data.weight_scale),
@@ -34,9 +34,9 @@ SHIFTS: Mapping[str, Callable[[DataConfig, float], DataConfig]] = {
 def shifted_batches(config: RegressionConfig, shift: str, values: Sequence[float]) -> Sequence[Batch]:
     """A batch of test tasks for each value; "other_inputs" are exponential, normal or Laplace, times the value."""
     if shift == "other_inputs":
-        key = task_key(config, Purpose.HEADLINE)
-        return [_other(key, config.data, config.headline_tasks, alpha=value) for value in values]
-    return headline_batches(config, [SHIFTS[shift](config.data, value) for value in values])
+        key = task_key(config, Purpose.TEST_SET)
+        return [_other(key, config.data, config.test_tasks, alpha=value) for value in values]
+    return make_test_batches(config, [SHIFTS[shift](config.data, value) for value in values])
 
 
 def shifted_losses(

@@ -1,4 +1,4 @@
-"""What a model of sines is before the context and after it: its losses, and its functions for one fixed sine."""
+"""The sine model before and after the context: its losses, and its functions for one fixed sine."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.loaded import LoadedRun
-from analysis.measures.headline import mean_and_error
-from families.sine import both_read_outs, headline_batch
-from src import conventions
+from analysis.loaded_run import LoadedRun
+from analysis.measures.test_set import mean_and_error
+from families.sine import both_read_outs, make_test_batch
+from src import loss_conventions
 from src.batch import Batch
 from src.config import SineData
 from src.inputs import sample_inputs
@@ -26,11 +26,11 @@ QUERIES = 100
 COLUMNS = ("x", "target", "before", "after")
 
 
-def headline(subject: LoadedRun) -> dict[str, Any]:
+def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
     """Losses with standard errors on the test tasks: after the context, before it, and of answering 0."""
-    batch = headline_batch(subject.config)
-    before, after = both_read_outs(subject.model, subject.params, batch)
-    result: dict[str, Any] = {"tasks": subject.config.headline_tasks}
+    batch = make_test_batch(loaded.config)
+    before, after = both_read_outs(loaded.model, loaded.params, batch)
+    result: dict[str, Any] = {"tasks": loaded.config.test_tasks}
     for name, predictions in {"loss": after, "initial_loss": before, "zero_loss": jnp.zeros_like(after)}.items():
         errors = 0.5 * np.asarray(predictions - batch.y_query, np.float64) ** 2
         result[name], result[f"{name}_se"] = mean_and_error(errors)
@@ -47,10 +47,10 @@ def fixed_sine(data: SineData) -> Batch:
     return Batch(x, sines(x, w), x_query, sines(x_query[:, None], w)[:, 0], w)
 
 
-def functions(subject: LoadedRun) -> dict[str, np.ndarray]:
+def functions(loaded: LoadedRun) -> dict[str, np.ndarray]:
     """The fixed sine's inputs and targets, and the read-outs there before and after its context, each [QUERIES]."""
-    batch = fixed_sine(subject.config.data)
-    before, after = both_read_outs(subject.model, subject.params, batch)
+    batch = fixed_sine(loaded.config.data)
+    before, after = both_read_outs(loaded.model, loaded.params, batch)
     arrays = (batch.x_query[:, 0], batch.y_query, before, after)
     return {name: np.asarray(array) for name, array in zip(COLUMNS, arrays, strict=True)}
 
@@ -62,13 +62,13 @@ def facts(data: SineData) -> dict[str, Any]:
     return {"amplitude": AMPLITUDE, "phase": PHASE, **context}
 
 
-def write(subject: LoadedRun) -> dict[str, float]:
+def write(loaded: LoadedRun) -> dict[str, float]:
     """Writes sine_functions.csv and .json, and gives the losses of the two functions on the grid."""
-    found = functions(subject)
+    found = functions(loaded)
     on_grid = {f"{name}_loss": float(half_mse(found[name], found["target"])) for name in ("before", "after")}
-    write_csv(subject.run / layout.SINE_FUNCTIONS, rows(found))
-    about = facts(subject.config.data) | on_grid | {"loss_convention": conventions.LOSS_AND_MSE}
-    write_json(subject.run / layout.SINE_FUNCTIONS_FACTS, about)
+    write_csv(loaded.run / layout.SINE_FUNCTIONS, rows(found))
+    about = facts(loaded.config.data) | on_grid | {"loss_convention": loss_conventions.LOSS_AND_MSE}
+    write_json(loaded.run / layout.SINE_FUNCTIONS_FACTS, about)
     return on_grid
 
 

@@ -1,4 +1,4 @@
-"""A decoder against the exact predictors, in distribution (tasks of its pool) and out of it (fresh tasks).
+"""A decoder compared with the exact predictors, in distribution (tasks of its pool) and out of it (fresh tasks).
 
 Errors are those of noiseless labels w.x, squared, averaged over sequences and the K predictions and divided by D; Delta
 is the same of two predictors' difference. Raventos et al. 2023, Eq. 4 and App. B; Carroll et al. 2025, Sec. 4.
@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded import LoadedRun
-from analysis.measures.headline import mean_and_error
+from analysis.loaded_run import LoadedRun
+from analysis.measures.test_set import mean_and_error
 from analysis.measures.transience import verdict
 from families.diversity import (
     distance,
-    headline_sequences,
-    hold,
+    make_eval_set,
+    make_test_sequences,
     predictions_of,
     why_no_ridge,
 )
@@ -25,22 +25,22 @@ from families.diversity import (
 RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from ridge, it is ridge
 
 
-def headline(subject: LoadedRun) -> dict[str, Any]:
-    """Losses and Deltas on further sequences, with standard errors over sequences, and which predictor the model is."""
-    config, dim = subject.config, subject.config.data.dim
-    found: dict[str, Any] = {"tasks": config.headline_tasks}
+def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
+    """Losses and Deltas on the test set, with standard errors over sequences, and which predictor the model is."""
+    config, dim = loaded.config, loaded.config.data.dim
+    found: dict[str, Any] = {"tasks": config.test_tasks}
     reason = why_no_ridge(config.data)
-    for prefix, batch in zip(("id", "ood"), headline_sequences(config), strict=True):
-        held = hold(config, batch)
-        tf = predictions_of(subject.model, subject.params, batch)
-        for name, values in {"tf": tf, **held.references, "zero": np.zeros_like(tf)}.items():
-            errors = np.mean((values - held.targets) ** 2, axis=1) / dim
+    for prefix, batch in zip(("id", "ood"), make_test_sequences(config), strict=True):
+        eval_set = make_eval_set(config, batch)
+        tf = predictions_of(loaded.model, loaded.params, batch)
+        for name, values in {"tf": tf, **eval_set.references, "zero": np.zeros_like(tf)}.items():
+            errors = np.mean((values - eval_set.targets) ** 2, axis=1) / dim
             found[f"{prefix}_{name}_loss"], found[f"{prefix}_{name}_loss_se"] = mean_and_error(errors)
-            if name in held.references:
+            if name in eval_set.references:
                 apart = np.mean((tf - values) ** 2, axis=1) / dim
                 found[f"{prefix}_delta_{name}"], found[f"{prefix}_delta_{name}_se"] = mean_and_error(apart)
-        if {"ridge", "dmmse"} <= set(held.references):
-            found[f"{prefix}_apart"] = distance(held.references["ridge"], held.references["dmmse"], dim)
+        if {"ridge", "dmmse"} <= set(eval_set.references):
+            found[f"{prefix}_apart"] = distance(eval_set.references["ridge"], eval_set.references["dmmse"], dim)
         for name in () if reason is None else (f"{prefix}_ridge_loss", f"{prefix}_delta_ridge"):
             found |= {name: None, f"{name}_se": None, f"{name}_reason": reason}
     return found | {"verdict": verdict_of(found)}

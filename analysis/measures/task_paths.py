@@ -1,4 +1,4 @@
-"""What a model does on tasks between two tasks of its pool: dMMSE falls back on the nearer one, ridge does not mind.
+"""Losses on tasks interpolated between two tasks of the pool: dMMSE falls back on the nearer one, ridge does not.
 
 w_a = (|w_i| + |w_j|)/2 (a w_i + (1 - a) w_j) / |a w_i + (1 - a) w_j|, so that the norm stays. Raventos et al. 2023,
 Fig. 5.
@@ -6,13 +6,14 @@ Fig. 5.
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.loaded import LoadedRun
-from families.diversity import hold, pool_of, predictions_of
+from analysis.loaded_run import LoadedRun
+from families.diversity import make_eval_set, pool_of, predictions_of
 from families.experiment import task_key
 from src.checks import require
 from src.prng import Purpose
@@ -29,24 +30,24 @@ def path(one: np.ndarray, other: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return tasks
 
 
-def losses_on_paths(subject: LoadedRun, points: int = POINTS) -> dict[str, np.ndarray]:
+def losses_on_paths(loaded: LoadedRun, points: int = POINTS) -> dict[str, np.ndarray]:
     """Losses [P] (squared error / D) along the paths between pairs of the pool's first tasks, averaged over pairs.
 
     Of the model (tf), ridge and dmmse, on the same sequences; a runs from 0 to 1. `ConfigError` without two tasks.
     """
-    config = subject.config
+    config = loaded.config
     count = config.data.num_tasks
-    require(count >= 2, f"{subject.run} was trained on {count or 'infinitely many'} tasks; a path joins two of a pool")
+    require(2 <= count < math.inf, f"{loaded.run} was trained on {count} tasks; a path joins two of a pool")
     shares = np.linspace(0, 1, points)
-    tasks = np.asarray(pool_of(config, min(count, 8)))
+    tasks = np.asarray(pool_of(config, int(min(count, 8))))
     pairs = list(combinations(range(len(tasks)), 2))[:PAIRS]
     ways = np.stack([path(tasks[i], tasks[j], shares) for i, j in pairs])  # [pairs, P, D]
     w = jnp.asarray(np.repeat(ways.reshape(-1, config.data.dim), SEQUENCES, axis=0), jnp.float32)
-    held = hold(config, sequences_with(task_key(config, Purpose.PATH), config.data, w))
-    found = {"tf": predictions_of(subject.model, subject.params, held.batch), **held.references}
+    eval_set = make_eval_set(config, sequences_with(task_key(config, Purpose.PATH), config.data, w))
+    found = {"tf": predictions_of(loaded.model, loaded.params, eval_set.batch), **eval_set.references}
     shape = (len(pairs), points, SEQUENCES, -1)
     return {
-        name: np.mean((values - held.targets) ** 2, axis=1).reshape(shape[:3]).mean(axis=(0, 2)) / config.data.dim
+        name: np.mean((values - eval_set.targets) ** 2, axis=1).reshape(shape[:3]).mean(axis=(0, 2)) / config.data.dim
         for name, values in found.items()
     }
 

@@ -1,4 +1,4 @@
-"""The task-diversity threshold: the number of tasks from which on more training brings a transformer nearer to ridge.
+"""The task-diversity threshold: the number of tasks above which more training brings a transformer nearer to ridge.
 
 Raventos et al. 2023, Sec. 3. Sizes: S seeds, P pool sizes. Delta is the mean squared difference of predictions over D.
 """
@@ -35,7 +35,7 @@ def crossing(num_tasks: np.ndarray, small: np.ndarray, large: np.ndarray) -> Cro
     budget. r = log(large / small) is above 0 below the threshold and not above it. Between M_i < M_(i+1), the last two
     with r_i > 0 >= r_(i+1), it is log2 M_i + (log2 M_(i+1) - log2 M_i) r_i / (r_i - r_(i+1)). |r| up to 1e-6 is a tie
     and counts as no change, r = 0, which is not above 0. A seed has none where r is never above 0 or never ceases to
-    be. What follows the last crossing may be above 0 again: look at the curve.
+    be. After the last crossing it may be above 0 again: see the curve.
 
     The mean and the interval are over the seeds that have a crossing, and so are conditional on having one where
     `crossed` is below S; the interval is nan for fewer than two.

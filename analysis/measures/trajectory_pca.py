@@ -1,8 +1,8 @@
-"""Trajectories of models in the plane: a joint PCA of predictions over checkpoints, and what random walks would show.
+"""Trajectories of models: a joint PCA of predictions over checkpoints, and its null model, random walks.
 
 A row is a checkpoint's predictions on one fixed batch, flattened; the rows of all models are stacked (Carroll et al.
 2025, Sec. 5). PCA of any smooth random walk gives curves that look like development: its scores are cosines (Antognini
-and Sohl-Dickstein 2018), so the shares of variance are to be read beside those of `null_explained`. Sizes: R rows, P
+and Sohl-Dickstein 2018), so compare the shares of variance with those of `null_explained`. Sizes: R rows, P
 predictions, C components, T checkpoints of a trajectory.
 """
 

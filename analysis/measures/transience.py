@@ -1,5 +1,6 @@
-"""Transient ridge: when and how far a model trained on M tasks comes near ridge before it turns to dMMSE, and where it
-ends. Pure functions of recorded losses and of Delta, the mean squared difference of predictions over D.
+"""Transient ridge: when and how closely a model trained on M tasks approaches ridge before it moves to dMMSE.
+
+Pure functions of recorded losses and of Delta, the mean squared difference of predictions over D.
 
 Raventos et al. 2023 (Sec. 3, Fig. 4) and Carroll et al. 2025 (Sec. 5, App. B.2). Sizes: S seeds, T records of training,
 P pool sizes. OOD is on Gaussian tasks, id on the pool's own.
@@ -77,7 +78,7 @@ def power_law(m: np.ndarray, t: np.ndarray) -> PowerLaw:
 def verdict(
     delta_id_dmmse: float, delta_id_ridge_dmmse: float, delta_ood_ridge: float, delta_ood_dmmse_ridge: float
 ) -> Literal["dmmse", "ridge", "between"]:
-    """Which predictor a transformer PT has become: Delta(PT, .) beside the distance of the predictors themselves.
+    """Which predictor a transformer PT has become: Delta(PT, .) relative to Delta of the two predictors.
 
     "dmmse" if Delta_id(PT, dMMSE) <= .1 Delta_id(ridge, dMMSE), else "ridge" if Delta_ood(PT, ridge) <= 1/4
     Delta_ood(dMMSE, ridge), else "between". Both hold for a PT that is dMMSE on the pool's tasks and ridge elsewhere.

@@ -1,4 +1,4 @@
-"""What a layer computes with: W_K^T W_Q and P W_V of each head, beside the construction of gradient descent.
+"""Weight products W_K^T W_Q and P W_V of each head, compared with the construction of gradient descent.
 
 Only the products matter, and in a linear layer a scale can move between the two, so both are shown with it moved to
 where the construction has it: W_K^T W_Q is divided by beta, the mean of its first D diagonal entries, and P W_V
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.compared import ComparedRun
+from analysis.compared_run import ComparedRun
 from baselines.construction import gd_params
 from configs.regression import RegressionConfig
 from src.checks import ConfigError
@@ -42,16 +42,16 @@ def rescale(kq: np.ndarray, pv: np.ndarray, dim: int) -> tuple[np.ndarray, np.nd
     return kq / beta, pv * beta
 
 
-def write(subject: ComparedRun) -> None:
+def write(loaded: ComparedRun) -> None:
     """Writes weights.npz: the products as trained and rescaled, and the construction's (empty where there is none)."""
-    config = subject.config
-    kq, pv = products(config, subject.params)
+    config = loaded.config
+    kq, pv = products(config, loaded.params)
     linear = np.array([config.model.kind(layer) == "linear" for layer in range(len(kq))])
     arrays = {"kq": kq, "pv": pv}
     for name, product, scaled in zip(("kq", "pv"), (kq, pv), rescale(kq, pv, config.data.dim), strict=True):
         arrays[f"rescaled_{name}"] = np.where(linear[:, None, None, None], scaled, product)
-    arrays["construction_kq"], arrays["construction_pv"] = _construction(config, float(subject.gd.step_size))
-    write_npz(subject.run / layout.WEIGHTS, arrays)
+    arrays["construction_kq"], arrays["construction_pv"] = _construction(config, float(loaded.gd.step_size))
+    write_npz(loaded.run / layout.WEIGHTS, arrays)
 
 
 def _construction(config: RegressionConfig, step_size: float) -> tuple[np.ndarray, np.ndarray]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from plots import style
-from plots.sweep_figures import panels, settings
+from plots.sweep_figures import grouping, panels
+from plots.sweep_figures.grouping import Line
 from plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
 from plots.sweep_figures.points import Point, Series, points, records
-from plots.sweep_figures.settings import Line
 from plots.sweep_figures.table import ALPHAS, COMPARATORS, TASKS
 
 if TYPE_CHECKING:
@@ -32,15 +32,15 @@ COMPARED: dict[str, dict[str, Any]] = {
 
 @style.compact
 def draw_noise(table: pd.DataFrame) -> Drawn:
-    """Over the share of noisy pairs: the test loss beside comparators, and each model's change from GD (clean step).
+    """Over the share of noisy pairs: the test loss and the comparators', and each model's change from GD (clean step).
 
-    Comparators know more and more of the noise. Changes are on the same contexts, paired by seed, beside the tuned
-    step's.
+    Comparators know more and more of the noise. Changes are on the same contexts, paired by seed; the tuned
+    step's are shown too.
     """
     noisy = set(zip(*table.loc[table["noisy"], ["model", "ordering"]].T.to_numpy(), strict=True))
     domain = table[[place in noisy for place in zip(table["model"], table["ordering"], strict=True)]]
     done = domain[domain["done"]]
-    lines = [line for line in settings.lines(done, along="p") if line.rows["noisy"].any()]
+    lines = [line for line in grouping.lines(done, along="p") if line.rows["noisy"].any()]
     if not lines:
         return panels.nothing_noisy(table)
     used = done[done.index.isin({index for line in lines for index in line.rows.index})]
@@ -121,7 +121,7 @@ def draw_ood(table: pd.DataFrame) -> Drawn:
     used = table[table["done"] & table[[f"ood_alpha{alpha}" for alpha in ALPHAS]].notna().any(axis=1)]
     if used.empty:
         return panels.nothing("no cell is done", table)
-    lines = settings.lines(used)
+    lines = grouping.lines(used)
     figure, drawn = panels.pairs(lines, [], HEIGHT)
     looks, series = Looks(lines), []
     looks.explain_models()

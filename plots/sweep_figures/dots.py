@@ -1,4 +1,4 @@
-"""Dots with intervals, a row for each condition: whether noisy pairs are told apart, and the alignment with GD."""
+"""Dots with intervals, a row for each condition: whether noisy pairs are separated, and the alignment with GD."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plots import style
-from plots.sweep_figures import panels, settings
+from plots.sweep_figures import grouping, panels
+from plots.sweep_figures.grouping import Line
 from plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks
 from plots.sweep_figures.points import Series, points, records
-from plots.sweep_figures.settings import Line
 from plots.sweep_figures.table import TASKS
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ METRICS = {
 AUROC = "AUROC"  # the measure, which is also the axis' label
 # measure -> what it can be
 POSSIBLE = {AUROC: (0.0, 1.0), "align_cos": (-1.0, 1.0), "align_l2": (0.0, math.inf)}
-LETTERS = {1: 30, 2: 21}  # of a condition's name in one line, beside this many panels
+LETTERS = {1: 30, 2: 21}  # of a condition's name in one line, with this many panels
 ROW, LINE = 0.18, 0.1  # inches that a condition needs, and a line of its name
 LEAST_AUROC = 0.03  # that its axis shows on either side of .5
 MARGIN = 0.05  # of an axis, beyond where gradient descent is
-TICKS = 3  # numbers below an axis, beside one another
+TICKS = 3  # numbers below an axis, side by side
 
 
 @style.compact
@@ -47,7 +47,7 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
     used = noisy[noisy["done"] & noisy["auroc"].notna()]
     if used.empty:
         return panels.nothing_noisy(table)
-    lines = settings.lines(used)
+    lines = grouping.lines(used)
     models = list(dict.fromkeys(line.settings["model"] for line in lines))
     modes = list(dict.fromkeys(line.settings["noise_mode"] for line in lines))
     modes = modes if len(modes) in LETTERS else [None]
@@ -85,7 +85,7 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
     used = table[table["done"] & table[list(METRICS)].notna().all(axis=1)]
     if used.empty:
         return panels.nothing("no cell is done", table)
-    lines = settings.lines(used)
+    lines = grouping.lines(used)
     models = list(dict.fromkeys(line.settings["model"] for line in lines))
     places, shown = _conditions(lines, len(METRICS), {"model"})
     figure, axes = style.column_figure([_height(shown)], len(METRICS), sharey=True)
@@ -113,8 +113,8 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
 def _conditions(lines: Sequence[Line], columns: int, apart: set[str]) -> tuple[list[int], list[str]]:
     """The row of each line, and the rows' names: all settings that differ, but those that have panels of their own."""
     found = [line.settings for line in lines]
-    differing = [name for name in settings.split(found)[0] if name not in apart]
-    of_lines = settings.labels(found, differing or ["ordering"])
+    differing = [name for name in grouping.split(found)[0] if name not in apart]
+    of_lines = grouping.labels(found, differing or ["ordering"])
     names = list(dict.fromkeys(of_lines))
     shown = [textwrap.fill(style.plain(name), LETTERS[columns]) for name in names]
     return [names.index(name) for name in of_lines], shown

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from plots import style
-from plots.sweep_figures import panels, settings
+from plots.sweep_figures import grouping, panels
+from plots.sweep_figures.grouping import ordered
 from plots.sweep_figures.panels import DESCENT, MODEL, Drawn, Looks, Panel
 from plots.sweep_figures.points import Point, Series, points, records
-from plots.sweep_figures.settings import ordered
 from plots.sweep_figures.table import TASKS
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def draw_order(table: pd.DataFrame) -> Drawn:
     used = table[table["done"] & ratio.notna()]
     if used.empty:
         return panels.nothing("no cell is done", table)
-    lines = settings.lines(used, along="ordering")
+    lines = grouping.lines(used, along="ordering")
     present = set(used["ordering"])
     orderings = [name for name in ordered() if name in present] + sorted(present - set(ordered()))
     figure, drawn = panels.stack(lines, ["noise_mode"], HEIGHT)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from plots import style
-from plots.sweep_figures import points, settings
+from plots.sweep_figures import grouping, points
+from plots.sweep_figures.grouping import Line
 from plots.sweep_figures.points import Point, Series
-from plots.sweep_figures.settings import Line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ class Looks:
         return look | {"markerfacecolor": colour if filled else "white"}
 
     def of_model(self, model: str) -> dict[str, Any]:
-        """Of a model where nothing else is told apart."""
+        """Of a model where conditions are not distinguished."""
         colour, marker = self._models[model]
         return {"color": colour, "marker": marker, "linestyle": ""}
 
@@ -113,12 +113,12 @@ def pairs(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[F
 def _parts(lines: Sequence[Line], apart: Sequence[str]) -> tuple[list[str], list[Part]]:
     """The settings in which parts differ, and the parts: as many as keep a model's lines few enough to tell apart."""
     found = [line.settings for line in lines]
-    differing = [name for name in settings.split(found)[0] if name != "model"]
+    differing = [name for name in grouping.split(found)[0] if name != "model"]
     names = [name for name in apart if name in differing]
     rest = [name for name in differing if name not in names]
     while rest and max(map(len, _cells(lines, ["model", *names]).values())) > MOST:
         names.append(rest.pop(0))
-    said, noise = settings.labels(found, rest), settings.labels(found, NOISE)
+    said, noise = grouping.labels(found, rest), grouping.labels(found, NOISE)
     label = {id(line): own or (other if rest else MODEL) for line, own, other in zip(lines, said, noise, strict=True)}
     return names, [[(label[id(line)], line) for line in part] for part in _cells(lines, names).values()]
 
@@ -150,7 +150,7 @@ def _laid_out(
         panel.tick_params(labelbottom=lowest)
         panels.append(Panel(panel, model, lowest, lines))
         whose = ", ".join(_models(lines)) if len(_models(lines)) == 1 else "all models"
-        title = ", ".join(filter(None, [whose, *settings.labels([lines[0][1].settings], names)]))
+        title = ", ".join(filter(None, [whose, *grouping.labels([lines[0][1].settings], names)]))
         panel.set_title(textwrap.fill(style.plain(title), int((style.COLUMN / columns - BESIDE) / TITLE)))
     return figure, panels
 
@@ -203,7 +203,7 @@ def described(
     lines: Sequence[Line], series: Sequence[Series], used: pd.DataFrame, table: pd.DataFrame, tasks: str, *more: str
 ) -> str:
     """A caption: how many seeds, tasks (of the kind that this column counts) and rows, more, and what all share."""
-    shared = settings.split([line.settings for line in lines])[1]
+    shared = grouping.split([line.settings for line in lines])[1]
     return "; ".join(filter(None, (points.counted(used, table, series, tasks), *more, shared)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from configs.regression import RegressionConfig
-from plots.sweep_figures.settings import Settings
+from plots.sweep_figures.grouping import Settings
 from src.statistics import mean_and_interval
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _point(x: Any, by_seed: pd.Series) -> Point:
 
 
 def records(series: Iterable[Series]) -> list[dict[str, Any]]:
-    """The rows of the CSV beside a figure: exactly what it shows."""
+    """The rows of a figure's CSV: exactly what it shows."""
     return [
         {
             **line.settings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plots.sweep_figures import settings
+from plots.sweep_figures import grouping
 from plots.sweep_figures.points import PLANNED
 from store.readers import StoreError, read_csv
 
@@ -31,9 +31,10 @@ MEASURED = (
 )
 # measure -> the column, if the table has it, that counts the tasks behind each value; named as in a run's config
 TASKS = {
-    **{"test_loss": "headline_tasks", "ood": "headline_tasks"},
+    **{"test_loss": "test_tasks", "ood": "test_tasks"},
     **{"auroc": "eval_tasks", "alignment": "eval_tasks"},
 }
+FORMER = {"headline_tasks": "test_tasks"}  # columns of tables that were written under earlier names
 SAME = 1e-3  # relative difference up to which two results of one cell are the same result
 
 
@@ -41,16 +42,17 @@ def read_sweep(path: Path) -> pd.DataFrame:
     """The table, with what follows from it: `done` and `noisy` of each row; `StoreError` if it cannot be drawn."""
     table = read_csv(path, (*SETTINGS, *MEASURED), TEXT)
     table["done"] = table["status"] == "done"
-    table["noisy"] = (table["noise_mode"] != settings.CLEAN) & (table["p"] != 0)
+    table["noisy"] = (table["noise_mode"] != grouping.CLEAN) & (table["p"] != 0)
     for name in ("seed", *SHARES, "test_loss"):
         if table.loc[table["done"], name].isna().any():
             raise StoreError(f"{path} has rows that are done and have no {name}")
     for name in SHARES:
         if not table[name].dropna().between(0, 1).all():
             raise StoreError(f"{path} has values of {name} that are not between 0 and 1")
-    for name in sorted({*TASKS.values()} & {*table.columns}):
+    for name in sorted({*TASKS.values(), *FORMER} & {*table.columns}):
         if table[name].dtype.kind not in "iuf":
             raise StoreError(f"{path} has words in {name}, which counts tasks")
+    table = table.rename(columns=FORMER)
     _check_repeats(path, table)
     table.attrs[PLANNED] = (len(table), int(table["done"].sum()))
     return table
@@ -58,7 +60,7 @@ def read_sweep(path: Path) -> pd.DataFrame:
 
 def _check_repeats(path: Path, table: pd.DataFrame) -> None:
     """Cells that mean the same have the same result, or a setting that the table doesn't hold differs."""
-    for line in settings.lines(table[table["done"]]):
+    for line in grouping.lines(table[table["done"]]):
         for seed, losses in line.rows.groupby("seed")["test_loss"]:
             if losses.max() - losses.min() > SAME * abs(losses.min()):
                 names = " and ".join(line.rows.loc[[losses.idxmin(), losses.idxmax()], "exp"])

@@ -94,7 +94,7 @@ def capacity(tasks: float) -> Callable[[Path, str], Series]:
     def curves(run: Path, name: str) -> Series:
         if measures.tasks_of(run) != tasks:
             return {}
-        decay, width = measures.config_of(run).training.weight_decay, [measures.config_of(run).model.embed_size]
+        decay, width = measures.config_of(run).training.weight_decay, [measures.config_of(run).model.d_model]
         series = f"weight decay {decay:g}" if decay else "no weight decay"
         found = measures.headline_of(run)
         values = {FROM_RIDGE: "ood_delta_ridge", "loss on tasks of the pool": "id_tf_loss"}

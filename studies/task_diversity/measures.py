@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded import LoadedRun, load_run
+from analysis.loaded_run import LoadedRun, load_run
 from analysis.measures import mode_connectivity, task_paths, threshold, trajectory_pca, transience
-from baselines.idealised import idealised, smoothed
+from baselines.pool_losses import idealised, smoothed
 from configs.diversity import DiversityConfig
-from families.diversity import hold, latent_sequences, predictions_of, root_sequences
+from families.diversity import latent_sequences, make_eval_set, predictions_of, root_sequences
 from src.config import PoolData
 from store import layout
 from store.readers import expecting, read_json
@@ -30,7 +30,7 @@ Measure = Callable[..., float]
 
 def data_of(dim: int) -> PoolData:
     """Sequences of 2 D pairs at the signal-to-noise ratio that all dimensions share."""
-    return PoolData(dim=dim, num_pairs=2 * dim, input_law="gaussian", noise_std=(dim / 32) ** 0.5)
+    return PoolData(dim=dim, num_pairs=2 * dim, input_distribution="gaussian", noise_std=(dim / 32) ** 0.5)
 
 
 @lru_cache(maxsize=512)
@@ -42,7 +42,7 @@ def config_of(run: Path) -> DiversityConfig:
 
 def tasks_of(run: Path) -> float:
     """M."""
-    return config_of(run).data.num_tasks or INFINITE
+    return config_of(run).data.num_tasks
 
 
 def at(runs: OfSeed, num_tasks: float) -> Path:
@@ -129,10 +129,10 @@ def crossing_of(large: OfSeed, small: OfSeed) -> float:
 def reference_errors(run: Path) -> dict[str, np.ndarray]:
     """The exact predictors' errors [K] on the run's fresh sequences, by position."""
     config = config_of(run)
-    held = hold(config, latent_sequences(config))
+    eval_set = make_eval_set(config, latent_sequences(config))
     return {
-        name: np.mean((values - held.targets) ** 2, axis=0) / config.data.dim
-        for name, values in held.references.items()
+        name: np.mean((values - eval_set.targets) ** 2, axis=0) / config.data.dim
+        for name, values in eval_set.references.items()
     }
 
 
@@ -251,7 +251,7 @@ def weights_apart(run: Path, other: Path) -> float:
 def losses_on_line(run: Path, other: Path) -> np.ndarray:
     """Losses on fresh tasks along the line between two runs' parameters."""
     one, two = decoder_of(run), decoder_of(other)
-    return mode_connectivity.losses_between(one, two, hold(two.config, latent_sequences(two.config)))
+    return mode_connectivity.losses_between(one, two, make_eval_set(two.config, latent_sequences(two.config)))
 
 
 # trajectories
@@ -275,8 +275,8 @@ def joint_pca(runs: tuple[Path, ...], components: int = 4) -> trajectory_pca.Joi
 def predictors_on_root(run: Path) -> dict[str, np.ndarray]:
     """The exact predictors' predictions [512 K] on the sequences of the root task."""
     config = config_of(run)
-    held = hold(config, root_sequences(config, ROOT_SEQUENCES))
-    return {name: values.ravel() for name, values in held.references.items()}
+    eval_set = make_eval_set(config, root_sequences(config, ROOT_SEQUENCES))
+    return {name: values.ravel() for name, values in eval_set.references.items()}
 
 
 def explained(components: int) -> Measure:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.compared import load_compared
+from analysis.compared_run import load_compared
 from analysis.measures import alignment
 from src.batch import Batch
 from store import StoreError, layout

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.compared import ComparedRun
+from analysis.compared_run import ComparedRun
 from analysis.measures.attention_stats import attention_scores, attention_stats, gd_scores, influence
 from baselines.construction import gd_params
 from configs.regression import RegressionConfig

@@ -244,7 +244,7 @@ def test_it_is_tuned_on_corrupted_tasks_of_its_own(mode: str) -> None:
     feature = np.einsum("bn,bnd,bd->b", own.y, own.x, own.x_query)
     found = tuned_gd(config)
     assert float(found.step_size) == pytest.approx(feature @ own.y_query / (feature @ feature), rel=1e-5)
-    assert tuned_gd(replace(config, eval_tasks=100, headline_tasks=50)) == found
+    assert tuned_gd(replace(config, eval_tasks=100, test_tasks=50)) == found
     assert found.step_size != find_gd(config).step_size
 
 
@@ -275,7 +275,7 @@ def test_nothing_is_compiled_twice() -> None:
 @pytest.mark.parametrize("data", [DataConfig(dim=3, num_pairs=4), DataConfig(dim=20, num_pairs=17)])
 def test_where_bayes_has_no_answer_it_alone_is_null_with_the_reason(data: DataConfig) -> None:
     context = ContextConfig(noise_mode="random_pairs", noise_p=0.3)
-    config = replace(SMALL, data=data, eval=context, headline_tasks=64)
+    config = replace(SMALL, data=data, eval=context, test_tasks=64)
     losses = module._losses(config, GradientDescent(1, 0.3, "given"))
     assert [name for name in COMPARATORS if losses[name]["loss"] is None] == ["mask_bayes"]
     assert f"num_pairs is {data.num_pairs}" in losses["mask_bayes"]["reason"]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from analysis.compare_sine import measure
-from analysis.loaded import load_run
-from families.sine import headline_batch
+from analysis.loaded_run import load_run
+from families.sine import make_test_batch
 from plots.sines import draw_functions
 from store import StoreError, layout
 from tests.runners.tiny import Workshop, copied
@@ -22,7 +22,7 @@ def test_the_command_compares_on_the_headline_tasks(
     assert done.returncode == 0, done.stderr
     found = json.loads((run / layout.SINE_COMPARISON).read_text())
     tf, control = load_run(run), load_run(control_run)
-    batch = headline_batch(tf.config)
+    batch = make_test_batch(tf.config)
     target = np.asarray(batch.y_query, np.float64)
     own, other = (np.asarray(each.model.predict(each.params, batch), np.float64) for each in (tf, control))
     errors = 0.5 * (own - target) ** 2, 0.5 * (other - target) ** 2
@@ -62,7 +62,7 @@ def test_what_cannot_be_compared_is_refused(sine_run: Path, control_run: Path, l
     config = json.loads((other / layout.CONFIG).read_text())
     config["data"]["amplitude_high"] = 5.0
     (other / layout.CONFIG).write_text(json.dumps(config))
-    with pytest.raises(StoreError, match="were trained on sines of other laws"):
+    with pytest.raises(StoreError, match="were trained on different distributions of sines"):
         measure(sine_run, other)
     assert not (sine_run / layout.SINE_COMPARISON).exists()
 

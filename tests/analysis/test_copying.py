@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.compared import ComparedRun
+from analysis.compared_run import ComparedRun
 from analysis.measures.copying import copying, first_layer_gradients, own_next_other
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, evaluation_context, make_model

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from analysis.compared import ComparedRun
+from analysis.compared_run import ComparedRun
 from analysis.measures.interpolation import interpolated, params_of_products
 from analysis.measures.weights import products
 from baselines.construction import gd_params

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from analysis.measures.layerwise import layerwise, paired_ratio, steps_to_reach, verdict
 from baselines.construction import gd_params
 from baselines.gd_curve import gd_curve
@@ -16,7 +16,7 @@ from families.layerwise import make_model
 from src.checks import ConfigError
 from src.config import EmbeddedModel, QueriesData
 
-DATA = QueriesData(dim=3, num_pairs=12, num_queries=4, input_law="gaussian", noise_std=0.05)
+DATA = QueriesData(dim=3, num_pairs=12, num_queries=4, input_distribution="gaussian", noise_std=0.05)
 
 
 def of_constructed(depth: int, factor: float, **wanted: Any) -> dict[str, Any]:

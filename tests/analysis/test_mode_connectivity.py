@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.loaded import LoadedRun
+from analysis.loaded_run import LoadedRun
 from analysis.measures.mode_connectivity import barrier, losses_between, weight_distance
 from configs.diversity import DiversityConfig
-from families.diversity import Held
+from families.diversity import EvalSet
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import PoolData
@@ -23,15 +23,15 @@ def decoder(w: float) -> LoadedRun:
     return LoadedRun(Path(f"run_{w}"), CONFIG, MODEL, {"m": {"w": np.float32(w)}}, None)
 
 
-def held() -> Held:
+def eval_set() -> EvalSet:
     y = np.ones((4, 3), np.float32)
     x = np.zeros((4, 3, 2), np.float32)
-    return Held(Batch(x, y, x, y, x[:, 0]), np.zeros((4, 3)), {})
+    return EvalSet(Batch(x, y, x, y, x[:, 0]), np.zeros((4, 3)), {})
 
 
 def test_losses_along_the_line_are_those_of_the_mixed_parameters() -> None:
     """The model predicts w for targets of 0 in two dimensions: its loss is w^2 / 2, a parabola between -1 and 3."""
-    losses = losses_between(decoder(-1.0), decoder(3.0), held(), points=5)
+    losses = losses_between(decoder(-1.0), decoder(3.0), eval_set(), points=5)
     np.testing.assert_allclose(losses, np.array([-1.0, 0.0, 1.0, 2.0, 3.0]) ** 2 / 2, rtol=1e-6)
 
 
@@ -48,4 +48,4 @@ def test_distances_are_relative_to_the_norm() -> None:
 def test_models_of_different_shapes_are_not_joined() -> None:
     wide = replace(CONFIG), {"m": {"w": np.zeros(2, np.float32)}}
     with pytest.raises(ConfigError, match="different shapes"):
-        losses_between(decoder(1.0), LoadedRun(Path("wide"), wide[0], MODEL, wide[1], None), held())
+        losses_between(decoder(1.0), LoadedRun(Path("wide"), wide[0], MODEL, wide[1], None), eval_set())

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.compared import ComparedRun, load_compared
+from analysis.compared_run import ComparedRun, load_compared
 from analysis.measures.ood_eval import ood_curve, write
 from baselines.construction import gd_params
 from configs.regression import RegressionConfig

@@ -1,6 +1,7 @@
 """Who has left the plateau: thresholds, values that are not finite, and what a predictor of the mean sine reaches."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from configs.overrides import resolve, set_values
 from configs.presets import preset
 from configs.regression import ALIGNED, RegressionConfig
 from configs.sine import SINE_LEFT
-from families.diversity import Held, measured, pool_of, pool_sequences, references
+from families.diversity import EvalSet, measured, pool_of, pool_sequences, references
 from families.regression import NEGLIGIBLE
 from src.config import ContextConfig, DataConfig, SineData
 from src.registries import FAMILIES, NOISE_MODES, NoiseMode
@@ -121,32 +122,32 @@ def test_a_finished_runs_summary_has_it_and_it_follows_from_the_rest(lsa1_run: P
 
 
 def pool_run(
-    num_tasks: int, seed: int = 0, **values: object
+    num_tasks: float, seed: int = 0, **values: object
 ) -> tuple[DiversityConfig, dict[str, Any], dict[str, np.ndarray]]:
     """A run's config, its summary but for the model, and predictions [B, K]: exact, of zero, of the pool's mean."""
     chosen = preset("tiny")
     set_values(chosen, {"eval_tasks": 2048, "num_tasks": num_tasks, "data_seed": seed, **values})
     config = resolve(chosen)
     batch = pool_sequences(config)
-    held = Held(batch, np.einsum("bkd,bd->bk", batch.x, batch.w), references(config, batch))
-    predictions = {**held.references, "zero": np.zeros_like(held.targets)}
+    eval_set = EvalSet(batch, np.einsum("bkd,bd->bk", batch.x, batch.w), references(config, batch))
+    predictions = {**eval_set.references, "zero": np.zeros_like(eval_set.targets)}
     losses = {
-        f"id_{name}_loss": measured(values, held, config.data.dim)["loss"] for name, values in predictions.items()
+        f"id_{name}_loss": measured(values, eval_set, config.data.dim)["loss"] for name, values in predictions.items()
     }
-    if num_tasks:
+    if num_tasks < math.inf:
         mean = np.mean(np.asarray(pool_of(config), np.float64), axis=0)
         predictions["mean task"] = np.einsum("bkd,d->bk", batch.x, mean)
-    return config, {"held": held, "headline": losses}, predictions
+    return config, {"eval_set": eval_set, "headline": losses}, predictions
 
 
 def judged(config: DiversityConfig, summary: dict[str, Any], predictions: np.ndarray) -> dict[str, Any]:
-    found = measured(predictions, summary["held"], config.data.dim)
+    found = measured(predictions, summary["eval_set"], config.data.dim)
     headline = summary["headline"] | {"id_tf_loss": found["loss"]}
     return left_plateau(config, {"headline": headline, "id_errors": found["errors"]})
 
 
-@pytest.mark.parametrize("num_tasks", [2, 4, 8, 16, 64, 0])
-def test_what_ignores_the_context_is_on_the_plateau_and_exact_inference_is_not(num_tasks: int) -> None:
+@pytest.mark.parametrize("num_tasks", [2, 4, 8, 16, 64, math.inf])
+def test_what_ignores_the_context_is_on_the_plateau_and_exact_inference_is_not(num_tasks: float) -> None:
     """The mean task of the pool has .4 to 1 of zero's loss, and gains nothing from the context."""
     config, summary, predictions = pool_run(num_tasks)
     verdicts = {name: judged(config, summary, values) for name, values in predictions.items()}
@@ -192,7 +193,7 @@ def test_what_the_best_linear_predictor_recovers() -> None:
     assert recovered(data, ALL_RANDOM) == 0
     few = [recovered(data, ContextConfig(noise_mode="random_pairs", noise_p=p)) for p in (0.25, 0.5, 0.9)]
     assert 1 > few[0] > few[1] > few[2] > NEGLIGIBLE
-    one = DataConfig(dim=1, num_pairs=1, input_law="gaussian", input_range=1e3)
+    one = DataConfig(dim=1, num_pairs=1, input_distribution="gaussian", input_range=1e3)
     assert recovered(one, ContextConfig(noise_mode="label_noise", noise_p=1.0, noise_sigma=1.0)) > 0.99
     assert recovered(one, ContextConfig(noise_mode="label_noise", noise_p=1.0, noise_sigma=1e6)) < NEGLIGIBLE
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial import distance
 from scipy.stats import sem
 
-from analysis.measures.headline import mean_and_error, ratio_and_error
+from analysis.measures.test_set import mean_and_error, ratio_and_error
 from baselines.comparison import compare, cosine, sensitivity
 from baselines.gradient_descent import gd
 from configs.regression import RegressionConfig

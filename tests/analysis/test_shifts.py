@@ -10,7 +10,7 @@ from baselines.gradient_descent import gd, one_step_loss, one_step_size
 from configs.regression import RegressionConfig
 from src.config import DataConfig
 
-CONFIG = RegressionConfig(headline_tasks=20_000)
+CONFIG = RegressionConfig(test_tasks=20_000)
 STEP = one_step_size(CONFIG.data)
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.loaded import LoadedRun
-from analysis.measures.task_diversity import headline, verdict_of
-from baselines.idealised import idealised
+from analysis.loaded_run import LoadedRun
+from analysis.measures.task_diversity import measure_test_set, verdict_of
+from baselines.pool_losses import idealised
 from configs.diversity import DiversityConfig
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from families.diversity import Held, distance, latent_sequences, make_model, measured, pool_sequences, references
+from families.diversity import EvalSet, distance, latent_sequences, make_model, measured, pool_sequences, references
 from src.checks import ConfigError
 from src.prng import key
 from src.registries import TASK_DISTRIBUTIONS, TaskDistribution
@@ -33,8 +33,8 @@ def config(**values: object) -> DiversityConfig:
 
 def test_losses_and_distances_are_mean_squares_over_the_dimension() -> None:
     targets = np.array([[1.0, 2.0], [3.0, 4.0]])
-    held = Held(None, targets, {"ridge": targets + 2})
-    found = measured(targets + np.array([[0.0, 1.0], [0.0, 3.0]]), held, dim=5)
+    eval_set = EvalSet(None, targets, {"ridge": targets + 2})
+    found = measured(targets + np.array([[0.0, 1.0], [0.0, 3.0]]), eval_set, dim=5)
     assert found["errors"] == pytest.approx([0.0, 1.0])
     assert found["loss"] == pytest.approx(0.5)
     assert found["delta_ridge"] == pytest.approx((4 + 1 + 4 + 1) / 4 / 5)
@@ -45,9 +45,9 @@ def test_losses_and_distances_are_mean_squares_over_the_dimension() -> None:
     ("values", "expected"),
     [
         ({"num_tasks": 4}, {"ridge", "dmmse"}),
-        ({"num_tasks": 0}, {"ridge"}),
-        ({"num_tasks": 4, "task_law": "laplace"}, {"ridge", "dmmse", "laplace"}),
-        ({"num_tasks": 4, "task_law": "sphere", "noise_std": 0.0}, set()),
+        ({"num_tasks": float("inf")}, {"ridge"}),
+        ({"num_tasks": 4, "task_distribution": "laplace"}, {"ridge", "dmmse", "laplace"}),
+        ({"num_tasks": 4, "task_distribution": "sphere", "noise_std": 0.0}, set()),
     ],
 )
 def test_the_predictors_are_those_that_the_law_allows(values: dict[str, object], expected: set[str]) -> None:
@@ -63,12 +63,12 @@ def test_dmmse_knows_the_runs_own_pool() -> None:
     np.testing.assert_allclose(references(chosen, batch)["dmmse"], targets, atol=1e-5)
 
 
-@pytest.mark.parametrize("values", [{"task_law": "sphere"}, {"weight_scale": 3.0}])
+@pytest.mark.parametrize("values", [{"task_distribution": "sphere"}, {"weight_scale": 3.0}])
 def test_ridge_weighs_the_noise_against_the_variance_of_the_tasks(values: dict[str, object]) -> None:
     """x_k.(X'X + sigma^2/s^2 I)^-1 X'y with s^2 of a coordinate: 1/D on the sphere, else the scale's square."""
     chosen = config(num_tasks=0, **values)
     batch = latent_sequences(chosen)
-    variance = 1 / 4 if "task_law" in values else 9.0
+    variance = 1 / 4 if "task_distribution" in values else 9.0
     found = references(chosen, batch)["ridge"]
     for x, y, predictions in zip(np.asarray(batch.x, float)[:4], np.asarray(batch.y, float), found, strict=False):
         penalty = chosen.data.noise_std**2 / variance * np.eye(x.shape[1])
@@ -79,9 +79,9 @@ def test_ridge_weighs_the_noise_against_the_variance_of_the_tasks(values: dict[s
 def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(registered) -> None:
     """dMMSE, which knows the pool alone, stays; the verdict compares with nothing."""
     registered(TASK_DISTRIBUTIONS, "unknown", TaskDistribution(sample=gaussian))
-    known = config(num_tasks=4, headline_tasks=16, task_law="unknown")
+    known = config(num_tasks=4, test_tasks=16, task_distribution="unknown")
     model = make_model(known)
-    found = headline(LoadedRun(Path(), known, model, model.init(key(0)), None))
+    found = measure_test_set(LoadedRun(Path(), known, model, model.init(key(0)), None))
     for name in ("id_ridge_loss", "ood_ridge_loss", "id_delta_ridge", "ood_delta_ridge"):
         assert (found[name], found[f"{name}_se"]) == (None, None)
         assert "'unknown' is registered without a variance" in found[f"{name}_reason"]
@@ -93,8 +93,8 @@ def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(registere
 
 
 def test_the_prior_of_a_sphere_has_the_variance_of_its_coordinates() -> None:
-    assert config(task_law="sphere").data.task_variance == pytest.approx(1 / 4)
-    assert config(task_law="laplace", weight_scale=3.0).data.task_variance == pytest.approx(9)
+    assert config(task_distribution="sphere").data.task_variance == pytest.approx(1 / 4)
+    assert config(task_distribution="laplace", weight_scale=3.0).data.task_variance == pytest.approx(9)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_snapshot_of_another_model_is_refused(tmp_path: Path) -> None:
     chosen = config()
     model = make_model(chosen)
     params = model.init(key(0))
-    other = make_model(replace(chosen, model=replace(chosen.model, embed_size=16))).init(key(0))
+    other = make_model(replace(chosen, model=replace(chosen.model, d_model=16))).init(key(0))
     subject = LoadedRun(tmp_path, chosen, model, params, None)
     for kept, refused in ((params, False), (other, True)):
         rows = {name: np.asarray(value)[None] for name, value in flattened(kept).items()}
@@ -136,7 +136,7 @@ def test_a_further_posterior_mean_is_measured_and_has_columns(root: Path) -> Non
         "from sweeps.grid import Grid; from sweeps.plan import plan\n"
         "LOADED['p'] = Plugin('p', Path('p.py'), '0'); entry = TaskDistribution(bayes='own', sample=len)\n"
         "TASK_DISTRIBUTIONS.add('mystery', entry, LOADED['p'])\n"
-        "grids = [Grid(('tiny',), {'task_law': [law]}) for law in ('laplace', 'mystery')]\n"
+        "grids = [Grid(('tiny',), {'task_distribution': [law]}) for law in ('laplace', 'mystery')]\n"
         "rows = [row_values(plan([grid])[0], Path('x')) for grid in grids]\n"
         "print(*[name for name in rows[0] if name.startswith(('id_', 'ood_'))])\n"
         "print(*[name for name in rows[1] if name not in rows[0]])\n"

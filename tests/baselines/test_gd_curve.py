@@ -11,9 +11,9 @@ import pytest
 
 from analysis import gd_curve as command
 from baselines import gd_step, gradient_descent, step_sizes
-from baselines.curves import over_tasks, path_losses, summary, unstable_share
 from baselines.gd_curve import gd_curve
 from baselines.gradient_descent import one_step_loss, one_step_size
+from baselines.loss_curves import over_tasks, path_losses, summary, unstable_share
 from src.config import QueriesData
 from src.queries import CHUNK, task_chunks
 from store import outputs
@@ -22,8 +22,8 @@ from tests.doors import Ran, Refused, ran, refused
 
 __all__ = ["ran", "refused"]
 
-SMALL = QueriesData(dim=3, num_pairs=5, num_queries=4, input_law="gaussian", noise_std=0.1)
-DEPTH = QueriesData(dim=20, num_pairs=20, num_queries=20, input_law="gaussian", noise_std=0.05)
+SMALL = QueriesData(dim=3, num_pairs=5, num_queries=4, input_distribution="gaussian", noise_std=0.1)
+DEPTH = QueriesData(dim=20, num_pairs=20, num_queries=20, input_distribution="gaussian", noise_std=0.05)
 
 curve = cache(partial(gd_curve, seed=0, num_tasks=1000, steps=50))
 

@@ -25,7 +25,7 @@ def sampled_loss(rates: Rates, data: DataConfig, tasks: int) -> tuple[float, flo
 
 
 @pytest.mark.parametrize(
-    "data", [SMALL, DataConfig(dim=3, num_pairs=6, weight_scale=2.0, input_law="gaussian", input_range=0.4)]
+    "data", [SMALL, DataConfig(dim=3, num_pairs=6, weight_scale=2.0, input_distribution="gaussian", input_range=0.4)]
 )
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_the_expected_loss_is_the_mean_over_sampled_tasks(data: DataConfig, noise: float) -> None:

@@ -30,8 +30,8 @@ PAPER = DataConfig()  # D = N = 10, U(-1/2, 1/2)
 LAWS = {
     "paper": PAPER,
     "noisy": DataConfig(dim=4, num_pairs=6, noise_std=0.5, weight_scale=2.0, input_range=1.5),
-    "gaussian": DataConfig(dim=4, num_pairs=6, input_law="gaussian"),
-    "noisy gaussian": DataConfig(dim=4, num_pairs=6, input_law="gaussian", input_range=0.7, noise_std=0.3),
+    "gaussian": DataConfig(dim=4, num_pairs=6, input_distribution="gaussian"),
+    "noisy gaussian": DataConfig(dim=4, num_pairs=6, input_distribution="gaussian", input_range=0.7, noise_std=0.3),
 }
 
 close = partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10)
@@ -165,7 +165,7 @@ def test_loss_of_the_papers_step_at_other_ranges(input_range, loss):
 @pytest.mark.parametrize(("pairs", "dim", "noise"), [(6, 4, 0.0), (20, 20, 0.05), (3, 9, 1.5)])
 def test_gaussian_inputs_have_a_short_form(pairs, dim, noise):
     """c* = 1 / (n + d + 1 + noise^2) for x ~ N(0, I), w ~ N(0, I): the fourth moments of a Wishart matrix."""
-    data = DataConfig(dim=dim, num_pairs=pairs, input_law="gaussian", noise_std=noise)
+    data = DataConfig(dim=dim, num_pairs=pairs, input_distribution="gaussian", noise_std=noise)
     assert one_step_size(data) == pytest.approx(1 / (pairs + dim + 1 + noise**2), rel=1e-12)
 
 

@@ -101,7 +101,7 @@ def test_the_weights_of_ridge_make_its_predictions(penalty, batch):
 
 def test_ridge_on_ten_times_as_many_pairs_as_dimensions_leaves_the_noise(x64):
     """The excess of least squares is sigma^2 d / (n - d - 1) for Gaussian inputs, 11.6 % here, in closed form."""
-    data = QueriesData(dim=5, num_pairs=50, num_queries=10, input_law="gaussian", noise_std=0.5)
+    data = QueriesData(dim=5, num_pairs=50, num_queries=10, input_distribution="gaussian", noise_std=0.5)
     batch = sample_batch(key(0), data, 4000)
     predictions = np.einsum("bqd,bd->bq", batch.x_query, ridge_weights(batch, 1e-9))
     errors = ((predictions - np.asarray(batch.y_query)) ** 2).mean(axis=1)

@@ -19,7 +19,7 @@ STEP, PAIRS, WIDTH = 0.03, 6, 5
 
 def config(embedded, step_size=STEP):
     data = SineData(num_pairs=PAIRS, input_range=10.0)
-    model = SineModel(embed_size=WIDTH, mlp_width=7, embedded=embedded, step_size=step_size)
+    model = SineModel(d_model=WIDTH, mlp_width=7, embedded=embedded, step_size=step_size)
     return SineConfig(data=data, model=model)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from analysis.compared import ComparedRun
+from analysis.compared_run import ComparedRun
 from analysis.measures import comparators
 from baselines.linear_mmse import bayes_penalty, linear_mmse, partly_agreeing, ridge
 from baselines.mask_bayes import NextPair, condition, log_density, mask_bayes
@@ -78,7 +78,7 @@ def test_where_nothing_is_hit_every_mode_is_clean(flips: ContextConfig, x64: Non
 
 
 def test_the_file_of_comparators_has_null_and_the_reason(flips: ContextConfig, tmp_path: Path) -> None:
-    config = RegressionConfig(data=DATA, eval=flips, headline_tasks=64, step_size_tasks=128)
+    config = RegressionConfig(data=DATA, eval=flips, test_tasks=64, step_size_tasks=128)
     comparators.write(ComparedRun(tmp_path, config, None, None, None, GradientDescent(1, 0.3, "given")))
     found = read_json(tmp_path / layout.COMPARATORS)
     for name in ("linear_mmse", "mask_bayes"):

@@ -9,7 +9,7 @@ from configs.identity import config_id
 from configs.overrides import resolve, set_values
 from configs.presets import preset
 from configs.run import RunConfig
-from configs.upgrade import earlier_id
+from configs.schema_1 import earlier_id
 
 # id of then, in the names of cells that sweeps of that version wrote -> model and settings
 EARLIER: dict[str, tuple[str, dict[str, Any]]] = {

@@ -29,8 +29,8 @@ OF_OTHERS = [
 
 def test_families_differ_in_their_fields() -> None:
     assert {key for family, key in OF_OTHERS if family == "regression"} == {
-        *("data.num_queries", "data.num_tasks", "data.task_law", "data.amplitude_low", "data.amplitude_high"),
-        *("model.embed_size", "model.embedded", "model.step_size", "model.block", "model.attention_output"),
+        *("data.num_queries", "data.num_tasks", "data.task_distribution", "data.amplitude_low", "data.amplitude_high"),
+        *("model.d_model", "model.embedded", "model.step_size", "model.block", "model.attention_output"),
         *("model.doubled_residual", "training.deep_supervision"),
     }
     assert {family for family, _ in OF_OTHERS} == {*FAMILIES}
@@ -53,9 +53,9 @@ def test_a_field_of_another_family_is_refused_by_name_with_the_nearest(family: s
     [
         ("lsa", "train.steps", "training.steps"),
         ("lsa1", "data.num_queries", "data.num_pairs"),
-        ("sine", "headline_task", "headline_tasks"),
+        ("sine", "test_task", "test_tasks"),
         ("tiny", "model.num_layer", "model.num_layers"),
-        ("softmax", "embedsize", "embed_size"),
+        ("softmax", "dmodel", "d_model"),
     ],
 )
 def test_the_nearest_field_is_one_of_the_family(model: str, typed: str, nearest: str) -> None:

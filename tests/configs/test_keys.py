@@ -1,14 +1,19 @@
-"""Fields that earlier versions called otherwise: their old names give what they gave."""
+"""Fields that had other names in earlier versions: those are still read, and ids are what they were under them."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from cli import UsageError
-from configs.keys import RENAMED, find_key, leaves, renamed
+from configs.identity import config_id
+from configs.keys import FIRST_NAMES, RENAMED, TODAYS, find_key, first_fields, leaves, renamed
 from configs.overrides import resolve, set_values
 from configs.presets import preset
+from configs.registry import from_dict, models
+from configs.run import to_dict
 from runners import flags
+from src.checks import ConfigError
 
 
 def schedule(model: str, *words: str) -> str:
@@ -70,3 +75,98 @@ def test_a_renamed_key_is_no_field_and_what_it_became_is_one(model: str) -> None
         assert find_key(preset(model).to_dict(), new.key) == new.key
         assert renamed(name) is renamed(name.rpartition(".")[2]) is new
     assert renamed("schedule") is renamed("training.schedule") is renamed("training.cosines") is None
+
+
+# model and settings under first names -> the id that the version with these names gave it
+IDS: dict[tuple[str, str], str] = {
+    ("lsa1", ""): "ad7438153448f986",
+    ("lsa1_pe", ""): "903877122dbca8ff",
+    ("twolayer", ""): "4553a40b5ae79c39",
+    ("lsa", ""): "80e4ddf8d1ce2adc",
+    ("linear", ""): "a9d00cd1340d3d7a",
+    ("softmax", ""): "2ba0ef21c7fe2e0b",
+    ("sine", ""): "215b9ed3a1343328",
+    ("sine_control", ""): "5174d6277a731307",
+    ("tiny", ""): "f5038c2b49353bfc",
+    ("small", ""): "e786679e60a75625",
+    ("base", ""): "91c94f0a60a75577",
+    ("large", ""): "badcdc50bde7ca79",
+    ("hoogland", ""): "12e056621636655c",
+    ("carroll", ""): "70541bfe2d0abefb",
+    ("lsa1", "input_law=gaussian headline_tasks=50"): "7906a69cfe3d95b5",
+    ("softmax", "embed_size=64"): "6522271ae479e384",
+    ("sine", "embed_size=6"): "43c04ea103768123",
+    ("tiny", "task_law=laplace num_tasks=0 embed_size=16 headline_tasks=50"): "eee55c10b52ba13e",
+    ("carroll", "num_tasks=4"): "3f4c470a1ebde711",
+}
+
+
+def under_first_names(model: str, settings: str) -> Any:
+    config = preset(model)
+    set_values(config, dict(setting.split("=") for setting in settings.split()))
+    return resolve(config)
+
+
+@pytest.mark.parametrize(("model", "settings"), IDS)
+def test_a_renamed_field_leaves_ids_alone(model: str, settings: str) -> None:
+    assert config_id(under_first_names(model, settings)) == IDS[model, settings]
+
+
+@pytest.mark.parametrize("model", models())
+def test_a_config_under_first_names_is_read_and_written_under_todays(model: str) -> None:
+    config = resolve(preset(model))
+    former = {"schema_version": 2, "family": config.family, **first_fields(config)}
+    assert former != to_dict(config)
+    assert from_dict(former) == from_dict(to_dict(config)) == config
+
+
+def test_no_field_has_two_values() -> None:
+    written = to_dict(resolve(preset("lsa1")))
+    with pytest.raises(ConfigError, match=r"^test_tasks is given under two names$"):
+        from_dict(written | {"headline_tasks": 50})
+
+
+@pytest.mark.parametrize("former", TODAYS)
+def test_a_former_name_is_a_key_of_the_families_that_have_todays(former: str) -> None:
+    found = {model: leaves(preset(model).to_dict()).get(TODAYS[former]) for model in models()}
+    assert set(found.values()) - {None}
+    for model, key in found.items():
+        if key is None:
+            with pytest.raises(UsageError, match=f"^unknown config key '{former}' of the family"):
+                find_key(preset(model).to_dict(), former)
+        else:
+            section, dot, _ = key.rpartition(".")
+            for name in (former, f"{section}{dot}{former}"):
+                assert find_key(preset(model).to_dict(), name) == key
+
+
+def test_a_family_that_has_a_former_name_as_its_own_field_keeps_it() -> None:
+    config = {"family": "mine", "model": {"embed_size": 3, "d_model": 4}}
+    assert find_key(config, "embed_size") == "model.embed_size"
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "value"),
+    [
+        ("--task_law laplace", "task_distribution", "laplace"),
+        ("--task-law=sphere", "task_distribution", "sphere"),
+        ("--task_distribution laplace", "task_distribution", "laplace"),
+    ],
+)
+def test_a_former_flag_is_read_and_not_listed(
+    words: str, key: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config: Any = flags.read("tiny", "prog", "text", words.split()).config
+    assert getattr(config.data, key) == value
+    with pytest.raises(SystemExit):
+        flags.read("tiny", "prog", "text", ["--help"])
+    shown = capsys.readouterr().out
+    assert "--task_distribution" in shown
+    assert "task_law" not in shown
+
+
+def test_first_names_are_of_fields_that_are_there() -> None:
+    for kind, names in FIRST_NAMES.items():
+        own = {field.name for field in dataclasses.fields(kind)}
+        assert {*names} <= own
+        assert not {*names.values()} & own

@@ -66,9 +66,9 @@ def test_the_models(name: str) -> None:
             "lsa1": (11, 11),
             "twolayer": (21, 21),
         }[config.name]
-        assert (config.data.dim, config.data.num_pairs, config.data.input_law) == (10, 10, "uniform")
+        assert (config.data.dim, config.data.num_pairs, config.data.input_distribution) == (10, 10, "uniform")
         assert (config.data.input_range, config.data.weight_scale, config.data.noise_std) == (1.0, 1.0, 0.0)
-        assert (config.eval_every, config.eval_tasks, config.headline_tasks) == (500, 2048, 10_000)
+        assert (config.eval_every, config.eval_tasks, config.test_tasks) == (500, 2048, 10_000)
         assert config.model.num_heads == 1
         assert config.preset == name
 

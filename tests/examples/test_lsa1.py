@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import store
-from analysis.compared import load_compared
+from analysis.compared_run import load_compared
 from analysis.measures import alignment
 from families.regression import make_model
 from plots.run_figures import draw_run

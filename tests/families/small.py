@@ -11,7 +11,7 @@ RUN, SWEEP = "runners.run", "sweeps.run"
 STEPS, EVERY, TASKS = 40, 15, 32
 RECORDED = (0, 15, 30, 40)
 SIZES = ["--steps", STEPS, "--config.batch_size=16", f"--config.eval_every={EVERY}", f"--config.eval_tasks={TASKS}"]
-SIZES = [*map(str, SIZES), "--config.headline_tasks=64"]
+SIZES = [*map(str, SIZES), "--config.test_tasks=64"]
 KEPT = "--config.snapshots=true"
 KILLS = ("during:metrics.jsonl:SIGKILL:2", "before:step_*.safetensors:SIGKILL:3", "during:params.safetensors:SIGKILL")
 
@@ -24,14 +24,14 @@ from pathlib import Path
 import jax
 import plugins
 plugins.load(sys.argv[3])
-from configs.origins import with_origins
+from configs.dependencies import with_dependencies
 from runners.training import Job, Pack, run_pack
 from runners.static_shape import with_values
 from store import rundir
 from runners.progress import NULL_LOGGER
 
 base, folder = rundir.read_config(Path(sys.argv[1])), Path(sys.argv[2])
-configs = [with_origins(with_values(base, values)) for values in json.loads(sys.argv[4])]
+configs = [with_dependencies(with_values(base, values)) for values in json.loads(sys.argv[4])]
 together = [Job(folder / f"together_{index}", config) for index, config in enumerate(configs)]
 alone = [[Job(folder / f"alone_{index}", config)] for index, config in enumerate(configs)]
 for jobs in (together, *alone):

@@ -83,7 +83,7 @@ BROKEN = {
         "config.py",
         MODELS,
         'models={"sine": MODELS["mine"]},',
-        f"{REGISTERED}there is a model 'sine' already, of the family sine",
+        f"{REGISTERED}the model 'sine' exists already, in the family sine",
     ),
 }
 
@@ -135,7 +135,7 @@ def test_a_family_takes_no_name_that_is_there(tmp_path: Path, fresh: None) -> No
 def test_two_families_of_one_model_do_not_go_together(tmp_path: Path, fresh: None) -> None:
     plugins.load(family(tmp_path / "mine"))
     yours = family(tmp_path / "yours", ("config.py", MODELS, 'models={"mine": MODELS["yours"]},'))
-    with pytest.raises(plugins.PluginError, match="there is a model 'mine' already, of the family mine"):
+    with pytest.raises(plugins.PluginError, match="the model 'mine' exists already, in the family mine"):
         plugins.load(yours)
 
 

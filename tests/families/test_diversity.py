@@ -10,16 +10,16 @@ import pytest
 
 from configs.diversity import DiversityConfig
 from families import diversity
-from families.diversity import batches, headline_sequences, latent_sequences, pool_of, pool_sequences, root_sequences
+from families.diversity import batches, latent_sequences, make_test_sequences, pool_of, pool_sequences, root_sequences
 from runners.pack import make_members
 from src.config import PoolData, TrainConfig
 
 COUNT, DIM, PAIRS, TASKS = 32, 3, 4, 16
 CONFIG = DiversityConfig(
-    data=PoolData(dim=DIM, num_pairs=PAIRS, input_law="gaussian", noise_std=0.5, num_tasks=TASKS),
+    data=PoolData(dim=DIM, num_pairs=PAIRS, input_distribution="gaussian", noise_std=0.5, num_tasks=TASKS),
     training=TrainConfig(batch_size=COUNT),
     eval_tasks=COUNT,
-    headline_tasks=COUNT,
+    test_tasks=COUNT,
 )
 INFINITE = 0
 
@@ -49,7 +49,7 @@ def training_sequences(config, step):
 
 def sets_of_sequences(config):
     """One batch from every source of sequences that a run has."""
-    inside, outside = headline_sequences(config)
+    inside, outside = make_test_sequences(config)
     return {
         "step 0": training_sequences(config, 0),
         "step 1": training_sequences(config, 1),

@@ -159,7 +159,7 @@ def test_killed_it_ends_with_the_same_bytes(run: Path, workshop: Workshop, tmp_p
 
 def test_a_finite_training_set_is_the_one_that_every_step_sees(workshop: Workshop, tmp_path: Path, both: None) -> None:
     """The loss of a step is that of the parameters before it, on the whole set."""
-    words = ["logistic", "--steps", "4", "--config.batch_size=16", "--config.eval_tasks=8", "--config.headline_tasks=8"]
+    words = ["logistic", "--steps", "4", "--config.batch_size=16", "--config.eval_tasks=8", "--config.test_tasks=8"]
     words += ["--config.snapshots=true", "--config.eval_every=1", "--config.full_batch=true", "--lr", "0.1"]
     done = workshop.run(RUN, *words, *PLUGIN, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr

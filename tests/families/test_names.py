@@ -14,10 +14,10 @@ from configs.registry import FAMILIES
 from src.registries import ATTENTION_KINDS
 
 PLACES = ("src/train.py", "src/model.py", "cli.py", "runners", "sweeps", "store", "plots", "benchmarks")
-PLACES += ("analysis/command.py", "analysis/loaded.py", "analysis/losses.py", "analysis/plateau.py")
+PLACES += ("analysis/command.py", "analysis/loaded_run.py", "analysis/losses.py", "analysis/plateau.py")
 PLACES += ("plugin_files.py", "configs/family.py", "configs/run.py", "configs/identity.py")
-PLACES += ("configs/origins.py", "configs/presets.py", "configs/overrides.py", "configs/completeness.py")
-PLACES += ("families/experiment.py", "families/origins.py")
+PLACES += ("configs/dependencies.py", "configs/presets.py", "configs/overrides.py", "configs/family_checks.py")
+PLACES += ("families/experiment.py", "families/shared_arrays.py")
 
 # what is of one family by its nature -> why
 OF_ONE = {
@@ -136,7 +136,7 @@ def test_the_words_are_of_the_families(root: Path) -> None:
         "deep_supervision": "layerwise",
         "lsa1": "regression",
     }
-    assert not {"num_pairs", "steps", "lr", "eval_tasks", "model", "data", "weight_scale", "embed_size"} & {*words}
+    assert not {"num_pairs", "steps", "lr", "eval_tasks", "model", "data", "weight_scale", "d_model"} & {*words}
 
 
 PLANTED = {
@@ -148,7 +148,7 @@ PLANTED = {
     "replace(config, amplitude_low=0.1)": "amplitude_low",
     "match config.family:\n    case 'diversity': pass": "diversity",
     'getattr(config, "deep_supervision", False)': "deep_supervision",
-    "from families.sine import look": "families.sine",
+    "from families.sine import eval_metrics": "families.sine",
     "from configs import regression": "configs.regression",
     "import runners.diversity": "runners.diversity",
     'model = preset("lsa1")': "lsa1",

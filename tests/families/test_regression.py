@@ -10,8 +10,8 @@ from families.regression import (
     batches,
     corrupted_step_size_batch,
     evaluation_context,
-    headline_batch,
     lane,
+    make_test_batch,
     step_size_batch,
 )
 from src.config import ContextConfig, DataConfig, TrainConfig
@@ -22,7 +22,7 @@ CONFIG = RegressionConfig(
     data=DataConfig(dim=3, num_pairs=4),
     training=TrainConfig(batch_size=32),
     eval_tasks=32,
-    headline_tasks=32,
+    test_tasks=32,
     step_size_tasks=32,
     train=NOISE,
     eval=NOISE,
@@ -42,7 +42,7 @@ def sets_of_tasks(config):
         "step 0": draw(data_key, 0),
         "step 1": draw(data_key, 1),
         "evaluation": evaluation_context(config).batch,
-        "headline": headline_batch(config),
+        "headline": make_test_batch(config),
         "step size": step_size_batch(config),
         "corrupted step size": corrupted_step_size_batch(config),
     }

@@ -14,9 +14,9 @@ import pytest
 
 import analysis
 import store
+from configs.dependencies import with_dependencies
 from configs.identity import config_id
-from configs.origins import with_origins
-from families.origins import shared_with
+from families.shared_arrays import shared_with
 from runners.static_shape import static_shape
 from src.checks import ConfigError
 from store import checkpoint, layout, rundir
@@ -203,7 +203,7 @@ def test_the_hash_of_the_array_is_in_the_id_and_in_the_static_shape(both: None) 
     """SHA-256 of type and shape in JSON, then the bytes."""
     from tokens.config import ReaderModel, TokensConfig
 
-    config = with_origins(TokensConfig())
+    config = with_dependencies(TokensConfig())
     matrix = np.random.default_rng(0).standard_normal((VOCAB, CHANNELS), np.float32)
     digest = hashlib.sha256(b'["<f4", [6, 8]]' + matrix.tobytes()).hexdigest()[:16]
     assert config.shared == (f"embedding:{digest}",)
@@ -211,8 +211,8 @@ def test_the_hash_of_the_array_is_in_the_id_and_in_the_static_shape(both: None) 
     assert config_id(changed) != config_id(config)
     assert static_shape(changed) != static_shape(config)
     assert static_shape(replace(config, data_seed=7)) == static_shape(config)
-    assert with_origins(TokensConfig(model=ReaderModel(embedding_seed=1))).shared != config.shared
-    assert with_origins(TokensConfig(model=ReaderModel(boosted=True))).requires == (config_id(config),)
+    assert with_dependencies(TokensConfig(model=ReaderModel(embedding_seed=1))).shared != config.shared
+    assert with_dependencies(TokensConfig(model=ReaderModel(boosted=True))).requires == (config_id(config),)
 
 
 def test_an_array_that_changed_is_refused(

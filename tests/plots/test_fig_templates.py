@@ -15,7 +15,7 @@ from scipy import stats
 
 from plots import style
 from plots.fig_templates import FIGURES, draw_sweep
-from plots.sweep_figures import panels, settings
+from plots.sweep_figures import grouping, panels
 from plots.sweep_figures.table import read_sweep
 from store import StoreError
 from store.outputs import RECORD
@@ -253,7 +253,7 @@ def test_training_as_evaluated_and_training_clean_are_two_lines_from_one_point(t
     clean = [sweep.row(seed=seed, p=p, train=TRAINED, **grid) for p in (0.25, 0.5) for seed in range(3)]
     shown = drawn("noise_robustness", same + clean, tmp_path)
     lines = {key: list(line["x"]) for key, line in of(shown, "transformer", "test loss").groupby("train_noise_mode")}
-    assert lines == {settings.EVALUATED: [0.0, 0.25, 0.5], "clean": [0.0, 0.25, 0.5]}
+    assert lines == {grouping.EVALUATED: [0.0, 0.25, 0.5], "clean": [0.0, 0.25, 0.5]}
     alone = drawn("noise_robustness", same[:3] + clean, tmp_path)
     assert set(alone.loc[alone["series"] == "transformer", "train_noise_mode"]) == {"clean"}
 
@@ -288,7 +288,12 @@ def test_nothing_clean_is_said_to_be_noisy_and_no_shared_order_is_that_order(tmp
 
 
 @pytest.mark.parametrize(
-    ("name", "column", "count"), [("ood_curve", "headline_tasks", 10000), ("alignment_metrics", "eval_tasks", 2048)]
+    ("name", "column", "count"),
+    [
+        ("ood_curve", "test_tasks", 10000),
+        ("ood_curve", "headline_tasks", 10000),  # as earlier versions called it
+        ("alignment_metrics", "eval_tasks", 2048),
+    ],
 )
 def test_captions_count_the_tasks_behind_each_number(name: str, column: str, count: int, tmp_path: Path) -> None:
     rows = sweep.grid()
@@ -306,9 +311,9 @@ def test_a_panel_holds_no_more_lines_than_can_be_told_apart(tmp_path: Path) -> N
         noise_mode=("label_noise",), p=(0.1, 0.25, 0.5), sigma=(0.5, 1.0), placement=("mixed", "noisy_first")
     )
     table = read_sweep(sweep.write(tmp_path / "results.csv", rows))
-    _, found = panels.stack(settings.lines(table), [], 1.0)
+    _, found = panels.stack(grouping.lines(table), [], 1.0)
     assert [len(panel.lines) for panel in found] == [4, 4, 4]
-    _, found = panels.pairs(settings.lines(table), [], 1.0)
+    _, found = panels.pairs(grouping.lines(table), [], 1.0)
     assert [(panel.model, len(panel.lines)) for panel in found] == [(None, 4), ("lsa1", 4)] * 3
     assert [panel.lowest for panel in found] == [False] * 4 + [True] * 2
 

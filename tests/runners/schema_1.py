@@ -4,16 +4,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+from configs.keys import first_fields
 from configs.registry import from_dict
-from configs.upgrade import DEFAULTS_1, INSTEAD_OF_DIM, earlier_id
+from configs.run import RunConfig
+from configs.schema_1 import DEFAULTS_1, INSTEAD_OF_DIM, earlier_id
 from store import layout
 from store.rundir import read_config
 
 SCHEDULES = ("cosine", "triangle")  # which had a truth value each
 
 
-def config_of(values: dict[str, Any]) -> dict[str, Any]:
-    """A config of today, as it is written, in the form of schema 1."""
+def config_of(config: RunConfig) -> dict[str, Any]:
+    """A config of today in the form of schema 1."""
+    values = {**first_fields(config), "family": config.family}
     found: dict[str, Any] = json.loads(json.dumps(DEFAULTS_1))
     for name, default in DEFAULTS_1.items():
         given = values.get(name, default)
@@ -27,7 +30,7 @@ def put_back(run: Path) -> str:
     """Rewrites config.json and meta.json of a run into that form; the id of then."""
     config, meta = read_config(run), json.loads((run / layout.META).read_text())
     identity = earlier_id(config)
-    old = config_of(json.loads((run / layout.CONFIG).read_text()))
+    old = config_of(config)
     assert from_dict(old) == config
     (run / layout.CONFIG).write_text(json.dumps(old))
     (run / layout.META).write_text(json.dumps(meta | {"schema_version": 1, "config_id": identity}))

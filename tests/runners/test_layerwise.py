@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import store
-from analysis.loaded import load_run
+from analysis.loaded_run import load_run
 from analysis.measures.layerwise import layerwise
 from runners.progress import NullLogger
 from runners.training import Job, run_pack
@@ -25,7 +25,7 @@ __all__ = ["ran", "refused"]
 RUNNER = "runners.run_layerwise"
 TINY = (
     "--steps 60 --eval_every 30 --batch_size 32 --config.dim=3 --config.num_pairs=6 --config.num_queries=4 "
-    "--config.eval_tasks=32 --config.headline_tasks=100"
+    "--config.eval_tasks=32 --config.test_tasks=100"
 ).split()
 
 
@@ -41,7 +41,7 @@ def lsa_run(workshop: Workshop) -> Path:
 
 @pytest.fixture(scope="module")
 def stack_run(workshop: Workshop) -> Path:
-    small = "--config.embed_size=8 --config.key_size=8 --config.mlp_width=8 --num_layers 2".split()
+    small = "--config.d_model=8 --config.key_size=8 --config.mlp_width=8 --num_layers 2".split()
     return made(workshop, "depth_softmax", "--model", "softmax", "--config.deep_supervision=true", *small)
 
 
@@ -141,7 +141,7 @@ def test_what_has_no_meaning_is_refused(refused: Refused, words: str, sentence: 
     assert sentence in refused(RUNNER, "--out", "fresh", *words.split())
 
 
-@pytest.mark.parametrize("field", ["num_queries", "embed_size", "deep_supervision"])
+@pytest.mark.parametrize("field", ["num_queries", "d_model", "deep_supervision"])
 def test_and_what_is_the_depth_curves_is_refused_elsewhere(refused: Refused, field: str) -> None:
     said = refused("runners.run_softmax_copy", "--out", "fresh", f"--config.{field}=1")
     assert f"unknown config key {field!r} of the family regression" in said
@@ -172,8 +172,8 @@ def test_analyses_of_another_family_say_so(lsa_run: Path, lsa1_run: Path, refuse
 
 
 def test_a_sweep_has_cells_of_the_depth_curve_and_rows_with_their_losses(tmp_path: Path) -> None:
-    sizes = {"steps": 2, "dim": 3, "num_pairs": 6, "num_queries": 4, "batch_size": 8, "headline_tasks": 8}
-    softmax = sizes | {"eval_tasks": 8, "embed_size": 8, "key_size": 8, "mlp_width": 8, "num_layers": 2}
+    sizes = {"steps": 2, "dim": 3, "num_pairs": 6, "num_queries": 4, "batch_size": 8, "test_tasks": 8}
+    softmax = sizes | {"eval_tasks": 8, "d_model": 8, "key_size": 8, "mlp_width": 8, "num_layers": 2}
     rows = plan([Grid(("lsa",), {}, (0,), {**sizes, "eval_tasks": 8}), Grid(("softmax",), {}, (0,), softmax)])
     for cell in cells(rows):
         assert run_pack([Job(tmp_path / cell.name, cell.config)], NullLogger()) == "done"

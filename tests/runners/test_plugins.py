@@ -16,7 +16,7 @@ from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, copied, token
 SETTINGS = (
     "--train_ordering last_first --eval_ordering hardest_first --noise_mode flips --noise_p 0.25 "
     "--config.init_scale=20 --config.num_pairs=4 "
-    "--config.input_law=rademacher --config.attention=halved --config.opponents=nothing,undefined"
+    "--config.input_distribution=rademacher --config.attention=halved --config.opponents=nothing,undefined"
 ).split()
 DIVERSITY = "runners.run_task_diversity"
 
@@ -87,9 +87,8 @@ def test_opponents_stand_in_the_headline_and_what_knows_the_noise_beside_them(
 def test_a_task_distribution_and_its_posterior_mean_are_measured(
     plugin: Path, workshop: Workshop, tmp_path: Path
 ) -> None:
-    words = (
-        "--task_law signs --num_tasks inf --steps 4 --batch_size 16 --config.eval_tasks=16 --config.headline_tasks=16"
-    )
+    words = "--task_distribution signs --num_tasks inf --steps 4 --batch_size 16"
+    words += " --config.eval_tasks=16 --config.test_tasks=16"
     done = workshop.run(DIVERSITY, "--plugin", plugin, *words.split(), "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert (np.abs(np.load(tmp_path / "run" / layout.ANALYSIS_BATCH)["w"]) == 1).all()

@@ -142,7 +142,7 @@ def test_analyses_of_regression_refuse_sines(sine_run: Path, workshop: Workshop)
 
 
 def test_a_sweep_has_cells_of_sines_and_rows_with_their_losses(tmp_path: Path) -> None:
-    sizes = {"embed_size": 4, "mlp_width": 0, "batch_size": 8, "eval_tasks": 8, "headline_tasks": 8}
+    sizes = {"d_model": 4, "mlp_width": 0, "batch_size": 8, "eval_tasks": 8, "test_tasks": 8}
     rows = plan([Grid(("sine", "sine_control"), {}, (0, 1), {"training.steps": 2, **sizes})])
     jobs = [Job(tmp_path / cell.name, cell.config) for cell in cells(rows)]
     for pair in (jobs[:2], jobs[2:]):
@@ -160,7 +160,7 @@ def test_presets_of_sines() -> None:
     for config in (transformer, control):
         training = config.training
         assert (training.batch_size, training.lr, training.grad_clip, training.steps) == (2048, 3e-4, 100.0, 50_000)
-        assert (config.model.embed_size, config.model.mlp_width, config.model.embedded) == (40, 160, "pairs")
+        assert (config.model.d_model, config.model.mlp_width, config.model.embedded) == (40, 160, "pairs")
         assert (config.data.dim, config.data.num_pairs, config.data.input_range) == (1, 10, 10.0)
         assert (config.data.amplitude_low, config.data.amplitude_high) == (0.1, 0.5)
     assert (transformer.model.key_size, transformer.model.step_size, control.model.step_size) == (40, 0.0, 0.01)

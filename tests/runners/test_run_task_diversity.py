@@ -30,10 +30,10 @@ NOISE_VARIANCE = DIM / 32
 SETTINGS = {
     "num_layers": 1,
     "batch_size": 16,
-    "embed_size": 8,
+    "d_model": 8,
     "mlp_width": 16,
     "eval_tasks": SEQUENCES,
-    "headline_tasks": SEQUENCES,
+    "test_tasks": SEQUENCES,
     "eval_every": 15,
     "log_records": 5,
 }
@@ -305,7 +305,7 @@ def test_pools_of_any_size_share_programs() -> None:
     for other in (tiny(num_tasks=1), tiny(num_tasks=0), tiny(num_tasks=2**15), tiny(data_seed=3, init_seed=4)):
         assert programs(static_shape(other), 3) is programs(static_shape(base), 3)
         assert training_part(other) != training_part(base)
-    for other in (tiny(noise_std=0.0), tiny(task_law="sphere"), tiny(dim=3), tiny(weight_decay=0.1)):
+    for other in (tiny(noise_std=0.0), tiny(task_distribution="sphere"), tiny(dim=3), tiny(weight_decay=0.1)):
         assert static_shape(other) != static_shape(base)
 
 
@@ -315,7 +315,7 @@ def test_pools_of_any_size_share_programs() -> None:
 @pytest.mark.slow
 def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Workshop) -> None:
     """Ridge and dMMSE weigh the noise against the prior. Of tasks on the sphere, zero's loss on N(0, I) is 1/D."""
-    words = "--noise_std 0 --task_law sphere --schedule constant --lr .01 --config.log_records=0".split()
+    words = "--noise_std 0 --task_distribution sphere --schedule constant --lr .01 --config.log_records=0".split()
     run = finished(workshop, "noiseless", *SIZES, *words)
     records, headline = rundir.read_metrics(run), read(run / layout.SUMMARY)["headline"]
     for names, some in ((records[-1], {"id_loss", "ood_loss"}), (headline, {"id_tf_loss", "ood_tf_loss"})):
@@ -337,12 +337,12 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
         ("--num_tasks 0", "argument --num_tasks: a pool has at least 1 task, or inf of them, not 0"),
         ("--num_tasks -3", "argument --num_tasks: a pool has at least 1 task, or inf of them, not -3"),
         ("--num_tasks many", "argument --num_tasks: "),
-        ("--config.num_tasks=-3", "num_tasks is -3; it must be a whole number of at least 0"),
+        ("--config.num_tasks=-3", "num_tasks is -3; it must be a whole number of at least 1, or inf"),
         ("--config.num_tasks=4294967296", "num_tasks is 4294967296"),
         ("--num_pairs 1", "num_pairs is 1; a sequence is at least 2 pairs long, for the first has no context"),
         ("--schedule foo", "argument --schedule: invalid choice: 'foo'"),
-        ("--task_law foo", "argument --task_law: invalid choice: 'foo'"),
-        ("--num_heads 3", "embed_size is 32; it does not divide among 3 heads"),
+        ("--task_distribution foo", "argument --task_distribution: invalid choice: 'foo'"),
+        ("--num_heads 3", "d_model is 32; it does not divide among 3 heads"),
         ("--noise_std -1", "noise_std is -1.0; it must be at least 0"),
         ("--config.mlp_width=0", "mlp_width is 0; a decoder's block has an MLP"),
         ("--config.triangle=perhaps", "triangle is 'perhaps'; it must be true or false"),
@@ -357,6 +357,6 @@ def test_what_cannot_be_run_is_refused(words: str, sentence: str, refused: Refus
 
 
 def test_fields_of_the_family_are_refused_elsewhere(refused: Refused) -> None:
-    for field, value in {"num_tasks": 4, "task_law": "laplace", "block": "regression"}.items():
+    for field, value in {"num_tasks": 4, "task_distribution": "laplace", "block": "regression"}.items():
         said = refused("runners.run_concat_inputs_targets", f"--config.{field}={value}", "--out", "run")
         assert f"unknown config key {field!r} of the family regression" in said

@@ -8,7 +8,7 @@ import pytest
 from configs.identity import config_id
 from configs.overrides import resolve
 from configs.presets import preset
-from configs.upgrade import earlier_id
+from configs.schema_1 import earlier_id
 from store import layout, rundir
 from tests.doors import Ran, ran
 from tests.runners.schema_1 import put_back

@@ -96,25 +96,25 @@ def test_a_run_of_an_earlier_version_is_told_whether_it_trained(lsa1_run: Path, 
     assert said.startswith(f"NOT off the plateau: cosine of sensitivities {summary['alignment']['align_cos']:.4f}")
 
 
-def rows_of_pools(task_law: str, *names: str) -> list[str]:
+def rows_of_pools(task_distribution: str, *names: str) -> list[str]:
     """The rows of a run of task diversity with these predictors' losses and distances."""
     keys = [f"{prefix}_{name}_loss" for prefix in ("id", "ood") for name in ("tf", *names, "zero")]
     keys += [f"{prefix}_delta_{name}" for prefix in ("id", "ood") for name in names]
     numbers = {"tasks": 8, "verdict": "between"} | dict.fromkeys(keys, 0.5) | {f"{key}_se": 0.1 for key in keys}
-    config = DiversityConfig(data=PoolData(num_tasks=4, task_law=task_law))
+    config = DiversityConfig(data=PoolData(num_tasks=4, task_distribution=task_distribution))
     return [row.strip() for row in diversity.summary_lines({"headline": numbers}, Path("run"), config)]
 
 
 @pytest.mark.parametrize(
-    ("task_law", "label"),
+    ("task_distribution", "label"),
     [
         ("gaussian", "ridge (Bayes for fresh tasks) "),
         ("laplace", "ridge (best linear) "),
         ("sphere", "ridge (best linear) "),
     ],
 )
-def test_ridge_is_called_bayes_only_where_it_is(task_law: str, label: str) -> None:
-    rows = rows_of_pools(task_law, "dmmse", "ridge")
+def test_ridge_is_called_bayes_only_where_it_is(task_distribution: str, label: str) -> None:
+    rows = rows_of_pools(task_distribution, "dmmse", "ridge")
     assert [row for row in rows if row.startswith("ridge")] == [row for row in rows if row.startswith(label)]
     assert sum(row.startswith(label) for row in rows) == 2
 

@@ -26,11 +26,11 @@ STEPS, EVERY, BATCH, TASKS, DIM, PAIRS = 100, 30, 64, 64, 4, 6
 RECORDED = (0, 30, 60, 90, 100)  # steps with a record: the first, every EVERY-th, the last
 SIZES = (
     f"--steps {STEPS} --eval_every {EVERY} --batch_size {BATCH} --config.eval_tasks={TASKS} --config.dim={DIM} "
-    f"--config.num_pairs={PAIRS} --config.headline_tasks=200 --config.step_size_tasks=256 --attention_batch 16"
+    f"--config.num_pairs={PAIRS} --config.test_tasks=200 --config.step_size_tasks=256 --attention_batch 16"
 ).split()
 SINE_SIZES = (
     f"--steps {STEPS} --eval_every {EVERY} --batch_size {BATCH} --config.eval_tasks={TASKS} --config.num_pairs={PAIRS} "
-    "--config.headline_tasks=200 --config.embed_size=6 --config.mlp_width=8"
+    "--config.test_tasks=200 --config.d_model=6 --config.mlp_width=8"
 ).split()
 
 # For what is killed at a checkpoint: otherwise there is none in the first seconds.

@@ -27,9 +27,9 @@ LINE = '{0},"a, b",1.00,"[1.0, 1.50, 2.0]","[0, 1, 2]",3,cpu,2026-11-21,abc,abc,
 LSA: dict[str, Any] = {  # the bundle of the depth curve's, less what was at its default
     "name": "lsa",
     "family": "layerwise",
-    "headline_tasks": 5000,
-    "data": {"dim": 20, "num_pairs": 20, "input_law": "gaussian", "noise_std": 0.05, "num_queries": 20},
-    "model": {"init_scale": 0.0002, "attention": ["linear"], "embed_size": 0},
+    "test_tasks": 5000,
+    "data": {"dim": 20, "num_pairs": 20, "input_distribution": "gaussian", "noise_std": 0.05, "num_queries": 20},
+    "model": {"init_scale": 0.0002, "attention": ["linear"], "d_model": 0},
     "training": {"steps": 3000, "batch_size": 512, "cosine": True, "full_batch": False},
     "base": {"ordering": "random", "noise_mode": "clean"},
 }

@@ -11,7 +11,7 @@ from tests.runners.tiny import ROOT, Workshop
 
 SCRIPT = "scripts/run_depth_sweep.sh"
 TINY = (
-    "--batch_size 8 --config.dim=2 --config.num_queries=2 --config.eval_tasks=8 --config.headline_tasks=20 "
+    "--batch_size 8 --config.dim=2 --config.num_queries=2 --config.eval_tasks=8 --config.test_tasks=20 "
     "--config.num_heads=1"
 ).split()
 

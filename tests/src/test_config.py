@@ -1,6 +1,7 @@
 import ast
 import dataclasses
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -45,7 +46,7 @@ ODD = RegressionConfig(
     name="odd",
     data_seed=7,
     eval_tasks=12,
-    data=DataConfig(dim=3, input_law="gaussian", noise_std=0.25, num_distractors=2),
+    data=DataConfig(dim=3, input_distribution="gaussian", noise_std=0.25, num_distractors=2),
     model=ModelConfig(tokens="interleaved", attention=("softmax", "linear"), num_layers=3, pos_enc_size=4, bias=True),
     training=TrainConfig(lr=3e-4, b2=0.999),
     eval=ContextConfig(ordering="easy2hard", difficulty="residual", noise_mode="label_noise", noise_p=0.1),
@@ -73,7 +74,7 @@ def test_to_dict_keeps_the_values():
     assert values["data"] == {
         "dim": 3,
         "num_pairs": 10,
-        "input_law": "gaussian",
+        "input_distribution": "gaussian",
         "input_range": 1.0,
         "weight_scale": 1.0,
         "noise_std": 0.25,
@@ -102,7 +103,7 @@ def test_a_whole_number_serves_as_a_float():
 BAD_VALUES = (
     (LinearData, "dim", 0, "at least 1"),
     (LinearData, "num_pairs", 0, "at least 1"),
-    (LinearData, "input_law", "cauchy", "uniform, gaussian"),
+    (LinearData, "input_distribution", "cauchy", "uniform, gaussian"),
     (LinearData, "input_range", 0.0, "above 0"),
     (LinearData, "input_range", float("inf"), "it must be finite"),
     (LinearData, "weight_scale", -1.0, "above 0"),
@@ -112,9 +113,11 @@ BAD_VALUES = (
     (DataConfig, "num_distractors", 11, "only 10 pairs"),
     (QueriesData, "num_queries", 0, "at least 1"),
     (PoolData, "num_pairs", 1, "a sequence is at least 2 pairs long"),
-    (PoolData, "num_tasks", -1, "at least 0"),
+    (PoolData, "num_tasks", -1, "at least 1, or inf"),
+    (PoolData, "num_tasks", 1.5, "whole number"),
+    (PoolData, "num_tasks", math.nan, "whole number"),
     (PoolData, "num_tasks", 2**31, "below 2^31"),
-    (PoolData, "task_law", "cauchy", "one of gaussian, laplace, sphere"),
+    (PoolData, "task_distribution", "cauchy", "one of gaussian, laplace, sphere"),
     (SineData, "num_pairs", 0, "at least 1"),
     (SineData, "input_range", 0.0, "above 0"),
     (SineData, "amplitude_low", -0.1, "at least 0"),
@@ -131,14 +134,14 @@ BAD_VALUES = (
     (ModelConfig, "tokens", "words", "concatenated, interleaved"),
     (ModelConfig, "pos_enc_size", -2, "at least 0"),
     (ModelConfig, "pos_enc_size", 3, "even"),
-    (EmbeddedModel, "embed_size", -1, "at least 0"),
-    (SineModel, "embed_size", 1, "at least 2"),
+    (EmbeddedModel, "d_model", -1, "at least 0"),
+    (SineModel, "d_model", 1, "at least 2"),
     (SineModel, "embedded", "labels", "pairs, inputs"),
     (SineModel, "step_size", -0.1, "at least 0"),
     (DecoderConfig, "num_layers", 0, "at least 1"),
     (DecoderConfig, "num_heads", 0, "at least 1"),
     (DecoderConfig, "block", "gpt3", "one of gpt2, regression"),
-    (DecoderConfig, "embed_size", 0, "does not divide among 1 heads"),
+    (DecoderConfig, "d_model", 0, "does not divide among 1 heads"),
     (DecoderConfig, "mlp_width", 0, "a decoder's block has an MLP"),
     (TrainConfig, "steps", 0, "at least 1"),
     (TrainConfig, "steps", 2**31 - 1, "below 2^31 - 1"),
@@ -161,14 +164,14 @@ BAD_VALUES = (
     (RunConfig, "log_records", -1, "at least 0"),
     (RunConfig, "eval_every", 0, "at least 1"),
     (RunConfig, "eval_tasks", 1, "at least 2"),
-    (RunConfig, "headline_tasks", 0, "at least 2"),
+    (RunConfig, "test_tasks", 0, "at least 2"),
     (RunConfig, "name", "a/b", "a plain file name"),
     (RunConfig, "data_seed", -1, "from 0 to"),
     (RunConfig, "init_seed", 2**32, "from 0 to"),
     (RegressionConfig, "step_size_tasks", 0, "at least 2"),
     (RegressionConfig, "opponents", ("nobody",), "'nobody', which no plugin registers"),
     (RegressionConfig, "eval_tasks", 2**31 // 121 + 1, "an array of 2^31 elements or more"),
-    (RegressionConfig, "headline_tasks", 10**30, "an array of 2^31 elements or more"),
+    (RegressionConfig, "test_tasks", 10**30, "an array of 2^31 elements or more"),
     (RegressionConfig, "step_size_tasks", 2**31, "an array of 2^31 elements or more"),
 )
 
@@ -200,8 +203,8 @@ def test_every_checked_field_is_tried_above():
 def test_values_that_do_not_fit_together():
     with pytest.raises(ConfigError, match="rises to the middle"):
         TrainConfig(schedule="triangle", warmup_steps=3)
-    with pytest.raises(ConfigError, match="embed_size is 5; it does not divide among 2 heads"):
-        DecoderConfig(embed_size=5, num_heads=2)
+    with pytest.raises(ConfigError, match="d_model is 5; it does not divide among 2 heads"):
+        DecoderConfig(d_model=5, num_heads=2)
     with pytest.raises(ConfigError, match="num_layers is 2, but has no meaning for a control"):
         SineModel(step_size=0.1, num_layers=2)
     with pytest.raises(ConfigError, match="does not divide among 2 heads"):
@@ -238,7 +241,7 @@ def test_what_json_can_get_wrong(values, words):
 @pytest.mark.parametrize(("law", "input_range"), [("uniform", 1.0), ("uniform", 3.0), ("gaussian", 0.5)])
 def test_moments_of_the_input_laws(law, input_range):
     """Against SciPy's distributions."""
-    data = DataConfig(input_law=law, input_range=input_range)
+    data = DataConfig(input_distribution=law, input_range=input_range)
     exact = stats.uniform(-input_range / 2, input_range) if law == "uniform" else stats.norm(0, input_range)
     assert data.input_variance == pytest.approx(exact.moment(2), rel=1e-12)
     assert data.input_fourth_moment == pytest.approx(exact.moment(4), rel=1e-12)
@@ -286,10 +289,10 @@ def test_configs_need_the_standard_library_alone():
         ({"model": ModelConfig(mlp_width=2**31)}, "has 2^31 weights or more"),
         ({"model": ModelConfig(num_layers=2**31)}, "has 2^31 weights or more"),
         ({"model": ModelConfig(num_layers=10**30, recurrent=True)}, "has 2^31 weights or more"),
-        ({"model": EmbeddedModel(embed_size=2**31)}, "eval_tasks is 2048; with 11 rows of 2147483648 channels"),
+        ({"model": EmbeddedModel(d_model=2**31)}, "eval_tasks is 2048; with 11 rows of 2147483648 channels"),
         ({"data": QueriesData(num_queries=2**31)}, "eval_tasks is 2048; with 2147483658 rows of 11 channels"),
-        ({"model": SineModel(embed_size=2**31)}, "eval_tasks is 2048; with 11 rows of 2147483648 channels"),
-        ({"model": DecoderConfig(embed_size=2**31)}, "eval_tasks is 2048; with 20 rows of 2147483648 channels"),
+        ({"model": SineModel(d_model=2**31)}, "eval_tasks is 2048; with 11 rows of 2147483648 channels"),
+        ({"model": DecoderConfig(d_model=2**31)}, "eval_tasks is 2048; with 20 rows of 2147483648 channels"),
         ({"model": DecoderConfig(num_layers=10**30)}, "has 2^31 weights or more"),
     ],
 )
@@ -315,7 +318,10 @@ def test_names_stay_below_the_runs_folder(name):
 
 
 NUMBERS = [
-    (kind, field.name) for kind in PARTS for field in dataclasses.fields(kind) if isinstance(field.default, float)
+    (kind, field.name)
+    for kind in PARTS
+    for field in dataclasses.fields(kind)
+    if isinstance(field.default, float) and math.isfinite(field.default)
 ]
 
 

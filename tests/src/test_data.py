@@ -36,13 +36,13 @@ def sigmas(values, mean):
     [
         DataConfig(dim=3, num_pairs=4),
         DataConfig(dim=3, num_pairs=4, input_range=3.0, weight_scale=0.5),
-        DataConfig(dim=3, num_pairs=4, input_law="gaussian", input_range=2.0),
+        DataConfig(dim=3, num_pairs=4, input_distribution="gaussian", input_range=2.0),
     ],
 )
 def test_laws_of_inputs_and_teachers(law):
     batch = draw(1, law)
     half = law.input_range / 2
-    uniform = law.input_law == "uniform"
+    uniform = law.input_distribution == "uniform"
     exact = stats.uniform(-half, 2 * half) if uniform else stats.norm(0, law.input_range)
     for inputs in (batch.x, batch.x_query):
         assert stats.kstest(inputs.ravel()[:50_000], exact.cdf).pvalue > 1e-4

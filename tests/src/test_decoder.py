@@ -22,7 +22,7 @@ from src.train import Member, make_trainer
 from tests import reference
 
 PAIRS, DIM, WIDTH, LAYERS, SIZE = 3, 2, 6, 2, 7
-GPT2 = DecoderConfig(embed_size=WIDTH, num_heads=2, num_layers=LAYERS, mlp_width=5, layer_norm=True)
+GPT2 = DecoderConfig(d_model=WIDTH, num_heads=2, num_layers=LAYERS, mlp_width=5, layer_norm=True)
 REGRESSION = replace(GPT2, block="regression", num_heads=3)
 MODELS = {
     "gpt2": GPT2,
@@ -125,18 +125,18 @@ def numpy_decoder(params, model, x, y, weights=None):
 
 BASE = {"block": "gpt2", "layer_norm": True}
 SMALLER = {"block": "regression", "layer_norm": True, "num_layers": 2, "num_heads": 4}
-NINE_MILLION = BASE | {"num_layers": 12, "embed_size": 256, "mlp_width": 1024, "num_heads": 4}
+NINE_MILLION = BASE | {"num_layers": 12, "d_model": 256, "mlp_width": 1024, "num_heads": 4}
 COUNTS = {
     # Raventos et al. 2023: GPT-2 without biases in embedding and read-out, positions for 2K rows
-    202_752: (BASE | {"num_layers": 4, "embed_size": 64, "mlp_width": 256, "num_heads": 2}, 8, 16),
-    1_591_808: (BASE | {"num_layers": 8, "embed_size": 128, "mlp_width": 512, "num_heads": 2}, 8, 16),
+    202_752: (BASE | {"num_layers": 4, "d_model": 64, "mlp_width": 256, "num_heads": 2}, 8, 16),
+    1_591_808: (BASE | {"num_layers": 8, "d_model": 128, "mlp_width": 512, "num_heads": 2}, 8, 16),
     9_488_384: (NINE_MILLION, 8, 16),
     9_519_104: (NINE_MILLION, 32, 64),
     # Hoogland et al. 2024, for sequences of 8 and of 16 pairs
-    51_717: (SMALLER | {"embed_size": 64, "mlp_width": 64}, 4, 8),
-    52_741: (SMALLER | {"embed_size": 64, "mlp_width": 64}, 4, 16),
+    51_717: (SMALLER | {"d_model": 64, "mlp_width": 64}, 4, 8),
+    52_741: (SMALLER | {"d_model": 64, "mlp_width": 64}, 4, 16),
     # the 2.65M of Carroll et al. 2025
-    2_654_217: (SMALLER | {"embed_size": 512, "mlp_width": 512, "attention_output": False}, 8, 16),
+    2_654_217: (SMALLER | {"d_model": 512, "mlp_width": 512, "attention_output": False}, 8, 16),
 }
 
 
@@ -158,7 +158,7 @@ def test_the_presets_are_these_models(name, count):
 
 def test_configs_that_differ_in_no_model_share_one():
     base = config_of(GPT2)
-    other_data = replace(base.data, num_tasks=7, noise_std=1.0, task_law="laplace", weight_scale=3.0)
+    other_data = replace(base.data, num_tasks=7, noise_std=1.0, task_distribution="laplace", weight_scale=3.0)
     assert make_model(replace(base, data_seed=3, data=other_data, training=TrainConfig(steps=7))) is make_model(base)
     for other in (config_of(REGRESSION), config_of(GPT2, dim=3), config_of(GPT2, num_pairs=4)):
         assert make_model(other) is not make_model(base)
@@ -293,7 +293,7 @@ def test_gpt2_starts_as_gpt2_does():
     """N(0, .02^2), before a residual sum N(0, .02^2/(2L)), biases 0. The standard error of a standard deviation of n
     Gaussians is s/sqrt(2n), that of their kurtosis sqrt(24/n); 4 of them.
     """
-    params = initial(replace(GPT2, embed_size=32, mlp_width=48))
+    params = initial(replace(GPT2, d_model=32, mlp_width=48))
     check_norms(params, LAYERS)
     weights = {name: leaf for name, leaf in params.items() if name.endswith(("/w", "/positions"))}
     assert len(weights) == 4 * LAYERS + 3
@@ -318,7 +318,7 @@ def test_the_regression_block_starts_uniform_within_the_root_of_fan_in():
     """U(-a, a) with a = 1/sqrt(fan-in), of a bias its matrix's, of positions 2K. E z^2 = a^2/3 and E z^4 = a^4/5, so
     the variance's relative standard error is sqrt(.8/n); 4 of them, as of the mean.
     """
-    params = initial(replace(REGRESSION, num_layers=1, embed_size=30, mlp_width=48))
+    params = initial(replace(REGRESSION, num_layers=1, d_model=30, mlp_width=48))
     check_norms(params, 1)
     fan_in = {"embed/positions": 32, "embed/linear/w": 9, "read_out/linear/w": 30, "read_out/linear/b": 30}
     inside = {"attention/query_key_value/w": 30, "attention/output/w": 30}

@@ -21,10 +21,10 @@ from src.queries import sample_batch
 from src.train import Member, make_trainer, scheduled
 from tests import reference
 
-DATA = QueriesData(dim=3, num_pairs=5, num_queries=4, input_law="gaussian")
+DATA = QueriesData(dim=3, num_pairs=5, num_queries=4, input_distribution="gaussian")
 LINEAR = EmbeddedModel(num_layers=3, init_scale=0.5)
 SOFTMAX = EmbeddedModel(
-    num_layers=2, attention=("softmax",), num_heads=2, embed_size=8, key_size=8, mlp_width=16, layer_norm=True
+    num_layers=2, attention=("softmax",), num_heads=2, d_model=8, key_size=8, mlp_width=16, layer_norm=True
 )
 MODELS = {"linear": LINEAR, "softmax": replace(SOFTMAX, init_scale=1.0)}
 
@@ -202,7 +202,7 @@ def test_a_single_task_is_learned_by_heart() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_under_deep_supervision_the_loss_decreases_with_depth(name: str) -> None:
     """On average over fresh tasks; without it inner layers may lie above zero's loss."""
-    data = QueriesData(dim=2, num_pairs=8, num_queries=8, input_law="gaussian")
+    data = QueriesData(dim=2, num_pairs=8, num_queries=8, input_distribution="gaussian")
     model = replace(MODELS[name], num_layers=3, init_scale=0.01 if name == "linear" else 1.0)
     config = run(model, data, lr=3e-3, batch_size=64, grad_clip=1.0, deep_supervision=True)
     params, _ = trained(config, 500)

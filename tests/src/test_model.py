@@ -22,15 +22,15 @@ SEQUENCES = BATCH._replace(x_query=BATCH.x, y_query=BATCH.y)
 ON_A_LINE = BATCH._replace(x=BATCH.x[:, :, :1], x_query=BATCH.x_query[:, :1])
 
 STACK = Architecture(EmbeddedModel(num_layers=2, init_scale=0.5), DIM, PAIRS, QUERIES)
-EMBEDDED = replace(STACK, model=replace(STACK.model, embed_size=4))
+EMBEDDED = replace(STACK, model=replace(STACK.model, d_model=4))
 # name -> model, its batch, and whether the loss is over all layers
 MODELS = {
     "one query": (transformer.make_model(Architecture(ModelConfig(num_layers=2), DIM, PAIRS)), BATCH, False),
     "several queries": (layerwise.make_model(STACK), SEVERAL, False),
     "deep supervision": (layerwise.make_model(STACK, True), SEVERAL, True),
     "embedded, deep supervision": (layerwise.make_model(EMBEDDED, True), SEVERAL, True),
-    "sines": (sine.make_model(Architecture(SineModel(embed_size=3, mlp_width=2), 1, PAIRS)), ON_A_LINE, False),
-    "decoder": (decoder.make_model(DecoderConfig(embed_size=4, mlp_width=2), DIM, PAIRS), SEQUENCES, False),
+    "sines": (sine.make_model(Architecture(SineModel(d_model=3, mlp_width=2), 1, PAIRS)), ON_A_LINE, False),
+    "decoder": (decoder.make_model(DecoderConfig(d_model=4, mlp_width=2), DIM, PAIRS), SEQUENCES, False),
 }
 
 # Programs that run once: compiling them for speed would take most of the time.

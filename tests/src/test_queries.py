@@ -9,7 +9,7 @@ from src.config import DataConfig, QueriesData
 from src.prng import Purpose, key
 from src.queries import CHUNK, sample_batch, task_chunks, tokenise
 
-DATA = QueriesData(dim=3, num_pairs=5, num_queries=4, input_law="gaussian", noise_std=0.5)
+DATA = QueriesData(dim=3, num_pairs=5, num_queries=4, input_distribution="gaussian", noise_std=0.5)
 
 
 def test_shapes_and_repeatability() -> None:
@@ -23,7 +23,7 @@ def test_shapes_and_repeatability() -> None:
 
 @pytest.mark.parametrize("noise_std", [0.0, 0.5])
 def test_one_query_is_the_batch_of_the_regression_family(noise_std: float) -> None:
-    same = {"dim": 3, "num_pairs": 5, "input_law": "gaussian", "noise_std": noise_std}
+    same = {"dim": 3, "num_pairs": 5, "input_distribution": "gaussian", "noise_std": noise_std}
     ours, theirs = sample_batch(key(2), QueriesData(**same), 6), single.sample_batch(key(2), DataConfig(**same), 6)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(np.asarray(a).reshape(b.shape), b, rtol=1e-6, atol=1e-6)
@@ -58,6 +58,6 @@ def test_seeds_and_purposes_share_no_task() -> None:
     drawn = [
         next(task_chunks(DATA, seed, 10, purpose))[0].w
         for seed in (0, 1)
-        for purpose in (Purpose.HEADLINE, Purpose.STEP_SIZE)
+        for purpose in (Purpose.TEST_SET, Purpose.STEP_SIZE)
     ]
     assert len({np.asarray(w).tobytes() for w in drawn}) == 4

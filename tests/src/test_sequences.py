@@ -15,8 +15,8 @@ from src.prng import key
 from src.registries import TASK_DISTRIBUTIONS
 from src.sequences import sample_sequences, task_pool, tokenise
 
-DATA = PoolData(dim=3, num_pairs=4, input_law="gaussian", weight_scale=2.0, noise_std=0.5)
-ON_SPHERE = replace(DATA, task_law="sphere", noise_std=0.0)
+DATA = PoolData(dim=3, num_pairs=4, input_distribution="gaussian", weight_scale=2.0, noise_std=0.5)
+ON_SPHERE = replace(DATA, task_distribution="sphere", noise_std=0.0)
 SIZE = 20_000  # of every pool and every batch: one program serves most tests
 ULPS = 5e-7  # what a sum of 3 squares, a root and a division round to in float32, in whatever order XLA takes them
 
@@ -27,7 +27,7 @@ drawn = compiled(sample_sequences, static_argnums=(2, 3))
 
 
 def pool(seed, law="gaussian", num_tasks=SIZE):
-    return np.asarray(pool_of(key(seed), replace(DATA, task_law=law), num_tasks))
+    return np.asarray(pool_of(key(seed), replace(DATA, task_distribution=law), num_tasks))
 
 
 def sequences(num_tasks, seed=0, data=DATA):

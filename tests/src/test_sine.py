@@ -17,7 +17,7 @@ DATA = SineData(num_pairs=7, input_range=10.0)
 
 
 def config(embedded, **parts):
-    model = SineModel(embed_size=5, mlp_width=6, key_size=4, embedded=embedded, **parts)
+    model = SineModel(d_model=5, mlp_width=6, key_size=4, embedded=embedded, **parts)
     return SineConfig(data=DATA, model=model)
 
 
@@ -126,7 +126,7 @@ def test_the_initial_function_of_prop_2_starts_at_zero():
 
 
 def test_without_a_width_there_is_no_mlp():
-    whole = SineConfig(data=DATA, model=SineModel(embed_size=5))
+    whole = SineConfig(data=DATA, model=SineModel(d_model=5))
     assert set(make_model(whole).init(key(0))) == {"embedding", "layer_0/attention"}
 
 

@@ -245,7 +245,7 @@ def test_hooks_off_cost_nothing(model, monkeypatch):
 def test_configs_that_differ_in_no_model_share_one():
     """Its programs are kept by it; and sizes that are checked together are not refused apart."""
     base = RegressionConfig(
-        data=DATA, training=TrainConfig(batch_size=7), eval_tasks=2, headline_tasks=2, step_size_tasks=2
+        data=DATA, training=TrainConfig(batch_size=7), eval_tasks=2, test_tasks=2, step_size_tasks=2
     )
     same = replace(base, data_seed=5, training=TrainConfig(lr=1.0, batch_size=7), data=replace(DATA, weight_scale=2.0))
     assert make_model(same) is make_model(base)

@@ -22,7 +22,7 @@ from src import registries
 from store import provenance
 
 CHOICES = {
-    "input_law": registries.INPUT_DISTRIBUTIONS,
+    "input_distribution": registries.INPUT_DISTRIBUTIONS,
     "tokens": known.TOKENS,
     "ordering": registries.ORDERINGS,
     "difficulty": known.DIFFICULTIES,
@@ -31,12 +31,13 @@ CHOICES = {
     "name": ("lsa1", "twolayer"),
     "preset": ("default", "paper"),
     "embedded": known.EMBEDDED,
-    "task_law": registries.TASK_DISTRIBUTIONS,
+    "task_distribution": registries.TASK_DISTRIBUTIONS,
     "block": known.BLOCKS,
     "schedule": registries.SCHEDULES,
     "optimizer": known.OPTIMIZERS,
     "opponents": (),  # there is none without a plugin
     "plugins": (),  # they follow from the others
+    "num_tasks": ("inf", 4),
     "shared": (),  # so do these
     "requires": (),
 }

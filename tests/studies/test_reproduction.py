@@ -94,7 +94,7 @@ def test_losses_of_contexts_are_means_over_teachers_and_queries(lsa1_run: Path) 
     data = subject.config.data
     losses = trained.context_losses({"gd": subject.gd.predict}, subject.config)["gd"]
     assert losses.shape == (trained.CONTEXTS,)
-    key = jax.random.split(task_key(subject.config, Purpose.HEADLINE))[0]
+    key = jax.random.split(task_key(subject.config, Purpose.TEST_SET))[0]
     x = np.asarray(jax.jit(sample_batch, static_argnums=(1, 2))(key, data, trained.CONTEXTS).x, np.float64)
     step = float(subject.gd.step_size) * np.einsum("bnd,bne->bde", x, x) - np.eye(DIM)
     exact = 0.5 * data.input_variance * (step**2).sum(axis=(1, 2))

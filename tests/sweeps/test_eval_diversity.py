@@ -14,14 +14,14 @@ from tests.doors import Ran, Refused
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import Paths, sweep_paths
 
-DRIVER, INFINITY = "eval_diversity", 0
+DRIVER, INFINITY = "eval_diversity", math.inf
 # As in tests/runners/test_run_task_diversity.py, whose compiled programs then serve here.
 SETTINGS = {
     "num_layers": 1,
-    "embed_size": 8,
+    "d_model": 8,
     "mlp_width": 16,
     "eval_tasks": 64,
-    "headline_tasks": 64,
+    "test_tasks": 64,
     "eval_every": 15,
     "log_records": 5,
 }
@@ -55,7 +55,7 @@ def test_every_planned_point_has_its_row(pools: Paths) -> None:
         (math.inf, "0"),
         (math.inf, "1"),
     ]
-    assert {(row["model"], row["status"], row["task_law"], row["schedule"]) for row in rows} == {
+    assert {(row["model"], row["status"], row["task_distribution"], row["schedule"]) for row in rows} == {
         ("tiny", "done", "gaussian", "triangle")
     }
     assert {(row["steps"], row["batch_size"], row["num_layers"]) for row in rows} == {("40", "16", "1")}
@@ -119,7 +119,7 @@ def test_pools_seeds_and_step_sizes_train_together() -> None:
     for axis, values in {
         "dim": [4, 8],
         "noise_std": [0.5, 0.25],
-        "task_law": ["gaussian", "laplace"],
+        "task_distribution": ["gaussian", "laplace"],
         "schedule": ["triangle", "constant", "cosine"],
         "weight_decay": [0.0, 0.1],
         "num_heads": [1, 2],
@@ -147,7 +147,7 @@ def test_cells_have_names_that_tell_them_apart() -> None:
         ("--schedule foo", "schedule is 'foo'; it must be one of constant, cosine, triangle"),
         ("--models huge", "unknown model 'huge'"),
         ("--models lsa1", "num_tasks is not an axis of lsa1; its axes are ordering,"),
-        ("--num_heads 3", "embed_size is 32; it does not divide among 3 heads"),
+        ("--num_heads 3", "d_model is 32; it does not divide among 3 heads"),
         ("--ordering random", "unknown argument --ordering"),
     ],
 )

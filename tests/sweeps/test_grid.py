@@ -1,5 +1,6 @@
 """What a grid means: points, synonyms, and the ids that tell cells apart."""
 
+import math
 import re
 from dataclasses import replace
 from itertools import product
@@ -148,9 +149,9 @@ def test_a_misspelt_setting_names_the_nearest() -> None:
 
 
 def test_an_offset_moves_the_data_and_not_the_initialisation() -> None:
-    grid = Grid(("tiny",), {"num_tasks": [4, 0]}, (0, 1), {"steps": 10}, data_offset=100)
+    grid = Grid(("tiny",), {"num_tasks": [4, math.inf]}, (0, 1), {"steps": 10}, data_offset=100)
     found = [(c.data.num_tasks, c.data_seed, c.init_seed) for c in grid.points()]
-    assert found == [(4, 100, 0), (4, 101, 1), (0, 100, 0), (0, 101, 1)]
+    assert found == [(4, 100, 0), (4, 101, 1), (math.inf, 100, 0), (math.inf, 101, 1)]
 
 
 def test_a_grid_knows_its_size_without_its_points() -> None:

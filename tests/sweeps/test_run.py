@@ -11,12 +11,10 @@ from tests.runners.tiny import Workshop, results
 from tests.sweeps.tiny_sweep import Paths, sweep_paths
 
 RUN = "sweeps.run"
-SINES = (
-    "--steps 20 --config.batch_size=16 --config.eval_tasks=32 --config.headline_tasks=50 --config.embed_size=4".split()
-)
+SINES = "--steps 20 --config.batch_size=16 --config.eval_tasks=32 --config.test_tasks=50 --config.d_model=4".split()
 SINES += ["--config.mlp_width=0", "--config.key_size=4", "--config.num_pairs=4"]
-POOLS = "--steps 20 --batch_size 8 --num_layers 1 --num_heads 2 --embed_size 8 --mlp_width 8 --dim 2".split()
-POOLS += "--config.eval_tasks=16 --config.headline_tasks=16 --config.eval_every=20 --config.log_records=0".split()
+POOLS = "--steps 20 --batch_size 8 --num_layers 1 --num_heads 2 --d_model 8 --mlp_width 8 --dim 2".split()
+POOLS += "--config.eval_tasks=16 --config.test_tasks=16 --config.eval_every=20 --config.log_records=0".split()
 QUICK = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "NPROC": "1"}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from configs.overrides import resolve
 from configs.presets import preset
+from configs.registry import from_dict
 from store import layout, rundir
 from sweeps.plan import Row, cell_of, find_plan, read_plan
 from sweeps.upgrade import earlier_cells, rename_cells
@@ -33,7 +34,7 @@ def earlier(swept: Paths, tmp_path: Path) -> tuple[Paths, dict[str, str]]:
     at.out.write_text(table)
     (plan,) = at.runs.glob("plan_*.json")
     rows = json.loads(plan.read_text())
-    rows["rows"] = [{name: config_of(row[name]) for name in row} for row in rows["rows"]]
+    rows["rows"] = [{name: config_of(from_dict(row[name])) for name in row} for row in rows["rows"]]
     plan.write_text(json.dumps(rows))
     return at, names
 

@@ -25,7 +25,7 @@ SETTINGS = {
     "num_pairs": 6,
     "batch_size": 64,
     "eval_tasks": 64,
-    "headline_tasks": 200,
+    "test_tasks": 200,
     "step_size_tasks": 256,
     "eval_every": 30,
 }

@@ -13,9 +13,9 @@ from jax.tree_util import Partial
 from analysis.measures import rollout
 from analysis.measures.layerwise import paired_ratio
 from analysis.measures.weights import products
-from baselines.curves import summary
 from baselines.gradient_descent import one_step_size
-from families.regression import headline_batch
+from baselines.loss_curves import summary
+from families.regression import make_test_batch
 from src.batch import Batch
 from studies.reproduction.measures.trained import Measure, context_losses, subject_of
 
@@ -26,7 +26,7 @@ ROLLED = 50  # applications
 def rolled_out(run: Path, damping: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Half the squared errors [K, B] of rolled-out layers and the unstable tasks [B], of the run and of descent."""
     subject = subject_of(run)
-    batch = headline_batch(subject.config)
+    batch = make_test_batch(subject.config)
     kq, pv = (part[0, 0].astype(np.float32) for part in products(subject.config, subject.params))
     descent = rollout.gd_products(subject.config.data.dim, one_step_size(subject.config.data))
     found = {}

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.loaded import load_run
+from analysis.loaded_run import load_run
 from analysis.measures.compare_sine import compare
-from analysis.measures.sine_functions import functions, headline
+from analysis.measures.sine_functions import functions, measure_test_set
 
 load = lru_cache(maxsize=16)(load_run)
 
 
 def loss(run: Path) -> float:
     """The loss on the test tasks."""
-    return float(headline(load(run))["loss"])
+    return float(measure_test_set(load(run))["loss"])
 
 
 def beside_control(name: str) -> Callable[[Path, Path], float]:

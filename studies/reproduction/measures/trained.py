@@ -10,12 +10,12 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis.compared import ComparedRun, load_compared
+from analysis.compared_run import ComparedRun, load_compared
 from analysis.measures import shifts
 from analysis.measures.copying import copying
-from analysis.measures.headline import half_squared_errors
 from analysis.measures.interpolation import interpolated
 from analysis.measures.over_training import baselines_of
+from analysis.measures.test_set import half_squared_errors
 from analysis.measures.weights import products
 from baselines.comparison import compare
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
@@ -23,7 +23,7 @@ from baselines.gradient_descent import Predictor
 from configs.layerwise import UNTRAINED
 from configs.regression import RegressionConfig
 from families.experiment import task_key
-from families.regression import gd_steps, headline_batch
+from families.regression import gd_steps, make_test_batch
 from src.data import sample_batch
 from src.prng import Purpose
 
@@ -43,7 +43,7 @@ def _headline(run: Path) -> dict[str, np.ndarray]:
     """Half the squared errors on the test tasks, of the transformer and of what it is compared with."""
     subject = subject_of(run)
     predictors = {"tf": subject.predict} | defined_baselines(subject)
-    return half_squared_errors(predictors, headline_batch(subject.config))
+    return half_squared_errors(predictors, make_test_batch(subject.config))
 
 
 def defined_baselines(subject: ComparedRun) -> dict[str, Partial]:
@@ -88,7 +88,7 @@ def median_over(other: str) -> Measure:
 
 def context_losses(predictors: Mapping[str, Predictor], config: RegressionConfig) -> dict[str, np.ndarray]:
     """Half the squared error [CONTEXTS] of each context, averaged over `DRAWS` teachers and queries, without noise."""
-    context_key, draw_key = jax.random.split(task_key(config, Purpose.HEADLINE))
+    context_key, draw_key = jax.random.split(task_key(config, Purpose.TEST_SET))
     x = np.repeat(np.asarray(_sample(context_key, config.data, CONTEXTS).x), DRAWS, axis=0)
     draws = _sample(draw_key, config.data, CONTEXTS * DRAWS)
     y, y_query = np.einsum("bnd,bd->bn", x, draws.w), np.einsum("bd,bd->b", draws.x_query, draws.w)
@@ -106,7 +106,7 @@ def if_trained(measure: Measure) -> Measure:
 
 def zero_loss(run: Path) -> float:
     """The loss of predicting zero on the test tasks."""
-    targets = np.asarray(headline_batch(subject_of(run).config).y_query, np.float64)
+    targets = np.asarray(make_test_batch(subject_of(run).config).y_query, np.float64)
     return float(0.5 * np.mean(targets**2))
 
 
@@ -142,7 +142,7 @@ _compare = jax.jit(compare)
 def interpolation(run: Path) -> float:
     """The loss halfway between trained weights and construction, over the trained loss."""
     subject = subject_of(run)
-    batch = headline_batch(subject.config)
+    batch = make_test_batch(subject.config)
     halfway = half_squared_errors({"halfway": interpolated(subject, *construction_of(run))}, batch)["halfway"]
     return float(halfway.mean() / _headline(run)["tf"].mean())
 

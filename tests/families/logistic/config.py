@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from configs import columns, cost
+from configs import columns, step_cost
 from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
 from configs.run import RunConfig
 from src.checks import in_range, sizes
@@ -104,7 +104,7 @@ FAMILY = Family(
         lambda config, summary: columns.ratio(summary["headline"]["loss"], summary["headline"]["constant_loss"]),
         0.95,
     ),
-    task_seconds=lambda config: cost.of_layers(
+    task_seconds=lambda config: step_cost.of_layers(
         config.architecture.num_rows, config.architecture.width, config.model.num_layers
     ),
     modules=("logistic.experiment", "logistic.ending"),

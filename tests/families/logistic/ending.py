@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis.measures.headline import mean_and_error
+from analysis.measures.test_set import mean_and_error
 from runners.finish import Ending, Wanted
 from runners.summary import header, row
 from src.batch import Batch
@@ -18,7 +18,7 @@ from store import layout
 from store.atomic import write_npz
 
 from .config import LogisticConfig
-from .experiment import LOG_2, headline_batch
+from .experiment import LOG_2, make_test_batch
 
 
 def finish(
@@ -32,13 +32,13 @@ def finish(
 
 def headline(config: LogisticConfig, model: Model, params: Any) -> dict[str, Any]:
     """The loss on the test set, that of saying 1/2, that of who knows w, and the share of labels that are right."""
-    batch = headline_batch(config)
+    batch = make_test_batch(config)
     logits = np.asarray(jax.jit(model.predict)(params, batch), np.float64)
     x, y, w = (np.asarray(part, np.float64) for part in (batch.x_query, batch.y_query, batch.w))
     loss, loss_se = mean_and_error(cross_entropies(logits, y))
     teacher, teacher_se = mean_and_error(cross_entropies((x * w).sum(1), y))
     return {
-        **{"tasks": config.headline_tasks, "loss": loss, "loss_se": loss_se},
+        **{"tasks": config.test_tasks, "loss": loss, "loss_se": loss_se},
         **{"constant_loss": LOG_2, "constant_loss_se": 0.0, "teacher_loss": teacher, "teacher_loss_se": teacher_se},
         "accuracy": float(((logits > 0) == (y == 1)).mean()),
     }

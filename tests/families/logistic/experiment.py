@@ -85,13 +85,13 @@ def evaluation_batch(config: LogisticConfig) -> Batch:
     return batch
 
 
-def headline_batch(config: LogisticConfig) -> Batch:
+def make_test_batch(config: LogisticConfig) -> Batch:
     """The test set."""
-    batch: Batch = _sample(task_key(config, Purpose.HEADLINE), config, config.headline_tasks, **lane(config))
+    batch: Batch = _sample(task_key(config, Purpose.TEST_SET), config, config.test_tasks, **lane(config))
     return batch
 
 
-def look(model: Model, params: Any, batch: Batch) -> dict[str, float]:
+def eval_metrics(model: Model, params: Any, batch: Batch) -> dict[str, float]:
     """A record: the loss on the evaluation batch, and that of a predictor that says 1/2."""
     return {"test_loss": float(_loss(model, params, batch)), "constant_loss": LOG_2}
 
@@ -105,8 +105,8 @@ _loss = jax.jit(_mean_loss, static_argnums=0)
 EXPERIMENT = Experiment(
     make_model=make_model,
     batches=batches,
-    prepare=evaluation_batch,
-    evaluation=lambda batch: batch,
-    look=look,
+    make_eval_set=evaluation_batch,
+    eval_batch=lambda batch: batch,
+    eval_metrics=eval_metrics,
     lane=lane,
 )

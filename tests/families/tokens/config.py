@@ -89,7 +89,7 @@ def required(config: TokensConfig) -> list[TokensConfig]:
     return [replace(base, data_seed=model.base_seed, init_seed=model.base_seed)]
 
 
-TRAINED = {"lr": 1e-2, "batch_size": 128, "steps": 2000, "grad_clip": 1.0, "eval_tasks": 512, "headline_tasks": 2048}
+TRAINED = {"lr": 1e-2, "batch_size": 128, "steps": 2000, "grad_clip": 1.0, "eval_tasks": 512, "test_tasks": 2048}
 PAPER = TRAINED | {"batch_size": 512, "steps": 20_000}
 
 MODELS = {

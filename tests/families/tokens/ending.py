@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.measures.headline import mean_and_error
+from analysis.measures.test_set import mean_and_error
 from runners.finish import Ending, Wanted
 from runners.summary import header, row
 from src.losses import cross_entropies
@@ -19,19 +19,19 @@ from store import layout
 from store.atomic import write_npz
 
 from .config import TokensConfig
-from .experiment import Chains, Setting, headline_chains, masked_mean
+from .experiment import Chains, EvalSet, make_test_chains, masked_mean
 
 
 def finish(
-    run: Path, config: TokensConfig, model: Model, params: Any, setting: Setting, wanted: Wanted
+    run: Path, config: TokensConfig, model: Model, params: Any, eval_set: EvalSet, wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
     """Writes the run's files, and yields its measures."""
     losses = jax.jit(model.losses)
-    write_npz(run / layout.PREDICTIONS, {"losses": np.asarray(losses(params, setting.batch))})
+    write_npz(run / layout.PREDICTIONS, {"losses": np.asarray(losses(params, eval_set.batch))})
     yield {}
-    chains = headline_chains(config)
+    chains = make_test_chains(config)
     measured = {"loss": losses(params, chains.batch), "chain_loss": _losses_of_the_chain(chains)}
-    numbers: dict[str, Any] = {"tasks": config.headline_tasks}
+    numbers: dict[str, Any] = {"tasks": config.test_tasks}
     for name, values in measured.items():
         numbers[name], numbers[f"{name}_se"] = mean_and_error(np.asarray(values, np.float64))
     yield {"headline": numbers}

@@ -23,8 +23,8 @@ from .config import EMBEDDING, TokenBatch, TokensConfig
 BASE = "base."  # before the names of the frozen parameters
 
 
-class Setting(NamedTuple):
-    """What a run is looked at with: its evaluation batch, and the loss log V of equal probabilities."""
+class EvalSet(NamedTuple):
+    """What a run is evaluated on: its evaluation batch, and the loss log V of equal probabilities."""
 
     batch: TokenBatch
     uniform_loss: float
@@ -119,21 +119,21 @@ def batches(config: TokensConfig) -> BatchFn:
 _sample = jax.jit(sample, static_argnums=(1, 2))
 
 
-def prepare(config: TokensConfig) -> Setting:
-    """The setting of a config; its evaluation batch is also the analysis batch."""
+def make_eval_set(config: TokensConfig) -> EvalSet:
+    """The evaluation set of a config; its batch is also the analysis batch."""
     chains: Chains = _sample(task_key(config, Purpose.EVAL), config, config.eval_tasks)
-    return Setting(chains.batch, math.log(config.data.vocab))
+    return EvalSet(chains.batch, math.log(config.data.vocab))
 
 
-def headline_chains(config: TokensConfig) -> Chains:
+def make_test_chains(config: TokensConfig) -> Chains:
     """The test set, with its chains."""
-    chains: Chains = _sample(task_key(config, Purpose.HEADLINE), config, config.headline_tasks)
+    chains: Chains = _sample(task_key(config, Purpose.TEST_SET), config, config.test_tasks)
     return chains
 
 
-def look(model: Model, params: Any, setting: Setting) -> dict[str, float]:
+def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
     """A record: the loss on the evaluation batch, and that of a predictor that knows nothing."""
-    return {"test_loss": float(_loss(model, params, setting.batch)), "uniform_loss": setting.uniform_loss}
+    return {"test_loss": float(_loss(model, params, eval_set.batch)), "uniform_loss": eval_set.uniform_loss}
 
 
 def _mean_loss(model: Model, params: Any, batch: TokenBatch) -> Array:
@@ -145,8 +145,8 @@ _loss = jax.jit(_mean_loss, static_argnums=0)
 EXPERIMENT = Experiment(
     make_model=make_model,
     batches=batches,
-    prepare=prepare,
-    evaluation=lambda setting: setting.batch,
-    look=look,
+    make_eval_set=make_eval_set,
+    eval_batch=lambda eval_set: eval_set.batch,
+    eval_metrics=eval_metrics,
     frozen=frozen,
 )

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.compared import ComparedRun
-from analysis.measures.headline import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, headline
+from analysis.compared_run import ComparedRun
+from analysis.measures.test_set import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, measure_test_set
 from baselines.construction import gd_params
 from baselines.gd_plus_plus_fit import fit_gd_plus_plus
 from configs.regression import RegressionConfig
-from families.regression import GradientDescent, headline_batch, make_model
+from families.regression import GradientDescent, make_model, make_test_batch
 from runners.summary import row
 from src.config import DataConfig, ModelConfig
 from src.inputs import uniform
@@ -23,19 +23,19 @@ DATA = DataConfig(dim=3, num_pairs=5)
 
 def subject(model: ModelConfig, data: DataConfig = DATA, plus_plus: bool = False) -> ComparedRun:
     """Layers that are steps of gradient descent, or of GD++ with the rates that are fitted."""
-    config = RegressionConfig(data=data, model=model, headline_tasks=500, step_size_tasks=200)
+    config = RegressionConfig(data=data, model=model, test_tasks=500, step_size_tasks=200)
     rates = np.array([[0.2], [0.0]])
     if plus_plus:
         rates = np.array(fit_gd_plus_plus(data, model.num_layers, model.recurrent, config.data_seed), float)
     shared = model.recurrent or not plus_plus
     params = gd_params(config.architecture, *(part[0] if shared else part.tolist() for part in rates))
     gd = GradientDescent(model.num_layers, 0.2, "given")
-    return ComparedRun(Path("nowhere"), config, make_model(config), params, headline_batch(config), gd)
+    return ComparedRun(Path("nowhere"), config, make_model(config), params, make_test_batch(config), gd)
 
 
 @pytest.mark.parametrize("recurrent", [True, False])
 def test_layers_that_are_gd_plus_plus_have_its_loss(recurrent: bool) -> None:
-    found = headline(subject(ModelConfig(num_layers=2, recurrent=recurrent), plus_plus=True))
+    found = measure_test_set(subject(ModelConfig(num_layers=2, recurrent=recurrent), plus_plus=True))
     assert found["gd_plus_plus_loss"] == pytest.approx(found["tf_loss"], rel=1e-4)
     assert found["gd_plus_plus_ratio"] == pytest.approx(1, abs=1e-4)
     assert found["gd_plus_plus_loss"] < found["gd_loss"]
@@ -44,8 +44,8 @@ def test_layers_that_are_gd_plus_plus_have_its_loss(recurrent: bool) -> None:
 
 
 def test_gd_plus_plus_moves_no_other_number() -> None:
-    two = headline(subject(ModelConfig(num_layers=2), plus_plus=True))
-    one = headline(subject(ModelConfig(num_layers=1)))
+    two = measure_test_set(subject(ModelConfig(num_layers=2), plus_plus=True))
+    one = measure_test_set(subject(ModelConfig(num_layers=1)))
     assert set(two) - set(one) == {
         *("gd_plus_plus_loss", "gd_plus_plus_loss_se"),
         *("gd_plus_plus_ratio", "gd_plus_plus_ratio_se"),
@@ -69,7 +69,9 @@ def test_without_the_inputs_variance_it_is_null_with_the_reason(registered: Any)
     """And the run can end: only the rates of GD++ are made from that variance."""
     registered(INPUT_DISTRIBUTIONS, "bare", InputDistribution(sample=uniform))
     model = ModelConfig(num_layers=2, recurrent=True)
-    whole, found = (headline(subject(model, replace(DATA, input_law=law))) for law in ("uniform", "bare"))
+    whole, found = (
+        measure_test_set(subject(model, replace(DATA, input_distribution=law))) for law in ("uniform", "bare")
+    )
     for name in ("gd_plus_plus_loss", "gd_plus_plus_ratio"):
         assert (found[name], found[f"{name}_se"]) == (None, None)
         assert "'bare' is registered without a variance" in found[f"{name}_reason"]

@@ -1,7 +1,8 @@
-"""The fields of a config as `--config.help` lists them: name, type, the preset's value, and what it means."""
+"""What `--config.help` lists: each field of a config with its type, the preset's value and its meaning."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,12 +23,12 @@ MEANINGS: dict[str, Meaning] = {
     "init_seed": Meaning("seed of the initialisation"),
     "eval_every": Meaning("steps between two records of the metrics"),
     "eval_tasks": Meaning("tasks of the evaluation set, measured at every record"),
-    "headline_tasks": Meaning("tasks of the test set, measured at the end"),
+    "test_tasks": Meaning("tasks of the test set, measured at the end"),
     "snapshots": Meaning("keep the parameters at every record"),
     "log_records": Meaning("further records, at logarithmically spaced steps"),
     "data.dim": Meaning("input dimension, D"),
     "data.num_pairs": Meaning("pairs of a context, N, or of a sequence, K"),
-    "data.input_law": Meaning("distribution of the inputs", INPUT_DISTRIBUTIONS),
+    "data.input_distribution": Meaning("distribution of the inputs", INPUT_DISTRIBUTIONS),
     "data.input_range": Meaning("width of the uniform distribution, standard deviation of the Gaussian one"),
     "data.weight_scale": Meaning("standard deviation of a task's weights"),
     "data.noise_std": Meaning("standard deviation of the labels' noise"),
@@ -67,7 +68,12 @@ def fields(config: ConfigDict, reserved: Sequence[str] = ()) -> Iterator[tuple[s
         if name not in idle and name.partition(".")[0] not in idle:
             follows = family.follows.get(name) or family.follows.get(name.partition(".")[0])
             value = follows if unset[name] is None and follows else values[name]
-            yield name, TYPES[type(default)], _in_words(value), str(meanings.get(name, ""))
+            yield (
+                name,
+                TYPES[int if default == math.inf else type(default)],
+                _in_words(value),
+                str(meanings.get(name, "")),
+            )
 
 
 def listing(config: ConfigDict, reserved: Sequence[str] = ()) -> str:

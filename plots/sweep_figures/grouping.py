@@ -1,4 +1,4 @@
-"""What may stand in one line: cells that agree in every setting in force, but for the one along the x axis.
+"""Grouping of cells into a figure's lines: cells that agree in every setting in force, but for the one along x.
 
 A setting that does nothing in a cell (sigma where nothing is noisy) agrees with any. Training is as evaluated or fixed:
 a cell trained as it is evaluated belongs to the line of cells like that, and to the one of cells all trained like it.
@@ -164,8 +164,8 @@ def phrase(name: str, value: Any, phrases: Mapping[str, str] = PHRASES) -> str:
 
 def split(found: Sequence[Settings]) -> tuple[list[str], str]:
     """(the settings in which lines differ, a phrase of those that all share; the model has its own place)."""
-    told = _resolved(found)
-    values = {name: {line[name] for line in told} - {None} for name in told[0]}
+    resolved = _resolved(found)
+    values = {name: {line[name] for line in resolved} - {None} for name in resolved[0]}
     differing = [name for name, those in values.items() if len(those) > 1]
     shared = {name: next(iter(those)) for name, those in values.items() if len(those) == 1 and name != "model"}
     phrases = {name: phrase(name, value) for name, value in shared.items()}
@@ -180,10 +180,11 @@ def split(found: Sequence[Settings]) -> tuple[list[str], str]:
 
 def labels(found: Sequence[Settings], names: Sequence[str]) -> list[str]:
     """What a legend says of each of these lines: the named ones of its settings."""
-    told = _resolved(found)
+    resolved = _resolved(found)
     phrases = PHRASES | BRIEF
     return [
-        ", ".join(filter(None, (phrase(name, line.get(name), phrases) for name in names))) for line in map(_clean, told)
+        ", ".join(filter(None, (phrase(name, line.get(name), phrases) for name in names)))
+        for line in map(_clean, resolved)
     ]
 
 
@@ -195,11 +196,11 @@ def _clean(line: Settings) -> Settings:
 
 def _resolved(found: Sequence[Settings]) -> list[Settings]:
     """Trained as evaluated, in plainer words where all lines are evaluated on clean pairs or in one order."""
-    told = [dict(line) for line in found]
+    resolved = [dict(line) for line in found]
     if all(line.get("noise_mode") == CLEAN for line in found):
-        told = [_clean(line) for line in told]
+        resolved = [_clean(line) for line in resolved]
     orders = {line.get("ordering") for line in found}
     if len(orders) == 1 and orders != {None}:
-        for line in told:
+        for line in resolved:
             line["train_ordering"] = line["ordering"] if line["train_ordering"] == EVALUATED else line["train_ordering"]
-    return told
+    return resolved

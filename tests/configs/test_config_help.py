@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli import UsageError
-from configs.fields import MEANINGS, fields
+from configs.config_help import MEANINGS, fields
 from configs.keys import leaves
 from configs.overrides import resolve, set_values
 from configs.presets import preset

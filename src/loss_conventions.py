@@ -1,4 +1,4 @@
-"""What the numbers called loss and mse are, as files say it: `loss_convention`. A family may have one of its own."""
+"""Definitions of loss and mse, as files state them in `loss_convention`. A family may have its own."""
 
 LOSS_AND_MSE = "loss: half the mean squared error; mse: the mean squared error"
 LOSS = "half the mean squared error"

@@ -1,4 +1,4 @@
-"""What the exact predictors lose by themselves, for a pool of M tasks: what trained models are compared with.
+"""Losses of the exact predictors for a pool of M tasks, with which trained models are compared.
 
 Losses are squared errors of noiseless labels, averaged over sequences and the K predictions, over D; in distribution
 (id) on the pool's tasks, out of it (ood) on fresh ones. Raventos et al. 2023 (Fig. 2, 6, 12); Carroll et al. 2025
@@ -7,6 +7,7 @@ Losses are squared errors of noiseless labels, averaged over sequences and the K
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import jax
@@ -19,7 +20,7 @@ from src.config import PoolData
 from src.data import labels
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
-from src.sequences import sample_sequences, task_pool
+from src.sequences import sample_sequences, task_pool, traced_size
 
 SEQUENCES = 4096
 
@@ -42,8 +43,8 @@ def idealised(data: PoolData, num_tasks: int, seed: int, count: int = SEQUENCES)
     """id_ and ood_ losses of ridge and dmmse, and `apart`, their Delta, for the first M tasks of a seed's pool."""
     tasks = _pool(purpose_key(make_key(seed), Purpose.POOL), data=data, num_tasks=num_tasks)
     found = {}
-    for which, (prefix, pool_size) in enumerate((("id", num_tasks), ("ood", 0))):
-        batch, targets = _sample(np.uint32(seed), data, count, np.uint32(pool_size), np.uint32(which))
+    for which, (prefix, pool_size) in enumerate((("id", num_tasks), ("ood", math.inf))):
+        batch, targets = _sample(np.uint32(seed), data, count, traced_size(pool_size), np.uint32(which))
         variance = data.noise_std**2
         ridge = _ridge(batch, variance / data.task_variance)
         dmmse = _dmmse(batch, tasks, variance)
@@ -58,7 +59,7 @@ def smoothed(data: PoolData, num_tasks: int, seed: int, count: int = SEQUENCES) 
     tasks = _pool(purpose_key(make_key(seed), Purpose.POOL), data=data, num_tasks=num_tasks)
     variance = data.noise_std**2
     (batch, targets), (test, test_targets) = (
-        _sample(np.uint32(seed), data, count, np.uint32(0), np.uint32(which)) for which in (2, 1)
+        _sample(np.uint32(seed), data, count, traced_size(math.inf), np.uint32(which)) for which in (2, 1)
     )
     best = bayes.best_smoothing(batch, targets, tasks, variance)
     return {"best": best, "loss": _loss(_smoothed(test, tasks, variance, best), test_targets, data)}

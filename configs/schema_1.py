@@ -1,6 +1,6 @@
 """Configs as earlier versions wrote them: schema 1 had every field of every family in every config, at its default.
 
-`upgraded` makes of one what is written today, and `earlier_id` gives the id that a run of today's config had then.
+`upgraded` makes schema 2 of one, and `earlier_id` gives the id that a run of today's config had then.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from configs.identity import config_id, differences, hashed
-from configs.keys import RENAMED
-from configs.run import RunConfig, fields_of
+from configs.keys import RENAMED, first_fields
+from configs.run import RunConfig
 from src.checks import require
 
 CONTEXT: dict[str, Any] = {
@@ -95,7 +95,7 @@ def is_earlier(values: Mapping[str, Any]) -> bool:
 
 
 def upgraded(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """A config of schema 1 as it is written today, given the defaults of its family.
+    """A config of schema 1 in the sections of today, given the defaults of its family; fields have their first names.
 
     Fields that were left out then had their defaults of then. A field that the family does not have must have been at
     its default; `ConfigError` otherwise.
@@ -155,7 +155,7 @@ def _renamed(training: Mapping[str, Any]) -> dict[str, Any]:
 
 def earlier_id(config: RunConfig) -> str:
     """The id that the run of a config had under schema 1; today's, if schema 1 could not say such a config."""
-    values = fields_of(config)
+    values = first_fields(config)
     schedule = values["training"]["schedule"]
     values["training"] |= {name.rpartition(".")[2]: name.endswith(f".{schedule}") for name in RENAMED}
     if config.family in INSTEAD_OF_DIM:
@@ -167,6 +167,6 @@ def earlier_id(config: RunConfig) -> str:
         else values.get(name, default)
         for name, default in DEFAULTS_1.items()
     }
-    defaults = fields_of(type(config)())
-    could_be_said = _filled(upgraded(merged, defaults), defaults) == fields_of(config)
+    defaults = first_fields(type(config)())
+    could_be_said = _filled(upgraded(merged, defaults), defaults) == first_fields(config)
     return hashed(None, differences(merged, DEFAULTS_1)) if could_be_said else config_id(config)

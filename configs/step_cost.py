@@ -1,4 +1,4 @@
-"""What a training step of one task costs, roughly, in seconds on one core of the machine of docs/performance.md."""
+"""The cost of a training step of one task, roughly, in seconds on one core of the machine of docs/performance.md."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import pytest
 
 import analysis
 import store
-from analysis.compared import ComparedRun, load_compared
-from analysis.loaded import LoadedRun, load_run
+from analysis.compared_run import ComparedRun, load_compared
+from analysis.loaded_run import LoadedRun, load_run
 from families import diversity, layerwise, regression, sine
 from families.experiment import model_of
 from store import StoreError, layout
@@ -20,10 +20,8 @@ from store.readers import read_safetensors
 from tests.runners.tiny import LSA1, RECORDED, SINE, SINE_SIZES, SIZES, Workshop, copied
 
 # family -> its runner and flags, and how its model is made
-DIVERSITY = (
-    "--num_heads 2 --config.embed_size=8 --config.mlp_width=16 --config.headline_tasks=64 --config.log_records=0"
-)
-DEPTH = "--config.num_queries=4 --config.headline_tasks=100 --config.dim=3 --config.num_pairs=6 --config.eval_tasks=32"
+DIVERSITY = "--num_heads 2 --config.d_model=8 --config.mlp_width=16 --config.test_tasks=64 --config.log_records=0"
+DEPTH = "--config.num_queries=4 --config.test_tasks=100 --config.dim=3 --config.num_pairs=6 --config.eval_tasks=32"
 SHORT = "--steps 60 --eval_every 30 --batch_size 32"
 RUNS: dict[str, tuple[str, list[str], Any]] = {
     "regression": (LSA1, [*SIZES, "--num_layers=2", "--config.recurrent=true"], regression.make_model),
@@ -155,6 +153,6 @@ def test_a_run_is_measured_in_the_precision_of_its_training(lsa1_run: Path) -> N
 
 
 def test_the_package_has_it_and_nothing_else() -> None:
-    assert (analysis.load_run, LoadedRun.__module__) == (load_run, "analysis.loaded")
+    assert (analysis.load_run, LoadedRun.__module__) == (load_run, "analysis.loaded_run")
     with pytest.raises(AttributeError, match="'analysis' has no attribute 'load_rum'"):
         _ = analysis.load_rum

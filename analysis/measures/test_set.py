@@ -1,4 +1,4 @@
-"""The headline numbers: losses on many further tasks, the transformer paired with its baselines.
+"""Losses on the test set: the transformer, its baselines, and their paired ratios.
 
 The squared errors of two predictors on the same task are strongly correlated, so a ratio is taken on the same tasks and
 its standard error from the paired differences.
@@ -17,10 +17,10 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.compared import ComparedRun
+from analysis.compared_run import ComparedRun
 from baselines.gradient_descent import Predictor, context_losses
 from baselines.linear_mmse import bayes_penalty, ridge
-from families.regression import headline_batch
+from families.regression import make_test_batch
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import DataConfig
@@ -34,23 +34,23 @@ def zero(batch: Batch) -> Array:
 
 # name in the summary -> how the run's baseline is made
 BASELINES: dict[str, Callable[[ComparedRun], Predictor]] = {
-    "gd": lambda subject: subject.gd.predict,
-    "ridge": lambda subject: partial(ridge, penalty=bayes_penalty(subject.config.data)),
-    "zero": lambda subject: zero,
+    "gd": lambda loaded: loaded.gd.predict,
+    "ridge": lambda loaded: partial(ridge, penalty=bayes_penalty(loaded.config.data)),
+    "zero": lambda loaded: zero,
 }
 
 
 MOST_RATES, LARGEST_DIM = 3, 20  # steps with rates of their own, and dimensions, up to which GD++ is fitted in seconds
 
 
-def fitted_gd_plus_plus_of(subject: ComparedRun) -> Partial | None:
+def fitted_gd_plus_plus_of(loaded: ComparedRun) -> Partial | None:
     """GD++ with learned rates and a step for each linear layer, for several of them on concatenated tokens.
 
     None where fitting the rates takes more than a few seconds: five layers with rates of their own take twelve, twelve
     a minute. `analysis.over_training` compares with it at any depth. `ConfigError` where the inputs' variance is not
     known.
     """
-    model, data, steps = subject.config.model, subject.config.data, subject.gd.steps
+    model, data, steps = loaded.config.model, loaded.config.data, loaded.gd.steps
     linear = all(model.kind(layer) == "linear" for layer in range(model.num_layers))
     if steps < 2 or not linear or model.tokens != "concatenated" or min(data.dim, data.num_pairs) > LARGEST_DIM:
         return None
@@ -58,7 +58,7 @@ def fitted_gd_plus_plus_of(subject: ComparedRun) -> Partial | None:
         return None
     from baselines.gd_plus_plus_fit import fitted_gd_plus_plus  # brings SciPy, which most runs do without
 
-    return fitted_gd_plus_plus(data, steps, model.recurrent, subject.config.data_seed)
+    return fitted_gd_plus_plus(data, steps, model.recurrent, loaded.config.data_seed)
 
 
 def half_squared_errors(predictors: Mapping[str, Predictor], batch: Batch) -> dict[str, np.ndarray]:
@@ -103,34 +103,34 @@ def ratio_and_error(numerator: np.ndarray, denominator: np.ndarray) -> tuple[flo
 _context_losses = jax.jit(context_losses, static_argnums=1)
 
 
-def headline(subject: ComparedRun) -> dict[str, Any]:
+def measure_test_set(loaded: ComparedRun) -> dict[str, Any]:
     """Losses on the test tasks, with standard errors; ratios to gradient descent, and to GD++, are paired."""
-    config = subject.config
-    batch = headline_batch(config)
-    predictors = {"tf": subject.predict} | {name: make(subject) for name, make in BASELINES.items()}
+    config = loaded.config
+    batch = make_test_batch(config)
+    predictors = {"tf": loaded.predict} | {name: make(loaded) for name, make in BASELINES.items()}
     errors_of = half_squared_errors(predictors, batch)
     ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
-    result: dict[str, Any] = {"tasks": config.headline_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
+    result: dict[str, Any] = {"tasks": config.test_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
     losses = {name: _named(f"{name}_loss", mean_and_error(errors)) for name, errors in errors_of.items()}
-    ratios, plus_plus = _against_gd_plus_plus(subject, batch, errors_of["tf"])
+    ratios, plus_plus = _ratio_to_gd_plus_plus(loaded, batch, errors_of["tf"])
     result |= ratios | losses["tf"] | losses["gd"] | plus_plus
     for numbers in losses.values():
         result |= numbers
     for name in config.opponents:
-        result |= _against(subject, name, batch, errors_of["tf"])
-    if subject.gd.steps == 1 and config.eval.noise_mode == "clean" and config.data.num_distractors == 0:
-        result |= averaged_loss(batch, config.data, subject.gd.step_size)
+        result |= _ratio_to_opponent(loaded, name, batch, errors_of["tf"])
+    if loaded.gd.steps == 1 and config.eval.noise_mode == "clean" and config.data.num_distractors == 0:
+        result |= averaged_loss(batch, config.data, loaded.gd.step_size)
     return result
 
 
-def _against_gd_plus_plus(subject: ComparedRun, batch: Batch, tf: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+def _ratio_to_gd_plus_plus(loaded: ComparedRun, batch: Batch, tf: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
     """The ratio to GD++ and its loss, in a program of its own, so that the others' bits stay; null, and why, without.
 
     Nothing where it is not fitted.
     """
     ratio, loss = "gd_plus_plus_ratio", "gd_plus_plus_loss"
     try:
-        plus_plus = fitted_gd_plus_plus_of(subject)
+        plus_plus = fitted_gd_plus_plus_of(loaded)
     except ConfigError as reason:
         return _not_defined(ratio, reason), _not_defined(loss, reason)
     if plus_plus is None:
@@ -139,9 +139,9 @@ def _against_gd_plus_plus(subject: ComparedRun, batch: Batch, tf: np.ndarray) ->
     return _named(ratio, ratio_and_error(tf, errors)), _named(loss, mean_and_error(errors))
 
 
-def _against(subject: ComparedRun, name: str, batch: Batch, tf: np.ndarray) -> dict[str, Any]:
+def _ratio_to_opponent(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndarray) -> dict[str, Any]:
     """The loss of a registered opponent and the ratio to it, in a program of its own; null, and why, if it says so."""
-    predict = partial(OPPONENTS[name].predict, config=subject.config)
+    predict = partial(OPPONENTS[name].predict, config=loaded.config)
     ratio, loss = f"{name}_ratio", f"{name}_loss"
     try:
         errors = half_squared_errors({name: predict}, batch)[name]

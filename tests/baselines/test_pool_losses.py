@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from baselines.idealised import idealised, smoothed
+from baselines.pool_losses import idealised, smoothed
 from src.config import PoolData
 
-DATA = PoolData(dim=4, num_pairs=8, input_law="gaussian", noise_std=0.125**0.5)
+DATA = PoolData(dim=4, num_pairs=8, input_distribution="gaussian", noise_std=0.125**0.5)
 COUNT = 2048
 
 

@@ -1,4 +1,4 @@
-"""The arrays that a run has in common with others: its family's, and those of the runs that it builds on."""
+"""Arrays that runs share: those of the family, and parameters of required runs."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.loaded import LoadedRun, load_run
+from analysis.loaded_run import LoadedRun, load_run
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, find_gd
 

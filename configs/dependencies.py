@@ -1,4 +1,4 @@
-"""What a config is made of besides its fields: the arrays that its family shares among runs, the runs it builds on."""
+"""What a run depends on besides its fields: arrays that its family shares among runs, and runs that it requires."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from configs.run import RunConfig
 Config = TypeVar("Config", bound=RunConfig)
 
 
-def with_origins(config: Config) -> Config:
+def with_dependencies(config: Config) -> Config:
     """The config with the hashes of the arrays it shares with others and the ids of the runs that it requires."""
     arrays = family_of(config).shared(config)
     shared = tuple(f"{name}:{array_hash(array)}" for name, array in sorted(arrays.items()))
@@ -23,7 +23,7 @@ def with_origins(config: Config) -> Config:
 
 def required_of(config: RunConfig) -> list[RunConfig]:
     """The configs of the runs that a run builds on."""
-    return [with_origins(required) for required in family_of(config).required(config)]
+    return [with_dependencies(required) for required in family_of(config).required(config)]
 
 
 def generation(config: RunConfig) -> int:

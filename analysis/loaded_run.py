@@ -12,7 +12,7 @@ from jax.tree_util import Partial
 
 import store
 from families.experiment import model_of
-from families.origins import shared_with
+from families.shared_arrays import shared_with
 from src.model import Model
 from src.precision import use_highest_precision
 from src.prng import key

@@ -5,6 +5,7 @@ wrote them.
 """
 
 import json
+import math
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from configs.layerwise import LayerwiseConfig
 from configs.registry import from_dict
 from configs.regression import RegressionConfig
 from configs.run import RunConfig, fields_of, to_dict
+from configs.schema_1 import earlier_id, is_earlier
 from configs.sine import SineConfig
-from configs.upgrade import earlier_id, is_earlier
 from src.checks import ConfigError
 from src.config import (
     ContextConfig,
@@ -56,7 +57,7 @@ MEANT: dict[str, RunConfig] = {
     "lsa": LayerwiseConfig(
         name="lsa",
         eval_every=50,
-        headline_tasks=5000,
+        test_tasks=5000,
         data=LINEAR_20,
         model=EmbeddedModel(init_scale=2e-4),
         training=LayersTrainConfig(steps=100, batch_size=64, schedule="cosine"),
@@ -64,29 +65,29 @@ MEANT: dict[str, RunConfig] = {
     "softmax": LayerwiseConfig(
         name="softmax",
         eval_every=10,
-        headline_tasks=5000,
+        test_tasks=5000,
         data=LINEAR_20,
-        model=EmbeddedModel(("softmax",), 4, 4, 128, layer_norm=True, mlp_width=512, init_scale=1.0, embed_size=128),
+        model=EmbeddedModel(("softmax",), 4, 4, 128, layer_norm=True, mlp_width=512, init_scale=1.0, d_model=128),
         training=LayersTrainConfig(20, 64, 3e-4, weight_decay=0.01, grad_clip=1.0, warmup_steps=2000),
     ),
     "sine": SineConfig(
         eval_every=100,
         data=SineData(input_range=10.0),
-        model=SineModel(key_size=40, mlp_width=160, embed_size=40),
+        model=SineModel(key_size=40, mlp_width=160, d_model=40),
         training=TrainConfig(steps=200, batch_size=256, grad_clip=100.0),
     ),
     "sine_control": SineConfig(
         name="sine_control",
         eval_every=100,
         data=SineData(input_range=10.0),
-        model=SineModel(mlp_width=160, embed_size=40, step_size=0.01),
+        model=SineModel(mlp_width=160, d_model=40, step_size=0.01),
         training=TrainConfig(steps=200, batch_size=256, lr=3e-3, grad_clip=100.0),
     ),
     "carroll": DiversityConfig(
         name="carroll",
         eval_every=3,
         eval_tasks=1024,
-        headline_tasks=4096,
+        test_tasks=4096,
         snapshots=True,
         log_records=30,
         data=PoolData(8, 16, "gaussian", noise_std=0.5),
@@ -165,6 +166,22 @@ def test_a_field_of_no_version_is_refused() -> None:
         from_dict({"data": 3})
 
 
+def test_no_tasks_stood_for_infinitely_many() -> None:
+    written = earlier("carroll")
+    assert written["data"]["num_tasks"] == 0
+    config: Any = from_dict(written)
+    assert config.data.num_tasks == math.inf
+    assert json.loads(json.dumps(to_dict(config), allow_nan=False))["data"]["num_tasks"] == "inf"
+
+
+@pytest.mark.parametrize("value", ["many", 1.5, None, True, "-inf"])
+def test_a_pool_of_what_is_no_number_of_tasks_is_refused(value: Any) -> None:
+    written = to_dict(DiversityConfig())
+    written["data"]["num_tasks"] = value
+    with pytest.raises(ConfigError, match=f"^num_tasks is {value!r}; it must be a whole number or inf$"):
+        from_dict(written)
+
+
 def test_a_boolean_that_is_none_is_refused() -> None:
     config = earlier("lsa1")
     config["training"]["cosine"] = "maybe"
@@ -174,7 +191,7 @@ def test_a_boolean_that_is_none_is_refused() -> None:
 
 @pytest.mark.parametrize("version", [1, 99, None, "2"])
 def test_a_schema_that_is_not_known_is_refused(version: Any) -> None:
-    with pytest.raises(ConfigError, match=f"^it is of schema {version!r}, which this version does not know$"):
+    with pytest.raises(ConfigError, match=f"^unknown schema_version {version!r}; this version reads 2 and, "):
         from_dict({**to_dict(RegressionConfig()), "schema_version": version})
 
 
@@ -185,7 +202,7 @@ def test_what_was_left_out_had_its_default_of_then() -> None:
     assert from_dict(config) == MEANT["lsa"]
     assert from_dict({}) == RegressionConfig()
     assert from_dict({"family": "layerwise", "name": "linear"}) == LayerwiseConfig(
-        headline_tasks=10_000, training=LayersTrainConfig()
+        test_tasks=10_000, training=LayersTrainConfig()
     )
 
 
@@ -204,5 +221,5 @@ def test_an_id_depends_on_what_is_off_its_default_alone() -> None:
 
 @pytest.mark.parametrize("family", ["vision", "", None, 3])
 def test_a_family_that_is_not_there_is_refused(family: Any) -> None:
-    with pytest.raises(ConfigError, match="there is no family"):
+    with pytest.raises(ConfigError, match="unknown family"):
         from_dict({"schema_version": 2, "family": family})

@@ -1,4 +1,4 @@
-"""Losses after every step or layer, over many tasks: gone through in chunks, then summed up.
+"""Losses after every step or layer: over many tasks, in chunks, and their statistics.
 
 A path is the weights [T, B, D] after steps 1 to T; its losses are full mean squared errors over a task's Q queries, the
 noise in their labels included. One number a task and step is kept, whatever the size of a task.
@@ -16,7 +16,7 @@ from jax import Array
 
 from baselines.iterations import conjugate_gradients, newton_schulz, normal_equations
 from baselines.linear_mmse import bayes_penalty, ridge_weights
-from src import conventions
+from src import loss_conventions
 from src.batch import Batch
 from src.config import QueriesData
 from src.prng import Purpose
@@ -55,7 +55,7 @@ def over_tasks(
     data: QueriesData,
     seed: int,
     num_tasks: int,
-    purpose: Purpose = Purpose.HEADLINE,
+    purpose: Purpose = Purpose.TEST_SET,
 ) -> dict[str, np.ndarray]:
     """The losses [T, tasks] of a seed's tasks: `losses_of` is compiled once and called on each chunk."""
     compiled = jax.jit(losses_of)
@@ -92,5 +92,10 @@ def unstable_share(losses: np.ndarray, zero: np.ndarray) -> list[float]:
 
 def facts(data: QueriesData, seed: int, num_tasks: int) -> dict[str, Any]:
     """What a file of losses says of the tasks it is about."""
-    law = {"dim": data.dim, "num_pairs": data.num_pairs, "num_queries": data.num_queries, "noise_std": data.noise_std}
-    return {"num_tasks": num_tasks, "seed": seed, "data": law, "loss_convention": conventions.MSE_OF_QUERIES}
+    fields = {name: getattr(data, name) for name in ("dim", "num_pairs", "num_queries", "noise_std")}
+    return {
+        "num_tasks": num_tasks,
+        "seed": seed,
+        "data": fields,
+        "loss_convention": loss_conventions.MSE_OF_QUERIES,
+    }

@@ -1,4 +1,4 @@
-"""Whether a family that a plugin registers is complete. What it lacks is said when it is loaded, before JAX is."""
+"""Checks that a plugin's family is complete, when the plugin is loaded and before JAX is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check(family: Family) -> None:
     require(bool(family.models), f"the family {name} lacks a part: it has no models")
     for model, presets in family.models.items():
         if model in models():
-            raise ConfigError(f"there is a model {model!r} already, of the family {family_of_model(model).name}")
+            raise ConfigError(f"the model {model!r} exists already, in the family {family_of_model(model).name}")
         for wanted in PRESETS:
             require(wanted in presets, f"the family {name} lacks a part: its model {model} has no preset {wanted!r}")
     for (what, held), module in zip(PARTS, family.modules, strict=True):
