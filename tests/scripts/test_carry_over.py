@@ -27,9 +27,9 @@ LINE = '{0},"a, b",1.00,"[1.0, 1.50, 2.0]","[0, 1, 2]",3,cpu,2026-11-21,abc,abc,
 LSA: dict[str, Any] = {  # the bundle of the depth curve's, less what was at its default
     "name": "lsa",
     "family": "layerwise",
-    "test_tasks": 5000,
-    "data": {"dim": 20, "num_pairs": 20, "input_distribution": "gaussian", "noise_std": 0.05, "num_queries": 20},
-    "model": {"init_scale": 0.0002, "attention": ["linear"], "d_model": 0},
+    "headline_tasks": 5000,
+    "data": {"dim": 20, "num_pairs": 20, "input_law": "gaussian", "noise_std": 0.05, "num_queries": 20},
+    "model": {"init_scale": 0.0002, "attention": ["linear"], "embed_size": 0},
     "training": {"steps": 3000, "batch_size": 512, "cosine": True, "full_batch": False},
     "base": {"ordering": "random", "noise_mode": "clean"},
 }
@@ -102,10 +102,10 @@ def test_the_study_s_numbers_stay_as_they_are_written(ran: Ran, folder: Path) ->
 
 def test_nothing_else_is_written_and_a_second_time_nothing(ran: Ran, folder: Path) -> None:
     before = snapshot(folder)
-    assert ran(CARRY, "--report", folder).out.splitlines()[-1] == "3 files updated"
+    assert ran(CARRY, "--report", folder).out.splitlines()[-1] == "4 files updated"
     after = snapshot(folder)
     changed = {name for name in after if after[name] != before.get(name)}
-    tables = {"claims.csv", "order_noise/cells.csv", DEPTH_BUNDLE}
+    tables = {"claims.csv", "order_noise/cells.csv", DEPTH_BUNDLE, "reproduction/spectrum.json"}
     records = {".written.jsonl", "order_noise/.written.jsonl", "reproduction/.written.jsonl"}
     assert changed - {"order_noise", "reproduction"} == tables | records
     assert ran(CARRY, "--report", folder).out == "everything is up to date\n"
@@ -118,7 +118,7 @@ def test_a_check_says_what_would_change_and_changes_nothing(ran: Ran, folder: Pa
     found = ran(CARRY, "--report", folder, "--check")
     assert found.status == 1
     assert "claims.csv: 6 cell names\n" in found.out
-    assert "depth.json: 1 configs\n" in found.out
+    assert "depth.json: 2 configs and commands\n" in found.out
     assert snapshot(folder) == before
     assert ran(CARRY, "--report", folder).status == 0
     assert ran(CARRY, "--report", folder, "--check").status == 0
