@@ -143,7 +143,11 @@ def test_every_folder_of_code_has_a_floor(root: Path) -> None:
 
 def test_the_table_of_floors_has_these(root: Path) -> None:
     """Each row is of one floor, from the top down, and every room stands in one."""
-    rows = [line.strip("|").split("|") for line in (root / "CONTRIBUTING.md").read_text().splitlines() if line.startswith("| ")]
+    rows = [
+        line.strip("|").split("|")
+        for line in (root / "CONTRIBUTING.md").read_text().splitlines()
+        if line.startswith("| ")
+    ]
     named = [
         [word.strip("/").removesuffix(".py") for word in re.findall(r"`([\w.]+/?)`", " ".join(r[:2]))] for r in rows
     ]
