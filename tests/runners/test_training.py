@@ -116,7 +116,7 @@ def test_a_run_goes_on_on_another_device_and_says_so_unless_that_is_refused(
         assert train(jobs) == "stopped"
     rundir.update_meta(jobs[1].run, device="NVIDIA H200, jax 0.1")
     before = snapshot(jobs[1].run.parent)
-    with pytest.raises(StoreError, match=r"seed_1 was begun on NVIDIA H200, jax 0\.1, not .*; --overwrite trains it"):
+    with pytest.raises(StoreError, match=r"seed_1 was begun on NVIDIA H200, jax 0\.1, not .*; --overwrite retrains it"):
         train(jobs, persistence=Persistence(strict_resume=True))
     assert snapshot(jobs[1].run.parent) == before
     assert train(jobs) == "done"

@@ -19,7 +19,9 @@ def run(tmp_path: Path) -> Path:
     """A run that was begun under A and saved at step 10."""
     rundir.begin(tmp_path, RegressionConfig())
     versions = {name: A[name] for name in ("python", "jax")}
-    rundir.update_meta(tmp_path, status="running", versions=versions, **{n: A[n] for n in conditions.OF_A_PROCESS})
+    rundir.update_meta(
+        tmp_path, status="running", versions=versions, **{n: A[n] for n in conditions.PROCESS_CONDITIONS}
+    )
     checkpoint.save(tmp_path, 10, {"a": np.zeros(1)}, {})
     return tmp_path
 
@@ -60,7 +62,10 @@ def test_conditions_under_which_nothing_was_saved_count_for_nothing(run: Path) -
         ({"jax": "0.11"}, "was begun with jax 0.10, not 0.11; --overwrite retrains it"),
         ({"pack_width": 8}, "was begun with pack_width 1, not 8; --overwrite retrains it"),
         ({"threads": 2}, "was begun with 1 threads; set NPROC=1 to resume"),
-        ({"device": "H200, jax 0.10"}, "was begun on cpu, 1 threads, jax 0.10, not H200, jax 0.10; --overwrite trains"),
+        (
+            {"device": "H200, jax 0.10"},
+            "was begun on cpu, 1 threads, jax 0.10, not H200, jax 0.10; --overwrite retrains",
+        ),
         ({"jax": "0.11", "threads": 2}, "was begun with jax 0.10, not 0.11 and with threads 1, not 2; --overwrite"),
     ],
 )

@@ -455,7 +455,7 @@ def test_cutting_metrics_that_are_not_there_makes_an_empty_file(tmp_path: Path) 
 def test_metrics_that_lack_records_behind_a_checkpoint_are_refused(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / layout.METRICS).write_bytes(content)
-    with pytest.raises(StoreError, match=rf"{layout.METRICS} .*--overwrite trains"):
+    with pytest.raises(StoreError, match=rf"{layout.METRICS} .*--overwrite retrains"):
         rundir.truncate_metrics(tmp_path, 4, [0, 3])
     assert (tmp_path / layout.METRICS).exists() == (content is not None)
     if content is not None:

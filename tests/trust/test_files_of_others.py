@@ -196,7 +196,7 @@ def test_a_kill_between_a_record_and_its_file_costs_nothing(tmp_path: Path, monk
     path = tmp_path / "gd.json"
     outputs.write({path: b"first"}, "gd")
     with monkeypatch.context() as patch:
-        patch.setattr(outputs, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(outputs, "replace_file", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             outputs.write({path: b"second"}, "gd")
     with open(tmp_path / outputs.RECORD, "ab") as file:
