@@ -125,11 +125,13 @@ def has_learnt(table: pd.DataFrame) -> pd.Series:
 def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str, Any]]:
     """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), verdict.
 
+    A contrast that fewer than two seeds have has no interval, and no row.
     They are of the seeds whose trainings have left the plateau in all of the contrast's conditions: a model that has
     not begun to learn tells nothing of what it would have learnt. `n_all`, `change_all` and its ends are of all seeds.
     """
     learnt, whole = (cache(partial(values, part)) for part in (table[has_learnt(table)], table))  # contrasts share them
-    rows = [_result(learnt, contrast) | _of_all(_result(whole, contrast)) for contrast in contrasts]
+    measured = [contrast for contrast in contrasts if len(_paired(learnt, contrast)[0]) > 1]
+    rows = [_result(learnt, contrast) | _of_all(_result(whole, contrast)) for contrast in measured]
     for question in dict.fromkeys(contrast.question for contrast in contrasts):
         family = [row for row in rows if row["question"] == question and row["kind"] == "difference"]
         for row, adjusted in zip(family, statistics.holm(np.array([row["p"] for row in family])), strict=True):
@@ -139,12 +141,15 @@ def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str
     return rows
 
 
-def _result(values_of: ValuesOf, contrast: Contrast) -> dict[str, Any]:
+def _paired(values_of: ValuesOf, contrast: Contrast) -> tuple[np.ndarray, np.ndarray]:
+    """The values of treated and control, of the seeds that have both."""
     treated, control = mean_of(values_of, contrast.treated), mean_of(values_of, contrast.control)
     seeds = treated.index.intersection(control.index)
-    one, other = treated[seeds].to_numpy(float), control[seeds].to_numpy(float)
-    if len(seeds) < 2:
-        raise StoreError(f"{contrast.name}: {len(seeds)} seeds have both conditions; a contrast needs two")
+    return treated[seeds].to_numpy(float), control[seeds].to_numpy(float)
+
+
+def _result(values_of: ValuesOf, contrast: Contrast) -> dict[str, Any]:
+    one, other = _paired(values_of, contrast)
     found, same = statistics.contrast(one, other), _equivalence(one, other, contrast.unit)
     return {
         "question": contrast.question,

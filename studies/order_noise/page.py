@@ -9,7 +9,7 @@ from typing import Any
 from store.readers import read_json
 from studies.contrast import by_name, results
 from studies.order_noise.figures import FIGURES
-from studies.order_noise.findings import FINDINGS
+from studies.order_noise.findings import TOO_FEW, stated
 from studies.order_noise.findings.wording import in_percent
 from studies.order_noise.measures import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
 from studies.order_noise.runs import MODELS, NOISE, RATES
@@ -23,8 +23,8 @@ def values(folder: Path) -> dict[str, Any]:
     named = by_name(rows)
 
     def finding(name: str) -> str:
-        sentence, holds = FINDINGS[name](named, table)
-        return sentence if holds else f"**Not borne out by these runs:** {sentence}"
+        sentence, holds = stated(name, named, table)
+        return sentence if holds or sentence == TOO_FEW else f"**Not shown by these runs:** {sentence}"
 
     def figure(name: str) -> str:
         return f"![{FIGURES[name]}]({folder.name}/{name}.png)"
@@ -45,6 +45,8 @@ def values(folder: Path) -> dict[str, Any]:
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Contrasts as a Markdown table."""
+    if not rows:
+        return TOO_FEW
     change, margin = ("difference", "±.01") if rows[0]["unit"] == "auroc" else ("change, %", "±1 %")
     lines = [
         f"| contrast | treated | control | n | {change} [95 %] | d_z | p (Holm) | p ({margin}) | verdict |",
@@ -82,11 +84,9 @@ def _noise_table(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
     lines = [f"| noise, p | {' | '.join(header)} |", f"|---|{'---|' * len(header)}"]
     for mode in NOISE:
         for p in RATES:
-            cells = [
-                f"{rows['noise at evaluation', f'{MODELS[0]}: {mode} {p:g} / {name}']['control']:.4f}" for name in names
-            ]
-            for model in MODELS:
-                trained = rows["noise in training", f"{model}: {mode} {p:g}, tested on it"]
-                cells.append(f"{trained['control']:.4f} / {trained['treated']:.4f}")
+            compared = [rows.get(("noise at evaluation", f"{MODELS[0]}: {mode} {p:g} / {name}")) for name in names]
+            trained = [rows.get(("noise in training", f"{model}: {mode} {p:g}, tested on it")) for model in MODELS]
+            cells = [f"{row['control']:.4f}" if row else "" for row in compared]
+            cells += [f"{row['control']:.4f} / {row['treated']:.4f}" if row else "" for row in trained]
             lines.append(f"| {mode}, {p:g} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from typing import Any
 
 from studies.contrast import by_name, change_by_seed, results
 from studies.order_noise import figures, page, table
-from studies.order_noise.findings import FINDINGS
+from studies.order_noise.findings import FINDINGS, stated
 from studies.order_noise.measures import CONTRASTS
 from studies.order_noise.runs import SEEDS, grids
 from studies.study import Conditions, Study
@@ -31,11 +31,12 @@ def listed(folder: Path) -> dict[str, Any]:
     """Contrasts with their values by seed, findings, figures and tables, for the index of all results."""
     cells = table.read_cells(folder)
     rows = by_name(results(cells, CONTRASTS))
-    sentences = {name: finding(rows, cells) for name, finding in FINDINGS.items()}
+    sentences = {name: stated(name, rows, cells) for name in FINDINGS}
     return {
         "contrasts": [
             {**rows[contrast.question, contrast.name], "changes": change_by_seed(cells, contrast)}
             for contrast in CONTRASTS
+            if (contrast.question, contrast.name) in rows
         ],
         "findings": [{"name": name, "says": says, "holds": holds} for name, (says, holds) in sentences.items()],
         "figures": figures.FIGURES,

@@ -12,7 +12,7 @@ from studies.order_noise.findings import FINDINGS
 from studies.order_noise.measures import CONTRASTS
 from studies.order_noise.page import values as values_of
 from studies.order_noise.runs import MODELS, SEEDS, grids
-from studies.order_noise.table import NUMBERS, read_cells
+from studies.order_noise.table import NUMBERS, PROVENANCE, read_cells
 from studies.study import load
 from sweeps.collect import row_values
 from sweeps.plan import cells, plan
@@ -106,10 +106,27 @@ def test_a_finding_that_the_numbers_do_not_bear_out_is_marked_on_the_page(
     table.loc[(table["model"] == "lsa1") & (table[column] == value), ["test_loss", "loss_ratio"]] *= factor
     table.to_csv(tmp_path / "cells.csv", index=False)
     (tmp_path / "provenance.json").write_bytes((FOLDER / "provenance.json").read_bytes())
-    marked = "**Not borne out by these runs:** "
+    marked = "**Not shown by these runs:** "
     finding = values_of(tmp_path)["finding"]
     assert finding(claim).startswith(marked)
     assert not finding("curriculum_twolayer").startswith(marked)
+
+
+def test_a_page_of_two_seeds_says_what_they_do_not_show(tmp_path: Path) -> None:
+    """In one of them, of which a condition is on the plateau, no contrast with it is measured."""
+    folder = tmp_path / "order_noise_quick"
+    folder.mkdir()
+    table = pd.read_csv(FOLDER / "cells.csv")
+    table[table["seed"].isin(SEEDS["quick"])].to_csv(folder / "cells.csv", index=False)
+    (folder / PROVENANCE).write_bytes((FOLDER / PROVENANCE).read_bytes())
+    rows = results(read_cells(folder), CONTRASTS)
+    assert {row["n"] for row in rows} == {2}
+    assert 0.9 * len(CONTRASTS) < len(rows) < len(CONTRASTS)
+    made = page.render(load("order_noise"), "quick", tmp_path)
+    assert "with seeds 5, 6." in made
+    assert made.count("Not shown by these runs") > 5
+    assert "exactly none" in made
+    assert "nan" not in made.replace("nance", "")
 
 
 def test_every_picture_of_the_page_is_there() -> None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from studies.order_noise.findings import attention, noise, order, placement
-from studies.order_noise.findings.wording import Finding
+from studies.order_noise.findings.wording import Finding, Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TOO_FEW = "Not measured: fewer than two seeds have left the plateau in a condition that it needs."
 
 FINDINGS: dict[str, Finding] = {
     finding.__name__: finding
@@ -31,3 +38,11 @@ FINDINGS: dict[str, Finding] = {
         placement.placement_trained,
     )
 }
+
+
+def stated(name: str, rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """A finding's sentence, and whether the numbers bear it out."""
+    try:
+        return FINDINGS[name](rows, table)
+    except LookupError:
+        return TOO_FEW, False

@@ -18,8 +18,11 @@ SHOWN = ("higher", "lower")  # the verdicts of a difference after Holm's correct
 
 
 def contrasts_of(rows: Rows, question: str, *words: str) -> list[Row]:
-    """The contrasts of a question whose names hold all these words."""
-    return [row for (asked, name), row in rows.items() if asked == question and all(word in name for word in words)]
+    """The contrasts of a question whose names hold all these words; `LookupError` if none is measured."""
+    own = [row for (asked, name), row in rows.items() if asked == question and all(word in name for word in words)]
+    if not own:
+        raise LookupError(f"no contrast of {question!r} is measured")
+    return own
 
 
 def in_percent(row: Row) -> str:
