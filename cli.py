@@ -72,12 +72,17 @@ class _Help(argparse.HelpFormatter):
     """Says a flag's default where there is one to say, as it would be typed."""
 
     def _get_help_string(self, action: argparse.Action) -> str:
-        text, default = action.help or "", action.default
-        if action.nargs == 0 or default is None or default == []:
-            return text
-        between = BETWEEN.get(type(default))
-        shown = between.join(map(str, default)) if between else str(default)
-        return f"{text} (default: {shown.replace('%', '%%')})"
+        text, default = action.help or "", default_of(action)
+        return f"{text} (default: {default.replace('%', '%%')})" if default else text
+
+
+def default_of(action: argparse.Action) -> str:
+    """A flag's default as it would be typed; nothing where there is none to say."""
+    default = action.default
+    if action.nargs == 0 or default is None or default == []:
+        return ""
+    between = BETWEEN.get(type(default))
+    return between.join(map(str, default)) if between else str(default)
 
 
 class _Loaded(argparse.Action):

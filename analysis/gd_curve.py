@@ -41,7 +41,7 @@ def parser() -> cli.Parser:
     built.add_argument("--ridge", type=float, help="penalty of that ridge regression (Bayes' if not given)")
     built.add_argument("--num_tasks", type=int, default=5000, help="tasks")
     built.add_argument("--seed", type=int, default=0, help="seed of the tasks: a run of this seed is evaluated on them")
-    built.add_argument("--like", type=Path, help="run directory whose tasks these are: their law and seed")
+    built.add_argument("--like", type=Path, help="run directory whose tasks these are: distribution and seed")
     built.add_argument("--out", type=Path, default=Path("gd_metrics.json"), help="file to write")
     return built
 

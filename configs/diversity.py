@@ -192,6 +192,27 @@ MEASURED: dict[str, Callable[[Found], Any]] = {
     "not_defined": _not_defined,
     **{name: _in_headline(name) for name in HEADLINE},
 }
+MEANINGS_OF_COLUMNS = {
+    "*_se": columns.MEANINGS["*_se"],
+    "num_tasks": "tasks in the pool, M; inf: a fresh one for each sequence",
+    "task_law": "distribution of the tasks",
+    "dim": "input dimension, D",
+    "num_pairs": "pairs of a sequence, K",
+    "noise_std": "standard deviation of the labels' noise",
+    "num_heads": "heads of each layer",
+    "embed_size": "channels of a row",
+    "mlp_width": "hidden channels of an MLP",
+    "batch_size": "sequences in a training batch",
+    "lr": "learning rate",
+    "weight_decay": "decoupled weight decay",
+    "schedule": "of the learning rate",
+    "verdict": "dmmse, ridge or between",
+    "id_*_loss": "error on tasks of the pool (`tf`: the model): mean squared, noiseless labels, over D",
+    "ood_*_loss": "error on fresh tasks (`tf`: the model): mean squared, noiseless labels, over D",
+    "id_delta_*": "mean squared difference of predictions from this predictor's on tasks of the pool, over D",
+    "ood_delta_*": "mean squared difference of predictions from this predictor's on fresh tasks, over D",
+    "*_apart": "mean squared difference of ridge's predictions from dMMSE's, over D",
+}
 
 
 # --- the plateau ---
@@ -246,7 +267,7 @@ FAMILY = Family(
     models=MODELS,
     loss_convention=conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("id_loss", columns.at("headline", "id_tf_loss")),
-    columns=Columns(ASKED, MEASURED, further=further_means),
+    columns=Columns(ASKED, MEASURED, further=further_means, meanings=MEANINGS_OF_COLUMNS),
     panels=(
         Panel(
             "loss (half MSE, noise included)",

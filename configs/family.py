@@ -65,7 +65,8 @@ class Columns(NamedTuple):
 
     In this order: `exp`, `model`, `asked`, `seed`, `first` results, `status`, further `settings`, `measured`. `files`
     are the JSON files that results are made of beside the summary, by short name. further(config) are columns of what
-    plugins registered, of a config or, of None, all of them.
+    plugins registered, of a config or, of None, all of them. `meanings` says what columns are: pattern -> meaning, the
+    first pattern that matches a name counts, and those that all families have (`configs.columns.MEANINGS`) come last.
     """
 
     asked: Mapping[str, Callable[[Any], Any]]
@@ -74,6 +75,7 @@ class Columns(NamedTuple):
     settings: Mapping[str, Callable[[Any], Any]] = {}
     files: Mapping[str, str] = {}
     further: Callable[[Any], Mapping[str, Callable[[Found], Any]]] = _nothing
+    meanings: Mapping[str, str] = {}
 
 
 class Curve(NamedTuple):

@@ -67,7 +67,7 @@ def fields(config: ConfigDict, reserved: Sequence[str] = ()) -> Iterator[tuple[s
         if name not in idle and name.partition(".")[0] not in idle:
             follows = family.follows.get(name) or family.follows.get(name.partition(".")[0])
             value = follows if unset[name] is None and follows else values[name]
-            yield name, TYPES[type(default)], _in_words(value), str(meanings.get(name, ""))
+            yield name, TYPES[type(default)], in_words(value), str(meanings.get(name, ""))
 
 
 def listing(config: ConfigDict, reserved: Sequence[str] = ()) -> str:
@@ -86,7 +86,8 @@ def _leaves(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _in_words(value: Any) -> str:
+def in_words(value: Any) -> str:
+    """A value as it would be typed."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):

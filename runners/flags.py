@@ -66,9 +66,11 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
         built.add_argument("--model", choices=models, default=first, help="what is trained")
     built.set_defaults(model=first)
     built.add_argument("--seed", type=int, default=0, help="seed of data and initialisation")
-    built.add_argument("--data_seed", type=int, help="seed of the data alone")
-    built.add_argument("--init_seed", type=int, help="seed of the initialisation alone")
-    built.add_argument("--preset", choices=PRESETS, default="default", help="the table of docs/contract.md")
+    built.add_argument("--data_seed", type=int, help="seed of the data alone; --seed if not given")
+    built.add_argument("--init_seed", type=int, help="seed of the initialisation alone; --seed if not given")
+    built.add_argument(
+        "--preset", choices=PRESETS, default="default", help="the values to start from, a table of docs/reference.md"
+    )
     built.add_argument("--out", help="run directory; runs/<name>[_k] if not given")
     built.add_argument("--overwrite", action="store_true", help="redo what is there")
     built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
@@ -76,7 +78,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     cli.add_quiet(built)
     cli.add_config_help(built)
     for flag in config_flags(family):
-        value = f" (preset: {value_at(defaults, flag.key)})" if flag.read in (int, float) else ""
+        value = f" (preset: {value_at(defaults, flag.key)})" if flag.default is None else ""
         _add(built, flag, value)
     built.epilog = "Any other field of the config: --config.KEY=VALUE, as in --config.eval_tasks=512."
     for name, (instead, text) in family.switches.items():

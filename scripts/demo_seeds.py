@@ -46,7 +46,7 @@ COLUMNS: dict[str, tuple[Callable[[dict[str, Any]], float], str, Callable[[float
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("scripts.demo_seeds", "Trains lsa1 with several seeds and holds each against gradient descent.")
+    built = cli.Parser("scripts.demo_seeds", "Trains lsa1 with several seeds and compares each with gradient descent.")
     cli.add_list(built, "--seeds", int, range(5), "seeds of data and initialisation")
     built.add_argument("--steps", type=int, default=5000, help="training steps")
     built.add_argument("--out", type=Path, default=Path("runs/demo_seeds"), help="folder of the run directories")

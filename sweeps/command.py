@@ -76,7 +76,7 @@ def add_execution_flags(built: cli.Parser, out: str | None, runs_dir: str | None
     """The flags of how a sweep is carried out; None for a place that the command chooses."""
     built.add_argument("--out", type=Path, default=out and Path(out), help="the CSV")
     built.add_argument("--runs_dir", type=Path, default=runs_dir and Path(runs_dir), help="folder of the cells")
-    built.add_argument("--executor", choices=EXECUTORS, default=default_executor(), help="who trains")
+    built.add_argument("--executor", choices=EXECUTORS, help="who trains; process, or packed where there is a GPU")
     built.add_argument("--width", type=int, help="trainings in a pack; the executor's if not given")
     built.add_argument("--shard", type=_shard, default=(1, 1), help="i/n: the i-th of n parts of the plan")
     built.add_argument("--dry_run", action="store_true", help="say what would be done")
@@ -100,12 +100,14 @@ def _shard(text: str) -> tuple[int, int]:
 
 def execution(flags: argparse.Namespace) -> Execution:
     """How flags ask for a plan to be carried out; `UsageError` for a width that is none."""
-    width = EXECUTORS[flags.executor].width if flags.width is None else flags.width
+    executor = flags.executor or default_executor()
+    width = EXECUTORS[executor].width if flags.width is None else flags.width
     if not 1 <= width <= WIDEST:
         raise cli.UsageError(f"width is {width}; a pack holds from 1 to {WIDEST} trainings")
-    named = ("out", "executor", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
+    named = ("out", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
     asked = {name: getattr(flags, name) for name in named}
-    return Execution(folder=flags.runs_dir, width=width, persistence=persistence.from_flags(flags), **asked)
+    kept = persistence.from_flags(flags)
+    return Execution(folder=flags.runs_dir, executor=executor, width=width, persistence=kept, **asked)
 
 
 def run(
