@@ -25,6 +25,7 @@ from tests.doors import Ran, ran
 __all__ = ["ran"]
 
 SMALL = "--batch_size 64 --config.eval_tasks=64 --config.headline_tasks=200 --config.step_size_tasks=256".split()
+PAGES = ("docs/contract.md", "docs/reference.md", "docs/extending.md", "docs/performance.md")
 CODE_BLOCK = re.compile(r"```(\S+)([^\n]*)\n(.*?)```", re.S)
 
 
@@ -67,6 +68,23 @@ def test_the_depth_curves_flags_fields_and_files(root: Path, tmp_path: Path) -> 
     assert set(found["references"]) <= said
     first = json.loads((tmp_path / "run" / layout.METRICS).read_text().split("\n")[0])
     assert set(first) <= words_of(layout.METRICS)
+
+
+def anchors(page: Path) -> set[str]:
+    """What links may name in a page: its headings, as GitHub spells them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *PAGES])
+def test_every_link_leads_somewhere(name: str, root: Path) -> None:
+    page = root / name
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()) if not link.startswith("http")]
+    for link in links:
+        file, _, anchor = link.partition("#")
+        target = page.parent / file if file else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
 
 
 def files_of(folder: Path) -> set[str]:

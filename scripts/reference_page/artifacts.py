@@ -21,7 +21,7 @@ D dimensions, W channels."""
 COLUMNS = """## Columns of a sweep's CSV
 
 Settings first, then results. A number that is not finite is an empty field. Opponents of plugins add `NAME_loss` and
-`NAME_ratio`, with `_se`; the posterior mean of a plugin's tasks adds the columns that the other means have."""
+`NAME_ratio`, with `_se`, in rows that ask for them; a plugin's posterior mean adds what the others have."""
 TARGETS = """## Make targets
 
 `make TARGET ARGS="--seed 1"` hands flags on; `PYTHON=python3.12` chooses the interpreter; `make env CUDA=1` is for a

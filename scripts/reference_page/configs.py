@@ -7,7 +7,7 @@ from itertools import groupby
 
 from configs.family import PRESETS, Family, Preset
 from configs.fields import fields, in_words
-from configs.keys import find_key, leaves
+from configs.keys import RENAMED, find_key, leaves
 from configs.overrides import resolve, value_at
 from configs.presets import preset
 from configs.registry import named
@@ -24,12 +24,17 @@ family's first model that has the field."""
 PRESETS_OF_ALL = """## Presets
 
 `--preset default`, or `--preset paper`, which has the published values. A preset sets these fields; the others have
-their defaults. Initial weights are truncated normal, of variance `init_scale` / layers / fan-in."""
+their defaults. Where there is an `init_scale`, initial weights are truncated normal of variance `init_scale` / layers /
+fan-in."""
+EARLIER = """### Earlier names
+
+Still read, on command lines, in Python and in the configs of runs."""
 
 
 def field_section() -> str:
     """A table of each family's fields."""
-    return "\n\n".join([FIELDS, *(part for family in _families() for part in _fields(family))])
+    earlier = table(("then", "now"), ((code(then), code(now.key)) for then, now in RENAMED.items()))
+    return "\n\n".join([FIELDS, *(part for family in _families() for part in _fields(family)), EARLIER, earlier])
 
 
 def preset_section() -> str:
