@@ -42,10 +42,10 @@ eval_order: $(STAMP) ## orders of the context's pairs, in training and evaluatio
 eval_order_inference: $(STAMP) ## orders at evaluation, of runs trained in random order
 	$(PY) -m eval_order --train_ordering random --out results_order_inference.csv $(ARGS)
 
-eval_order_noise: $(STAMP) ## orders at evaluation under label noise, trained with that noise in random order
+eval_order_noise: $(STAMP) ## orders at evaluation under label noise (p .25, .5), trained with that noise in random order
 	$(PY) -m eval_order $(NOISY_ORDERS) --out results_order_noise.csv $(ARGS)
 
-eval_order_noise_inference: $(STAMP) ## orders at evaluation under label noise, trained clean in random order
+eval_order_noise_inference: $(STAMP) ## orders at evaluation under label noise (p .25, .5), trained clean in random order
 	$(PY) -m eval_order $(NOISY_ORDERS) --train_noise_mode clean --out results_order_noise_inference.csv $(ARGS)
 
 NOISY_ORDERS = --ordering random,easy2hard,hard2easy --train_ordering random \
@@ -54,7 +54,7 @@ NOISY_ORDERS = --ordering random,easy2hard,hard2easy --train_ordering random \
 eval_noise: $(STAMP) ## corrupted pairs and where they stand, in training and evaluation
 	$(PY) -m eval_noise $(ARGS)
 
-eval_noise_inference: $(STAMP) ## corrupted pairs at evaluation, of runs trained clean
+eval_noise_inference: $(STAMP) ## corrupted pairs (p 0, .5; mixed, noisy first) at evaluation, of runs trained clean
 	$(PY) -m eval_noise --p 0,0.5 --placement mixed,noisy_first --train_noise_mode clean \
 	--out results_noise_inference.csv $(ARGS)
 

@@ -72,12 +72,17 @@ class _Help(argparse.HelpFormatter):
     """Adds a flag's default to its help, as it would be typed."""
 
     def _get_help_string(self, action: argparse.Action) -> str:
-        text, default = action.help or "", action.default
-        if action.nargs == 0 or default is None or default == []:
-            return text
-        separator = SEPARATORS.get(type(default))
-        shown = separator.join(map(str, default)) if separator else str(default)
-        return f"{text} (default: {shown.replace('%', '%%')})"
+        text, default = action.help or "", default_of(action)
+        return f"{text} (default: {default.replace('%', '%%')})" if default else text
+
+
+def default_of(action: argparse.Action) -> str:
+    """A flag's default as it would be typed; nothing where there is none to say."""
+    default = action.default
+    if action.nargs == 0 or default is None or default == []:
+        return ""
+    separator = SEPARATORS.get(type(default))
+    return separator.join(map(str, default)) if separator else str(default)
 
 
 class _PluginFlag(argparse.Action):

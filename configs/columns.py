@@ -10,6 +10,27 @@ from typing import Any
 
 Results = Mapping[str, Any]
 
+# of the columns that every table has, or several families
+MEANINGS = {
+    "exp": "the cell: its directory below `--runs-dir`",
+    "model": "the model",
+    "seed": "seed of data and initialisation",
+    "status": "what became of the row: planned, running, done, stopped, diverged, failed",
+    "steps": "training steps",
+    "num_layers": "layers",
+    "left_plateau": "whether the run left the plateau: true, false, or empty where that is not defined",
+    "not_defined": "which numbers are not defined, and why",
+    "test_mse": "mean squared error on the test set",
+    "test_loss": "loss on the test set: half the mean squared error",
+    "*_se": "standard error of the column it is named after",
+    "gd_mse": "`test_mse` of gradient descent",
+    "gd_loss": "`test_loss` of gradient descent",
+    "ridge_loss": "`test_loss` of ridge regression",
+    "results_version": "version of the numbers",
+    "runs_dir": "`--runs-dir`, relative to the table",
+    "bitwise": "false if the run was resumed under other conditions, true if it is done and was not",
+}
+
 
 def at(*path: Any) -> Callable[[Results], Any]:
     """The value at a path of keys and indices."""

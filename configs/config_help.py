@@ -71,7 +71,7 @@ def fields(config: ConfigDict, reserved: Sequence[str] = ()) -> Iterator[tuple[s
             yield (
                 name,
                 TYPES[int if default == math.inf else type(default)],
-                _in_words(value),
+                in_words(value),
                 str(meanings.get(name, "")),
             )
 
@@ -92,7 +92,8 @@ def _leaves(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _in_words(value: Any) -> str:
+def in_words(value: Any) -> str:
+    """A value as it would be typed."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):

@@ -136,7 +136,7 @@ CAPACITY = (
         Flag(key.rpartition(".")[2], key, str, f"{key} of the config")
         for key in ("training.batch_size", "training.steps", "training.lr", "model.num_layers", "model.num_heads")
     ),
-    Flag("d_model", "model.d_model", str, "model.d_model of the config", former=("embed_size",)),
+    Flag("d_model", "model.d_model", str, "channels of a row", former=("embed_size",)),
     Flag("mlp_width", "model.mlp_width", str, "model.mlp_width of the config"),
 )
 
@@ -200,6 +200,27 @@ MEASURED: dict[str, Callable[[Results], Any]] = {
     "not_defined": _not_defined,
     **{name: _on_test_set(name) for name in HEADLINE},
 }
+MEANINGS_OF_COLUMNS = {
+    "*_se": columns.MEANINGS["*_se"],
+    "num_tasks": "tasks in the pool, M; inf: a fresh one for each sequence",
+    "task_law": "distribution of the tasks",
+    "dim": "input dimension, D",
+    "num_pairs": "pairs of a sequence, K",
+    "noise_std": "standard deviation of the labels' noise",
+    "num_heads": "heads of each layer",
+    "embed_size": "channels of a row",
+    "mlp_width": "hidden channels of an MLP",
+    "batch_size": "sequences in a training batch",
+    "lr": "learning rate",
+    "weight_decay": "decoupled weight decay",
+    "schedule": "of the learning rate",
+    "verdict": "dmmse, ridge or between",
+    "id_*_loss": "error on tasks of the pool (`tf`: the model): mean squared, noiseless labels, over D",
+    "ood_*_loss": "error on fresh tasks (`tf`: the model): mean squared, noiseless labels, over D",
+    "id_delta_*": "mean squared difference of predictions from this predictor's on tasks of the pool, over D",
+    "ood_delta_*": "mean squared difference of predictions from this predictor's on fresh tasks, over D",
+    "*_apart": "mean squared difference of ridge's predictions from dMMSE's, over D",
+}
 
 
 # --- the plateau ---
@@ -254,7 +275,7 @@ FAMILY = Family(
     models=MODELS,
     loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("id_loss", columns.at("headline", "id_tf_loss")),
-    columns=Columns(ASKED, MEASURED, further=further_means),
+    columns=Columns(ASKED, MEASURED, further=further_means, meanings=MEANINGS_OF_COLUMNS),
     panels=(
         Panel(
             "loss (half MSE, noise included)",

@@ -67,7 +67,8 @@ class Columns(NamedTuple):
 
     In this order: `exp`, `model`, `asked`, `seed`, `first` results, `status`, further `settings`, `measured`. `files`
     are the JSON files of results besides the summary, by short name. further(config) are columns of what
-    plugins registered, of a config or, of None, all of them.
+    plugins registered, of a config or, of None, all of them. `meanings` says what columns are: pattern -> meaning, the
+    first pattern that matches a name counts; those of all families (`configs.columns.MEANINGS`) come last.
     """
 
     asked: Mapping[str, Callable[[Any], Any]]
@@ -76,6 +77,7 @@ class Columns(NamedTuple):
     settings: Mapping[str, Callable[[Any], Any]] = {}
     files: Mapping[str, str] = {}
     further: Callable[[Any], Mapping[str, Callable[[Results], Any]]] = _nothing
+    meanings: Mapping[str, str] = {}
 
 
 class Curve(NamedTuple):

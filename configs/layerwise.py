@@ -93,13 +93,22 @@ MEASURED: dict[str, Callable[[Results], Any]] = {  # after the last layer, of a 
     "ridge_loss": columns.halved("layerwise", "references", "ridge", "mse", -1),
 }
 
+MEANINGS_OF_COLUMNS = {
+    "test_mse": "mean squared error on the test set, after the last layer",
+    "test_loss": "half of it",
+    "gd_mse": "`test_mse` of as many steps of gradient descent",
+    "gd_loss": "half of it, of as many steps of gradient descent",
+}
+
 FAMILY = Family(
     name="layerwise",
     config=LayerwiseConfig,
     models=MODELS,
     loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("mse", columns.at("layerwise", "mse", -1)),
-    columns=Columns({}, MEASURED, {"test_mse": columns.at("layerwise", "mse", -1)}, SETTINGS),
+    columns=Columns(
+        {}, MEASURED, {"test_mse": columns.at("layerwise", "mse", -1)}, SETTINGS, meanings=MEANINGS_OF_COLUMNS
+    ),
     panels=(WITH_DESCENT,),
     batch_shapes=batch_shapes,
     meanings={

@@ -1,4 +1,4 @@
-"""From a model's name to the values it is trained with. `docs/contract.md` shows the table of them."""
+"""From a model's name to the values it is trained with. `docs/reference.md` has the tables."""
 
 from __future__ import annotations
 

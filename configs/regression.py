@@ -116,6 +116,7 @@ MODELS: dict[str, dict[str, Preset]] = {
 # --- flags and axes ---
 
 CONTEXTS = {"": "base", "train_": "train", "eval_": "eval"}
+WHERE = {"base": "both contexts", "train": "training contexts", "eval": "evaluation contexts"}
 # flag -> (field of a context, its values, what it is, other names in sweeps)
 OF_A_CONTEXT: dict[str, tuple[Iterable[str] | None, str, tuple[str, ...]]] = {
     "ordering": (ORDERINGS, "order of the pairs", ()),
@@ -128,7 +129,7 @@ OF_A_CONTEXT: dict[str, tuple[Iterable[str] | None, str, tuple[str, ...]]] = {
 
 def _context_flag(prefix: str, field: str) -> Flag:
     choices, text, short = OF_A_CONTEXT[field]
-    text = f"{text}, in {prefix[:-1]} contexts alone" if prefix else text
+    text = f"{text}, in {WHERE[CONTEXTS[prefix]]} alone" if prefix else text
     read, key = (str if choices else number_or_auto), f"{CONTEXTS[prefix]}.{field}"
     return Flag(prefix + field, key, read, text, choices, AUTO, () if prefix else short)
 
@@ -158,7 +159,6 @@ OPTIONS = (
     Flag("attention_batch", "", captured_tasks, "tasks to capture attention of", default=512),
 )
 
-WHERE = {"base": "both contexts", "train": "training contexts", "eval": "evaluation contexts"}
 MEANINGS_OF_A_CONTEXT: dict[str, tuple[str, Iterable[str]]] = {
     "ordering": ("order of the pairs in {}", ORDERINGS),
     "difficulty": ("what easy2hard and hard2easy sort {} by", DIFFICULTIES),
@@ -344,6 +344,37 @@ def further_losses(config: RegressionConfig | None) -> dict[str, Callable[[Resul
 
 
 FILES = {"separation": "analysis/attention_stats.json", "comparators": "analysis/comparators.json"}
+MEANINGS_OF_COLUMNS = {
+    "ordering": "order of the pairs at evaluation",
+    "noise_mode": "corruption at evaluation",
+    "p": "share of pairs hit at evaluation",
+    "sigma": "standard deviation of label noise at evaluation",
+    "placement": "where corrupted pairs stand at evaluation",
+    "align_cos": "cosine of sensitivities with gradient descent",
+    "align_l2": "root mean squared difference of predictions from gradient descent's",
+    "auroc": "AUROC of |influence|, within positions: above .5, corrupted pairs get less",
+    "train_*": "the setting in force in training",
+    "eval_*": "the setting in force at evaluation",
+    "loss_ratio": "`test_loss` over `gd_loss`, on the same tasks",
+    "gd_tuned_step_loss": "loss of gradient descent with its step size tuned on the corruption",
+    "linear_mmse_loss": "loss of the best linear predictor, which knows p and sigma",
+    "mask_bayes_loss": "loss of the posterior mean over masks, which knows p and sigma",
+    "gd_tuned_over_clean_step": "step size tuned on the corruption, over the clean one",
+    "slope": "slope of predictions on gradient descent's: the step it takes",
+    "preds_diff": "mean absolute difference of predictions from gradient descent's",
+    "auroc_low": "lower end of the 95 % interval of `auroc`",
+    "auroc_high": "upper end of the 95 % interval of `auroc`",
+    "auroc_raw": "AUROC of |influence| over all positions together",
+    "auroc_position": "AUROC of the position alone",
+    "gd_auroc": "`auroc` of gradient descent",
+    "gd_auroc_raw": "`auroc_raw` of gradient descent",
+    "twin_change_*": "change of |influence| of noisy, or clean, pairs from the clean twin",
+    "gd_auroc_*": "AUROC of this score of gradient descent, within positions",
+    "auroc_first_abs_contribution": "AUROC of |contribution| in the first layer, mean of its heads",
+    "auroc_*": "AUROC of this score, within positions; of attention and contribution in the last layer, mean of heads",
+    "gd_ood_alpha*": "mean squared error of gradient descent on inputs times this",
+    "ood_alpha*": "mean squared error on inputs times this",
+}
 
 
 # --- the family ---
@@ -385,6 +416,7 @@ FAMILY = Family(
         SETTINGS,
         FILES,
         further_losses,
+        MEANINGS_OF_COLUMNS,
     ),
     panels=(WITH_DESCENT,),
     batch_shapes=batch_shapes,

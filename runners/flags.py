@@ -69,7 +69,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     built.add_argument("--data_seed", type=int, help="seed of the data; default: --seed")
     built.add_argument("--init_seed", type=int, help="seed of the initialisation; default: --seed")
     built.add_argument(
-        "--preset", choices=PRESETS, default="default", help="default values; docs/contract.md lists them"
+        "--preset", choices=PRESETS, default="default", help="default values; docs/reference.md lists them"
     )
     built.add_argument("--out", help="run directory; default: runs/<name>[_k]")
     built.add_argument("--overwrite", action="store_true", help="retrain a run that exists")
@@ -78,7 +78,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     cli.add_quiet(built)
     cli.add_config_help(built)
     for flag in config_flags(family):
-        value = f" (preset: {value_at(defaults, flag.key)})" if flag.read in (int, float) else ""
+        value = f" (preset: {value_at(defaults, flag.key)})" if flag.default is None else ""
         _add(built, flag, value)
     built.epilog = "--config.KEY=VALUE sets any other field of the config, as in --config.eval_tasks=512."
     for name, (instead, text) in family.switches.items():

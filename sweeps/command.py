@@ -79,8 +79,7 @@ def add_execution_flags(built: cli.Parser, out: str | None, runs_dir: str | None
     built.add_argument(
         "--executor",
         choices=EXECUTORS,
-        default=default_executor(),
-        help="process: one process per core; packed: several trainings at once; serial: one by one",
+        help="process: one process per core; packed: several trainings at once, default on a GPU; serial: one by one",
     )
     built.add_argument("--width", type=int, help="trainings in a pack; default: the executor's")
     built.add_argument("--shard", type=_shard, default=(1, 1), help="i/n: only the i-th of n parts of the plan")
@@ -105,12 +104,14 @@ def _shard(text: str) -> tuple[int, int]:
 
 def execution(flags: argparse.Namespace) -> Execution:
     """The execution that flags ask for; `UsageError` for an invalid width."""
-    width = EXECUTORS[flags.executor].width if flags.width is None else flags.width
+    executor = flags.executor or default_executor()
+    width = EXECUTORS[executor].width if flags.width is None else flags.width
     if not 1 <= width <= MAX_WIDTH:
         raise cli.UsageError(f"width is {width}; a pack holds 1 to {MAX_WIDTH} trainings")
-    names = ("out", "executor", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
+    names = ("out", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
     values = {name: getattr(flags, name) for name in names}
-    return Execution(folder=flags.runs_dir, width=width, persistence=persistence.from_flags(flags), **values)
+    saving = persistence.from_flags(flags)
+    return Execution(folder=flags.runs_dir, executor=executor, width=width, persistence=saving, **values)
 
 
 def run(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import cli
-from configs.family import AUTO, Family, Flag
+from configs.family import AUTO, Family, Flag, Meaning
 from sweeps.grid import Grid
 
 
@@ -17,7 +17,8 @@ def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence
     cli.add_list(built, "--seeds", int, defaults.get("seeds", (0, 1, 2)), "seeds of data and initialisation")
     for flag in family.axes:
         options = [f"--{name}" for name in (flag.name, *flag.short)]
-        cli.add_list(built, options, or_auto(flag), defaults.get(flag.name, (AUTO,)), flag.text)
+        text = str(Meaning(flag.text, flag.choices or ()))
+        cli.add_list(built, options, or_auto(flag), defaults.get(flag.name, (AUTO,)), text)
         cli.add_former_names(built, flag.name, flag.former)
     if "steps" not in [flag.name for flag in family.axes]:
         built.add_argument("--steps", type=int, help="training steps; default: the preset's")

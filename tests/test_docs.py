@@ -15,19 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cli
 from analysis import gd_curve, layerwise
-from configs.overrides import resolve
-from configs.presets import preset
 from plots import compare_depth
 from runners import flags, run_layerwise
-from store import layout
+from store import files, layout
 from store.rundir import read_meta
 from tests.doors import Ran, ran
 
 __all__ = ["ran"]
 
 SMALL = "--batch_size 64 --config.eval_tasks=64 --config.test_tasks=200 --config.step_size_tasks=256".split()
+PAGES = ("docs/contract.md", "docs/reference.md", "docs/extending.md", "docs/performance.md")
 CODE_BLOCK = re.compile(r"```(\S+)([^\n]*)\n(.*?)```", re.S)
 
 
@@ -47,23 +45,6 @@ def run(words: list[str], folder: Path, compiled: Path | None = None) -> subproc
     cache |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
     environment = os.environ | cache | {"PYTHONWARNINGS": "error"}
     return subprocess.run(words, cwd=folder, capture_output=True, text=True, env=environment)
-
-
-def test_the_contract_lists_exactly_the_runners_flags(root: Path) -> None:
-    parser = flags.parser("lsa1", "a", "b")
-    options = {option for action in parser._actions for option in action.option_strings}
-    known = {option for option in options if not option.startswith(("-h", "--help", cli.PLUGIN))}
-    assert f"Every command takes `{cli.PLUGIN} FILE`" in (root / "docs/contract.md").read_text()  # said once
-    assert cli.PLUGIN in options
-    rows = section(root / "docs/contract.md", "Runners").split("|---|---|---|")[1].split("\n\n")[0].strip().split("\n")
-    listed = {flag for row in rows for flag in re.findall(r"`(--[a-z_.]+)`", row.split("|")[1])}
-    assert listed == known
-
-
-def test_the_contract_lists_exactly_the_make_targets(root: Path) -> None:
-    targets = set(re.findall(r"^([a-z][a-z_-]*):", (root / "Makefile").read_text(), re.M))
-    listed = set(re.findall(r"`([a-z_-]+)`", section(root / "docs/contract.md", "Make targets").split(". Each")[0]))
-    assert listed == targets
 
 
 # a word of the contract's command lines that stands for a value -> one that its parser takes
@@ -118,58 +99,8 @@ def test_with_and_without_pythonpath_a_command_does_the_same(root: Path, tmp_pat
     assert (tmp_path / "with.json").read_bytes() == (tmp_path / "without.json").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("model", "name", "row"),
-    [("lsa1", "default", 0), ("lsa1", "paper", 0), ("twolayer", "default", 1), ("twolayer", "paper", 2)],
-)
-def test_the_contract_shows_the_presets(root: Path, model: str, name: str, row: int) -> None:
-    rows = section(root / "docs/contract.md", "Presets").strip().split("\n")[2:]
-    cells = [cell.strip() for cell in rows[row].strip("|").split("|")]
-    config = resolve(preset(model, name))
-    training = config.training
-    shown = [cells[0], *(float(re.findall(r"[\d.]+(?:e-\d)?", cell)[0]) for cell in cells[2:9])]
-    assert shown == [
-        model,
-        training.lr,
-        training.b1,
-        training.b2,
-        training.grad_clip,
-        config.model.init_scale,
-        training.batch_size,
-        training.steps,
-    ]
-    assert cells[9] == "off to 3 layers, 10 beyond"
-    assert [resolve(preset(model, name, depth)).model.activation_clip for depth in (1, 3, 4)] == [0, 0, 10]
-
-
-@pytest.mark.parametrize(("name", "row"), [("default", 0), ("default", 1), ("paper", 2)])
-def test_the_contract_shows_the_presets_of_sines(root: Path, name: str, row: int) -> None:
-    table = section(root / "docs/contract.md", "Presets").split("\n\n")[1]
-    cells = [cell.strip() for cell in table.strip().split("\n")[2 + row].strip("|").split("|")]
-    for model in cells[0].split(", "):
-        training = resolve(preset(model, name)).training
-        shown = [training.lr, training.b1, training.b2, training.grad_clip, training.batch_size, training.steps]
-        assert list(map(float, cells[2:])) == shown
-    assert cells[1] == name
-
-
-@pytest.mark.parametrize("name", ["default", "paper"])
-@pytest.mark.parametrize("model", ["lsa", "linear", "softmax"])
-def test_the_contract_shows_the_depth_curves_presets(root: Path, model: str, name: str) -> None:
-    lines = section(root / "docs/contract.md", "The depth curve").split("\n")
-    row = next(line for line in lines if line.startswith(f"| {model} | {name} |"))
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    config = resolve(preset(model, name))
-    training = config.training
-    shown = [float(re.findall(r"[\d.]+(?:e-\d)?", cell)[0]) for cell in cells[2:9]]
-    fields = (training.lr, training.b2, training.grad_clip, training.weight_decay, config.model.init_scale)
-    assert shown == [*fields, training.batch_size, training.steps]
-    schedule = training.schedule if training.warmup_steps == 0 else f"{training.warmup_steps} steps of warm-up"
-    assert cells[9] == schedule
-    assert (training.schedule, training.warmup_steps) in (("cosine", 0), ("constant", 2000))
-
-
-def test_the_contract_names_the_depth_curves_flags_files_and_fields(root: Path, tmp_path: Path) -> None:
+def test_the_depth_curves_flags_fields_and_files(root: Path, tmp_path: Path) -> None:
+    """The contract names no flag that does not exist, and every number of the depth curve; the reference, its files."""
     text = section(root / "docs/contract.md", "The depth curve")
     built = (layerwise.COMMAND.parser(), gd_curve.parser(), compare_depth.parser())
     known = {option for parser in built for action in parser._actions for option in action.option_strings}
@@ -182,13 +113,47 @@ def test_the_contract_names_the_depth_curves_flags_files_and_fields(root: Path, 
     words = f"--steps 3 {' '.join(SMALL[:-1])} --config.test_tasks=50 --out {tmp_path / 'run'}".split()
     done = run([sys.executable, "-m", "runners.run_layerwise", *words], root)
     assert done.returncode == 0, done.stderr
-    files = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    assert {name for name in files - {layout.LOCK} if f"`{name}`" not in text} == set()
+    assert_described(tmp_path / "run")
     found = json.loads((tmp_path / "run" / layout.LAYERWISE).read_text())
     said = set(re.findall(r"[a-z_]+", text))
     assert {"layers", "mse", "sem", "median", "ratio_to_gd", "gd", "verdict", "loss_convention"} <= set(found) & said
     assert set(found["references"]) <= said
-    assert set(json.loads((tmp_path / "run" / layout.METRICS).read_text().split("\n")[0])) <= said
+    first = json.loads((tmp_path / "run" / layout.METRICS).read_text().split("\n")[0])
+    assert set(first) <= words_of(layout.METRICS)
+
+
+def anchors(page: Path) -> set[str]:
+    """What links may name in a page: its headings, as GitHub spells them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *PAGES])
+def test_every_link_leads_somewhere(name: str, root: Path) -> None:
+    page = root / name
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()) if not link.startswith("http")]
+    for link in links:
+        file, _, anchor = link.partition("#")
+        target = page.parent / file if file else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def files_of(folder: Path) -> set[str]:
+    """The files of a run directory, less its lock."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} - {layout.LOCK}
+
+
+def assert_described(folder: Path) -> None:
+    """Every file has its line in the reference's table."""
+    assert [name for name in files_of(folder) if files.entry(name) is None] == []
+
+
+def words_of(name: str) -> set[str]:
+    """The words with which the reference describes a file."""
+    described = files.entry(name)
+    assert described is not None
+    return set(re.findall(r"[a-z_0-9]+", described.content))
 
 
 @pytest.fixture(scope="module")
@@ -210,31 +175,24 @@ def twolayer_run(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_the_contract_lists_exactly_the_files_of_a_run(root: Path, twolayer_run: Path) -> None:
-    rows = section(root / "docs/contract.md", "A run directory").split("\n")
-    names = {name for row in rows if row.startswith("|") for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
-    patterns = {name: re.compile(re.sub(r"\\\{[LH]\\\}", r"\\d+", re.escape(name)) + "$") for name in names}
-    found = {str(path.relative_to(twolayer_run)) for path in twolayer_run.rglob("*") if path.is_file()} - {layout.LOCK}
-    unlisted = {file for file in found if not any(pattern.match(file) for pattern in patterns.values())}
-    missing = {name for name, pattern in patterns.items() if not any(pattern.match(file) for file in found)}
-    asked_for = {
-        "analysis/attention_stats.json",
-        "analysis/attention_stats.png",
-        layout.COMPARATORS,
-        layout.OVER_TRAINING,
-        layout.SNAPSHOTS,
-    }
-    assert (unlisted, missing) == (set(), {"checkpoints/"} | asked_for)
+def test_the_reference_lists_exactly_the_files_of_a_run(twolayer_run: Path) -> None:
+    """None is missing there, and all that such a run is said to leave are here."""
+    assert_described(twolayer_run)
+    listed = {files.entry(name) for name in files_of(twolayer_run)}
+    left_by = {"every run", "regression", "`--save_attention`", "`twolayer`"}
+    promised = {file for file in files.FILES if {*re.split(r"[;,] ", file.left_by)} & left_by}
+    assert {file.name for file in promised - listed} == {f"{layout.CHECKPOINTS}/"}
+    assert listed <= promised
 
 
-def test_the_contract_names_the_fields_of_the_files(root: Path, twolayer_run: Path) -> None:
-    text = section(root / "docs/contract.md", "A run directory")
-    first = json.loads((twolayer_run / layout.METRICS).read_text().split("\n")[0])
-    words = set(re.findall(r"[a-z_0-9]+", text))
-    assert set(first) <= words
+def test_the_reference_names_the_fields_of_the_files(twolayer_run: Path) -> None:
+    assert set(json.loads((twolayer_run / layout.METRICS).read_text().split("\n")[0])) <= words_of(layout.METRICS)
     for name in (layout.ANALYSIS_BATCH, layout.PREDICTIONS):
-        assert set(np.load(twolayer_run / name)) <= words
-    assert {"compile_seconds", "run_seconds", "status", "chunk_steps"} <= set(read_meta(twolayer_run)) & words
+        assert set(np.load(twolayer_run / name)) <= words_of(name)
+    provenance = {"compile_seconds", "run_seconds", "status", "chunk_steps"}
+    assert provenance <= set(read_meta(twolayer_run)) & words_of(layout.META)
+    summary = {"headline", "left_plateau", "loss_convention", "contexts", "alignment", "ood", "copying", "num_steps"}
+    assert summary <= set(json.loads((twolayer_run / layout.SUMMARY).read_text())) & words_of(layout.SUMMARY)
 
 
 def copy_of(root: Path, to: Path) -> Path:

@@ -1,7 +1,6 @@
 """A run of sines, from its command line to its directory: complete, true, resumable, and refused where it must be."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from configs.overrides import resolve, set_values
 from configs.presets import preset
 from runners.progress import NullLogger
 from runners.training import Job, run_pack
-from store import layout, rundir
+from store import files, layout, rundir
 from sweeps.collect import collect
 from sweeps.grid import Grid
 from sweeps.plan import cells, plan
@@ -58,11 +57,13 @@ def test_every_file_is_there_and_no_other(run: Path) -> None:
     assert read(run / layout.META)["status"] == "done"
 
 
-def test_the_contract_lists_these_files(root: Path) -> None:
-    section = (root / "docs/contract.md").read_text().split("### A run of sines\n")[1].split("\n## ")[0]
-    listed = set(re.findall(r"`([a-z_/]+\.[a-z]+)`", section))
-    compared = {name for name in listed if "sine_comparison" in name}  # by a command of its own
-    assert (len(compared), listed - compared) == (3, FILES - {".lock"})
+def test_the_reference_lists_these_files() -> None:
+    """And those of a command of its own."""
+    described = {files.entry(name) for name in FILES - {".lock"}}
+    assert None not in described
+    assert {file.name for file in files.FILES if "sine" in file.left_by} <= FILES | {
+        *(layout.SINE_COMPARISON, layout.SINE_COMPARISON_FUNCTIONS, "figs/sine_comparison.png"),
+    }
 
 
 def test_the_numbers_agree_with_each_other(run: Path) -> None:

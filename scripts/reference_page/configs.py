@@ -1,0 +1,117 @@
+"""The fields of configs, and what presets make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from configs.config_help import fields, in_words
+from configs.family import PRESETS, Family, Preset
+from configs.keys import RENAMED, find_key, leaves
+from configs.overrides import resolve, value_at
+from configs.presets import preset
+from configs.registry import named
+from configs.run import fields_of
+from scripts.reference_page.markdown import code, of_family, table
+from src.registries import FAMILIES
+
+DEEPEST = 32  # layers up to which values that follow the depth are looked at
+FIELDS = """## Config fields
+
+`--config.NAME=VALUE` sets a field; the last part of a name is enough where it is unique, as in `--config.dim=5`.
+`--config.help` lists a model's fields with its preset's values. Defaults here are those of the default preset of the
+family's first model that has the field."""
+PRESETS_OF_ALL = """## Presets
+
+`--preset default`, or `--preset paper`, which has the published values. A preset sets these fields; the others have
+their defaults. Where there is an `init_scale`, initial weights are truncated normal of variance `init_scale` / layers /
+fan-in."""
+EARLIER = """### Earlier names
+
+Still read, on command lines, in Python and in the configs of runs."""
+
+
+def field_section() -> str:
+    """A table of each family's fields."""
+    earlier = table(("then", "now"), ((code(then), code(now.key)) for then, now in RENAMED.items()))
+    return "\n\n".join([FIELDS, *(part for family in _families() for part in _fields(family)), EARLIER, earlier])
+
+
+def preset_section() -> str:
+    """Tables of each family's presets: what differs between them, what all share, what follows the depth."""
+    return "\n\n".join([PRESETS_OF_ALL, *(part for family in _families() for part in _presets(family))])
+
+
+def _families() -> list[Family]:
+    return [named(name) for name in FAMILIES.built_in]
+
+
+def _fields(family: Family) -> Iterator[str]:
+    known: dict[str, tuple[str, ...]] = {}
+    for model in family.models:
+        known = {row[0]: row for row in fields(preset(model))} | known
+    order = dict.fromkeys(leaves(fields_of(family.config())).values())
+    rows = (known[name] for name in order if name in known)
+    yield of_family(family.name, family.models)
+    yield table(("field", "type", "default", "meaning"), ((code(n), kind, code(v), text) for n, kind, v, text in rows))
+
+
+def _presets(family: Family) -> Iterator[str]:
+    chosen = {(model, name): family.models[model][name] for model in family.models for name in PRESETS}
+    keys = list(dict.fromkeys(key for one in chosen.values() for key in (*one.values, *one.by_depth(1, False))))
+    values = {head: [_value(*head, key) for key in keys] for head in chosen}
+    shared = [len({row[column] for row in values.values()}) == 1 for column in range(len(keys))]
+    own = [column for column, same in enumerate(shared) if not same]
+    rows = ([*head, *(row[column] for column in own)] for head, row in values.items())
+    yield of_family(family.name, family.models)
+    yield table(("model", "preset", *(code(keys[column]) for column in own)), _merged(rows, 1))
+    first = next(iter(values.values()))
+    said = [f"`{key}` {value}" for key, value, same in zip(keys, first, shared, strict=True) if same]
+    if said:
+        yield f"All of them: {', '.join(said)}."
+    yield from _by_depth(chosen)
+
+
+def _by_depth(chosen: Mapping[tuple[str, str], Preset]) -> Iterator[str]:
+    """What of presets follows the number of layers; nothing where nothing does."""
+    keys = list(dict.fromkeys(key for one in chosen.values() for key in one.by_depth(2, False)))
+    rows = [
+        [*head, _range(depths), *values]
+        for head, one in chosen.items()
+        if one.by_depth(2, False)
+        for depths, values in _ranges(one, keys)
+    ]
+    if rows:
+        yield "By the number of layers:"
+        yield table(("model", "preset", "layers", *map(code, keys)), _merged(_merged(rows, 1), 0))
+
+
+def _ranges(one: Preset, keys: Sequence[str]) -> Iterator[tuple[list[int], list[str]]]:
+    """Neighbouring numbers of layers at which these fields have the same values, and the values."""
+    found = ((depth, [_at_depth(one, key, depth) for key in keys]) for depth in range(1, DEEPEST + 1))
+    for values, group in groupby(found, key=lambda pair: pair[1]):
+        yield [depth for depth, _ in group], values
+
+
+def _at_depth(one: Preset, key: str, depth: int) -> str:
+    stacked, shared = (in_words({**one.values, **one.by_depth(depth, recurrent)}[key]) for recurrent in (False, True))
+    return stacked if stacked == shared else f"{stacked}; recurrent {shared}"
+
+
+def _value(model: str, name: str, key: str) -> str:
+    """A field's value in a preset, in words."""
+    config = preset(model, name)
+    return in_words(value_at(resolve(config), find_key(config.to_dict(), key)))
+
+
+def _range(depths: Sequence[int]) -> str:
+    first, last = depths[0], depths[-1]
+    return f"from {first}" if last == DEEPEST else str(first) if first == last else f"{first} to {last}"
+
+
+def _merged(rows: Iterable[Sequence[str]], column: int) -> list[list[str]]:
+    """Rows that differ in one column alone as one row, with all that stands there."""
+    merged: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        merged.setdefault((*row[:column], *row[column + 1 :]), []).append(row[column])
+    return [[*rest[:column], ", ".join(words), *rest[column:]] for rest, words in merged.items()]

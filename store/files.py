@@ -1,0 +1,125 @@
+"""What each file of a run directory holds, and what leaves it there; docs/reference.md has this table."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from store import layout
+
+
+class File(NamedTuple):
+    """A file, or a folder (name/), of a run directory: {L}, {H} in its name are numbers of a layer and a head.
+
+    `left_by` says which families, flags or commands leave it.
+    """
+
+    name: str
+    left_by: str
+    content: str
+
+
+EVERY, REGRESSION = "every run", "regression"
+META = """`status` (running, done, stopped, diverged, failed); schema and results version; command; git hash and dirty
+flag; `versions`, device, threads, precision, pack width; seeds; `start`, `end`, `compile_seconds`, `run_seconds`
+(training alone), `chunk_steps`; `sources`, `sources_changed`; `bitwise`, `resumed_elsewhere`; `error` of a failed
+cell"""
+METRICS = """one object a line, at step 0, every `eval_every` steps, logarithmically spaced ones and the last: `step,
+train_loss, test_loss`; of regression also `gd_loss, preds_diff, model_diff, model_cos`; of layerwise `gd_loss`; of
+sine `initial_loss`, the loss before the context; of diversity the losses and distances `id_...` and `ood_...`"""
+SUMMARY = """the last record, `num_steps`, `headline` (losses on the test set with standard errors), `left_plateau`,
+`loss_convention`; of regression also `contexts`, `alignment`, `ood`, `copying`; of sine `functions`; of layerwise
+`layerwise`"""
+BATCH = """the evaluation batch: `x, y, x_query, y_query, w`; of layerwise and diversity several queries a context
+(`x_query` [B,Q,D], `y_query` [B,Q])"""
+PREDICTIONS = """predictions on the evaluation batch: of regression `tf, gd` [B]; of sine `before, after` [B]; of
+diversity `id_tf, id_dmmse, id_ridge, ood_...` [B,K]"""
+CONTEXTS = """`train` and `eval` settings in force, the difficulty used, and whether each had an effect:
+`order_had_effect`, `noise_had_effect`, `placement_had_effect`"""
+ALIGNMENT = """`l2_pred_diff` (RMS), `align_cos` (= `model_cos`), `preds_diff` (mean absolute), `model_diff`, `slope`
+of its predictions on gradient descent's, `eta` and how it was chosen"""
+OOD = """`alpha, test_mse, gd_test_mse` and their standard errors; `labels`: `scaled`, they follow the scaled inputs,
+or `kept`"""
+COMPARATORS = """losses of predictors that know of the corruption: `gd_clean_step`, `gd_tuned_step`, `linear_mmse`,
+`mask_bayes`; null with a `reason` where one is not defined"""
+SEPARATION = """by layer, head and score: clean and noisy means, `auroc` with its interval, `auroc_raw`,
+`auroc_position`, change from the clean twin; the model's influence; gradient descent's values; null, never NaN"""
+OVER_TRAINING = """a row a snapshot: `tf_loss`; `loss, preds_diff, model_diff, model_cos` of gradient descent (`gd_...`)
+and, for several linear layers, of GD++ with learned rates (`gd_plus_plus_...`); of interleaved tokens `own, next,
+other`"""
+COMPARED = """losses with standard errors, paired ratio and difference, `preds_diff`, `l2_pred_diff`, `model_diff`,
+`model_cos`; in the transformer's run"""
+MAPS = "the mean map of a head, drawn; of linear attention raw scores, whose sign and scale are free"
+
+CAPTURED, COMPARING = "`--save_attention`", "`analysis.compare_sine`"
+MEASURED = "regression on corrupted contexts, where it takes a second; sweeps; `analysis.comparators`"
+FILES = (
+    File(
+        layout.MANIFEST, EVERY, "a header, then `file` for each file that a command wrote here, before it was written"
+    ),
+    File(layout.CONFIG, EVERY, "the resolved config: `schema_version`, `family`, its fields, what it is made with"),
+    File(layout.META, EVERY, META),
+    File(layout.METRICS, EVERY, METRICS),
+    File(layout.SUMMARY, EVERY, SUMMARY),
+    File(layout.PARAMS, EVERY, "the parameters, `module/name`"),
+    File(layout.PARAMS_PICKLE, EVERY, "the same as nested dictionaries of NumPy arrays, for other programs"),
+    File(
+        f"{layout.CHECKPOINTS}/", EVERY, "what a resume needs, and the snapshots so far; removed when the run is done"
+    ),
+    File(layout.ANALYSIS_BATCH, EVERY, BATCH),
+    File("figs/loss.png", EVERY, "losses over training, a panel for each unit; not in sweeps"),
+    File(layout.SNAPSHOTS, "`--config.snapshots=true`", "`step` and every parameter, with a leading axis of records"),
+    File(layout.LOSSES, "`analysis.losses`", "`step, loss, loss_se` on the evaluation batch, a row a snapshot"),
+    File(layout.PREDICTIONS, "regression, sine, diversity", PREDICTIONS),
+    File(layout.ORDERING_INDEX, REGRESSION, "of the evaluation batch, int32 [B,N]: position i holds the pair drawn so"),
+    File(layout.NOISE_MASK, REGRESSION, "of the evaluation batch, bool [B,N]: position i holds a corrupted pair"),
+    File("analysis/ordering_idx.npy", REGRESSION, "a copy"),
+    File("analysis/noise_mask.npy", REGRESSION, "a copy"),
+    File("analysis/train_ordering_idx.npy", REGRESSION, "the same of the first training batch"),
+    File("analysis/train_noise_mask.npy", REGRESSION, "the same of the first training batch"),
+    File(layout.ANALYSIS_METADATA, REGRESSION, CONTEXTS),
+    File(layout.ALIGNMENT, "regression; `analysis.alignment`", ALIGNMENT),
+    File(
+        layout.ALIGNMENT_CURVE, REGRESSION, "over training: `step, preds_diff, model_diff, model_cos, tf_loss, gd_loss`"
+    ),
+    File(layout.OOD, "regression; `analysis.ood_eval`", OOD),
+    File(layout.WEIGHTS, REGRESSION, "`kq` = W_K^T W_Q, `pv` = P W_V [L,heads,W,W]; rescaled; the construction's"),
+    File(
+        layout.COPYING, "`twolayer`; `analysis.copying`", "the first layer's sensitivity to own, next and other tokens"
+    ),
+    File(layout.COMPARATORS, MEASURED, COMPARATORS),
+    File(layout.ATTENTION_STATS, "sweeps of regression; `analysis.attention_stats`", SEPARATION),
+    File(layout.ATTENTION_STATS_FIGURE, "`analysis.attention_stats`", "the same, drawn"),
+    File(layout.OVER_TRAINING, "`analysis.over_training`", OVER_TRAINING),
+    File("attn/layer{L}.npz", CAPTURED, "attention maps of a layer: `data` [B',heads,rows,cols]"),
+    File("attn/layer{L}_head{H}.npy", CAPTURED, "the mean map of a head [rows,cols]"),
+    File(layout.ATTENTION_SUMMARY, CAPTURED, "each head in numbers"),
+    File("figs/attention_layer{L}_head{H}.png", f"{CAPTURED}; `plots.attention_quick`", MAPS),
+    File("figs/alignment.png", REGRESSION, "alignment with gradient descent over training; not in sweeps"),
+    File("figs/weights.png", REGRESSION, "weight products and the construction's, scales divided out; not in sweeps"),
+    File(
+        layout.LAYERWISE, "layerwise; `analysis.layerwise`", "losses after every layer and of as many steps of descent"
+    ),
+    File("figs/layerwise.png", "layerwise", "these losses, drawn; not in sweeps"),
+    File(
+        layout.SINE_FUNCTIONS,
+        "sine",
+        "`x, target, before, after` at 100 inputs, of one sine and one context for all runs",
+    ),
+    File(layout.SINE_FUNCTIONS_FACTS, "sine", "this sine, and the losses of both functions"),
+    File("figs/sine_functions.png", "sine", "these functions, drawn; not in sweeps"),
+    File(layout.SINE_COMPARISON, COMPARING, COMPARED),
+    File(layout.SINE_COMPARISON_FUNCTIONS, COMPARING, "the functions of the transformer and its control"),
+    File("figs/sine_comparison.png", COMPARING, "these functions, drawn"),
+    File(layout.LATENT_BATCH, "diversity", "sequences of fresh tasks; those of the pool are in `analysis_batch.npz`"),
+)
+
+
+def entry(name: str) -> File | None:
+    """The table's line of a file of a run directory; None for a name that it lacks."""
+    return next((file for file in FILES if _pattern(file.name).fullmatch(name)), None)
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    number = re.sub(r"\\\{[LH]\\\}", r"\\d+", re.escape(name))
+    return re.compile(number + ".+" if name.endswith("/") else number)
