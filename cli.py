@@ -77,7 +77,7 @@ class _Help(argparse.HelpFormatter):
 
 
 def default_of(action: argparse.Action) -> str:
-    """A flag's default as it would be typed; nothing where there is none to say."""
+    """A flag's default as it would be typed; empty if it has none to show."""
     default = action.default
     if action.nargs == 0 or default is None or default == []:
         return ""

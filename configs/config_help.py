@@ -68,12 +68,8 @@ def fields(config: ConfigDict, reserved: Sequence[str] = ()) -> Iterator[tuple[s
         if name not in idle and name.partition(".")[0] not in idle:
             follows = family.follows.get(name) or family.follows.get(name.partition(".")[0])
             value = follows if unset[name] is None and follows else values[name]
-            yield (
-                name,
-                TYPES[int if default == math.inf else type(default)],
-                in_words(value),
-                str(meanings.get(name, "")),
-            )
+            kind = TYPES[int if default == math.inf else type(default)]
+            yield name, kind, in_words(value), str(meanings.get(name, ""))
 
 
 def listing(config: ConfigDict, reserved: Sequence[str] = ()) -> str:

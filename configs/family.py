@@ -66,9 +66,9 @@ class Columns(NamedTuple):
     """The columns of a sweep's table: name -> value of a config, or of a finished run's files.
 
     In this order: `exp`, `model`, `asked`, `seed`, `first` results, `status`, further `settings`, `measured`. `files`
-    are the JSON files of results besides the summary, by short name. further(config) are columns of what
-    plugins registered, of a config or, of None, all of them. `meanings` says what columns are: pattern -> meaning, the
-    first pattern that matches a name counts; those of all families (`configs.columns.MEANINGS`) come last.
+    are the JSON files of results besides the summary, by short name. further(config) are columns of what plugins
+    registered, of a config or, of None, all of them. `meanings` says what columns are, by pattern: the first that
+    matches a name counts, and those of all families (`configs.columns.MEANINGS`) come last.
     """
 
     asked: Mapping[str, Callable[[Any], Any]]

@@ -79,7 +79,8 @@ def add_execution_flags(built: cli.Parser, out: str | None, runs_dir: str | None
     built.add_argument(
         "--executor",
         choices=EXECUTORS,
-        help="process: one process per core; packed: several trainings at once, default on a GPU; serial: one by one",
+        help="process: one process per core, the default without a GPU; packed: several trainings at once, the "
+        "default with one; serial: one by one",
     )
     built.add_argument("--width", type=int, help="trainings in a pack; default: the executor's")
     built.add_argument("--shard", type=_shard, default=(1, 1), help="i/n: only the i-th of n parts of the plan")
@@ -110,8 +111,8 @@ def execution(flags: argparse.Namespace) -> Execution:
         raise cli.UsageError(f"width is {width}; a pack holds 1 to {MAX_WIDTH} trainings")
     names = ("out", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
     values = {name: getattr(flags, name) for name in names}
-    saving = persistence.from_flags(flags)
-    return Execution(folder=flags.runs_dir, executor=executor, width=width, persistence=saving, **values)
+    kept = persistence.from_flags(flags)
+    return Execution(folder=flags.runs_dir, executor=executor, width=width, persistence=kept, **values)
 
 
 def run(

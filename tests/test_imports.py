@@ -141,13 +141,10 @@ def test_every_folder_of_code_has_a_floor(root: Path) -> None:
     assert folders | files <= set(FLOOR)
 
 
-def test_the_table_of_floors_has_these(root: Path) -> None:
+def test_the_pages_table_has_these_floors(root: Path) -> None:
     """Each row is of one floor, from the top down, and every room stands in one."""
-    rows = [
-        line.strip("|").split("|")
-        for line in (root / "CONTRIBUTING.md").read_text().splitlines()
-        if line.startswith("| ")
-    ]
+    page = root / "CONTRIBUTING.md"
+    rows = [line.strip("|").split("|") for line in page.read_text().splitlines() if line.startswith("| ")]
     named = [
         [word.strip("/").removesuffix(".py") for word in re.findall(r"`([\w.]+/?)`", " ".join(r[:2]))] for r in rows
     ]

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from configs.config_help import fields, in_words
 from configs.family import PRESETS, Family, Preset
-from configs.keys import RENAMED, find_key, leaves
+from configs.keys import RENAMED, TODAYS, find_key, leaves
 from configs.overrides import resolve, value_at
 from configs.presets import preset
 from configs.registry import named
@@ -33,7 +33,8 @@ Still read, on command lines, in Python and in the configs of runs."""
 
 def field_section() -> str:
     """A table of each family's fields."""
-    earlier = table(("then", "now"), ((code(then), code(now.key)) for then, now in RENAMED.items()))
+    names = {**TODAYS, **{then: now.key for then, now in RENAMED.items()}}
+    earlier = table(("then", "now"), ((code(then), code(now)) for then, now in names.items()))
     return "\n\n".join([FIELDS, *(part for family in _families() for part in _fields(family)), EARLIER, earlier])
 
 

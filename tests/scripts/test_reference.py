@@ -139,8 +139,8 @@ def test_the_columns_are_those_of_a_sweeps_row(name: str, page: str, tmp_path: P
 
 
 def test_every_name_of_the_layout_has_a_line() -> None:
-    folders = {*layout.OWN_FOLDERS, layout.LOCK, layout.DRAFT}
-    assert [name for name in sorted(layout.FIXED - folders) if files.entry(name) is None] == []
+    folders = {*layout.RUN_FOLDERS, layout.LOCK, layout.DRAFT}
+    assert [name for name in sorted(layout.FIXED_NAMES - folders) if files.entry(name) is None] == []
     assert files.entry("attn/layer12_head3.npy") is not None
     assert files.entry("attn/layerX.npz") is None
     assert files.entry("notes.txt") is None
