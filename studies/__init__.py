@@ -2,3 +2,5 @@
 
 python -m studies.run reproduction --profile quick
 """
+
+import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported

@@ -1,5 +1,6 @@
 """Strict numerics and a fixed hypothesis profile. The root is on the path through pytest's `pythonpath`."""
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,14 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=30)
 hypothesis.settings.load_profile("fixed")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_programs() -> Iterator[None]:
+    """A file's compiled programs go with it: a worker that keeps all needs 4 GB."""
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture

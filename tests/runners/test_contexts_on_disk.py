@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from curricula.context import Context, draw_context
-from runners.regression import _in_words
+from runners.regression import _with_effects
 from src.config import ContextConfig, DataConfig
 from src.prng import key
 from store import layout
@@ -116,7 +116,7 @@ def test_training_stays_as_it_was(eval_noise: Path, lsa1_run: Path) -> None:
 def words_of(**settings: object) -> dict[str, object]:
     """Whether ordering and placement had an effect on 64 contexts."""
     context = ContextConfig(noise_mode="label_noise", noise_sigma=1.0, **settings)  # type: ignore[arg-type]
-    words = _in_words(context, draw_context(key(0), DataConfig(dim=DIM, num_pairs=PAIRS), context, 64))
+    words = _with_effects(context, draw_context(key(0), DataConfig(dim=DIM, num_pairs=PAIRS), context, 64))
     return {name: words[f"{name}_had_effect"] for name in ("order", "placement")}
 
 
@@ -143,7 +143,7 @@ def test_an_order_that_placement_undoes_had_an_effect_all_the_same() -> None:
     """Of two pairs exchanged and then exchanged back, the last index says nothing."""
     index = np.array([[0, 1]])
     context = Context(None, index, np.array([[True, False]]), index[:, ::-1])  # type: ignore[arg-type]
-    words = _in_words(ContextConfig(ordering="easy2hard", noise_placement="noisy_first"), context)
+    words = _with_effects(ContextConfig(ordering="easy2hard", noise_placement="noisy_first"), context)
     assert (words["order_had_effect"], words["placement_had_effect"]) == (True, True)
 
 

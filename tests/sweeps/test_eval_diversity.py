@@ -55,7 +55,7 @@ def test_every_planned_point_has_its_row(pools: Paths) -> None:
         (math.inf, "0"),
         (math.inf, "1"),
     ]
-    assert {(row["model"], row["status"], row["task_distribution"], row["schedule"]) for row in rows} == {
+    assert {(row["model"], row["status"], row["task_law"], row["schedule"]) for row in rows} == {
         ("tiny", "done", "gaussian", "triangle")
     }
     assert {(row["steps"], row["batch_size"], row["num_layers"]) for row in rows} == {("40", "16", "1")}
@@ -106,7 +106,8 @@ def test_noise_and_length_follow_the_dimension(pools: Paths) -> None:
 
 
 def test_whatever_may_differ_between_rows_has_a_column(pools: Paths) -> None:
-    assert {flag.name for flag in FAMILY.axes} - set(pools.rows()[0]) == set()
+    """Columns have the names that flags had first."""
+    assert {(*flag.former, flag.name)[0] for flag in FAMILY.axes} - set(pools.rows()[0]) == set()
 
 
 def test_pools_seeds_and_step_sizes_train_together() -> None:
