@@ -6,8 +6,8 @@ one for each seed. Seeds share their tasks between conditions, so contrasts are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -74,32 +74,53 @@ class Contrast(NamedTuple):
 
 
 ValuesOf = Callable[[Condition | Ratio], "pd.Series"]  # a condition's values by seed
+SORTED = ("easy2hard", "hard2easy")  # the orderings for which the difficulty matters
 
 
-def values(table: pd.DataFrame, condition: Condition | Ratio) -> pd.Series:
-    """The condition's values by seed; `StoreError` if the table does not hold it."""
-    if isinstance(condition, Ratio):
-        return values(table, condition.of) / values(table, condition.over)
-    chosen = table["model"] == condition.model
-    for prefix, setting in (("train_", condition.train), ("eval_", condition.test)):
-        difficulty = setting.difficulty or ("gd_error" if setting.noise_mode == "clean" else "residual")
-        chosen &= (table[f"{prefix}ordering"] == setting.ordering) & (
-            table[f"{prefix}noise_mode"] == setting.noise_mode
-        )
-        if setting.noise_mode != "clean":
-            chosen &= np.isclose(table[f"{prefix}p"], setting.p) & (table[f"{prefix}placement"] == setting.placement)
-        if setting.ordering in ("easy2hard", "hard2easy"):
-            chosen &= table[f"{prefix}difficulty"] == difficulty
-    rows = table[chosen].drop_duplicates(["exp", "seed"]).set_index("seed")[condition.column].sort_index()
-    if rows.empty or rows.index.has_duplicates:
-        raise StoreError(f"the study's table has {len(rows)} rows where one for each seed is needed, of {condition}")
-    return rows
+class Cells:
+    """A study's table by condition: the rows of a model that was trained and tested on certain contexts."""
+
+    def __init__(self, table: pd.DataFrame):
+        places: dict[tuple[object, ...], list[int]] = {}
+        for place, row in enumerate(table.to_dict("records")):
+            places.setdefault((row["model"], _found(row, "train_"), _found(row, "eval_")), []).append(place)
+        self.table, self.places = table, places
+
+    def values(self, condition: Condition | Ratio) -> pd.Series:
+        """A condition's values by seed; `StoreError` if the table does not hold it."""
+        if isinstance(condition, Ratio):
+            return self.values(condition.of) / self.values(condition.over)
+        rows = self.table.iloc[self.places.get((condition.model, _asked(condition.train), _asked(condition.test)), [])]
+        rows = rows[[*dict.fromkeys(("exp", "seed", condition.column))]].drop_duplicates(["exp", "seed"])
+        series = rows.set_index("seed")[condition.column].sort_index()
+        if series.empty or series.index.has_duplicates:
+            raise StoreError(
+                f"the study's table has {len(rows)} rows where one for each seed is needed, of {condition}"
+            )
+        return series
+
+
+def _found(row: Mapping[str, Any], prefix: str) -> Context:
+    """How a row's contexts are, less what has no effect."""
+    return _effective(*(row[f"{prefix}{name}"] for name in ("ordering", "noise_mode", "p", "placement", "difficulty")))
+
+
+def _asked(context: Context) -> Context:
+    difficulty = context.difficulty or ("gd_error" if context.noise_mode == "clean" else "residual")
+    return _effective(*context._replace(difficulty=difficulty))
+
+
+def _effective(ordering: str, noise_mode: str, p: float, placement: str, difficulty: str | None) -> Context:
+    noisy = (round(float(p), 9), placement) if noise_mode != "clean" else (0.0, "mixed")
+    return Context(ordering, noise_mode, *noisy, difficulty if ordering in SORTED else None)
 
 
 def mean_of(values_of: ValuesOf, conditions: Sequence[Condition | Ratio]) -> pd.Series:
     """The mean of the conditions, by seed; seeds that one of them lacks are left out."""
     import pandas as pd
 
+    if len(conditions) == 1:
+        return values_of(conditions[0]).dropna()
     columns = pd.concat([values_of(condition) for condition in conditions], axis=1, join="inner")
     return columns.dropna().mean(axis=1)
 
@@ -109,9 +130,9 @@ def by_name(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[str, A
     return {(row["question"], row["contrast"]): row for row in rows}
 
 
-def change_by_seed(table: pd.DataFrame, contrast: Contrast) -> dict[int, float]:
-    """The change of each seed that has left the plateau in all conditions: relative, of an AUROC the difference."""
-    values_of = partial(values, table[has_learnt(table)])
+def change_by_seed(learnt: Cells, contrast: Contrast) -> dict[int, float]:
+    """The change of each seed that has all conditions: relative, of an AUROC the difference."""
+    values_of = learnt.values
     treated, control = mean_of(values_of, contrast.treated), mean_of(values_of, contrast.control)
     changes = treated - control if contrast.unit == "auroc" else treated / control - 1
     return {int(seed): float(change) for seed, change in changes.dropna().items()}
@@ -129,7 +150,7 @@ def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str
     They are of the seeds whose trainings have left the plateau in all of the contrast's conditions: a model that has
     not begun to learn tells nothing of what it would have learnt. `n_all`, `change_all` and its ends are of all seeds.
     """
-    learnt, whole = (cache(partial(values, part)) for part in (table[has_learnt(table)], table))  # contrasts share them
+    learnt, whole = (cache(Cells(part).values) for part in (table[has_learnt(table)], table))  # contrasts share them
     measured = [contrast for contrast in contrasts if len(_paired(learnt, contrast)[0]) > 1]
     rows = [_result(learnt, contrast) | _of_all(_result(whole, contrast)) for contrast in measured]
     for question in dict.fromkeys(contrast.question for contrast in contrasts):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from studies.contrast import by_name, change_by_seed, results
+from studies.contrast import Cells, by_name, change_by_seed, has_learnt, results
 from studies.order_noise import figures, page, table
 from studies.order_noise.findings import FINDINGS, stated
 from studies.order_noise.measures import CONTRASTS
@@ -30,11 +30,11 @@ def remake(folder: Path, with_figures: bool) -> None:
 def listed(folder: Path) -> dict[str, Any]:
     """Contrasts with their values by seed, findings, figures and tables, for the index of all results."""
     cells = table.read_cells(folder)
-    rows = by_name(results(cells, CONTRASTS))
+    rows, learnt = by_name(results(cells, CONTRASTS)), Cells(cells[has_learnt(cells)])
     sentences = {name: stated(name, rows, cells) for name in FINDINGS}
     return {
         "contrasts": [
-            {**rows[contrast.question, contrast.name], "changes": change_by_seed(cells, contrast)}
+            {**rows[contrast.question, contrast.name], "changes": change_by_seed(learnt, contrast)}
             for contrast in CONTRASTS
             if (contrast.question, contrast.name) in rows
         ],

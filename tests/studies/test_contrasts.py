@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from store.readers import StoreError
-from studies.contrast import CLEAN, Condition, Context, Contrast, Ratio, results, values
+from studies.contrast import CLEAN, Cells, Condition, Context, Contrast, Ratio, results
 
 NOISY = Context(noise_mode="label_noise", p=0.25)
 SEEDS = range(5)
@@ -49,32 +49,32 @@ def one(kind: str, effect: float = 0.1, spread: float = 0.01) -> dict[str, objec
 
 
 def test_a_condition_is_one_value_for_each_seed() -> None:
-    found = values(table(), Condition("m", CLEAN, NOISY._replace(ordering="easy2hard", difficulty="gd_error")))
+    found = Cells(table()).values(Condition("m", CLEAN, NOISY._replace(ordering="easy2hard", difficulty="gd_error")))
     np.testing.assert_array_equal(found.index, SEEDS)
-    np.testing.assert_allclose(found, values(table(), Condition("m")) + 5)
+    np.testing.assert_allclose(found, Cells(table()).values(Condition("m")) + 5)
 
 
 def test_settings_without_effect_are_not_asked_for() -> None:
     """Of a clean context p and placement do not matter: they are the base's, whatever that was."""
     clean = table()
     clean["eval_p"] = clean["eval_p"].where(clean["eval_noise_mode"] != "clean", 0.7)
-    assert len(values(clean, Condition("m"))) == len(SEEDS)
+    assert len(Cells(clean).values(Condition("m"))) == len(SEEDS)
 
 
 @pytest.mark.parametrize("condition", [Condition("none"), Condition("m", NOISY), Condition("m", CLEAN, Context("x"))])
 def test_a_condition_that_is_not_there_is_named(condition: Condition) -> None:
     with pytest.raises(StoreError, match="one for each seed"):
-        values(table(), condition)
+        Cells(table()).values(condition)
 
 
 def test_two_rows_of_one_seed_are_refused() -> None:
     twice = pd.concat([table(), rows("m", CLEAN, CLEAN, np.ones(5)).assign(exp="again")])
     with pytest.raises(StoreError, match="10 rows"):
-        values(twice, Condition("m"))
+        Cells(twice).values(Condition("m"))
 
 
 def test_a_difference_is_the_paired_t_test() -> None:
-    row, base = one("difference"), values(table(), Condition("m")).to_numpy()
+    row, base = one("difference"), Cells(table()).values(Condition("m")).to_numpy()
     own = 0.1 + 0.01 * np.array([-1.0, 1.0, 0.5, -0.5, 0.0])
     expected = stats.ttest_rel(base + own, base)
     assert row["p"] == pytest.approx(expected.pvalue)
@@ -114,10 +114,10 @@ def test_an_interaction_is_the_ratio_of_effects() -> None:
         Ratio(Condition("m", CLEAN, sorted_by), Condition("m")),
     ]
     found = results(table(), [Contrast("q", "interaction", "difference", effects[:1], effects[1:])])[0]
-    under, without = (values(table(), effect).to_numpy() for effect in effects)
+    under, without = (Cells(table()).values(effect).to_numpy() for effect in effects)
     assert (found["treated"], found["control"]) == pytest.approx((under.mean(), without.mean()))
     assert found["difference"] == pytest.approx((under - without).mean())
-    clean = values(table(), Condition("m")).to_numpy()
+    clean = Cells(table()).values(Condition("m")).to_numpy()
     np.testing.assert_allclose(without, 1 + (0.1 + 0.01 * np.array([-1.0, 1.0, 0.5, -0.5, 0.0])) / clean)
 
 

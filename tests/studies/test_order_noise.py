@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from studies import page
-from studies.contrast import results, values
+from studies.contrast import Cells, results
 from studies.order_noise.findings import FINDINGS
 from studies.order_noise.measures import CONTRASTS
 from studies.order_noise.page import values as values_of
@@ -31,18 +31,19 @@ def planned() -> pd.DataFrame:
 
 
 def test_every_condition_of_every_contrast_is_planned_once_for_each_seed(planned: pd.DataFrame) -> None:
+    table = Cells(planned)
     for contrast in CONTRASTS:
         for condition in contrast.conditions:
-            assert tuple(values(planned, condition).index) == SEEDS["full"], (contrast.name, condition)
+            assert tuple(table.values(condition).index) == SEEDS["full"], (contrast.name, condition)
 
 
 def test_every_cell_that_is_planned_is_asked_about(planned: pd.DataFrame) -> None:
     """A run that no contrast looks at would be trained for nothing."""
-    asked = set()
+    asked, table = set(), Cells(planned)
     for contrast in CONTRASTS:
         for condition in contrast.conditions:
             assert condition.column in NUMBERS
-            asked |= set(values(planned, condition._replace(column="exp")))
+            asked |= set(table.values(condition._replace(column="exp")))
     unused = {name.rpartition("_seed")[0] for name in set(planned["exp"]) - asked}
     assert unused == set()
 
