@@ -1,6 +1,7 @@
-"""Strict numerics and a fixed hypothesis profile. The root is on the path through pytest's `pythonpath`."""
+"""Strict numerics, programs that compile fast, a fixed hypothesis profile. The root is on pytest's `pythonpath`."""
 
 import gc
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,17 @@ import pytest
 from src.registries import ALL
 from src.registry import LOADED, Plugin, Registry
 
+# A test's program runs once, so compiling it is what takes the time. XLA reads this when JAX gets its devices.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=30)
+hypothesis.settings.register_profile(
+    "fixed",
+    derandomize=True,
+    deadline=None,  # this and the next: no test depends on how busy the machine is
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    max_examples=30,
+)
 hypothesis.settings.load_profile("fixed")
 
 
