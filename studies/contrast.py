@@ -1,4 +1,4 @@
-"""Contrasts between the conditions of a study, seed by seed: what is compared, and what came of it.
+"""Contrasts between the conditions of a study, paired by seed: what is compared, and the tests.
 
 A condition is a model, what it was trained on and what it was tested on; its values are a column of the study's table,
 one for each seed. Seeds share their tasks between conditions, so contrasts are paired.
@@ -197,7 +197,7 @@ def _result(values_of: ValuesOf, contrast: Contrast) -> dict[str, Any]:
 
 
 def _of_all(row: dict[str, Any]) -> dict[str, Any]:
-    """What of a row is told of all seeds."""
+    """The values of a row for all seeds."""
     names = ("difference", "low", "high") if row["unit"] == "auroc" else ("change", "change_low", "change_high")
     return dict(
         zip(("n_all", "change_all", "change_all_low", "change_all_high"), [row[n] for n in ("n", *names)], strict=True)

@@ -1,4 +1,4 @@
-"""Pages from templates, and how they say numbers. What is missing in a template is an error, not a gap."""
+"""Renders pages from templates, with filters for numbers. A missing value is an error."""
 
 from __future__ import annotations
 

@@ -13,8 +13,12 @@ import pytest
 from src.registries import ALL
 from src.registry import LOADED, Plugin, Registry
 
-# A test's program runs once, so compiling it is what takes the time. XLA reads this when JAX gets its devices.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
+if "XLA_FLAGS" not in os.environ:
+    # A test's program runs once, so compiling it is what takes the time. XLA reads this when JAX gets its devices;
+    # commands in processes of their own are compiled as a user's are.
+    os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    jax.devices()
+    del os.environ["XLA_FLAGS"]
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 hypothesis.settings.register_profile(

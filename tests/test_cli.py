@@ -461,7 +461,7 @@ HELPED = [
     "plots.compare_depth",
     "plots.effects",
     "studies.run",
-    "studies.pages",
+    "studies.remake",
     "store.runs",
     "scripts.smoke_train",
     "plots.fig_templates",

@@ -18,7 +18,8 @@ import pytest
 from analysis import gd_curve, layerwise
 from plots import compare_depth
 from runners import flags, run_layerwise
-from store import files, layout
+from scripts.reference_page import files
+from store import layout
 from store.rundir import read_meta
 from tests.doors import Ran, ran
 

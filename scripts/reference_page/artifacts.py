@@ -10,9 +10,9 @@ from pathlib import Path
 from configs import columns
 from configs.family import Family
 from configs.registry import named
+from scripts.reference_page import files
 from scripts.reference_page.markdown import code, codes, of_family, table
 from src.registries import FAMILIES
-from store import files
 
 FILES = """## Files of a run directory
 

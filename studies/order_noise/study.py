@@ -1,4 +1,4 @@
-"""The study as a whole."""
+"""The study order_noise: its parts put together."""
 
 from __future__ import annotations
 

@@ -69,9 +69,9 @@ def logged(run: Path, name: str) -> Series:
     return {(titled + panel, series): (steps, [r[field] for r in records]) for panel, series, field in lines}
 
 
-def moments(run: Path, name: str) -> Series:
-    """The same from snapshots, and how far the model is from GD++."""
-    found = over_training.moments(run)
+def compared(run: Path, name: str) -> Series:
+    """Losses over snapshots, and how far the model is from gradient descent and from GD++."""
+    found = over_training.at_snapshots(run)
     curves = {("loss", TF): found["tf_loss"]}
     for algorithm, series in ALGORITHMS.items():
         curves["loss", series] = found[f"{algorithm}_loss"]
@@ -81,7 +81,7 @@ def moments(run: Path, name: str) -> Series:
 
 def copying(run: Path, name: str) -> Series:
     """Losses over training, and how far the first layer's rows depend on which tokens."""
-    found = over_training.moments(run)
+    found = over_training.at_snapshots(run)
     panel = "sensitivity of the first layer's rows to"
     tokens = {(panel, f"{which} token"): found[which] for which in ("own", "next", "other")}
     curves = {("loss", TF): found["tf_loss"], ("loss", GD): found["gd_loss"]} | tokens
@@ -97,23 +97,23 @@ def pools(run: Path, name: str) -> Series:
 
 
 def shifted(run: Path, name: str) -> Series:
-    """Losses on contexts of other laws; of five layers and more the medians over tasks."""
-    subject = trained.subject_of(run)
-    predictors: dict[str, Predictor] = {TF: subject.predict}
-    predictors |= {ALGORITHMS[name]: other for name, other in trained.defined_baselines(subject).items()}
-    if len(subject.config.model.layer_names) == 1:
-        predictors[HALFWAY] = interpolated(subject, *trained.construction_of(run))
+    """Losses on contexts of other distributions; of five layers and more the medians over tasks."""
+    loaded = trained.compared_run(run)
+    predictors: dict[str, Predictor] = {TF: loaded.predict}
+    predictors |= {ALGORITHMS[name]: other for name, other in trained.defined_baselines(loaded).items()}
+    if len(loaded.config.model.layer_names) == 1:
+        predictors[HALFWAY] = interpolated(loaded, *trained.construction_of(run))
     found: dict[tuple[str, str], tuple[Values, Values]] = {}
     for shift, (panel, values) in SHIFTED.items():
-        losses = shifts.shifted_losses(subject.config, predictors, shift, values)
-        statistic = np.median if gd_steps(subject.config.model) >= 5 else np.mean
+        losses = shifts.shifted_losses(loaded.config, predictors, shift, values)
+        statistic = np.median if gd_steps(loaded.config.model) >= 5 else np.mean
         found |= {(panel, series): (values, statistic(losses[series], axis=1)) for series in predictors}
     return found
 
 
 def sizes(run: Path, name: str) -> Series:
     """The losses at the size of a run."""
-    size = trained.subject_of(run).config.data.dim
+    size = trained.compared_run(run).config.data.dim
     return {("", TF): ([size], [trained.loss(run)]), ("", GD): ([size], [trained.loss_of("gd")(run)])}
 
 
@@ -126,10 +126,10 @@ def sine_training(run: Path, name: str) -> Series:
 
 def sine_functions(run: Path, name: str) -> Series:
     """The functions of one pair of runs: they begin at random ones, whose mean over seeds is none of them."""
-    subject = sines.load(run)
-    if subject.config.data_seed > 0:
+    loaded = sines.load(run)
+    if loaded.config.data_seed > 0:
         return {}
-    found, series = functions(subject), CONTROL if "control" in name else TF
+    found, series = functions(loaded), CONTROL if "control" in name else TF
     curves = {("before the context", series): found["before"], ("after the context", series): found["after"]}
     if series == TF:
         curves |= {(panel, "Sine"): found["target"] for panel, _ in curves}
@@ -184,9 +184,9 @@ def heat_maps(runs: Sequence[Path]) -> list[dict[str, Any]]:
     """
     found: dict[str, list[Sequence[np.ndarray]]] = {"trained": [], "construction": []}
     for run in runs:
-        subject = trained.subject_of(run)
-        config = subject.config
-        found["trained"].append(rescale(*products(config, subject.params), config.data.dim))
+        loaded = trained.compared_run(run)
+        config = loaded.config
+        found["trained"].append(rescale(*products(config, loaded.params), config.data.dim))
         found["construction"].append(products(config, gd_params(config.architecture, *trained.construction_of(run))))
     return [
         {"row": row, "matrix": matrix, "i": i, "j": j, "value": float(value)}

@@ -1,4 +1,4 @@
-"""Of decoders trained on pools of M tasks: from a seed's runs, one for each M, or from the exact predictors alone."""
+"""Measures on decoders trained on pools of M tasks, one run for each M, and on the exact predictors alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from store.rundir import read_config, read_metrics
 
 INFINITE = float("inf")
 ROOT_SEQUENCES = 512
-FEWER = 1024  # sequences, where dMMSE is dear
+FEWER = 1024  # sequences, where dMMSE is expensive
 NULL_DRAWS = 3
 
 OfSeed = Sequence[Path]
@@ -260,9 +260,9 @@ def losses_on_line(run: Path, other: Path) -> np.ndarray:
 @lru_cache(maxsize=128)
 def trajectory(run: Path) -> tuple[np.ndarray, np.ndarray]:
     """The steps [T] of a run's snapshots and its predictions [T, 512 K] at each on sequences of the root task."""
-    subject = decoder_of(run)
-    batch = root_sequences(subject.config, ROOT_SEQUENCES)
-    found = [(step, predictions_of(at.model, at.params, batch).ravel()) for step, at in subject.checkpoints()]
+    loaded = decoder_of(run)
+    batch = root_sequences(loaded.config, ROOT_SEQUENCES)
+    found = [(step, predictions_of(at.model, at.params, batch).ravel()) for step, at in loaded.checkpoints()]
     return np.array([step for step, _ in found]), np.stack([row for _, row in found])
 
 

@@ -1,4 +1,4 @@
-"""The study as a whole."""
+"""The study task_diversity: its parts put together."""
 
 from __future__ import annotations
 

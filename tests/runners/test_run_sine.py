@@ -11,7 +11,8 @@ from configs.overrides import resolve, set_values
 from configs.presets import preset
 from runners.progress import NullLogger
 from runners.training import Job, run_pack
-from store import files, layout, rundir
+from scripts.reference_page import files
+from store import layout, rundir
 from sweeps.collect import collect
 from sweeps.grid import Grid
 from sweeps.plan import cells, plan

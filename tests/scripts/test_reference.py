@@ -14,9 +14,9 @@ from configs.presets import preset
 from configs.registry import named
 from runners.flags import parser as runners_parser
 from scripts import reference
-from scripts.reference_page import artifacts, commands
+from scripts.reference_page import artifacts, commands, files
 from src.registries import FAMILIES
-from store import files, layout
+from store import layout
 from sweeps.collect import row_values
 from sweeps.grid import Grid
 from sweeps.plan import plan

@@ -90,13 +90,13 @@ def test_a_shift_of_nothing_changes_nothing(lsa1_run: Path) -> None:
 
 def test_losses_of_contexts_are_means_over_teachers_and_queries(lsa1_run: Path) -> None:
     """Of gradient descent they have a closed form, v/2 |cS - I|^2; the mean of all is the headline's."""
-    subject = trained.subject_of(lsa1_run)
-    data = subject.config.data
-    losses = trained.context_losses({"gd": subject.gd.predict}, subject.config)["gd"]
+    loaded = trained.compared_run(lsa1_run)
+    data = loaded.config.data
+    losses = trained.context_losses({"gd": loaded.gd.predict}, loaded.config)["gd"]
     assert losses.shape == (trained.CONTEXTS,)
-    key = jax.random.split(task_key(subject.config, Purpose.TEST_SET))[0]
+    key = jax.random.split(task_key(loaded.config, Purpose.TEST_SET))[0]
     x = np.asarray(jax.jit(sample_batch, static_argnums=(1, 2))(key, data, trained.CONTEXTS).x, np.float64)
-    step = float(subject.gd.step_size) * np.einsum("bnd,bne->bde", x, x) - np.eye(DIM)
+    step = float(loaded.gd.step_size) * np.einsum("bnd,bne->bde", x, x) - np.eye(DIM)
     exact = 0.5 * data.input_variance * (step**2).sum(axis=(1, 2))
     assert losses.mean() == pytest.approx(exact.mean(), rel=0.03)  # 64 draws each
     assert np.median(losses) == pytest.approx(np.median(exact), rel=0.05)
@@ -245,7 +245,7 @@ def test_heat_maps_have_the_constructions_products_beside_the_trained_ones(lsa1_
     width = DIM + 1
     assert len(rows) == 2 * 2 * width**2
     built = {(row["matrix"], row["i"], row["j"]): row["value"] for row in rows if row["row"] == "construction"}
-    eta = float(trained.subject_of(lsa1_run).gd.step_size)
+    eta = float(trained.compared_run(lsa1_run).gd.step_size)
     assert built[0, 0, 0] == 1
     assert built[1, DIM, DIM] == pytest.approx(-eta)
     own = [

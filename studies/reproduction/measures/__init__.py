@@ -1,1 +1,1 @@
-"""What the ledger's claims measure: pure functions of a trained run, or of a seed where nothing is trained."""
+"""Measures: functions from a finished run, or from a seed where nothing is trained, to a number."""

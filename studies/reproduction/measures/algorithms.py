@@ -1,4 +1,4 @@
-"""Of the algorithms themselves, which need no training: gradient descent, GD++ and its spectrum, for one seed."""
+"""Measures on the algorithms alone, for one seed: gradient descent, GD++ and its spectrum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of a run of the depth curve: its losses after every layer, from its summary. MSE, including the noise."""
+"""Measures on the depth curve: losses after every layer, from the summary of a run. MSE, including the noise."""
 
 from __future__ import annotations
 

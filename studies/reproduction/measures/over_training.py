@@ -1,4 +1,4 @@
-"""Of a run over its training: from its metrics, or from its snapshots."""
+"""Measures over training: from the metrics of a run, or from its snapshots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from analysis.measures.over_training import over_training
 from store.rundir import read_metrics
-from studies.reproduction.measures.trained import Measure, subject_of
+from studies.reproduction.measures.trained import Measure, compared_run
 
 LEARNT = 0.3  # a loss below the plateau at .4
 
@@ -55,15 +55,15 @@ def _number(value: float | None) -> float:
 
 
 @lru_cache(maxsize=64)
-def moments(run: Path) -> dict[str, np.ndarray]:
+def at_snapshots(run: Path) -> dict[str, np.ndarray]:
     """The columns of `analysis.measures.over_training`, of a run that kept snapshots."""
-    rows = over_training(subject_of(run))
+    rows = over_training(compared_run(run))
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 def nearer_to_gd_plus_plus(run: Path) -> float:
     """The share of the snapshots below the plateau whose sensitivities are nearer to GD++'s than to descent's."""
-    found = moments(run)
+    found = at_snapshots(run)
     learnt = found["tf_loss"] < LEARNT
     return float((found["gd_plus_plus_model_cos"] > found["gd_model_cos"])[learnt].mean()) if learnt.any() else 0.0
 
@@ -74,7 +74,7 @@ def copies_before_it_learns(run: Path) -> float:
     Infinite if the layer does not come to copy (the next token's is not twice the others') or the loss does not fall
     below the plateau.
     """
-    found = moments(run)
+    found = at_snapshots(run)
     learnt = found["tf_loss"] < LEARNT
     if not learnt.any() or found["next"][-1] < 2 * found["other"][-1]:
         return float("inf")

@@ -1,4 +1,4 @@
-"""Of one trained layer that is applied again and again; activations are not clipped."""
+"""Measures on one trained layer applied again and again, without clipping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from baselines.gradient_descent import one_step_size
 from baselines.loss_curves import summary
 from families.regression import make_test_batch
 from src.batch import Batch
-from studies.reproduction.measures.trained import Measure, context_losses, subject_of
+from studies.reproduction.measures.trained import Measure, compared_run, context_losses
 
 ROLLED = 50  # applications
 
@@ -25,10 +25,10 @@ ROLLED = 50  # applications
 @lru_cache(maxsize=64)
 def rolled_out(run: Path, damping: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Half the squared errors [K, B] of rolled-out layers and the unstable tasks [B], of the run and of descent."""
-    subject = subject_of(run)
-    batch = make_test_batch(subject.config)
-    kq, pv = (part[0, 0].astype(np.float32) for part in products(subject.config, subject.params))
-    descent = rollout.gd_products(subject.config.data.dim, one_step_size(subject.config.data))
+    loaded = compared_run(run)
+    batch = make_test_batch(loaded.config)
+    kq, pv = (part[0, 0].astype(np.float32) for part in products(loaded.config, loaded.params))
+    descent = rollout.gd_products(loaded.config.data.dim, one_step_size(loaded.config.data))
     found = {}
     for name, pair in (("tf", (kq, pv)), ("gd", descent)):
         rolled = rollout.rollout(*pair, batch, ROLLED, damping)
@@ -66,10 +66,10 @@ def median_end(damping: float) -> Measure:
     """The median over contexts after all applications, of the loss averaged over teachers and queries."""
 
     def measure(run: Path) -> float:
-        subject = subject_of(run)
-        pair = [part[0, 0].astype(np.float32) for part in products(subject.config, subject.params)]
+        loaded = compared_run(run)
+        pair = [part[0, 0].astype(np.float32) for part in products(loaded.config, loaded.params)]
         last = Partial(_last, *pair, jnp.float32(damping))
-        return float(np.median(context_losses({"tf": last}, subject.config)["tf"]))
+        return float(np.median(context_losses({"tf": last}, loaded.config)["tf"]))
 
     return measure
 

@@ -1,4 +1,4 @@
-"""Of a model of sines and its control, an MLP that is meta-learned through one step of gradient descent."""
+"""Measures on a model of sines and its control, an MLP meta-learned through one step of gradient descent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of a trained run, at its end: losses, comparisons with the algorithms, interpolation, other laws, weights."""
+"""Measures on the final checkpoint: losses, alignment with the algorithms, interpolation, shifts, weights."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Measure = Callable[[Path], float]
 
 
 @lru_cache(maxsize=64)
-def subject_of(run: Path) -> ComparedRun:
+def compared_run(run: Path) -> ComparedRun:
     """A finished run, loaded once for all claims on it."""
     return load_compared(run)
 
@@ -41,19 +41,19 @@ def subject_of(run: Path) -> ComparedRun:
 @lru_cache(maxsize=64)
 def _headline(run: Path) -> dict[str, np.ndarray]:
     """Half the squared errors on the test tasks, of the transformer and of what it is compared with."""
-    subject = subject_of(run)
-    predictors = {"tf": subject.predict} | defined_baselines(subject)
-    return half_squared_errors(predictors, make_test_batch(subject.config))
+    loaded = compared_run(run)
+    predictors = {"tf": loaded.predict} | defined_baselines(loaded)
+    return half_squared_errors(predictors, make_test_batch(loaded.config))
 
 
-def defined_baselines(subject: ComparedRun) -> dict[str, Partial]:
+def defined_baselines(loaded: ComparedRun) -> dict[str, Partial]:
     """`analysis.measures.over_training.baselines_of`, less those that are not defined."""
-    return {name: predict for name, predict in baselines_of(subject).items() if not isinstance(predict, str)}
+    return {name: predict for name, predict in baselines_of(loaded).items() if not isinstance(predict, str)}
 
 
 def gd_plus_plus_of(run: Path) -> Partial:
     """GD++ with learned rates as a predictor, of as many steps as the run has layers; shared where its weights are."""
-    return defined_baselines(subject_of(run))["gd_plus_plus"]
+    return defined_baselines(compared_run(run))["gd_plus_plus"]
 
 
 def loss_of(whose: str) -> Measure:
@@ -71,16 +71,16 @@ def loss_over_that_of(run: Path, other: Path) -> float:
 
 def median_loss(run: Path) -> float:
     """The median over contexts of the loss averaged over teachers and queries; a few contexts are most of a mean."""
-    subject = subject_of(run)
-    return float(np.median(context_losses({"tf": subject.predict}, subject.config)["tf"]))
+    loaded = compared_run(run)
+    return float(np.median(context_losses({"tf": loaded.predict}, loaded.config)["tf"]))
 
 
 def median_over(other: str) -> Measure:
     """That median over another's, on the same contexts, teachers and queries."""
 
     def measure(run: Path) -> float:
-        subject = subject_of(run)
-        found = context_losses({"tf": subject.predict, "other": defined_baselines(subject)[other]}, subject.config)
+        loaded = compared_run(run)
+        found = context_losses({"tf": loaded.predict, "other": defined_baselines(loaded)[other]}, loaded.config)
         return float(np.median(found["tf"]) / np.median(found["other"]))
 
     return measure
@@ -106,7 +106,7 @@ def if_trained(measure: Measure) -> Measure:
 
 def zero_loss(run: Path) -> float:
     """The loss of predicting zero on the test tasks."""
-    targets = np.asarray(make_test_batch(subject_of(run).config).y_query, np.float64)
+    targets = np.asarray(make_test_batch(compared_run(run).config).y_query, np.float64)
     return float(0.5 * np.mean(targets**2))
 
 
@@ -131,9 +131,9 @@ def against(other: str, name: str) -> Measure:
 
 @lru_cache(maxsize=64)
 def _comparison(run: Path, other: str) -> dict[str, float]:
-    subject = subject_of(run)
-    predict = subject.gd.predict if other == "gd" else gd_plus_plus_of(run)
-    return {name: float(value) for name, value in _compare(subject.predict, predict, subject.batch).items()}
+    loaded = compared_run(run)
+    predict = loaded.gd.predict if other == "gd" else gd_plus_plus_of(run)
+    return {name: float(value) for name, value in _compare(loaded.predict, predict, loaded.batch).items()}
 
 
 _compare = jax.jit(compare)
@@ -141,23 +141,23 @@ _compare = jax.jit(compare)
 
 def interpolation(run: Path) -> float:
     """The loss halfway between trained weights and construction, over the trained loss."""
-    subject = subject_of(run)
-    batch = make_test_batch(subject.config)
-    halfway = half_squared_errors({"halfway": interpolated(subject, *construction_of(run))}, batch)["halfway"]
+    loaded = compared_run(run)
+    batch = make_test_batch(loaded.config)
+    halfway = half_squared_errors({"halfway": interpolated(loaded, *construction_of(run))}, batch)["halfway"]
     return float(halfway.mean() / _headline(run)["tf"].mean())
 
 
 def construction_of(run: Path) -> tuple[float, float]:
     """The step size and gamma of the construction that a run is interpolated with."""
-    subject = subject_of(run)
-    if gd_steps(subject.config.model) == 1:
-        return float(subject.gd.step_size), 0.0
-    rates = fit_gd_plus_plus(subject.config.data, gd_steps(subject.config.model), True, subject.config.data_seed)
+    loaded = compared_run(run)
+    if gd_steps(loaded.config.model) == 1:
+        return float(loaded.gd.step_size), 0.0
+    rates = fit_gd_plus_plus(loaded.config.data, gd_steps(loaded.config.model), True, loaded.config.data_seed)
     return float(rates.step_sizes[0]), float(rates.gammas[0])
 
 
 def furthest_under(shift: str, values: Sequence[float], other: str = "") -> Measure:
-    """The largest |ratio - 1| of the transformer's loss to another's, over contexts of other laws.
+    """The largest |ratio - 1| of the transformer's loss to another's, over contexts of other distributions.
 
     The other is gradient descent for one step, else GD++, if it is not named.
     """
@@ -165,15 +165,15 @@ def furthest_under(shift: str, values: Sequence[float], other: str = "") -> Meas
 
 
 def ratio_under(shift: str, value: float, other: str = "") -> Measure:
-    """The transformer's loss over another's on contexts of another law."""
+    """The transformer's loss over another's on contexts of another distribution."""
     return lambda run: _ratios_under(run, shift, (value,), other)[0]
 
 
 def _ratios_under(run: Path, shift: str, values: Sequence[float], other: str) -> list[float]:
-    subject = subject_of(run)
-    name = other or ("gd" if gd_steps(subject.config.model) == 1 else "gd_plus_plus")
-    predictors = {"tf": subject.predict, "other": defined_baselines(subject)[name]}
-    losses = shifts.shifted_losses(subject.config, predictors, shift, values)
+    loaded = compared_run(run)
+    name = other or ("gd" if gd_steps(loaded.config.model) == 1 else "gd_plus_plus")
+    predictors = {"tf": loaded.predict, "other": defined_baselines(loaded)[name]}
+    losses = shifts.shifted_losses(loaded.config, predictors, shift, values)
     ratios = losses["tf"].mean(axis=1) / losses["other"].mean(axis=1)
     return [float(ratio) if np.isfinite(ratio) else float("inf") for ratio in ratios]
 
@@ -184,9 +184,9 @@ def cancelling_heads(run: Path) -> float:
     Softmax has an offset over linear attention; two heads of opposite sign cancel theirs. App. A.9. The norm of the
     sum's off-diagonal over the sum of the heads' norms: infinite unless the etas have opposite signs.
     """
-    subject = subject_of(run)
-    dim = subject.config.data.dim
-    kq, pv = products(subject.config, subject.params)
+    loaded = compared_run(run)
+    dim = loaded.config.data.dim
+    kq, pv = products(loaded.config, loaded.params)
     etas = pv[0, :, dim, dim]
     if not (etas.min() < 0 < etas.max()):
         return float("inf")
@@ -196,9 +196,9 @@ def cancelling_heads(run: Path) -> float:
 
 def diagonal_of_heads(run: Path) -> float:
     """How diagonal that sum is: its mean |off-diagonal| over its mean |diagonal|."""
-    subject = subject_of(run)
-    dim = subject.config.data.dim
-    kq, pv = products(subject.config, subject.params)
+    loaded = compared_run(run)
+    dim = loaded.config.data.dim
+    kq, pv = products(loaded.config, loaded.params)
     summed = np.einsum("h,hij->ij", pv[0, :, dim, dim], kq[0, :, :dim, :dim])
     diagonal = np.abs(np.diag(summed)).mean()
     return float((np.abs(summed).sum() - np.abs(np.diag(summed)).sum()) / (dim * (dim - 1)) / diagonal)
@@ -206,4 +206,4 @@ def diagonal_of_heads(run: Path) -> float:
 
 def sensitivity_to(which: str) -> Measure:
     """The first layer's sensitivity to its own, the next or other tokens, the gradient averaged before the norm."""
-    return lambda run: float(copying(subject_of(run))["averaged_before_norm"][which])
+    return lambda run: float(copying(compared_run(run))["averaged_before_norm"][which])

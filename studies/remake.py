@@ -1,6 +1,6 @@
 """Makes figures, pages and the index in report/ again from the tables there; trains and measures nothing.
 
-python -m studies.pages
+python -m studies.remake
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from studies.study import Study, all_studies
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("studies.pages", "Makes figures, pages and the index of results again from their tables.")
+    built = cli.Parser("studies.remake", "Makes figures, pages and the index of results again from their tables.")
     built.add_argument("--report", type=Path, default=Path("report"), help="folder of the results")
     built.add_argument("--figures", action="store_true", help="draw the figures again too")
     return built
@@ -39,15 +39,14 @@ def main(argv: list[str]) -> None:
 def _pages(study: Study, out: Path, figures: bool) -> list[str]:
     """Makes the pages of a study whose tables are there, and gives their names."""
     from studies import page
+    from studies.drawing import redraw
 
     profiles = [name for name in study.profiles if (out / study.results(name)).is_dir()] if study.conditions else []
     for profile in profiles:
         assert study.conditions is not None
         study.conditions.remake(out / study.results(profile), figures)
     if figures:
-        for figure in study.figures:
-            if (table := out / study.name / f"{figure.name}.csv").exists():
-                figure.draw(table)
+        redraw(study, out)
     made = profiles or study.profiles[-1:]
     for profile in made:
         page.write(study, profile, out)
