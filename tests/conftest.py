@@ -13,6 +13,9 @@ import pytest
 from src.registries import ALL
 from src.registry import LOADED, Plugin, Registry
 
+for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS"):
+    os.environ.pop(name, None)  # of the make that runs the tests
+
 if "XLA_FLAGS" not in os.environ:
     # A test's program runs once, so compiling it is what takes the time. XLA reads this when JAX gets its devices;
     # commands in processes of their own are compiled as a user's are.

@@ -159,7 +159,7 @@ def test_the_end_of_a_plateau_and_what_a_pool_does(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def moments(monkeypatch: pytest.MonkeyPatch) -> dict[str, np.ndarray]:
+def snapshots(monkeypatch: pytest.MonkeyPatch) -> dict[str, np.ndarray]:
     """A training that starts above its plateau, copies at step 20 and learns at step 30."""
     columns = {
         "step": np.array([0, 10, 20, 30, 40]),
@@ -169,19 +169,19 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> dict[str, np.ndarray]:
         "gd_plus_plus_model_cos": np.array([0.1, 0.1, 0.1, 0.99, 0.99]),
         "gd_model_cos": np.array([0.2, 0.2, 0.2, 0.95, 1.0]),
     }
-    monkeypatch.setattr(over_training, "moments", lambda run: columns)
+    monkeypatch.setattr(over_training, "at_snapshots", lambda run: columns)
     return columns
 
 
-def test_copying_before_learning_is_a_ratio_below_one(moments: dict[str, np.ndarray]) -> None:
+def test_copying_before_learning_is_a_ratio_below_one(snapshots: dict[str, np.ndarray]) -> None:
     assert over_training.copies_before_it_learns(Path("run")) == pytest.approx(20 / 30)
     assert over_training.nearer_to_gd_plus_plus(Path("run")) == 0.5
 
 
-def test_what_never_copies_or_never_learns_has_no_order(moments: dict[str, np.ndarray]) -> None:
-    moments["next"] = np.full(5, 0.06)
+def test_what_never_copies_or_never_learns_has_no_order(snapshots: dict[str, np.ndarray]) -> None:
+    snapshots["next"] = np.full(5, 0.06)
     assert over_training.copies_before_it_learns(Path("run")) == math.inf
-    moments["next"], moments["tf_loss"] = np.linspace(0, 1, 5), np.full(5, 0.4)
+    snapshots["next"], snapshots["tf_loss"] = np.linspace(0, 1, 5), np.full(5, 0.4)
     assert over_training.copies_before_it_learns(Path("run")) == math.inf
     assert over_training.nearer_to_gd_plus_plus(Path("run")) == 0
 

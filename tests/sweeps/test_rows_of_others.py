@@ -16,6 +16,7 @@ from store.readers import StoreError
 from sweeps import table
 from sweeps.table import RowPolicy
 from tests.doors import ROOT, Ran, Refused
+from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import GRID, Paths, copied
 
 PLAIN = RowPolicy()
@@ -167,13 +168,16 @@ def test_a_sweep_of_another_grid_is_refused_and_appended(
     assert at.table() == whole
 
 
-def test_cells_that_are_trained_anew_take_all_their_rows_along(swept: Paths, tmp_path: Path, ran: Ran) -> None:
+def test_cells_that_are_trained_anew_take_all_their_rows_along(
+    swept: Paths, tmp_path: Path, ran: Ran, workshop: Workshop
+) -> None:
     """Rows of other plans that share a cell with a planned one: their numbers would be no cell's."""
     at = copied(swept, tmp_path)
     clean = [word if word != "clean,label_noise" else "clean" for word in GRID]
     before = [row["test_mse"] for row in at.rows()]
-    done = ran("eval_noise", *clean, "--seeds", 0, *at.flags(), "--executor", "serial", "--append", "--overwrite")
-    assert done.status == 0
+    words = [*clean, "--seeds", 0, *at.flags(), "--executor", "serial", "--append", "--overwrite"]
+    done = workshop.run("eval_noise", *words, NPROC="1")
+    assert done.returncode == 0, done.stderr
     assert [row["test_mse"] for row in at.rows()] == before  # trained again, to the same bits
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sweeps.command._train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
