@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from store import rundir
+from store import layout, rundir
+from store.readers import expecting, read_json
 from sweeps.grid import Grid
 from sweeps.plan import Cell, cells, plan
 from sweeps.status import cell_status
@@ -54,6 +55,15 @@ class Runs:
         runs = [run for of_seed in self.ended(folder).values() for run in each(of_seed)]
         done = [run for run in runs if rundir.read_status(run) == "done"]
         return done if len(done) == len(self.cells) else []
+
+
+@lru_cache(maxsize=1024)  # many claims read the same runs
+def summary_part(run: Path, part: str) -> dict[str, Any]:
+    """A part of a finished run's summary; `StoreError` if it has none of that name."""
+    summary = read_json(run / layout.SUMMARY)
+    with expecting(run / layout.SUMMARY, f"a summary with {part!r}"):
+        values: dict[str, Any] = summary[part]
+    return values
 
 
 def each(runs: Path | tuple[Path, ...]) -> tuple[Path, ...]:

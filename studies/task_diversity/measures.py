@@ -15,9 +15,8 @@ from baselines.pool_losses import idealised, smoothed
 from configs.diversity import DiversityConfig
 from families.diversity import latent_sequences, make_eval_set, predictions_of, root_sequences
 from src.config import PoolData
-from store import layout
-from store.readers import expecting, read_json
 from store.rundir import read_config, read_metrics
+from studies.runs import summary_part
 
 INFINITE = float("inf")
 ROOT_SEQUENCES = 512
@@ -50,13 +49,9 @@ def at(runs: OfSeed, num_tasks: float) -> Path:
     return next(run for run in runs if tasks_of(run) == num_tasks)
 
 
-@lru_cache(maxsize=512)
 def headline_of(run: Path) -> Mapping[str, Any]:
-    """What the run says of its end."""
-    values = read_json(run / layout.SUMMARY)
-    with expecting(run / layout.SUMMARY, "the summary of a run of task diversity"):
-        found: Mapping[str, Any] = values["headline"]
-    return found
+    """The losses on the test set and the distances, of the final checkpoint."""
+    return summary_part(run, "headline")
 
 
 @lru_cache(maxsize=512)

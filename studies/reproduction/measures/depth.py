@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from configs.layerwise import UNTRAINED
-from store import layout
-from store.readers import expecting, read_json
 from studies.reproduction.measures.trained import Measure
+from studies.runs import summary_part
 
 
-@lru_cache(maxsize=64)
 def layerwise_of(run: Path) -> dict[str, Any]:
-    """What `analysis.layerwise` found at the end of the run."""
-    values = read_json(run / layout.SUMMARY)
-    with expecting(run / layout.SUMMARY, "the summary of a run of the depth curve"):
-        found: dict[str, Any] = values["layerwise"]
-    return found
+    """The results of `analysis.layerwise` on the final checkpoint."""
+    return summary_part(run, "layerwise")
 
 
 def furthest_from_gd(run: Path) -> float:
