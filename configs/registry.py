@@ -46,16 +46,21 @@ def named(name: str) -> Family:
     return family
 
 
-def from_dict(values: Mapping[str, Any]) -> RunConfig:
-    """A config from what `configs.run.to_dict` gave, of this schema or an earlier one."""
-    require(isinstance(values, Mapping), f"a config must be an object, not {type(values).__name__}")
-    if why := why_not_loaded(values):
-        raise ConfigError(f"it {why}")
+def check_schema(values: Mapping[str, Any]) -> None:
+    """`ConfigError` unless a written config is of a schema that this version reads."""
     version = values.get("schema_version", SCHEMA_VERSION)
     require(
         version == SCHEMA_VERSION,
         f"unknown schema_version {version!r}; this version reads {SCHEMA_VERSION} and, where there is none, 1",
     )
+
+
+def from_dict(values: Mapping[str, Any]) -> RunConfig:
+    """A config from what `configs.run.to_dict` gave, of this schema or an earlier one."""
+    require(isinstance(values, Mapping), f"a config must be an object, not {type(values).__name__}")
+    check_schema(values)
+    if why := why_not_loaded(values):
+        raise ConfigError(f"it {why}")
     kind = named(str(values.get("family", DEFAULTS_1["family"]) if is_earlier(values) else values.get("family"))).config
     untagged = {name: value for name, value in values.items() if name not in TAGS}
     fields = upgraded(values, first_fields(kind())) if is_earlier(values) else untagged

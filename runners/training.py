@@ -115,9 +115,9 @@ def _train_and_finish(
     _align_files(pack)
     _record_conditions(pack, logger)
     _train(pack, logger, signals, persistence.checkpoint_seconds)
-    for index, (job, _, setting) in enumerate(pack.lanes):
+    for index, (job, _, eval_set) in enumerate(pack.lanes):
         if pack.alive[index]:
-            for _ in finish(job.run, job.config, pack.model, pack.params(index), setting, wanted):
+            for _ in finish(job.run, job.config, pack.model, pack.params(index), eval_set, wanted):
                 signals.check()
 
 

@@ -29,6 +29,8 @@ CONFIGS, COMMAND = "configs", "command"  # keys in a bundle
 COMMANDS = {  # earlier -> today's
     "python -m report.reproduce": "python -m studies.run reproduction",
     "python -m report.diversity": "python -m studies.run task_diversity",
+    "python -m report.order_noise": "python -m studies.run order_noise",
+    "python -m report.study": "python -m studies.run order_noise",
 }
 
 
@@ -48,7 +50,7 @@ def updates(folder: Path) -> dict[Path, Update]:
     configs = {path: _configs(path, bundle) for path, bundle in bundles.items()}
     today = _names(chain.from_iterable(configs.values()))
     files = {path: _table(path, column, today) for path, column in tables.items()}
-    files |= {path: _bundle(bundle, configs[path]) for path, bundle in bundles.items()}
+    files |= {path: _bundle(path, bundle, configs[path]) for path, bundle in bundles.items()}
     return {path: file for path, file in files.items() if file.changes}
 
 
@@ -62,10 +64,11 @@ def _configs(path: Path, bundle: Mapping[str, Any]) -> list[RunConfig]:
             raise StoreError(f"{path} has a config that cannot be used: {error}") from None
 
 
-def _bundle(bundle: Mapping[str, Any], configs: Sequence[RunConfig]) -> Update:
+def _bundle(path: Path, bundle: Mapping[str, Any], configs: Sequence[RunConfig]) -> Update:
     written = [to_dict(config) for config in configs]
     changes = sum(new != old for new, old in zip(written, bundle[CONFIGS], strict=True))
-    command = str(bundle[COMMAND])
+    with expecting(path, "a figure's bundle"):
+        command = str(bundle[COMMAND])
     for earlier, today in COMMANDS.items():
         command = command.replace(earlier, today)
     changes += command != bundle[COMMAND]

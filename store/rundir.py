@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from configs.identity import config_id
-from configs.registry import family_of, from_dict
+from configs.registry import check_schema, family_of, from_dict
 from configs.run import RunConfig, to_dict
 from configs.schema_1 import earlier_id
 from src.checks import ConfigError
@@ -38,9 +38,10 @@ def read_config(run: Path) -> Any:
     if not path.exists():
         raise StoreError(f"{run} is not a run directory: it has no {layout.CONFIG}")
     values = read_json(path)
-    if why := why_not_loaded(values):
-        raise StoreError(f"{run} {why}")
     try:
+        check_schema(values)  # before what it says of plugins, which is of its schema
+        if why := why_not_loaded(values):
+            raise StoreError(f"{run} {why}")
         config = from_dict(values)
     except ConfigError as error:
         raise StoreError(f"{path} cannot be used: {error}") from None

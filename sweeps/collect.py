@@ -25,7 +25,7 @@ from sweeps.plan import Row, find_plan, read_plan
 from sweeps.status import cell_status
 from sweeps.table import RowPolicy
 
-NO_FOLDER = ".anew"  # a folder that does not exist
+NO_FOLDER = ".cleared"  # a folder that does not exist
 
 CellFiles = Mapping[str, Any]  # a finished cell's files, by short name
 

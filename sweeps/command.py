@@ -145,12 +145,12 @@ def main(
     flags = built.parse(rest)
     grid = grid_of(flags, family, overrides)
     if flags.config_help:
-        print(fields_of(grid.models, overrides))
+        print(_field_listing(grid.models, overrides))
         return 0
     return carry_out(planned([grid], flags.quiet), execution(flags))
 
 
-def fields_of(models: Sequence[str], settings: Mapping[str, Any]) -> str:
+def _field_listing(models: Sequence[str], settings: Mapping[str, Any]) -> str:
     """A list of the config fields that can be set for these models."""
     return "\n\n".join(listing(preset_for_depth(model, "default", settings), tuple(RESERVED)) for model in models)
 
@@ -169,15 +169,15 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.folder.exists() and not how.folder.is_dir():
         raise StoreError(f"{how.folder} is a file, not a folder")
     check_out(how.out, how.folder)
-    renamed = 0 if how.dry_run else upgrade.rename_cells(rows, how.folder, how.out)
+    renamed = "" if how.dry_run else upgrade.rename_cells(rows, how.folder, how.out)
     if renamed and not how.quiet:
-        print(f"renamed {upgrade.cell_count(renamed)} of an earlier version", flush=True)
+        print(cli.printable(renamed), flush=True)
     check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
-    renaming = upgrade.notice(rows, how.folder)  # only in a dry run, where the table still has the earlier names
-    if how.out.exists() and not renaming and not upgrade.renamed_lines(rows, how.out):
-        now = current_rows(rows, how.folder, how.out)
-        table.check(how.out, now, setting_columns(now), how.policy)
+    renaming = upgrade.notice(rows, how.folder, how.out)  # only in a dry run, where the earlier names are still there
+    if how.out.exists() and not upgrade.earlier_cells(rows, how.folder):
+        now, lines = current_rows(rows, how.folder, how.out), upgrade.renamed_lines(rows, how.folder, how.out)
+        table.check(how.out, now, setting_columns(now), how.policy, lines)
     check_devices()
     if how.dry_run:
         print("\n".join(filter(None, [preview(rows, chosen, how), renaming])))

@@ -17,6 +17,7 @@ from configs.identity import RESULTS_VERSION, config_id
 from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
 from runners.static_shape import static_shape, training_part
+from src.checks import ConfigError
 from src.registry import why_not_loaded
 from store.atomic import json_bytes, replace_file
 from store.readers import StoreError, expecting, read_json
@@ -182,7 +183,10 @@ def read_plan(path: Path) -> list[Row]:
     if reasons:
         raise StoreError(f"a run of {path} {min(map(str, reasons))}")
     with expecting(path, "the plan of a sweep"):
-        return [Row(from_dict(row["asked"]), cell_of(from_dict(row["cell"]))) for row in values["rows"]]
+        try:
+            return [Row(from_dict(row["asked"]), cell_of(from_dict(row["cell"]))) for row in values["rows"]]
+        except ConfigError as error:
+            raise StoreError(f"{path} has a config that cannot be used: {error}") from None
 
 
 def _is_plan(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from configs.identity import config_id
@@ -26,15 +27,16 @@ def earlier_cells(rows: Sequence[Row], folder: Path) -> dict[str, str]:
     }
 
 
-def cell_count(count: int) -> str:
-    """`1 cell` or `2 cells`."""
+def notice(rows: Sequence[Row], folder: Path, out: Path | None = None) -> str:
+    """A line on such cells, or else on such rows of a table, for commands that rename nothing; "" if there are none."""
+    if count := len(earlier_cells(rows, folder)):
+        return f"{_cells(count)} of an earlier version: the sweep renames and does not retrain them"
+    lines = out is not None and renamed_lines(rows, folder, out)
+    return f"{out} has cell names of an earlier version: the sweep renames them" if lines else ""
+
+
+def _cells(count: int) -> str:
     return f"{count} cell{'s' * (count > 1)}"
-
-
-def notice(rows: Sequence[Row], folder: Path) -> str:
-    """A line on such cells for commands that rename nothing; "" if there are none."""
-    count = len(earlier_cells(rows, folder))
-    return f"{cell_count(count)} of an earlier version: the sweep renames and does not retrain them" if count else ""
 
 
 def _is_run_of(run: Path, identity: str) -> bool:
@@ -44,24 +46,33 @@ def _is_run_of(run: Path, identity: str) -> bool:
         return False
 
 
-def rename_cells(rows: Sequence[Row], folder: Path, out: Path) -> int:
-    """Renames such cells and their rows in the table; returns the number of cells."""
-    if not (earlier_cells(rows, folder) or renamed_lines(rows, out)):
-        return 0
-    with locked(folder, timeout=table.LOCK_TIMEOUT), locked_file(out, table.LOCK_TIMEOUT):
-        if lines := renamed_lines(rows, out):  # before the cells, so that a second call after a kill does the rest
+def rename_cells(rows: Sequence[Row], folder: Path, out: Path) -> str:
+    """Renames such cells and their rows in the table; returns a line that says so, "" if there were none."""
+    cells_too = bool(earlier_cells(rows, folder))
+    if not (cells_too or renamed_lines(rows, folder, out)):
+        return ""
+    with ExitStack() as locks:
+        if cells_too:
+            locks.enter_context(locked(folder, timeout=table.LOCK_TIMEOUT))
+        locks.enter_context(locked_file(out, table.LOCK_TIMEOUT))
+        if lines := renamed_lines(rows, folder, out):  # before the cells: a second call after a kill does the rest
             replace_file(out, table.text(list(lines[0]), lines))
-        names = earlier_cells(rows, folder)  # again: another shard may have renamed them
+        names = earlier_cells(rows, folder) if cells_too else {}  # again: another shard may have renamed them
         for name, today in names.items():
             os.rename(folder / name, folder / today)
-    return len(names)
+    if names:
+        return f"renamed {_cells(len(names))} of an earlier version"
+    return f"renamed the cells of an earlier version in {out}" if lines else ""
 
 
-def renamed_lines(rows: Sequence[Row], out: Path) -> list[table.Line]:
-    """The lines of a table with today's cell names; empty if there is nothing to rename."""
+def renamed_lines(rows: Sequence[Row], folder: Path, out: Path) -> list[table.Line]:
+    """The lines of a table with today's names of this folder's cells; empty if there is nothing to rename."""
     lines, planned = table.read(out), {cell.name: cell for cell in cells(rows)}
-    if {line["exp"] for line in lines} <= {*planned}:
+    own = (None, "", table.relative_folder(folder, out))  # the earliest tables did not name the folder
+    earlier = [line for line in lines if line.get(table.FOLDER) in own and line["exp"] not in planned]
+    if not earlier:
         return []
     today = {earlier_id(cell.config)[:DIGITS]: name for name, cell in planned.items()}
-    renamed = [line | {"exp": today.get(line["exp"].rpartition("-")[2], line["exp"])} for line in lines]
+    names = {id(line): today.get((line["exp"] or "").rpartition("-")[2], line["exp"]) for line in earlier}
+    renamed = [line | {"exp": names.get(id(line), line["exp"])} for line in lines]
     return renamed if renamed != lines else []

@@ -142,6 +142,7 @@ def test_a_check_says_what_would_change_and_changes_nothing(ran: Ran, folder: Pa
             '"configs": [5, ',
             " has a config that cannot be used: a config must be an object",
         ),
+        (DEPTH_BUNDLE, '"command"', '"commands"', " is not a figure's bundle"),
         (DEPTH_BUNDLE, '"labels"', '"label"', " was not written by report, or has been changed since"),
     ],
 )

@@ -80,6 +80,13 @@ def test_another_runs_broken_files_do_not_matter(tmp_path: Path) -> None:
     assert rundir.choose(CONFIG, None, False, tmp_path) == tmp_path / "a"
 
 
+def test_of_a_config_of_a_later_schema_that_is_said_first(tmp_path: Path) -> None:
+    """Its plugins may be written in another form."""
+    (tmp_path / layout.CONFIG).write_text('{"schema_version": 3, "family": "regression", "plugins": [["a", "b"]]}')
+    with pytest.raises(StoreError, match="unknown schema_version 3; this version reads 2"):
+        rundir.read_config(tmp_path)
+
+
 def test_runs_that_a_family_does_not_ask_for_cannot_be_required(tmp_path: Path) -> None:
     config = replace(CONFIG, requires=("0123456789abcdef",))
     with pytest.raises(StoreError, match=r"own: its config requires 1 runs, but its family 0$"):

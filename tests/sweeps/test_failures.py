@@ -53,7 +53,6 @@ def test_an_error_at_the_end_of_one_cell_leaves_the_others_done(
     assert "error" not in rundir.read_meta(at.runs / NOISY_1)
 
 
-@pytest.mark.slow
 def test_a_place_that_is_taken_is_a_failed_cell(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     at.runs.mkdir()

@@ -130,7 +130,11 @@ def test_a_plan_is_read_as_it_was_written(grid: Grid) -> None:
         (lambda found: {"results_version": found["results_version"]}, "is not the plan of a sweep"),
         (
             lambda found: found | {"rows": [{"asked": {}, "cell": {"steps": 3}}]},
-            "is not the plan of a sweep",
+            "has a config that cannot be used: unknown config fields: steps",
+        ),
+        (
+            lambda found: found | {"rows": [{"asked": {}, "cell": {"schema_version": 99}}]},
+            "has a config that cannot be used: unknown schema_version 99",
         ),
     ],
 )

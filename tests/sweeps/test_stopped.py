@@ -173,7 +173,6 @@ def test_a_signal_that_reaches_a_worker_alone_does_not_end_the_sweep(
     assert at.table() == swept.table()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
 )
@@ -197,7 +196,6 @@ def test_a_signal_reaches_the_processes(
     assert at.table() == swept.table()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["process", pytest.param("packed", marks=pytest.mark.slow)])
 def test_a_second_signal_ends_a_sweep_and_its_processes_while_they_compute(
     executor: str, swept: Paths, workshop: Workshop, tmp_path: Path

@@ -1,4 +1,4 @@
-"""A sweep's folder of an earlier version: its cells have the names of then, and are taken over."""
+"""A sweep's folder of an earlier version: its cells have the names of then, and are renamed."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from configs.overrides import resolve
 from configs.presets import preset
 from configs.registry import from_dict
 from store import layout, rundir
+from store.lock import locked
 from sweeps.plan import Row, cell_of, find_plan, read_plan
 from sweeps.upgrade import earlier_cells, rename_cells
 from tests.doors import Ran, snapshot
@@ -21,7 +22,7 @@ DRIVER = "eval_noise"
 
 @pytest.fixture
 def earlier(swept: Paths, tmp_path: Path) -> tuple[Paths, dict[str, str]]:
-    """The finished sweep as an earlier version left it, and the names of then by today's."""
+    """The finished sweep as an earlier version left it, and the earlier names by today's."""
     at, names = copied(swept, tmp_path), {}
     for meta in sorted(at.runs.glob(f"*/{layout.META}")):
         today = meta.parent.name
@@ -77,16 +78,17 @@ def test_status_and_a_dry_run_count_them_and_touch_nothing(earlier: tuple[Paths,
     assert snapshot(at.runs) == before
 
 
+@pytest.mark.parametrize("renamed", [0, 1])
 def test_what_a_kill_leaves_undone_is_done_by_the_next(
-    earlier: tuple[Paths, dict[str, str]], swept: Paths, monkeypatch: pytest.MonkeyPatch
+    renamed: int, earlier: tuple[Paths, dict[str, str]], swept: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever it came: the table is written before the first cell is renamed."""
+    """The table is written before the first cell is renamed."""
     at, names = earlier
     rows, done = read_plan(find_plan(at.runs, at.out)), []
     rename = os.rename
 
     def cut_short(old: Path, new: Path) -> None:
-        if len(done) == 1:
+        if len(done) == renamed:
             raise KeyboardInterrupt
         rename(old, new)
         done.append(new)
@@ -95,10 +97,11 @@ def test_what_a_kill_leaves_undone_is_done_by_the_next(
     with pytest.raises(KeyboardInterrupt):
         rename_cells(rows, at.runs, at.out)
     monkeypatch.undo()
-    assert (len(done), at.table()) == (1, swept.table())
-    assert rename_cells(rows, at.runs, at.out) == len(names) - 1
+    assert (len(done), at.table()) == (renamed, swept.table())
+    left = len(names) - renamed
+    assert rename_cells(rows, at.runs, at.out) == f"renamed {left} cells of an earlier version"
     assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
-    assert rename_cells(rows, at.runs, at.out) == 0
+    assert rename_cells(rows, at.runs, at.out) == ""
 
 
 def test_another_table_over_the_same_cells_is_renamed_too(
@@ -107,10 +110,34 @@ def test_another_table_over_the_same_cells_is_renamed_too(
     at, names = earlier
     second = Paths(at.runs, at.out.with_name("second.csv"))
     second.out.write_text(at.out.read_text())
-    for paths in (at, second):
-        done = ran(DRIVER, *GRID, "--seeds", "0,1", *paths.flags())
-        assert (done.status, done.err, paths.table()) == (0, "", swept.table())
+    line = [DRIVER, *GRID, "--seeds", "0,1"]
+    done = ran(*line, *at.flags())
+    assert (done.status, done.err, at.table()) == (0, "", swept.table())
+    before = snapshot(at.out.parent)
+    said = f"{second.out} has cell names of an earlier version: the sweep renames them\n"
+    done = ran(*line, *second.flags(), "--dry_run")
+    assert (done.status, done.out.endswith(said)) == (0, True)
+    few = ran(*line[:-1], "0", *second.flags(), "--dry_run")
+    assert (few.status, "that this sweep does not plan" in few.err) == (2, True)  # as the sweep itself would be
+    assert snapshot(at.out.parent) == before
+    with locked(at.runs):  # of which nothing is renamed
+        done = ran("sweeps.collect", *second.flags(), "--plan", find_plan(at.runs, at.out))
+    assert (done.status, done.err, second.table()) == (0, "", swept.table())
     assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
+
+
+def test_rows_of_another_folder_keep_their_names(earlier: tuple[Paths, dict[str, str]], ran: Ran) -> None:
+    """In one table with those of this folder: their cells are not renamed either."""
+    at, names = earlier
+    other = at.out.read_text().replace(",runs,", ",elsewhere,")
+    assert other.count(",elsewhere,") == 8
+    at.out.write_text(at.out.read_text() + other.partition("\n")[2])
+    done = ran(DRIVER, *GRID, "--seeds", "0,1", *at.flags(), "--append")
+    assert (done.status, done.err) == (0, "")
+    cells = {
+        row["runs_dir"]: {line["exp"] for line in at.rows() if line["runs_dir"] == row["runs_dir"]} for row in at.rows()
+    }
+    assert cells == {"runs": {*names}, "elsewhere": {*names.values()}}
 
 
 @pytest.mark.parametrize(("model", "then"), [("sine", "sine_random_seed0"), ("lsa", "lsa_random_seed0")])
