@@ -48,6 +48,7 @@ def remount(folder: Path, options: str) -> None:
             "metrics.jsonl:3",
             [0],
         ),  # written, cut to the checkpoint, and then the second record, whose line must not stay
+        pytest.param("step_00000060.safetensors:1", [0, 30, 60], marks=pytest.mark.slow),
         ("metrics_summary.json:1", [0, 30, 60, 90, 100]),
     ],
 )

@@ -150,6 +150,15 @@ def test_no_training_touches_a_file_of_somebody_elses(
     spare_foreign_files(foreign, ["run over", *names], lsa1_run if beside_a_run else None, swept)
 
 
+@pytest.mark.slow
+@given(FOREIGN, st.lists(st.sampled_from(list(COMMANDS)), min_size=1, max_size=6), st.booleans())
+@settings(max_examples=60)
+def test_many_commands_touch_no_file_of_somebody_elses(
+    lsa1_run: Path, swept: Paths, foreign: dict[str, bytes], names: list[str], beside_a_run: bool
+) -> None:
+    spare_foreign_files(foreign, names, lsa1_run if beside_a_run else None, swept)
+
+
 def test_without_foreign_files_every_command_does_its_work(lsa1_run: Path, swept: Paths) -> None:
     """And again: what a command wrote it replaces. Without this, refusing everything would pass the tests above."""
     names = [name for name in COMMANDS if name not in ("depth", "append", "run")]

@@ -172,6 +172,14 @@ def test_every_other_command_names_an_empty_file(
     check_refused(ran, command, run, name)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "command"), [pair for pair in ALL if pair not in FIRST])
+def test_every_command_names_foreign_files(
+    name: str, command: str, twolayer_run: Path, tmp_path: Path, ran: Ran
+) -> None:
+    test_foreign_files_are_named_and_nothing_is_touched(name, command, twolayer_run, tmp_path, ran)
+
+
 # Values of JSON, one at a time
 
 VALUES = (None, True, -1, 0.5, 10**400, "text", "$x$ \x1b[31m\n", [], {}, [[]])
