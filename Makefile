@@ -67,10 +67,10 @@ reproduce: $(STAMP) ## the paper's results: their claims in report/claims.md, an
 diversity: $(STAMP) ## task diversity and the transient ridge: report/task_diversity.md, its claims and figures; PROFILE=quick, full or gpu
 	$(PY) -m studies.run task_diversity --profile $(or $(PROFILE),quick) $(ARGS)
 
-eval_diversity: $(STAMP) ## decoders trained on pools of M tasks, beside ridge and dMMSE
+eval_diversity: $(STAMP) ## decoders trained on pools of M tasks, compared with ridge and dMMSE
 	$(PY) -m eval_diversity $(ARGS)
 
-bench: $(STAMP) ## measures what things cost beside a plain loop (twenty minutes of a machine that does nothing else)
+bench: $(STAMP) ## measures what things cost, compared with a plain loop (twenty minutes of a machine that does nothing else)
 	$(PY) -m benchmarks.bench $(ARGS)
 	$(PY) -m benchmarks.report
 

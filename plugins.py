@@ -118,9 +118,9 @@ def attention(name: str) -> Callable[[F], F]:
 
 
 def opponent(name: str) -> Callable[[F], F]:
-    """Registers f(batch, config) -> predictions [B], for the headline of runs with `--config.opponents=NAME`.
+    """Registers f(batch, config) -> predictions [B]: `--config.opponents=NAME` compares a run with it on the test set.
 
-    It may raise `src.checks.ConfigError` where it is not defined; the headline then has null with that reason.
+    It may raise `src.checks.ConfigError` where it is not defined; the summary then has null with that reason.
     """
     return _registering(registries.OPPONENTS, name, "batch config", registries.Opponent)
 

@@ -39,7 +39,7 @@ _dmmse = jax.jit(bayes.dmmse, static_argnums=2)
 _smoothed = jax.jit(bayes.smoothed_dmmse, static_argnums=2)
 
 
-def idealised(data: PoolData, num_tasks: int, seed: int, count: int = SEQUENCES) -> dict[str, float]:
+def exact_losses(data: PoolData, num_tasks: int, seed: int, count: int = SEQUENCES) -> dict[str, float]:
     """id_ and ood_ losses of ridge and dmmse, and `apart`, their Delta, for the first M tasks of a seed's pool."""
     tasks = _pool(purpose_key(make_key(seed), Purpose.POOL), data=data, num_tasks=num_tasks)
     found = {}

@@ -198,10 +198,15 @@ def _result(values_of: ValuesOf, contrast: Contrast) -> dict[str, Any]:
 
 def _of_all(row: dict[str, Any]) -> dict[str, Any]:
     """The values of a row for all seeds."""
+    names = ("n_all", "change_all", "change_all_low", "change_all_high")
+    return dict(zip(names, (row["n"], *change_of(row)), strict=True))
+
+
+def change_of(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    """The change of a contrast with its 95 % interval: relative, of an AUROC the difference."""
     names = ("difference", "low", "high") if row["unit"] == "auroc" else ("change", "change_low", "change_high")
-    return dict(
-        zip(("n_all", "change_all", "change_all_low", "change_all_high"), [row[n] for n in ("n", *names)], strict=True)
-    )
+    change, low, high = (float(row[name]) for name in names)
+    return change, low, high
 
 
 def _equivalence(treated: np.ndarray, control: np.ndarray, unit: str) -> statistics.Equivalence:

@@ -1,4 +1,4 @@
-"""Draws a study's figures, each with a bundle beside it: its table, its labels, its runs' configs, its command."""
+"""Draws a study's figures, each with its table and a bundle: labels, command, configs of its runs."""
 
 from __future__ import annotations
 

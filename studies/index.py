@@ -15,10 +15,11 @@ from store import outputs
 from store.atomic import json_bytes
 from studies import ledger, page
 from studies.claim import UNBOUNDED
+from studies.contrast import change_of
 from studies.study import Study, all_studies
 
 SCHEMA_VERSION = 1
-OF_A_CONTRAST = ("question", "kind", "unit", "n", "change", "change_low", "change_high", "p", "p_holm", "verdict")
+OF_A_CONTRAST = ("question", "kind", "unit", "n", "largest_change", "p", "p_holm", "p_equivalence", "verdict")
 
 Entry = dict[str, Any]
 
@@ -30,8 +31,8 @@ def write(out: Path) -> None:
 
 def index(out: Path) -> Entry:
     """The index of what lies in a folder."""
-    studies = all_studies()
-    rows = [(study, row) for study in studies for row in ledger.rows_of([study], ledger.known(out))]
+    studies, known = all_studies(), ledger.known(out)
+    rows = [(study, row) for study in studies for row in ledger.rows_of([study], known)]
     compared = [(study, profile) for study in studies for profile in _compared(study, out)]
     entries: dict[str, list[Entry]] = {
         "pages": _pages(studies, out),
@@ -102,13 +103,18 @@ def _conditions(study: Study, profile: str, out: Path) -> dict[str, list[Entry]]
                 "id": f"{folder}/{row['question']}/{row['contrast']}",
                 **own,
                 **{name: _finite(row[name]) for name in OF_A_CONTRAST},
+                **dict(zip(("change", "change_low", "change_high"), map(_finite, change_of(row)), strict=True)),
                 "seeds": [*row["changes"]],
                 "values": [_finite(value) for value in row["changes"].values()],
             }
             for row in listed["contrasts"]
         ],
         "findings": [{"id": f"{folder}/{row['name']}", **own, **_less(row, "name")} for row in listed["findings"]],
-        "figures": [_figure(study, folder, name, caption, profile) for name, caption in listed["figures"].items()],
+        "figures": [
+            _figure(study, folder, name, caption, profile)
+            for name, caption in listed["figures"].items()
+            if (out / folder / f"{name}.png").exists()
+        ],
         "tables": [
             {"id": f"{folder}/{Path(name).stem}", **own, "path": f"{folder}/{name}", "caption": caption}
             for name, caption in listed["tables"].items()

@@ -12,10 +12,12 @@ from typing import Any
 
 from store import outputs
 from store.atomic import csv_bytes
+from store.lock import locked_file
 from store.readers import expecting, read_csv
 from studies.claim import VERDICTS, Claim, Measurement, mean_and_half_width, verdict
 from studies.study import Study, all_studies
 from studies.template import rendered
+from sweeps.table import LOCK_TIMEOUT
 
 WRITER = "report"  # of tables and pages in report/
 TABLE, PAGE, INDEX = "claims.csv", "claims.md", "index.json"
@@ -64,9 +66,10 @@ def rows_of(studies: Sequence[Study], measurements: Mapping[str, Measurement]) -
 
 def write(out: Path, measured: Mapping[str, Measurement]) -> None:
     """Writes claims.csv and claims.md: these measurements, and of the other claims those that are there."""
-    rows = rows_of(all_studies(), known(out) | dict(measured))
-    outputs.write({out / TABLE: csv_bytes(rows)}, WRITER)
-    outputs.write({out / PAGE: page(rows).encode()}, WRITER)
+    with locked_file(out / TABLE, LOCK_TIMEOUT):  # shards of a study write one ledger
+        rows = rows_of(all_studies(), known(out) | dict(measured))
+        outputs.write({out / TABLE: csv_bytes(rows)}, WRITER)
+        outputs.write({out / PAGE: page(rows).encode()}, WRITER)
 
 
 def page(rows: Sequence[Row]) -> str:

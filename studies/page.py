@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from store import outputs
 from studies import ledger
+from studies.figure import AnyFigure
 from studies.study import Study
 from studies.template import rendered
 
@@ -15,10 +17,13 @@ def name_of(study: Study, profile: str) -> str:
     return f"{study.results(profile)}.md"
 
 
-def check(study: Study, profile: str, out: Path) -> None:
-    """`StoreError` if what a study writes would replace somebody else's work."""
-    own = [name_of(study, profile)] if study.has_page else []
-    outputs.check([out / name for name in (ledger.TABLE, ledger.PAGE, ledger.INDEX, *own)], ledger.WRITER)
+def check(study: Study, profile: str, out: Path, figures: Sequence[AnyFigure] = ()) -> None:
+    """`StoreError` if what a study writes, with these figures, would replace somebody else's work."""
+    names = [ledger.TABLE, ledger.PAGE, ledger.INDEX, *([name_of(study, profile)] if study.has_page else [])]
+    names += [f"{study.name}/{figure.name}.{suffix}" for figure in figures for suffix in ("csv", "json")]
+    if study.conditions:
+        names += [f"{study.results(profile)}/{name}" for name in study.conditions.tables]
+    outputs.check([out / name for name in names], ledger.WRITER)
 
 
 def write(study: Study, profile: str, out: Path) -> None:

@@ -47,7 +47,7 @@ def _pages(study: Study, out: Path, figures: bool) -> list[str]:
         study.conditions.remake(out / study.results(profile), figures)
     if figures:
         redraw(study, out)
-    made = profiles or study.profiles[-1:]
+    made = profiles if study.conditions else study.profiles[-1:]
     for profile in made:
         page.write(study, profile, out)
     return [page.name_of(study, profile) for profile in made if study.has_page]

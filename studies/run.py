@@ -21,8 +21,8 @@ from store.readers import StoreError
 from studies.profile import PROFILES, of_profile
 from studies.study import RUNS_DIRS, all_studies, load
 from sweeps.collect import check_out
-from sweeps.command import Execution, add_execution_flags, carry_out, execution
-from sweeps.plan import Row, cells, plan
+from sweeps.command import Execution, add_execution_flags, carry_out, execution, planned
+from sweeps.plan import Row, cells
 from sweeps.status import statuses
 
 if TYPE_CHECKING:
@@ -49,50 +49,63 @@ def main(argv: list[str]) -> int:
         return _study(load(flags.study), flags)
     known = {claim.name: (study, claim) for study in all_studies() for claim in study.claims}
     chosen = _named(flags.claims, known)
-    return max(_claims(study, [claim for own, claim in chosen if own is study], flags) for study, _ in chosen)
+    status = 0
+    for study in dict.fromkeys(study for study, _ in chosen):
+        status = max(status, _claims(study, [claim for own, claim in chosen if own is study], flags))
+        if status > 128:  # a signal
+            break
+    return status
 
 
 def _named(names: Iterable[str], known: Mapping[str, tuple[Study, Claim]]) -> list[tuple[Study, Claim]]:
     for name in names:
         if name not in known:
             raise cli.UsageError(f"unknown claim {name!r}{cli.did_you_mean(name, known)}")
-    return [known[name] for name in names]
+    return [known[name] for name in dict.fromkeys(names)]
 
 
 def _study(study: Study, flags: argparse.Namespace) -> int:
     """A profile of a study."""
-    from studies import index, page
+    from studies import page
     from studies.drawing import draw
 
     if flags.profile not in study.profiles:
         raise cli.UsageError(f"{study.name} has no profile {flags.profile}; choose {' or '.join(study.profiles)}")
-    how, rows = _execution(study, flags), plan(study.grids(flags.profile))
-    page.check(study, flags.profile, flags.report)
+    how, rows = _execution(study, flags), planned(study.grids(flags.profile), flags.quiet)
+    page.check(study, flags.profile, flags.report, study.figures_of(flags.profile))
     status = _train_and_measure(study, of_profile(study.claims, flags.profile), rows, how, flags.report)
     if how.dry_run or status > 128:
         return status
     draw(study, flags.profile, how.folder, flags.report)
     if not study.conditions or _compare(study, rows, how, flags):
-        page.write(study, flags.profile, flags.report)
-        index.write(flags.report)
+        _write_pages(study, flags.profile, flags.report)
     return status
 
 
 def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) -> int:
     """Some of a study's claims, without its figures."""
-    from studies import index, page
+    from studies import page
 
-    how, rows = _execution(study, flags), plan(study.grids_of(claims))
+    how, rows = _execution(study, flags), planned(study.grids_of(claims), flags.quiet)
     page.check(study, study.profiles[-1], flags.report)
     status = _train_and_measure(study, claims, rows, how, flags.report)
     if not how.dry_run and status <= 128:
-        page.write(study, study.profiles[-1], flags.report)
-        index.write(flags.report)
+        _write_pages(study, study.profiles[-1], flags.report)
     return status
+
+
+def _write_pages(study: Study, profile: str, out: Path) -> None:
+    from studies import index, ledger, page
+
+    ledger.write(out, {})
+    page.write(study, profile, out)
+    index.write(out)
 
 
 def _execution(study: Study, flags: argparse.Namespace) -> Execution:
     """How the study is trained. Its table keeps the cells of all claims, whichever are chosen."""
+    if flags.replace_table:
+        raise cli.UsageError("the table of a study keeps the rows of all its claims; leave --replace_table out")
     folder = flags.runs_dir or Path(RUNS_DIRS[study.name])
     place = {"runs_dir": folder, "out": flags.out or folder.with_name(f"{folder.name}.csv")}
     how = execution(argparse.Namespace(**{**vars(flags), **place}))._replace(append=True)
@@ -107,7 +120,9 @@ def _train_and_measure(study: Study, claims: Sequence[Claim], rows: Sequence[Row
     left = measure_all(study, claims, how.folder, out) if at_once else claims
     status = carry_out(rows, how)
     if not how.dry_run and status <= 128:
-        measure_all(study, left, how.folder, out)
+        left = measure_all(study, left, how.folder, out)
+        if left:
+            print(f"{len(left)} of {len(claims)} claims are not measured: their runs have not ended")
     return status
 
 

@@ -25,13 +25,14 @@ RUNS_DIRS = {"reproduction": "runs/reproduce", "task_diversity": "runs/diversity
 class Conditions:
     """What a study that compares conditions has besides: contrasts between them, which are measured on its table.
 
-    seeds: by profile; grids: of these seeds; write: the study's tables and figures in a folder, from the sweep's table
-    and the folder of its runs; remake: the same from the table in the folder itself, with or without figures; values:
-    what its page is made from; listed: its contrasts, findings, figures and tables.
+    seeds: by profile; grids: of these seeds; tables: the names of those it writes; write: these and the figures in a
+    folder, from the sweep's table and the folder of its runs; remake: the same from the table in the folder itself,
+    with or without figures; values: what its page is made from; listed: its contrasts, findings, figures and tables.
     """
 
     seeds: Mapping[str, Sequence[int]]
     grids: Callable[[Sequence[int]], list[Grid]]
+    tables: Sequence[str]
     write: Callable[[Path, Path, Path, Sequence[int]], None]
     remake: Callable[[Path, bool], None]
     values: Callable[[Path], Mapping[str, Any]]

@@ -27,7 +27,8 @@ def values(folder: Path) -> dict[str, Any]:
         return sentence if holds or sentence == TOO_FEW else f"**Not shown by these runs:** {sentence}"
 
     def figure(name: str) -> str:
-        return f"![{FIGURES[name]}]({folder.name}/{name}.png)"
+        drawn = (folder / f"{name}.png").exists()
+        return f"![{FIGURES[name]}]({folder.name}/{name}.png)" if drawn else "No figure: nothing of it is measured."
 
     return {
         "finding": finding,

@@ -47,4 +47,4 @@ def listed(folder: Path) -> dict[str, Any]:
     }
 
 
-STUDY = Study("order_noise", conditions=Conditions(SEEDS, grids, write, remake, page.values, listed))
+STUDY = Study("order_noise", conditions=Conditions(SEEDS, grids, table.FILES, write, remake, page.values, listed))

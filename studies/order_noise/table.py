@@ -18,7 +18,7 @@ from studies.order_noise.measures import CONTRASTS
 if TYPE_CHECKING:
     import pandas as pd
 
-CELLS, PROVENANCE, CONTRASTS_OF = "cells.csv", "provenance.json", "contrasts.csv"
+CELLS, PROVENANCE, CONTRASTS_OF = FILES = "cells.csv", "provenance.json", "contrasts.csv"
 DIGITS = 7  # of the numbers in the committed table
 TEXT = (
     *("exp", "model", "status", "ordering", "noise_mode", "placement", "eval_ordering", "eval_noise_mode"),

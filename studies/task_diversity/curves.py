@@ -35,7 +35,7 @@ def tasks_in_words(run: Path) -> str:
 
 def losses(run: Path, name: str) -> Series:
     """Losses at the end, of the transformer and of the exact predictors, against M."""
-    found, tasks = measures.headline_of(run), [measures.tasks_of(run)]
+    found, tasks = measures.test_set_of(run), [measures.tasks_of(run)]
     return {
         (f"loss on {where}", series): (tasks, [found[f"{prefix}_{who}_loss"]])
         for prefix, where in WHERE.items()
@@ -52,7 +52,7 @@ def deltas(labels: Mapping[str, str]) -> Callable[[Path, str], Series]:
     first = next(iter(labels))
 
     def curves(run: Path, name: str) -> Series:
-        found, tasks, series = measures.headline_of(run), [measures.tasks_of(run)], labels[name]
+        found, tasks, series = measures.test_set_of(run), [measures.tasks_of(run)], labels[name]
         lines = {(FROM_RIDGE, series): (tasks, [found["ood_delta_ridge"]])}
         if "id_apart" in found:
             lines[FROM_DMMSE, series] = (tasks, [found["id_delta_dmmse"]])
@@ -96,7 +96,7 @@ def capacity(tasks: float) -> Callable[[Path, str], Series]:
             return {}
         decay, width = measures.config_of(run).training.weight_decay, [measures.config_of(run).model.d_model]
         series = f"weight decay {decay:g}" if decay else "no weight decay"
-        found = measures.headline_of(run)
+        found = measures.test_set_of(run)
         values = {FROM_RIDGE: "ood_delta_ridge", "loss on tasks of the pool": "id_tf_loss"}
         return {(panel, series): (width, [found[key]]) for panel, key in values.items()}
 
@@ -277,7 +277,7 @@ def phase_portrait(runs: Sequence[Path]) -> list[dict[str, Any]]:
         )
         steps, series = measures.history(of_seeds[0], "step"), tasks_in_words(of_seeds[0])
         rows += [_row("", series, *point) for point in zip(steps, x, y, strict=True)]
-        end = np.mean([measures.headline_of(run)["ood_apart"] for run in of_seeds])
+        end = np.mean([measures.test_set_of(run)["ood_apart"] for run in of_seeds])
         rows.append(_row("", series, 0, 0.0, float(end), kind="point"))
     return rows
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.loaded_run import LoadedRun, load_run
 from analysis.measures import mode_connectivity, task_paths, threshold, trajectory_pca, transience
-from baselines.pool_losses import idealised, smoothed
+from baselines.pool_losses import exact_losses, smoothed
 from configs.diversity import DiversityConfig
 from families.diversity import latent_sequences, make_eval_set, predictions_of, root_sequences
 from src.config import PoolData
@@ -49,7 +49,7 @@ def at(runs: OfSeed, num_tasks: float) -> Path:
     return next(run for run in runs if tasks_of(run) == num_tasks)
 
 
-def headline_of(run: Path) -> Mapping[str, Any]:
+def test_set_of(run: Path) -> Mapping[str, Any]:
     """The losses on the test set and the distances, of the final checkpoint."""
     return summary_part(run, "headline")
 
@@ -77,22 +77,22 @@ def from_dmmse(num_tasks: float) -> Measure:
 def from_ridge(num_tasks: float) -> Measure:
     """Delta_ood(PT, ridge) over Delta_ood(dMMSE, ridge): 1/4 and below is on ridge. Of infinite M Delta itself."""
     if num_tasks == INFINITE:
-        return lambda runs: float(headline_of(at(runs, num_tasks))["ood_delta_ridge"])
+        return lambda runs: float(test_set_of(at(runs, num_tasks))["ood_delta_ridge"])
     return lambda runs: _share(at(runs, num_tasks), "ood_delta_ridge", "ood_apart")
 
 
 def last_delta(run: Path) -> float:
     """Delta_ood(PT, ridge) of a run alone."""
-    return float(headline_of(run)["ood_delta_ridge"])
+    return float(test_set_of(run)["ood_delta_ridge"])
 
 
 def _share(run: Path, distance: str, of: str) -> float:
-    return float(headline_of(run)[distance] / headline_of(run)[of])
+    return float(test_set_of(run)[distance] / test_set_of(run)[of])
 
 
 def over_infinite(num_tasks: float, name: str = "ood_tf_loss") -> Measure:
     """A run's loss over that of the run of infinitely many tasks, on the same fresh tasks."""
-    return lambda runs: float(headline_of(at(runs, num_tasks))[name] / headline_of(at(runs, INFINITE))[name])
+    return lambda runs: float(test_set_of(at(runs, num_tasks))[name] / test_set_of(at(runs, INFINITE))[name])
 
 
 # with a larger budget
@@ -102,7 +102,7 @@ def moved_from_ridge(num_tasks: float) -> Measure:
     """Delta_ood(PT, ridge) after a large budget over that after a small one: above 1 it moves away from ridge."""
 
     def measure(large: OfSeed, small: OfSeed) -> float:
-        ends = [headline_of(at(runs, num_tasks))["ood_delta_ridge"] for runs in (large, small)]
+        ends = [test_set_of(at(runs, num_tasks))["ood_delta_ridge"] for runs in (large, small)]
         return float(ends[0] / ends[1])
 
     return measure
@@ -116,7 +116,7 @@ def finite(*of_budgets: OfSeed) -> list[float]:
 def crossing_of(large: OfSeed, small: OfSeed) -> float:
     """The task-diversity threshold, log2 M, from two budgets; infinite if the curves do not cross."""
     tasks = finite(large, small)
-    deltas = [np.array([[headline_of(at(runs, m))["ood_delta_ridge"] for m in tasks]]) for runs in (small, large)]
+    deltas = [np.array([[test_set_of(at(runs, m))["ood_delta_ridge"] for m in tasks]]) for runs in (small, large)]
     found = threshold.crossing(np.array(tasks), *deltas).per_seed[0]
     return float(found) if np.isfinite(found) else INFINITE
 
@@ -135,7 +135,7 @@ def ratio_at(num_tasks: float, name: str) -> Measure:
     """A number of a run's end over that of another's, for the same M."""
 
     def measure(runs: OfSeed, others: OfSeed) -> float:
-        ends = [headline_of(at(found, num_tasks))[name] for found in (runs, others)]
+        ends = [test_set_of(at(found, num_tasks))[name] for found in (runs, others)]
         return float(ends[0] / ends[1])
 
     return measure
@@ -149,7 +149,7 @@ def apart_at(num_tasks: float) -> Measure:
 
 def nearer_to_laplace(runs: OfSeed) -> float:
     """Delta_ood to the Laplace prior's mean over that to ridge, of infinitely many tasks."""
-    found = headline_of(at(runs, INFINITE))
+    found = test_set_of(at(runs, INFINITE))
     return float(found["ood_delta_laplace"] / found["ood_delta_ridge"])
 
 
@@ -304,13 +304,13 @@ def component_of_ood_loss(runs: OfSeed) -> float:
 
 
 @lru_cache(maxsize=256)
-def _idealised(data: PoolData, num_tasks: int, seed: int, count: int) -> Mapping[str, float]:
-    return idealised(data, num_tasks, seed, count)
+def _exact_losses(data: PoolData, num_tasks: int, seed: int, count: int) -> Mapping[str, float]:
+    return exact_losses(data, num_tasks, seed, count)
 
 
 def exact(dim: int, num_tasks: int, name: str, count: int = 4096) -> Callable[[int], float]:
     """A loss, or the Delta, of the exact predictors."""
-    return lambda seed: _idealised(data_of(dim), num_tasks, seed, count)[name]
+    return lambda seed: _exact_losses(data_of(dim), num_tasks, seed, count)[name]
 
 
 def gain(dim: int, num_tasks: int, seed: int) -> float:
@@ -343,6 +343,6 @@ def over_smoothed(num_tasks: int) -> Measure:
         run = at(runs, num_tasks)
         config = config_of(run)
         best = best_smoothed(config.data.dim, num_tasks, config.data_seed)
-        return float(headline_of(run)["ood_tf_loss"] / best["loss"])
+        return float(test_set_of(run)["ood_tf_loss"] / best["loss"])
 
     return measure

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.loaded_run import LoadedRun
 from analysis.measures.task_diversity import measure_test_set, verdict_of
-from baselines.pool_losses import idealised
+from baselines.pool_losses import exact_losses
 from configs.diversity import DiversityConfig
 from configs.overrides import resolve, set_values
 from configs.presets import preset
@@ -89,7 +89,7 @@ def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(registere
     assert "id_apart" not in found
     assert found["verdict"] == "nothing to compare with"
     with pytest.raises(ConfigError, match="without a variance"):
-        idealised(known.data, 4, 0, count=8)
+        exact_losses(known.data, 4, 0, count=8)
 
 
 def test_the_prior_of_a_sphere_has_the_variance_of_its_coordinates() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baselines.pool_losses import idealised, smoothed
+from baselines.pool_losses import exact_losses, smoothed
 from src.config import PoolData
 
 DATA = PoolData(dim=4, num_pairs=8, input_distribution="gaussian", noise_std=0.125**0.5)
@@ -12,7 +12,7 @@ COUNT = 2048
 
 @pytest.fixture(scope="module")
 def sixteen() -> dict[str, float]:
-    return idealised(DATA, 16, 0, COUNT)
+    return exact_losses(DATA, 16, 0, COUNT)
 
 
 def test_ridge_has_the_loss_of_its_closed_form(sixteen: dict[str, float]) -> None:
@@ -35,13 +35,13 @@ def test_each_is_best_on_its_own_tasks_by_their_distance(sixteen: dict[str, floa
 
 
 def test_one_task_is_known_without_a_pair() -> None:
-    found = idealised(DATA, 1, 1, 256)
+    found = exact_losses(DATA, 1, 1, 256)
     assert found["id_dmmse"] == pytest.approx(0, abs=1e-10)
 
 
 def test_pools_are_those_of_the_runs_of_that_seed(sixteen: dict[str, float]) -> None:
-    assert idealised(DATA, 16, 0, COUNT) == sixteen
-    assert idealised(DATA, 16, 1, COUNT) != sixteen
+    assert exact_losses(DATA, 16, 0, COUNT) == sixteen
+    assert exact_losses(DATA, 16, 1, COUNT) != sixteen
 
 
 def test_the_best_smoothing_is_better_than_none(sixteen: dict[str, float]) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 import cli
+from store import outputs
 from store.atomic import json_bytes
 from studies import run
 from studies.claim import UNBOUNDED
 from studies.index import index
 from studies.ledger import INDEX, TABLE
 from studies.study import all_studies
+from tests.doors import Ran
 from tests.runners.tiny import ROOT
 
 REPORT = ROOT / "report"
@@ -83,3 +85,16 @@ def test_a_contrasts_values_have_its_mean(committed: dict[str, Any]) -> None:
         low, high = min(entry["values"]), max(entry["values"])
         if entry["unit"] == "loss":
             assert low - 1e-9 <= entry["change"] <= high + 1e-9
+        if entry["unit"] == "auroc":
+            assert entry["change"] == pytest.approx(sum(entry["values"]) / entry["n"], abs=1e-12)
+            assert entry["change_low"] <= entry["change"] <= entry["change_high"]
+
+
+def test_an_index_is_made_where_the_ledger_alone_lies(tmp_path: Path, ran: Ran) -> None:
+    for name in (TABLE, outputs.RECORD):
+        (tmp_path / name).write_bytes((REPORT / name).read_bytes())
+    assert ran("studies.remake", "--report", tmp_path).status == 0
+    made = json.loads((tmp_path / INDEX).read_text())
+    assert {page["path"] for page in made["pages"]} == {"claims.md", "task_diversity.md"}
+    assert (made["contrasts"], made["figures"]) == ([], [])
+    assert all((tmp_path / entry["path"]).exists() for entry in (*made["pages"], *made["tables"]))

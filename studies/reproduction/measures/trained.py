@@ -39,7 +39,7 @@ def compared_run(run: Path) -> ComparedRun:
 
 
 @lru_cache(maxsize=64)
-def _headline(run: Path) -> dict[str, np.ndarray]:
+def _test_set_errors(run: Path) -> dict[str, np.ndarray]:
     """Half the squared errors on the test tasks, of the transformer and of what it is compared with."""
     loaded = compared_run(run)
     predictors = {"tf": loaded.predict} | defined_baselines(loaded)
@@ -58,7 +58,7 @@ def gd_plus_plus_of(run: Path) -> Partial:
 
 def loss_of(whose: str) -> Measure:
     """A loss on the test tasks: of "tf", "gd" or "gd_plus_plus"."""
-    return lambda run: float(_headline(run)[whose].mean())
+    return lambda run: float(_test_set_errors(run)[whose].mean())
 
 
 loss = loss_of("tf")
@@ -114,7 +114,7 @@ def over(other: str) -> Measure:
     """The transformer's loss over another's, on the same tasks."""
 
     def measure(run: Path) -> float:
-        errors = _headline(run)
+        errors = _test_set_errors(run)
         return float(errors["tf"].mean() / errors[other].mean())
 
     return measure
@@ -144,7 +144,7 @@ def interpolation(run: Path) -> float:
     loaded = compared_run(run)
     batch = make_test_batch(loaded.config)
     halfway = half_squared_errors({"halfway": interpolated(loaded, *construction_of(run))}, batch)["halfway"]
-    return float(halfway.mean() / _headline(run)["tf"].mean())
+    return float(halfway.mean() / _test_set_errors(run)["tf"].mean())
 
 
 def construction_of(run: Path) -> tuple[float, float]:
