@@ -76,6 +76,7 @@ def test_ridge_weighs_the_noise_against_the_variance_of_the_tasks(values: dict[s
         np.testing.assert_allclose(predictions, expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_without_a_variance_of_the_tasks_ridge_is_null_with_the_reason(registered) -> None:
     """dMMSE, which knows the pool alone, stays; the verdict compares with nothing."""
     registered(TASK_DISTRIBUTIONS, "unknown", TaskDistribution(sample=gaussian))

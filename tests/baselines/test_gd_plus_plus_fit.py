@@ -63,6 +63,7 @@ def test_learned_rates_are_where_no_change_of_one_helps() -> None:
         assert gd_plus_plus_losses(nearby, SMALL, 3, 50_000).mean() > best
 
 
+@pytest.mark.slow
 def test_a_fit_is_repeatable() -> None:
     first = fit_gd_plus_plus(SMALL, 2, False, 3, 2)
     fit_gd_plus_plus.cache_clear()

@@ -51,6 +51,7 @@ def test_it_learns():
     assert loss() < 0.7 * before == pytest.approx(0.0875, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_plain_decoder_predicts_what_the_decoder_predicts():
     """All rows, queries, keys and values apart, against the stack that skips what is not read; float32, so 1e-5."""
     config = resolve(preset("tiny"))

@@ -130,6 +130,7 @@ def test_its_numbers_are_those_of_a_forward_pass_by_hand(reader: Path, both: Non
     assert abs(records[-1]["test_loss"] - math.log(VOCAB)) > 1e-3
 
 
+@pytest.mark.slow
 def test_the_common_analysis_measures_both_models(
     reader: Path, boosted: Path, workshop: Workshop, tmp_path: Path, both: None
 ) -> None:

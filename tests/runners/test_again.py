@@ -116,6 +116,7 @@ def test_on_a_terminal_of_ascii_a_run_ends_as_on_any_other(lsa1_run: Path, works
     assert results(tmp_path / "run") == results(lsa1_run)
 
 
+@pytest.mark.slow
 def test_a_quiet_run_says_its_result_alone(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
     words = [LSA1, *SIZES, "--save_attention", "--out"]
     quiet = workshop.run(*words, tmp_path / "run", "--quiet")

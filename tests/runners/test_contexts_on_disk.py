@@ -78,6 +78,7 @@ def test_the_metadata_tells_both_contexts_apart(train_noise: Path) -> None:
         assert summary["contexts"][context] == kept
 
 
+@pytest.mark.slow
 def test_evaluation_noise_hits_the_pairs_that_the_mask_tells(eval_noise: Path) -> None:
     _, batch = in_float64(eval_noise)
     error = np.abs(batch.y - np.einsum("bnd,bd->bn", batch.x, batch.w))

@@ -40,6 +40,7 @@ def resumed(workshop: Workshop, run: Path, *words: str, **environment: str) -> D
     return workshop.run(*LINE, *words, "--out", run, **environment)
 
 
+@pytest.mark.slow
 def test_with_its_own_threads_it_ends_with_the_same_bytes(
     killed: Path, uninterrupted: Path, workshop: Workshop, tmp_path: Path
 ) -> None:

@@ -171,6 +171,7 @@ def test_analyses_of_another_family_say_so(lsa_run: Path, lsa1_run: Path, refuse
     )
 
 
+@pytest.mark.slow
 def test_a_sweep_has_cells_of_the_depth_curve_and_rows_with_their_losses(tmp_path: Path) -> None:
     sizes = {"steps": 2, "dim": 3, "num_pairs": 6, "num_queries": 4, "batch_size": 8, "test_tasks": 8}
     softmax = sizes | {"eval_tasks": 8, "d_model": 8, "key_size": 8, "mlp_width": 8, "num_layers": 2}

@@ -84,6 +84,7 @@ def test_opponents_stand_in_the_headline_and_what_knows_the_noise_beside_them(
     assert "not defined: it is not defined in 4 dimensions" in said
 
 
+@pytest.mark.slow
 def test_a_task_distribution_and_its_posterior_mean_are_measured(
     plugin: Path, workshop: Workshop, tmp_path: Path
 ) -> None:

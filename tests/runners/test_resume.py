@@ -142,6 +142,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(
     assert results(tmp_path / "run") == results(lsa1_run)
 
 
+@pytest.mark.slow
 def test_a_signal_before_or_after_training_stops_a_run_too(workshop: Workshop, lsa1_run: Path, tmp_path: Path) -> None:
     """While the program is compiled, and between two analyses: each time the sentence says where it will go on."""
     run, line = tmp_path / "run", [LSA1, *SIZES, "--out", tmp_path / "run", "--save_attention"]

@@ -106,6 +106,7 @@ def test_the_command_prints_what_the_summary_holds(run: Path, workshop: Workshop
         assert row[-2:] == [f"{headline[name]:.5f}", f"{headline[f'{name}_se']:.5f}"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
     sine_run: Path, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -143,6 +144,7 @@ def test_analyses_of_regression_refuse_sines(sine_run: Path, workshop: Workshop)
     assert done.stderr == f"error: {sine_run} is a run of the family sine, {expected}\n"
 
 
+@pytest.mark.slow
 def test_a_sweep_has_cells_of_sines_and_rows_with_their_losses(tmp_path: Path) -> None:
     sizes = {"d_model": 4, "mlp_width": 0, "batch_size": 8, "eval_tasks": 8, "test_tasks": 8}
     rows = plan([Grid(("sine", "sine_control"), {}, (0, 1), {"training.steps": 2, **sizes})])

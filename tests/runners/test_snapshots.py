@@ -39,6 +39,7 @@ def test_they_change_no_bit_of_the_run(run: Path, workshop: Workshop) -> None:
     assert not (without / layout.SNAPSHOTS).exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_the_same_ones(run: Path, workshop: Workshop, tmp_path: Path) -> None:
     line = [LSA1, *SIZES, *EVERY_CHUNK, KEEPING, "--num_layers=2", "--config.recurrent=true"]
     line += ["--out", tmp_path / "run"]
@@ -53,6 +54,7 @@ def test_an_interrupted_run_keeps_the_same_ones(run: Path, workshop: Workshop, t
     assert results(tmp_path / "run") == results(run)
 
 
+@pytest.mark.slow
 def test_over_training_repeats_what_the_run_logged(run: Path, workshop: Workshop, tmp_path: Path) -> None:
     run = copied(run, tmp_path / "run")
     done = workshop.run("analysis.over_training", "--run", run)
@@ -68,6 +70,7 @@ def test_over_training_repeats_what_the_run_logged(run: Path, workshop: Workshop
         assert row["gd_plus_plus_loss"] < row["gd_loss"]
 
 
+@pytest.mark.slow
 def test_interleaved_tokens_have_their_sensitivities_over_training(workshop: Workshop) -> None:
     run = workshop.finished("snapshots_twolayer", TWOLAYER, KEEPING)
     done = workshop.run("analysis.over_training", "--run", run)

@@ -120,6 +120,7 @@ def test_a_second_time_nothing_is_trained(short: tuple[Path, Done], workshop: Wo
     assert [(path.read_bytes(), path.stat().st_mtime_ns) for path in files] == before
 
 
+@pytest.mark.slow
 def test_stopped_it_says_how_to_go_on_and_a_seed_more_trains_none_again(workshop: Workshop, tmp_path: Path) -> None:
     line = ["scripts.demo_seeds", *EVERY_CHUNK, "--out", tmp_path / "seeds", "--steps", 60]
     place = {"INTERRUPT": "after:step_00000001.safetensors:SIGTERM", "PYTHONPATH": INTERRUPTED}

@@ -199,7 +199,7 @@ def test_a_single_task_is_learned_by_heart() -> None:
     assert loss < 1e-3
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["linear", pytest.param("softmax", marks=pytest.mark.slow)])
 def test_under_deep_supervision_the_loss_decreases_with_depth(name: str) -> None:
     """On average over fresh tasks; without it inner layers may lie above zero's loss."""
     data = QueriesData(dim=2, num_pairs=8, num_queries=8, input_distribution="gaussian")

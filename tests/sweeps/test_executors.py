@@ -122,6 +122,7 @@ def test_finished_nothing_is_left_to_do_and_the_table_is_written_again(swept: Pa
     assert at.table() == swept.table()
 
 
+@pytest.mark.slow
 def test_overwrite_trains_anew(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = copied(swept, tmp_path)
     before = at.written()

@@ -66,6 +66,7 @@ def test_a_place_that_is_taken_is_a_failed_cell(swept: Paths, workshop: Workshop
     tried_again(workshop, at, swept, "--executor", "serial")
 
 
+@pytest.mark.slow
 def test_a_directory_that_cannot_be_written_is_a_failed_cell(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     at.runs.mkdir()

@@ -161,6 +161,7 @@ def test_a_signal_ends_a_sweep_with_checkpoints_and_a_table(
     assert at.table() == swept.table()
 
 
+@pytest.mark.slow
 def test_a_signal_that_reaches_a_worker_alone_does_not_end_the_sweep(
     swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:

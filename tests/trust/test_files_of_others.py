@@ -159,6 +159,7 @@ def test_many_commands_touch_no_file_of_somebody_elses(
     spare_foreign_files(foreign, names, lsa1_run if beside_a_run else None, swept)
 
 
+@pytest.mark.slow
 def test_without_foreign_files_every_command_does_its_work(lsa1_run: Path, swept: Paths) -> None:
     """And again: what a command wrote it replaces. Without this, refusing everything would pass the tests above."""
     names = [name for name in COMMANDS if name not in ("depth", "append", "run")]
