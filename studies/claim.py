@@ -1,33 +1,51 @@
-"""A claim: a number that a paper states or theory gives, the range accepted for it, and how we measure it.
+"""A claim: a number that a paper states, theory gives or we found, the range accepted for it, and how it is measured.
 
 The range is committed before the claim is measured. A measurement is one value for each seed; the verdict follows from
-the two.
+the two (`studies.verdict`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
-
-import numpy as np
-
-from src.statistics import mean_and_interval
 
 VON_OSWALD = "von Oswald et al. 2023, arXiv 2212.07677v2"
 RAVENTOS = "Raventos et al. 2023, arXiv 2306.15063"
 CARROLL = "Carroll et al. 2025, arXiv 2501.17745"
-VERDICTS = ("reproduced", "partly", "not", "not run")
-UNBOUNDED = 1e6  # as an upper end: above any value of a run that did not diverge
+OURS = "this laboratory"
+
+UNBOUNDED = 1e6  # as an upper end: there is none
+CHECK_SEEDS = tuple(range(8))  # of what needs no training
+UNTRAINED_SUFFIX = "_untrained"  # behind the name of runs: the same networks before training
+
+# what a claim is about -> the heading of its list
+LISTS = {
+    "paper": "What papers report of trained networks",
+    "ours": "What we find besides",
+    "check": "Checks of the implementation: closed forms, exact predictors, algorithms",
+}
+
+
+class Earlier(NamedTuple):
+    """The range of a claim before it was revised, the commit that revised it, and why."""
+
+    low: float
+    high: float
+    commit: str
+    reason: str
 
 
 class Claim(NamedTuple):
     """What a paper says, and how it is compared with what we measure.
 
-    low and high: the means that count as reproduced, both ends included; expected: the paper's or the derived number;
-    source: where the range comes from. runs: a name among the study's runs, or "" for what needs no training, and
-    measure: its value for one run, or for one seed; beside: further runs, of which the one of the same seed is
-    measure's second argument; every: each seed must lie in the range, not their mean; errors: by how many standard
-    errors the mean must differ from 0 besides; paper: whose claim it is.
+    low and high: the accepted values, both ends included; expected: the paper's or the derived number; source: where
+    the range comes from. measure: the value of one run, or of one seed; nan where it is not defined for a run that did
+    not learn. scale: of the interval (`src.intervals.SCALES`). runs: a name among the study's runs, or "" for what
+    needs no training; beside: further runs, of which the one of the same seed is measure's second argument.
+    control: the runs, in these two places, that it is measured alike on; None for the same networks untrained, () where
+    none applies, which `uncontrolled` says why. no_effect: the values, if any, that are called no effect. every: each
+    seed must lie in the range. learnt_only: of the runs that left the plateau; another claim has their share. spacing:
+    of the records from which a time is read. earlier: its range before it was revised. paper: whose claim it is.
     """
 
     name: str
@@ -41,8 +59,15 @@ class Claim(NamedTuple):
     runs: str = ""
     profile: str = "quick"
     beside: str = ""
+    scale: str = "log"
+    about: str = "paper"
+    control: tuple[str, ...] | None = None
+    uncontrolled: str = ""
+    no_effect: tuple[float, float] | None = None
     every: bool = False
-    errors: float = 0.0
+    learnt_only: bool = False
+    spacing: float = 0.0
+    earlier: Earlier | None = None
     paper: str = VON_OSWALD
 
     @property
@@ -50,9 +75,21 @@ class Claim(NamedTuple):
         """The names of all runs that it is measured on."""
         return tuple(name for name in (self.runs, self.beside) if name)
 
+    @property
+    def control_names(self) -> tuple[str, ...]:
+        """The names of all runs that its control is measured on."""
+        if self.control is not None or not self.runs or self.about == "check":
+            return self.control or ()
+        return (f"{self.runs}{UNTRAINED_SUFFIX}", *((self.beside,) if self.beside else ()))
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """The names of all of these runs."""
+        return (*self.run_names, *self.control_names)
+
 
 class Measurement(NamedTuple):
-    """A claim's value for each seed, and where it comes from.
+    """A claim's value for each seed, its control's, and where they come from.
 
     minutes: of training and measuring; device and trained_at, the commits, are the runs' own; cells: their directories.
     """
@@ -65,29 +102,9 @@ class Measurement(NamedTuple):
     git_hash: str
     trained_at: str = ""
     cells: tuple[str, ...] = ()
+    control_values: tuple[float, ...] = ()
 
 
-def verdict(claim: Claim, measurement: Measurement | None) -> str:
-    """reproduced: the mean (of an `every` claim each seed) lies in the accepted range, as many errors from 0 as asked.
-
-    partly: it does not, but at least one seed does and the 95 % interval reaches the range.
-    """
-    if measurement is None:
-        return "not run"
-    inside = [claim.low <= value <= claim.high for value in measurement.values]
-    mean, half = mean_and_half_width(measurement)
-    within = all(inside) if claim.every else claim.low <= mean <= claim.high
-    if within and claim.errors:
-        within = abs(mean) >= claim.errors * np.std(measurement.values, ddof=1) / np.sqrt(len(inside))
-    if within:
-        return "reproduced"
-    return "partly" if any(inside) and mean - half <= claim.high and mean + half >= claim.low else "not"
-
-
-def mean_and_half_width(measurement: Measurement) -> tuple[float, float]:
-    """The mean and the half width of its 95 % t interval over seeds; 0 for values without a spread, or alone."""
-    values = np.array(measurement.values, float)
-    if not np.isfinite(values).all():
-        return float("nan") if np.isnan(values).any() else float("inf"), 0.0
-    mean, half = mean_and_interval(values)
-    return float(mean), 0.0 if np.isnan(half) else float(half)
+def named(claims: Sequence[Claim]) -> dict[str, Claim]:
+    """Claims by name."""
+    return {claim.name: claim for claim in claims}

@@ -14,11 +14,11 @@ from typing import Any
 from store import outputs
 from store.atomic import json_bytes
 from studies import ledger, page
-from studies.claim import UNBOUNDED
+from studies.claim import LISTS, UNBOUNDED
 from studies.contrast import change_of
 from studies.study import Study, all_studies
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 OF_A_CONTRAST = ("question", "kind", "unit", "n", "largest_change", "p", "p_holm", "p_equivalence", "verdict")
 
 Entry = dict[str, Any]
@@ -39,8 +39,8 @@ def index(out: Path) -> Entry:
         "claims": [_claim(study, row) for study, row in rows],
         "contrasts": [],
         "findings": [],
-        "figures": [entry for study in studies for entry in _figures(study, out)],
-        "tables": [{"id": "claims", "study": None, "path": ledger.TABLE, "caption": "a row for each claim"}],
+        "figures": [*_of_the_ledger(out), *(entry for study in studies for entry in _figures(study, out))],
+        "tables": _tables(out),
     }
     for study, profile in compared:
         for kind, own in _conditions(study, profile, out).items():
@@ -49,19 +49,50 @@ def index(out: Path) -> Entry:
 
 
 def _claim(study: Study, row: ledger.Row) -> Entry:
-    plain = ("paper", "figure", "says", "expected", "low", "source", "verdict", "profile", "runs", "remark", "command")
-    numbers = ("mean", "mean_low", "mean_high")
+    plain = ("about", "paper", "figure", "says", "expected", "low", "source", "range", "scale", "verdict", "profile")
+    numbers = ("mean", "mean_low", "mean_high", "control_mean")
     return {
         "id": row["claim"],
         "study": study.name,
-        **{name: row[name] for name in plain},
-        "high": None if row["high"] >= UNBOUNDED else row["high"],
+        **{name: row[name] for name in (*plain, "runs", "remark", "command", "seeds_needed", "control")},
+        "earlier": _earlier(row),
+        "high": _bounded(row["high"]),
         **{name: _finite(row[name]) for name in numbers},
         "seeds": json.loads(row["seeds"]),
         "values": [_finite(value) for value in json.loads(row["values"])],
+        "control_values": [_finite(value) for value in json.loads(row["control_values"])],
         "device": row["device"],
         "date": row["date"],
     }
+
+
+def _tables(out: Path) -> list[Entry]:
+    """The ledger's, and how often its rules err."""
+    rates = {"path": ledger.ERROR_RATES, "caption": "how often each rule wrongly says that a claim is reproduced"}
+    tables = [{"id": "claims", "path": ledger.TABLE, "caption": "a row for each claim"}, {"id": "error_rates", **rates}]
+    return [{"study": None, **table} for table in tables if (out / table["path"]).exists()]
+
+
+def _of_the_ledger(out: Path) -> list[Entry]:
+    """The figures of the lists of claims."""
+    command = {"command": "python -m studies.remake --figures"}
+    return [
+        {"id": f"ledger/{about}", "study": None, "caption": heading, "image": image, "table": ledger.TABLE, **command}
+        for about, heading in LISTS.items()
+        if (out / (image := f"ledger/{about}.png")).exists()
+    ]
+
+
+def _earlier(row: ledger.Row) -> Entry | None:
+    """The range before it was revised, and the verdict by it."""
+    if row["range"] == "original":
+        return None
+    plain = {"verdict": row["earlier_verdict"], "revised_at": row["revised_at"], "because": row["revised_because"]}
+    return {"low": row["earlier_low"], "high": _bounded(row["earlier_high"]), **plain}
+
+
+def _bounded(high: float) -> float | None:
+    return None if high >= UNBOUNDED else high
 
 
 def _figures(study: Study, out: Path) -> list[Entry]:

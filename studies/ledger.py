@@ -14,13 +14,15 @@ from store import outputs
 from store.atomic import csv_bytes
 from store.lock import locked_file
 from store.readers import expecting, read_csv
-from studies.claim import VERDICTS, Claim, Measurement, mean_and_half_width, verdict
+from studies.claim import LISTS, OURS, Claim, Earlier, Measurement
 from studies.study import Study, all_studies
 from studies.template import rendered
+from studies.verdict import VERDICTS, before_revision, judge
 from sweeps.table import LOCK_TIMEOUT
 
 WRITER = "report"  # of tables and pages in report/
 TABLE, PAGE, INDEX = "claims.csv", "claims.md", "index.json"
+FIGURES, ERROR_RATES = "ledger", "ledger/error_rates.csv"
 TEMPLATE = Path(__file__).with_name("claims.md.j2")
 
 Row = dict[str, Any]
@@ -28,11 +30,13 @@ Row = dict[str, Any]
 
 def row(study: Study, claim: Claim, measurement: Measurement | None) -> Row:
     """A claim's line of the ledger, with the command that measures it, and what limits it if it is not reproduced."""
-    mean, half = mean_and_half_width(measurement) if measurement else (None, None)
+    judged = judge(claim, measurement)
+    interval = judged.interval
     measured = measurement or Measurement((), (), float("nan"), "", "", "")
-    decided = verdict(claim, measurement)
+    earlier = claim.earlier or Earlier(claim.low, claim.high, "", "")
     return {
         "claim": claim.name,
+        "about": claim.about,
         "paper": claim.paper,
         "figure": claim.figure,
         "says": claim.says,
@@ -40,22 +44,36 @@ def row(study: Study, claim: Claim, measurement: Measurement | None) -> Row:
         "low": claim.low,
         "high": claim.high,
         "source": claim.source,
-        "mean": mean,
-        "mean_low": None if mean is None or half is None else mean - half,
-        "mean_high": None if mean is None or half is None else mean + half,
-        "verdict": decided,
+        "range": "revised" if claim.earlier else "original",
+        "earlier_low": earlier.low,
+        "earlier_high": earlier.high,
+        "revised_at": earlier.commit,
+        "revised_because": earlier.reason,
+        "scale": claim.scale,
+        "mean": interval and interval.estimate,
+        "mean_low": interval and interval.low,
+        "mean_high": interval and interval.high,
+        "n": interval.n if interval else 0,
+        "verdict": judged.verdict,
+        "earlier_verdict": before_revision(claim, measurement),
+        "seeds_needed": judged.seeds_needed,
+        "share": judged.share and judged.share.estimate,
+        "share_low": judged.share and judged.share.low,
+        "control": " and ".join(claim.control_names),
+        "control_mean": judged.control,
         "profile": claim.profile,
         "command": f"python -m studies.run {study.name} --claims {claim.name}",
         "runs": claim.runs,
         "values": json.dumps(measured.values),
         "seeds": json.dumps(measured.seeds),
+        "control_values": json.dumps(measured.control_values),
         "minutes": None if measurement is None else measured.minutes,
         "device": measured.device,
         "date": measured.date,
         "git_hash": measured.git_hash,
         "trained_at": measured.trained_at,
         "cells": " ".join(measured.cells),
-        "remark": "" if decided == "reproduced" else study.remarks.get(claim.name, ""),
+        "remark": "" if judged.verdict == "reproduced" else study.remarks.get(claim.name, ""),
     }
 
 
@@ -69,27 +87,41 @@ def write(out: Path, measured: Mapping[str, Measurement]) -> None:
     with locked_file(out / TABLE, LOCK_TIMEOUT):  # shards of a study write one ledger
         rows = rows_of(all_studies(), known(out) | dict(measured))
         outputs.write({out / TABLE: csv_bytes(rows)}, WRITER)
-        outputs.write({out / PAGE: page(rows).encode()}, WRITER)
+        outputs.write({out / PAGE: page(rows, error_rates_in(out)).encode()}, WRITER)
 
 
-def page(rows: Sequence[Row]) -> str:
-    """The ledger as Markdown."""
-    return rendered(TEMPLATE, papers=list(dict.fromkeys(line["paper"] for line in rows)), **counted(rows))
+def error_rates_in(out: Path) -> list[Row]:
+    """The table of `studies.error_rates`, if it lies there."""
+    path = out / ERROR_RATES
+    return (
+        read_csv(path, ("seeds", "rate", "draws"), ("rule", "distribution")).to_dict("records") if path.exists() else []
+    )
+
+
+def page(rows: Sequence[Row], error_rates: Sequence[Row] = ()) -> str:
+    """The ledger as Markdown, with how often its rules err, if that was simulated."""
+    groups = len({(row["paper"], row["runs"]) for row in rows if row["runs"] and row["verdict"] != "not run"})
+    papers = list(dict.fromkeys(row["paper"] for row in rows if row["paper"] != OURS))
+    lists = {about: counted([row for row in rows if row["about"] == about]) for about in LISTS}
+    return rendered(TEMPLATE, papers=papers, lists=lists, headings=LISTS, groups=groups, error_rates=error_rates)
 
 
 def counted(rows: Sequence[Row]) -> dict[str, Any]:
     """Lines of the ledger, and how many have each verdict."""
-    return {"rows": rows, "counts": {name: sum(line["verdict"] == name for line in rows) for name in VERDICTS}}
+    return {"rows": rows, "counts": {name: sum(row["verdict"] == name for row in rows) for name in VERDICTS}}
 
 
 def known(out: Path) -> dict[str, Measurement]:
-    """The measurements in the ledger there that are of today's runs: a claim whose runs have changed is not run."""
+    """The measurements in the ledger there that are of today's runs, if only of some of their seeds.
+
+    A claim whose runs have changed is not run.
+    """
     measurements = read_measurements(out / TABLE)
     return {
         claim.name: measurements[claim.name]
         for study in all_studies()
         for claim in study.claims
-        if claim.name in measurements and set(measurements[claim.name].cells) == study.cell_names(claim)
+        if claim.name in measurements and set(measurements[claim.name].cells) <= study.cell_names(claim)
     }
 
 
@@ -99,6 +131,7 @@ def read_measurements(path: Path) -> dict[str, Measurement]:
         return {}
     words = ("claim", "values", "seeds", "device", "date", "git_hash", "trained_at", "cells")
     table = read_csv(path, ("minutes",), words)
+    controls = "control_values" in table
     measurements = {}
     with expecting(path, "a ledger of claims"):
         for _, line in table.iterrows():
@@ -107,5 +140,8 @@ def read_measurements(path: Path) -> dict[str, Measurement]:
                 facts = {name: str(line[name]) for name in ("device", "date", "git_hash", "trained_at")}
                 cells = tuple(str(line["cells"]).split())
                 minutes = float(line["minutes"])
-                measurements[str(line["claim"])] = Measurement(values, seeds, minutes, cells=cells, **facts)
+                control = tuple(json.loads(line["control_values"])) if controls else ()
+                measurements[str(line["claim"])] = Measurement(
+                    values, seeds, minutes, cells=cells, control_values=control, **facts
+                )
     return measurements

@@ -1,4 +1,4 @@
-"""Measures claims on finished runs."""
+"""Measures claims, and their controls, on finished runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from runners.training import device_text
 from store import rundir
 from store.provenance import git_commit, now
 from studies import ledger
-from studies.claim import Claim, Measurement, verdict
-from studies.figure import SEEDS
-from studies.runs import each
+from studies.claim import CHECK_SEEDS, Claim, Measurement
+from studies.runs import Runs, each
 from studies.study import Study
+from studies.verdict import judge
+
+OfSeed = Path | tuple[Path, ...]
 
 
 def measure_all(study: Study, claims: Sequence[Claim], runs_dir: Path, out: Path) -> list[Claim]:
@@ -25,30 +27,45 @@ def measure_all(study: Study, claims: Sequence[Claim], runs_dir: Path, out: Path
         if measurement is None:
             left.append(claim)
             continue
-        print(f"{number} of {len(claims)}, {claim.name}: {verdict(claim, measurement)}", flush=True)
+        print(f"{number} of {len(claims)}, {claim.name}: {judge(claim, measurement).verdict}", flush=True)
         ledger.write(out, {claim.name: measurement})
     return left
 
 
 def measure(study: Study, claim: Claim, runs_dir: Path, device: str) -> Measurement | None:
-    """A claim's values; None unless all of its runs have ended. A run that diverged has an infinite one."""
+    """A claim's values and its control's; None unless all of their runs have ended."""
     began, commit, date = time.perf_counter(), git_commit() or "unknown", str(now())[:10]
     if not claim.runs:
-        values = tuple(float(claim.measure(seed)) for seed in SEEDS)
-        return Measurement(values, SEEDS, _minutes_since(began), device, date, commit)
-    ended = [study.runs[name].ended(runs_dir) for name in claim.run_names]
-    seeds = study.runs[claim.runs].seeds
-    if any(set(runs) != set(seeds) for runs in ended):
+        values = tuple(float(claim.measure(seed)) for seed in CHECK_SEEDS)
+        return Measurement(values, CHECK_SEEDS, _minutes_since(began), device, date, commit)
+    own, control = ([study.runs_of(name) for name in names] for names in (claim.run_names, claim.control_names))
+    ended = [_ended(runs, runs_dir) for runs in (own, control)]
+    if None in ended:
         return None
-    values = tuple(_value(claim, [runs[seed] for runs in ended]) for seed in seeds)
-    runs = [run for of_name in ended for of_seed in of_name.values() for run in each(of_seed)]
-    metas = [rundir.read_meta(run) for run in runs]
+    values, control_values = (tuple(_value(claim, runs) for runs in of_seeds or ()) for of_seeds in ended)
+    runs = [run for of_seeds in ended for of_seed in of_seeds or () for place in of_seed for run in each(place)]
+    metas = [rundir.read_meta(run) for run in dict.fromkeys(runs)]
     minutes = sum(map(_minutes, metas)) + _minutes_since(began)
     devices, trained_at = (" and ".join(sorted({str(meta[key]) for meta in metas})) for key in ("device", "git_hash"))
-    return Measurement(values, seeds, minutes, devices, date, commit, trained_at, tuple(run.name for run in runs))
+    cells = tuple(dict.fromkeys(run.name for run in runs))
+    return Measurement(
+        values, own[0].seeds, minutes, devices, date, commit, trained_at, cells, control_values=control_values
+    )
 
 
-def _value(claim: Claim, runs: Sequence[Path | tuple[Path, ...]]) -> float:
+def _ended(runs: Sequence[Runs], runs_dir: Path) -> list[tuple[OfSeed, ...]] | None:
+    """The runs of each seed that all have, in the places of the measure; None unless all of the first's have ended."""
+    if not runs:
+        return []
+    ended = [of_name.ended(runs_dir) for of_name in runs]
+    seeds = [seed for seed in runs[0].seeds if all(seed in of_name.seeds for of_name in runs)]
+    if any(seed not in of_name for of_name in ended for seed in seeds):
+        return None
+    return [tuple(of_name[seed] for of_name in ended) for seed in seeds]
+
+
+def _value(claim: Claim, runs: Sequence[OfSeed]) -> float:
+    """The measure; infinite where a run diverged."""
     done = all(rundir.read_status(run) == "done" for of_seed in runs for run in each(of_seed))
     return float(claim.measure(*runs)) if done else float("inf")
 

@@ -24,6 +24,7 @@ def parser() -> cli.Parser:
 def main(argv: list[str]) -> None:
     """The command line."""
     flags = parser().parse(argv)
+    from plots.ledger import draw_ledger
     from studies import index, ledger
 
     if not (flags.report / ledger.TABLE).exists():
@@ -32,6 +33,8 @@ def main(argv: list[str]) -> None:
     for study in all_studies():
         for name in _pages(study, flags.report, flags.figures):
             print(cli.printable(flags.report / name))
+    if flags.figures:
+        draw_ledger(flags.report / ledger.TABLE, flags.report / ledger.FIGURES)
     index.write(flags.report)
     print(cli.printable(flags.report / ledger.INDEX))
 

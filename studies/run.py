@@ -95,9 +95,11 @@ def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) ->
 
 
 def _write_pages(study: Study, profile: str, out: Path) -> None:
+    from plots.ledger import draw_ledger
     from studies import index, ledger, page
 
     ledger.write(out, {})
+    draw_ledger(out / ledger.TABLE, out / ledger.FIGURES)
     page.write(study, profile, out)
     index.write(out)
 

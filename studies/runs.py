@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,17 @@ from store.readers import expecting, read_json
 from sweeps.grid import Grid
 from sweeps.plan import Cell, cells, plan
 from sweeps.status import cell_status
+
+MANY_SEEDS, SOME_SEEDS, FEW_SEEDS = (tuple(range(count)) for count in (8, 5, 3))
+CONTROL_SEEDS = 3  # networks that are not trained hardly differ
+NO_TRAINING = {"steps": 1, "lr": 1e-12}
+TRAINED_WITH = (
+    "eval_every",
+    "schedule",
+    "warmup_steps",
+    "snapshots",
+    "log_records",
+)  # settings without a meaning there
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +35,14 @@ class Runs:
 
     model: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    seeds: tuple[int, ...] = (0, 1, 2)
+    seeds: tuple[int, ...] = FEW_SEEDS
     axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     data_offset: int = 0
+
+    def untrained(self) -> Runs:
+        """The same networks as they begin, of the first seeds: one step too small to change a weight in float32."""
+        begun = {name: value for name, value in self.settings.items() if name not in TRAINED_WITH} | NO_TRAINING
+        return replace(self, settings=begun, seeds=self.seeds[:CONTROL_SEEDS])
 
     @property
     def grid(self) -> Grid:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from studies.claim import UNTRAINED_SUFFIX, Claim
 from studies.profile import PROFILES, of_profile
 
 if TYPE_CHECKING:
-    from studies.claim import Claim
     from studies.figure import AnyFigure
     from studies.runs import Runs
     from sweeps.grid import Grid
@@ -70,18 +70,27 @@ class Study:
     @property
     def all_grids(self) -> list[Grid]:
         """What is trained for all profiles."""
-        return [runs.grid for runs in self.runs.values()] + self._compared(self.profiles[-1])
+        return self.grids_of([*self.claims, *self.figures]) + self._compared(self.profiles[-1])
 
     def _compared(self, profile: str) -> list[Grid]:
         return self.conditions.grids(self.conditions.seeds[profile]) if self.conditions else []
 
     def grids_of(self, items: Iterable[Claim | AnyFigure]) -> list[Grid]:
-        """What is trained for these claims and figures."""
-        return [self.runs[name].grid for name in dict.fromkeys(name for item in items for name in item.run_names)]
+        """What is trained for these claims, with their controls, and figures."""
+        names = (name for item in items for name in (item.trained if isinstance(item, Claim) else item.run_names))
+        return [self.runs_of(name).grid for name in dict.fromkeys(names)]
+
+    def runs_of(self, name: str) -> Runs:
+        """Runs by name; those of a control are the same networks untrained."""
+        return self.runs[name] if name in self.runs else self._untrained[name]
+
+    @cached_property
+    def _untrained(self) -> dict[str, Runs]:
+        return {f"{name}{UNTRAINED_SUFFIX}": runs.untrained() for name, runs in self.runs.items()}
 
     def cell_names(self, claim: Claim) -> set[str]:
-        """The cells that a claim is measured on."""
-        return {cell.name for name in claim.run_names for cell in self.runs[name].cells}
+        """The cells that a claim and its control are measured on."""
+        return {cell.name for name in claim.trained for cell in self.runs_of(name).cells}
 
     def figures_of(self, profile: str) -> list[AnyFigure]:
         """The figures of a profile."""

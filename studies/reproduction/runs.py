@@ -1,38 +1,47 @@
-"""What is trained for the claims of von Oswald et al. 2023, with the published numbers of steps."""
+"""What is trained for the claims of von Oswald et al. 2023, with the published numbers of steps.
+
+Eight seeds where a run takes less than two minutes on one core, five up to fifteen, three beyond.
+"""
 
 from __future__ import annotations
 
-from studies.runs import Runs
+from studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 
 SINE_PAPER = {"lr": 3e-4, "batch_size": 2048, "steps": 50_000}
+TEN_SEEDS = tuple(range(10))
 
 RUNS: dict[str, Runs] = {
-    "one_layer": Runs("lsa1"),
-    "two_layers": Runs("lsa1", {"num_layers": 2, "recurrent": True, "eval_every": 250, "snapshots": True}),
-    "three_layers": Runs("lsa1", {"num_layers": 3, "recurrent": True}),
-    "ten_layers": Runs("lsa1", {"num_layers": 10, "recurrent": True, "steps": 15_000, "snapshots": True}),
-    "five_layers": Runs("lsa1", {"num_layers": 5, "snapshots": True}),
-    "five_blocks": Runs("lsa1", {"num_layers": 5, "num_heads": 4, "mlp_width": 50}),
-    "twelve_layers": Runs("lsa1", {"num_layers": 12}),
-    "twelve_blocks": Runs("lsa1", {"num_layers": 12, "num_heads": 4, "mlp_width": 50, "steps": 50_000}),
-    **{f"size_{n}": Runs("lsa1", {"dim": n, "num_pairs": n}) for n in (5, 20, 35, 50)},
-    "softmax_1_head": Runs("lsa1", {"attention": "softmax"}),
-    "softmax_2_heads": Runs("lsa1", {"attention": "softmax", "num_heads": 2, "steps": 10_000}),
-    "layer_norm": Runs("lsa1", {"layer_norm": True, "steps": 15_000}),
-    "ten_seeds": Runs("lsa1", {}, tuple(range(10))),
-    "ten_seeds_2_heads": Runs("lsa1", {"num_heads": 2}, tuple(range(10))),
-    **{f"pool_{tasks}": Runs("lsa1", {"batch_size": tasks, "full_batch": True}) for tasks in (128, 512, 2048, 8192)},
-    "block_on_a_pool": Runs("lsa1", {"mlp_width": 50, "batch_size": 8192, "full_batch": True, "steps": 15_000}),
-    "interleaved": Runs("twolayer", {"eval_every": 100, "snapshots": True}),
-    "sine": Runs("sine"),
-    "sine_control": Runs("sine_control"),
-    "sine_paper": Runs("sine", SINE_PAPER),
-    "sine_control_paper": Runs("sine_control", SINE_PAPER),
-    "depth_lsa": Runs("lsa"),
-    "depth_linear": Runs("linear"),
-    "depth_linear_deep": Runs("linear", {"deep_supervision": True}),
-    "depth_softmax_small": Runs(
-        "softmax", {"dim": 5, "num_pairs": 5, "num_layers": 2, "steps": 6000, "deep_supervision": True}
+    "one_layer": Runs("lsa1", {}, MANY_SEEDS),
+    "two_layers": Runs("lsa1", {"num_layers": 2, "recurrent": True, "eval_every": 250, "snapshots": True}, MANY_SEEDS),
+    "three_layers": Runs("lsa1", {"num_layers": 3, "recurrent": True}, MANY_SEEDS),
+    "ten_layers": Runs("lsa1", {"num_layers": 10, "recurrent": True, "steps": 15_000, "snapshots": True}, FEW_SEEDS),
+    "five_layers": Runs("lsa1", {"num_layers": 5, "snapshots": True}, FEW_SEEDS),
+    "five_blocks": Runs("lsa1", {"num_layers": 5, "num_heads": 4, "mlp_width": 50}, FEW_SEEDS),
+    "twelve_layers": Runs("lsa1", {"num_layers": 12}, FEW_SEEDS),
+    "twelve_blocks": Runs("lsa1", {"num_layers": 12, "num_heads": 4, "mlp_width": 50, "steps": 50_000}, FEW_SEEDS),
+    **{f"size_{n}": Runs("lsa1", {"dim": n, "num_pairs": n}, MANY_SEEDS) for n in (5, 20, 35, 50)},
+    "softmax_1_head": Runs("lsa1", {"attention": "softmax"}, MANY_SEEDS),
+    "softmax_2_heads": Runs("lsa1", {"attention": "softmax", "num_heads": 2, "steps": 10_000}, MANY_SEEDS),
+    "layer_norm": Runs("lsa1", {"layer_norm": True, "steps": 15_000}, MANY_SEEDS),
+    "ten_seeds": Runs("lsa1", {}, TEN_SEEDS),
+    "ten_seeds_2_heads": Runs("lsa1", {"num_heads": 2}, TEN_SEEDS),
+    **{
+        f"pool_{tasks}": Runs("lsa1", {"batch_size": tasks, "full_batch": True}, MANY_SEEDS)
+        for tasks in (128, 512, 2048, 8192)
+    },
+    "block_on_a_pool": Runs(
+        "lsa1", {"mlp_width": 50, "batch_size": 8192, "full_batch": True, "steps": 15_000}, SOME_SEEDS
     ),
-    "depth_softmax": Runs("softmax", {"deep_supervision": True}),
+    "interleaved": Runs("twolayer", {"eval_every": 100, "snapshots": True}, SOME_SEEDS),
+    "sine": Runs("sine", {}, SOME_SEEDS),
+    "sine_control": Runs("sine_control", {}, SOME_SEEDS),
+    "sine_paper": Runs("sine", SINE_PAPER, FEW_SEEDS),
+    "sine_control_paper": Runs("sine_control", SINE_PAPER, FEW_SEEDS),
+    "depth_lsa": Runs("lsa", {}, MANY_SEEDS),
+    "depth_linear": Runs("linear", {}, SOME_SEEDS),
+    "depth_linear_deep": Runs("linear", {"deep_supervision": True}, SOME_SEEDS),
+    "depth_softmax_small": Runs(
+        "softmax", {"dim": 5, "num_pairs": 5, "num_layers": 2, "steps": 6000, "deep_supervision": True}, SOME_SEEDS
+    ),
+    "depth_softmax": Runs("softmax", {"deep_supervision": True}, FEW_SEEDS),
 }

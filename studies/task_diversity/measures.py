@@ -170,6 +170,21 @@ def rise(run: Path) -> float:
     return float(transience.rise(history(run, "ood_loss")))
 
 
+def smoothed_rise_of(num_tasks: float) -> Measure:
+    """The same of means over three records around each."""
+    return lambda runs: float(transience.rise(history(at(runs, num_tasks), "ood_loss"), window=3))
+
+
+def least_from_ridge(num_tasks: float) -> Measure:
+    """The least Delta_ood(PT, ridge) over training, over Delta_ood(dMMSE, ridge): 1/4 and below is on ridge."""
+
+    def measure(runs: OfSeed) -> float:
+        run = at(runs, num_tasks)
+        return float(history(run, "ood_delta_ridge").min() / test_set_of(run)["ood_apart"])
+
+    return measure
+
+
 @lru_cache(maxsize=512)
 def critical_step(run: Path) -> int:
     """t_crit: the step of the least loss on fresh tasks."""
@@ -215,6 +230,11 @@ def exponent(*tasks: float) -> Measure:
 def middle_of_paths(num_tasks: float) -> Measure:
     """Where the loss lies halfway between two tasks of the pool: 0 at ridge's, 1 at dMMSE's."""
     return lambda runs: task_paths.share_of_dmmse(paths_of(at(runs, num_tasks)))
+
+
+def fall_of_paths(few: float, many: float) -> Measure:
+    """How much nearer to ridge's the loss halfway is for the larger pool."""
+    return lambda runs: middle_of_paths(few)(runs) - middle_of_paths(many)(runs)
 
 
 @lru_cache(maxsize=64)

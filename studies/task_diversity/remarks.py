@@ -12,6 +12,7 @@ REMARKS = {
     "later_long": "As above: on a grid of 1000 steps and at a constant learning rate the least loss lies where noise puts it.",
     "barrier_few": "The barrier on the line does not tell them apart at this size: a model of 4 tasks is much worse on fresh tasks, so that the chord it is measured from is high; the losses along the lines are in the figure.",
     "smoothing": "With 64 tasks the best smoothing is about 1, the tasks' own scale, which is nearly ridge (a loss of .39 beside ridge's .38); a model of 20 000 steps, at .44, is not that near.",
+    "paths_order": "The order of 16 and 256 tasks is not the expected one at this size: both are near ridge halfway.",
     "decay_threshold": "At .1, over 5000 steps, weight decay of the blocks' kernels makes no difference that three seeds would show (4 % either way); the paper goes over three orders of magnitude and a hundred times as many steps.",
     "decay_loss": "As above.",
     "width": "The other way round at this size: after 5000 steps the narrowest model is the furthest from ridge, for it has learnt least.",

@@ -103,13 +103,14 @@ def test_losses_of_contexts_are_means_over_teachers_and_queries(lsa1_run: Path) 
     assert np.corrcoef(losses, exact)[0, 1] > 0.6
 
 
-def test_what_did_not_train_shows_nothing(lsa1_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_what_did_not_learn_nothing_is_said(lsa1_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny run has hardly trained; one that has keeps its value."""
-    value = trained.if_trained(lambda run: 0.5)
+    value = trained.if_learnt(lambda run: 0.5)
     monkeypatch.setattr(trained, "loss", lambda run: 0.95 * trained.zero_loss(run))
-    assert value(lsa1_run) == math.inf
+    assert math.isnan(value(lsa1_run))
+    assert trained.has_learnt(lsa1_run) == 0
     monkeypatch.setattr(trained, "loss", lambda run: 0.5 * trained.zero_loss(run))
-    assert value(lsa1_run) == 0.5
+    assert (value(lsa1_run), trained.has_learnt(lsa1_run)) == (0.5, 1)
 
 
 @pytest.mark.parametrize(("signs", "expected"), [((1, -1), 0.0), ((1, 1), math.inf)])
@@ -166,24 +167,24 @@ def snapshots(monkeypatch: pytest.MonkeyPatch) -> dict[str, np.ndarray]:
         "next": np.array([0.0, 0.1, 0.6, 0.8, 0.8]),
         "other": np.full(5, 0.05),
         "tf_loss": np.array([0.7, 0.4, 0.4, 0.25, 0.2]),
-        "gd_plus_plus_model_cos": np.array([0.1, 0.1, 0.1, 0.99, 0.99]),
-        "gd_model_cos": np.array([0.2, 0.2, 0.2, 0.95, 1.0]),
     }
     monkeypatch.setattr(over_training, "at_snapshots", lambda run: columns)
+    monkeypatch.setattr(over_training, "zero_loss", lambda run: 0.4)
     return columns
 
 
 def test_copying_before_learning_is_a_ratio_below_one(snapshots: dict[str, np.ndarray]) -> None:
-    assert over_training.copies_before_it_learns(Path("run")) == pytest.approx(20 / 30)
-    assert over_training.nearer_to_gd_plus_plus(Path("run")) == 0.5
+    """A tenth of .8 is passed at step 10; a tenth of the way from .4 to .2 at step 30, whatever lay above .4."""
+    assert over_training.onset_of_copying(Path("run")) == pytest.approx(10 / 30)
+    snapshots["next"] = np.array([0.0, 0.0, 0.0, 0.0, 0.8])
+    assert over_training.onset_of_copying(Path("run")) == pytest.approx(40 / 30)
 
 
 def test_what_never_copies_or_never_learns_has_no_order(snapshots: dict[str, np.ndarray]) -> None:
     snapshots["next"] = np.full(5, 0.06)
-    assert over_training.copies_before_it_learns(Path("run")) == math.inf
-    snapshots["next"], snapshots["tf_loss"] = np.linspace(0, 1, 5), np.full(5, 0.4)
-    assert over_training.copies_before_it_learns(Path("run")) == math.inf
-    assert over_training.nearer_to_gd_plus_plus(Path("run")) == 0
+    assert over_training.onset_of_copying(Path("run")) == math.inf
+    snapshots["tf_loss"] = np.full(5, 0.4)
+    assert math.isnan(over_training.onset_of_copying(Path("run")))
 
 
 def summarised(run: Path, losses: list[float | None], **more: Any) -> Path:

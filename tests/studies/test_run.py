@@ -33,7 +33,7 @@ def test_a_claim_that_needs_no_training_is_measured_and_the_others_stay_as_they_
     assert done.status == 0, done.err
     assert "1 of 1, eigenvalue_max_10: reproduced\n" in done.out
     after = read(folder / ledger.TABLE)
-    assert len(after.pop("eigenvalue_max_10")) == 3
+    assert len(after.pop("eigenvalue_max_10")) == 8
     before.pop("eigenvalue_max_10", None)
     assert after == before
     text = (folder / ledger.PAGE).read_text()
@@ -58,7 +58,7 @@ def test_the_table_of_a_study_is_not_replaced(ran: Ran, tmp_path: Path) -> None:
 
 
 def test_a_dry_run_writes_nothing(ran: Ran, tmp_path: Path) -> None:
-    done = ran("studies.run", "reproduction", "--claims", "size_5_loss", "--dry_run", *WHERE)
+    done = ran("studies.run", "reproduction", "--claims", "size_5_ratio", "--dry_run", *WHERE)
     assert done.status == 0
     assert "3 cells to do: 3 trainings" in done.out
     assert list(tmp_path.iterdir()) == []
@@ -78,7 +78,7 @@ def test_killed_it_goes_on_and_ends_with_the_same_numbers(tmp_path: Path) -> Non
     def command(folder: str) -> list[str]:
         place = tmp_path / folder
         where = [word if word.startswith("--") else str(place / word) for word in WHERE]
-        return [sys.executable, "-m", "studies.run", "reproduction", "--claims", "size_5_loss", *where]
+        return [sys.executable, "-m", "studies.run", "reproduction", "--claims", "size_5_ratio", *where]
 
     killed = subprocess.Popen(
         command("killed"), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -93,7 +93,7 @@ def test_killed_it_goes_on_and_ends_with_the_same_numbers(tmp_path: Path) -> Non
         assert done.returncode == 0, done.stderr
     found, expected = (read(tmp_path / folder / "ledger" / ledger.TABLE) for folder in ("killed", "whole"))
     assert found == expected
-    assert len(expected["size_5_loss"]) == 3
+    assert len(expected["size_5_ratio"]) == 3
     metrics = [
         sorted(path.read_bytes() for path in (tmp_path / folder).glob("runs/*/metrics.jsonl"))
         for folder in ("killed", "whole")

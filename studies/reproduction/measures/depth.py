@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.measures.layerwise import REACHABLE
 from configs.layerwise import UNTRAINED
 from studies.reproduction.measures.trained import Measure
 from studies.runs import summary_part
@@ -55,10 +56,15 @@ def largest_step_up(run: Path) -> float:
 
 
 def steps_a_layer(run: Path) -> float:
-    """Steps of gradient descent that reach the last layer's loss, for each layer; infinite if 400 do not."""
+    """Steps of gradient descent that reach the last layer's loss, for each layer; infinite if it did not train.
+
+    If the most that are tried do not reach it, it is worth at least those.
+    """
+    if not _trained(run):
+        return float("inf")
     found = layerwise_of(run)
     steps = found["gd_steps_to_reach"][-1]
-    return float("inf") if steps is None else steps / found["layers"]
+    return float((REACHABLE if steps is None else steps) / found["layers"])
 
 
 def _trained(run: Path) -> bool:

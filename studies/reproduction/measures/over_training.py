@@ -9,7 +9,7 @@ import numpy as np
 
 from analysis.measures.over_training import over_training
 from store.rundir import read_metrics
-from studies.reproduction.measures.trained import Measure, compared_run
+from studies.reproduction.measures.trained import Measure, compared_run, zero_loss
 
 LEARNT = 0.3  # a loss below the plateau at .4
 
@@ -61,22 +61,25 @@ def at_snapshots(run: Path) -> dict[str, np.ndarray]:
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def nearer_to_gd_plus_plus(run: Path) -> float:
-    """The share of the snapshots below the plateau whose sensitivities are nearer to GD++'s than to descent's."""
-    found = at_snapshots(run)
-    learnt = found["tf_loss"] < LEARNT
-    return float((found["gd_plus_plus_model_cos"] > found["gd_model_cos"])[learnt].mean()) if learnt.any() else 0.0
+def onset_of_copying(run: Path) -> float:
+    """The step at which a tenth of the copying is there over that at which a tenth of the learning is.
 
-
-def copies_before_it_learns(run: Path) -> float:
-    """The first step at which the sensitivity to the next token is halfway to its last, over that of learning.
-
-    Infinite if the layer does not come to copy (the next token's is not twice the others') or the loss does not fall
-    below the plateau.
+    Copying goes from the sensitivity to the next token at the start to that at the end; learning from the loss of
+    predicting zero, the plateau's, to the last. Infinite if the layer does not come to copy (the next token's is not
+    twice the others'), nan if the loss stays on the plateau.
     """
     found = at_snapshots(run)
-    learnt = found["tf_loss"] < LEARNT
-    if not learnt.any() or found["next"][-1] < 2 * found["other"][-1]:
+    if not (found["tf_loss"] < LEARNT).any():
+        return float("nan")
+    if found["next"][-1] < 2 * found["other"][-1]:
         return float("inf")
-    copied = found["next"] - found["next"][0] >= (found["next"][-1] - found["next"][0]) / 2
-    return float(found["step"][np.argmax(copied)] / found["step"][np.argmax(learnt)])
+    copying, learning = (
+        _first_tenth(found["step"], found[name], start)
+        for name, start in (("next", found["next"][0]), ("tf_loss", zero_loss(run)))
+    )
+    return copying / learning
+
+
+def _first_tenth(steps: np.ndarray, values: np.ndarray, start: float) -> float:
+    """The first step at which a tenth of the way from the start to the last value is made."""
+    return float(steps[np.argmax((values - start) / (values[-1] - start) >= 0.1)])

@@ -99,9 +99,14 @@ def context_losses(predictors: Mapping[str, Predictor], config: RegressionConfig
 _sample = partial(jax.jit, static_argnums=(1, 2))(sample_batch)
 
 
-def if_trained(measure: Measure) -> Measure:
-    """Infinite for a run that is no better than predicting zero: what did not train shows nothing."""
-    return lambda run: measure(run) if loss(run) < UNTRAINED * zero_loss(run) else float("inf")
+def has_learnt(run: Path) -> float:
+    """1 for a run that is clearly better than predicting zero, else 0: it is on the plateau still."""
+    return float(loss(run) < UNTRAINED * zero_loss(run))
+
+
+def if_learnt(measure: Measure) -> Measure:
+    """The measure of a run that left the plateau; nan for the others, of which it would say nothing."""
+    return lambda run: measure(run) if has_learnt(run) else float("nan")
 
 
 def zero_loss(run: Path) -> float:

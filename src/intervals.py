@@ -1,0 +1,132 @@
+"""Confidence intervals over seeds, each on the scale on which the values of its kind are spread evenly.
+
+S seeds are the unit, values are [S]. SciPy is imported late, for commands that only check their flags.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from src.statistics import mean_and_interval
+
+LEVEL = 0.90  # of two ends of 5 % each, which is what two one-sided tests at 5 % need
+ROUNDING = 1e-6  # of a cosine in float32, which can be above 1
+MOST_SEEDS = 1000  # more are no answer to how many seeds would decide
+
+
+class Scale(NamedTuple):
+    """A transform under which a mean is meant, its inverse, and the values that are possible."""
+
+    forward: np.ufunc
+    inverse: np.ufunc
+    lowest: float
+    highest: float
+
+
+# linear: values of either sign. log: losses, ratios, distances and times, whose mean is then the geometric one.
+# nonnegative and fraction: those that can be exactly 0. fisher: cosines and correlations. share: 0 or 1 for each seed,
+# whose mean is the share of the seeds.
+SCALES = {
+    "linear": Scale(np.positive, np.positive, -np.inf, np.inf),
+    "nonnegative": Scale(np.positive, np.positive, 0.0, np.inf),
+    "fraction": Scale(np.positive, np.positive, 0.0, 1.0),
+    "log": Scale(np.log, np.exp, 0.0, np.inf),
+    "fisher": Scale(np.arctanh, np.tanh, -1.0, 1.0),
+    "share": Scale(np.positive, np.positive, 0.0, 1.0),
+}
+
+
+class Interval(NamedTuple):
+    """An estimate of n values and the ends of its interval; without an interval the ends are all that is possible."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+
+
+def of(values: np.ndarray, scale: str, level: float = LEVEL) -> Interval:
+    """The interval of the mean on a scale: t on the transformed values, Clopper-Pearson for shares.
+
+    g^-1(mean g(v) +- t_(S-1) s / sqrt(S)). Where a value is infinite, of a run that diverged or did not get there,
+    there is no mean: it is the median with its interval by order statistics. One value has no interval.
+    `ValueError` for no values, for nan, and for values that the scale does not have.
+    """
+    chosen = SCALES[scale]
+    if not len(values) or np.isnan(values).any():
+        raise ValueError(f"the interval of {values} is not defined")
+    finite = values[np.isfinite(values)]
+    possible = (finite >= chosen.lowest - ROUNDING) & (finite <= chosen.highest + ROUNDING)
+    if not possible.all() or (scale == "log" and (finite <= 0).any()):
+        raise ValueError(f"values {values} are not possible on the scale {scale!r}")
+    if scale == "share":
+        return clopper_pearson(int(values.sum()), len(values), level)
+    if len(finite) < len(values):
+        return _clipped(median(np.where(np.isinf(values), np.inf, values), level), chosen)
+    mean, half = map(float, mean_and_interval(_transformed(values, chosen), level))
+    ends = (chosen.lowest, chosen.highest) if np.isnan(half) else chosen.inverse([mean - half, mean + half])
+    return _clipped(Interval(float(chosen.inverse(mean)), float(ends[0]), float(ends[1]), len(values)), chosen)
+
+
+def _transformed(values: np.ndarray, scale: Scale) -> np.ndarray:
+    """A cosine of exactly 1 has no finite transform: it is taken as the float64 before."""
+    if scale is SCALES["fisher"]:
+        values = np.clip(values, -1 + 1e-15, 1 - 1e-15)
+    return np.asarray(scale.forward(values), float)
+
+
+def _clipped(interval: Interval, scale: Scale) -> Interval:
+    """Its ends within what is possible; an infinite upper end stays, for it says that runs diverged."""
+    low, high = (float(np.clip(end, scale.lowest, scale.highest)) for end in (interval.low, interval.high))
+    return interval._replace(low=low, high=interval.high if np.isinf(interval.high) else high)
+
+
+def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> Interval:
+    """The exact interval of a share: each end is where the binomial tail beyond the count is (1 - level) / 2."""
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = float(betaincinv(successes, n - successes + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
+    return Interval(successes / n, low, high, n)
+
+
+def median(values: np.ndarray, level: float = LEVEL) -> Interval:
+    """The median between the k-th smallest and the k-th largest value, k the largest with binomial coverage >= level.
+
+    P(the median is below the k-th smallest) = P(Bin(S, 1/2) < k). Up to 4 values have no such k at 90 %.
+    """
+    from scipy.special import bdtr
+
+    ordered, n = np.sort(values), len(values)
+    rank = int(np.sum([bdtr(k, n, 0.5) <= (1 - level) / 2 for k in range(n)]))
+    ends = (ordered[rank - 1], ordered[-rank]) if rank else (-np.inf, np.inf)
+    middle = ordered[(n - 1) // 2] if np.isinf(ordered[n // 2]) else np.median(values)
+    return Interval(float(middle), float(ends[0]), float(ends[1]), n)
+
+
+def widened(interval: Interval, by: float, scale: str) -> Interval:
+    """An interval of values read off a grid: wider by half the spacing at each end, within what is possible."""
+    ends = interval._replace(low=interval.low - by, high=interval.high + by)
+    return _clipped(ends, SCALES[scale])
+
+
+def seeds_for(values: np.ndarray, scale: str, low: float, high: float, level: float = LEVEL) -> int | None:
+    """How many seeds would put the interval on one side of both ends of a range, if mean and spread stay as they are.
+
+    None where that is not defined (one value, an infinite one, a share) or takes more than `MOST_SEEDS`.
+    """
+    from scipy.special import stdtrit
+
+    if len(values) < 2 or not np.isfinite(values).all() or scale == "share":
+        return None
+    chosen = SCALES[scale]
+    found = _transformed(values, chosen)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        edges = np.array([chosen.forward(np.clip(edge, chosen.lowest, chosen.highest)) for edge in (low, high)])
+    distance, spread = np.abs(edges - found.mean()).min(), found.std(ddof=1)
+    n = np.arange(2, MOST_SEEDS + 1)
+    enough = stdtrit(n - 1, (1 + level) / 2) * spread / np.sqrt(n) < distance
+    return int(n[np.argmax(enough)]) if enough.any() else None

@@ -1,0 +1,90 @@
+"""What a measurement says of a claim: the 90 % interval against the accepted range, two one-sided tests at 5 %.
+
+reproduced: the interval lies inside the range. contradicted: wholly outside it. no effect: inside the values that were
+committed as no effect. undecided: neither. not counted: what is measured alike on the control lies in the range too, so
+the number says nothing. not run: it is not measured.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from src import intervals
+from src.intervals import Interval
+from studies.claim import Claim, Measurement
+
+VERDICTS = ("reproduced", "contradicted", "no effect", "undecided", "not counted", "not run")
+FEW = 5  # seeds below which a page says so
+EVERY = 0.5  # the share of runs that an `every` claim must show to be exceeded: 5 of 5 do
+
+
+class Judgement(NamedTuple):
+    """A verdict, the interval it follows from, the estimate of the control, and the seeds that would decide.
+
+    share: of an `every` claim, of the runs that are in the range; n_all: the seeds, with those that did not learn.
+    """
+
+    verdict: str
+    interval: Interval | None = None
+    control: float | None = None
+    seeds_needed: int | None = None
+    share: Interval | None = None
+    n_all: int = 0
+
+
+def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
+    """The judgement of a claim by its own range."""
+    if measurement is None:
+        return Judgement("not run")
+    values = np.array(measurement.values, float)
+    learnt = values[~np.isnan(values)] if claim.learnt_only else values
+    if not len(learnt) or np.isnan(learnt).any():
+        return Judgement("undecided", n_all=len(values))
+    interval = _interval(claim, learnt)
+    control = _control(claim, measurement)
+    share = intervals.clopper_pearson(int(_inside(claim, learnt).sum()), len(learnt)) if claim.every else None
+    verdict = _of_every(share) if share else _of_interval(claim, interval)
+    needed = intervals.seeds_for(learnt, claim.scale, claim.low, claim.high) if verdict == "undecided" else None
+    if control is not None and claim.low <= control <= claim.high:
+        verdict = "not counted"
+    return Judgement(verdict, interval, control, needed, share, len(values))
+
+
+def before_revision(claim: Claim, measurement: Measurement | None) -> str:
+    """The verdict by the range before it was revised; "" for a claim with the range that it always had."""
+    if claim.earlier is None:
+        return ""
+    return judge(claim._replace(low=claim.earlier.low, high=claim.earlier.high), measurement).verdict
+
+
+def _interval(claim: Claim, values: np.ndarray) -> Interval:
+    return intervals.widened(intervals.of(values, claim.scale), claim.spacing / 2, claim.scale)
+
+
+def _control(claim: Claim, measurement: Measurement) -> float | None:
+    """The estimate of the control; None without one, and where the measure is not defined for it."""
+    values = np.array(measurement.control_values, float)
+    return None if not len(values) or np.isnan(values).any() else intervals.of(values, claim.scale).estimate
+
+
+def _inside(claim: Claim, values: np.ndarray) -> np.ndarray:
+    return (claim.low <= values) & (values <= claim.high)
+
+
+def _of_interval(claim: Claim, interval: Interval) -> str:
+    if interval.n < 2 and claim.scale != "share":
+        return "undecided"
+    if claim.low <= interval.low and interval.high <= claim.high:
+        return "reproduced"
+    if claim.no_effect and claim.no_effect[0] <= interval.low and interval.high <= claim.no_effect[1]:
+        return "no effect"
+    return "contradicted" if interval.high < claim.low or interval.low > claim.high else "undecided"
+
+
+def _of_every(share: Interval) -> str:
+    """One run outside contradicts it; with fewer than 5 runs, all inside say little."""
+    if share.estimate < 1:
+        return "contradicted"
+    return "reproduced" if share.low > EVERY else "undecided"

@@ -1,0 +1,97 @@
+"""Intervals: against SciPy's own and by simulation of what they cover."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from src import intervals
+
+POSITIVE = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=8).map(np.array)
+
+
+@given(st.lists(st.floats(-100.0, 100.0), min_size=2, max_size=8).map(np.array))
+def test_linear_is_the_t_interval_of_scipy(values: np.ndarray) -> None:
+    found = intervals.of(values, "linear")
+    spread = values.std(ddof=1) / math.sqrt(len(values))
+    expected = stats.t.interval(0.9, len(values) - 1, values.mean(), spread) if spread else [values.mean()] * 2
+    np.testing.assert_allclose([found.low, found.high], expected, rtol=1e-9, atol=1e-9)
+    assert (found.estimate, found.n) == (pytest.approx(values.mean()), len(values))
+
+
+@given(POSITIVE)
+def test_log_is_linear_on_logarithms_and_does_not_depend_on_the_unit(values: np.ndarray) -> None:
+    found, logs = intervals.of(values, "log"), intervals.of(np.log(values), "linear")
+    np.testing.assert_allclose(found[:3], np.exp(logs[:3]), rtol=1e-9)
+    np.testing.assert_allclose(intervals.of(7 * values, "log")[:3], 7 * np.array(found[:3]), rtol=1e-9)
+
+
+def test_fisher_is_linear_on_z_and_stays_below_1() -> None:
+    values = np.array([0.95, 0.99, 0.999])
+    found, z = intervals.of(values, "fisher"), intervals.of(np.arctanh(values), "linear")
+    np.testing.assert_allclose(found[:3], np.tanh(z[:3]), rtol=1e-12)
+    assert found.high < 1
+    assert intervals.of(np.array([1.0, 1.0 + 1e-7]), "fisher").estimate == pytest.approx(1.0)  # of float32
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 5), (5, 5), (8, 8), (3, 8), (10, 10), (1, 3)])
+def test_shares_have_the_exact_interval_of_scipy(successes: int, n: int) -> None:
+    found = intervals.clopper_pearson(successes, n)
+    exact = stats.binomtest(successes, n).proportion_ci(0.9, "exact")
+    np.testing.assert_allclose([found.low, found.high], [exact.low, exact.high], rtol=1e-9)
+    assert intervals.of(np.array([1.0] * successes + [0.0] * (n - successes)), "share") == found
+
+
+def test_eight_of_eight_is_at_least_69_percent() -> None:
+    assert intervals.clopper_pearson(8, 8).low == pytest.approx(0.05 ** (1 / 8))
+    assert round(100 * intervals.clopper_pearson(8, 8).low) == 69
+
+
+def test_what_cannot_be_is_cut_off() -> None:
+    assert intervals.of(np.array([0.0, 0.01, 0.05]), "nonnegative").low == 0
+    assert intervals.of(np.array([0.9, 1.0, 0.95, 0.2]), "fraction").high <= 1
+    assert intervals.widened(intervals.of(np.array([100.0, 110.0]), "log"), 500, "log").low == 0
+
+
+def test_where_a_run_diverged_it_is_the_median_by_order_statistics() -> None:
+    """Between the smallest and the largest of 5 lies the median with 1 - 2/32; of 4 that is no 90 %."""
+    five = intervals.of(np.array([1.0, 2.0, 3.0, 4.0, math.inf]), "log")
+    assert five == (3.0, 1.0, math.inf, 5)
+    assert intervals.of(np.array([1.0, 2.0, 3.0, math.inf]), "log")[1:3] == (0.0, math.inf)
+    eight = intervals.median(np.arange(8.0))  # P(Bin(8, 1/2) < 2) = 9/256 < .05, and < 3: 37/256
+    assert (eight.low, eight.high, eight.estimate) == (1.0, 6.0, 3.5)
+
+
+def test_a_value_alone_has_no_interval() -> None:
+    assert intervals.of(np.array([2.0]), "log") == (2.0, 0.0, math.inf, 1)
+    assert intervals.of(np.array([0.5]), "fisher")[1:3] == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [([], "log"), ([math.nan, 1.0], "linear"), ([0.0, 1.0], "log"), ([1.1], "fisher"), ([-1.0], "nonnegative")],
+)
+def test_what_the_scale_does_not_have_is_an_error(values: list[float], scale: str) -> None:
+    with pytest.raises(ValueError, match=r"not defined|not possible"):
+        intervals.of(np.array(values, float), scale)
+
+
+@given(POSITIVE, st.floats(0.001, 1000.0))
+def test_so_many_seeds_would_decide(values: np.ndarray, edge: float) -> None:
+    """With the same mean and spread, n seeds have an interval on one side of the edge, and n - 1 have not."""
+    n = intervals.seeds_for(values, "log", 0.0, edge)
+    if n is None:
+        return
+    logs, distance = np.log(values), abs(math.log(edge) - np.log(values).mean())
+    halves = [stats.t.ppf(0.95, count - 1) * logs.std(ddof=1) / math.sqrt(count) for count in (n, max(n - 1, 2))]
+    assert halves[0] < distance
+    assert n == 2 or halves[1] >= distance
+
+
+def test_how_many_seeds_is_not_said_where_it_is_not_defined() -> None:
+    assert intervals.seeds_for(np.array([1.0]), "log", 0.0, 2.0) is None
+    assert intervals.seeds_for(np.array([1.0, math.inf]), "log", 0.0, 2.0) is None
+    assert intervals.seeds_for(np.array([1.0, 3.0]), "log", 0.0, math.sqrt(3.0)) is None  # on the edge
