@@ -455,6 +455,7 @@ HELPED = [
     "analysis.compare_sine",
     "analysis.comparators",
     "analysis.layerwise",
+    "analysis.position_steps",
     "analysis.task_diversity",
     "analysis.gd_curve",
     "configs.linreg",
