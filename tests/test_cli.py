@@ -463,6 +463,7 @@ HELPED = [
     "plots.effects",
     "studies.run",
     "studies.remake",
+    "studies.order_noise.predictions",
     "store.runs",
     "scripts.smoke_train",
     "plots.fig_templates",
