@@ -303,6 +303,7 @@ FIRST: dict[str, Callable[[Results], Any]] = {
     "auroc": _at("separation", "abs_influence", "auroc"),
     "ood_alpha3": _scaled(3.0, "test_mse"),
 }
+POSITION_WEIGHTED = ("gd_positions", "gd_positions_trained")  # runs of earlier versions lack them
 MEASURED: dict[str, Callable[[Results], Any]] = {
     "left_plateau": columns.left_plateau,
     "not_defined": _not_defined,
@@ -314,6 +315,7 @@ MEASURED: dict[str, Callable[[Results], Any]] = {
     "loss_ratio_se": _at("headline", "loss_ratio_se"),
     "ridge_loss": _at("headline", "ridge_loss"),
     **{f"{name}_loss": _at("comparators", name, "loss") for name in ("gd_tuned_step", "linear_mmse", "mask_bayes")},
+    **{f"{name}_loss": columns.if_there("comparators", name, "loss") for name in POSITION_WEIGHTED},
     "gd_tuned_over_clean_step": lambda results: columns.ratio(
         results["comparators"]["tuned_step_size"], results["alignment"]["eta"]
     ),
@@ -359,6 +361,8 @@ MEANINGS_OF_COLUMNS = {
     "gd_tuned_step_loss": "loss of gradient descent with its step size tuned on the corruption",
     "linear_mmse_loss": "loss of the best linear predictor, which knows p and sigma",
     "mask_bayes_loss": "loss of the posterior mean over masks, which knows p and sigma",
+    "gd_positions_loss": "loss of one step with a step size for each position, fitted on the evaluation's contexts",
+    "gd_positions_trained_loss": "the same, fitted on the training's contexts",
     "gd_tuned_over_clean_step": "step size tuned on the corruption, over the clean one",
     "slope": "slope of predictions on gradient descent's: the step it takes",
     "preds_diff": "mean absolute difference of predictions from gradient descent's",
@@ -434,6 +438,6 @@ FAMILY = Family(
         "cosine of sensitivities", lambda config, results: results["alignment"]["align_cos"], ALIGNED, True
     ),
     task_seconds=task_seconds,
-    analyses=("alignment", "ood_eval", "comparators", "attention_stats", "copying", "over_training"),
+    analyses=("alignment", "ood_eval", "comparators", "attention_stats", "copying", "over_training", "position_steps"),
     modules=("families.regression", "runners.regression"),
 )

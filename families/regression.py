@@ -25,7 +25,7 @@ from families.experiment import NO_ARRAYS, Experiment, fold_in, task_key
 from src import transformer
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import DataConfig, StackConfig
+from src.config import ContextConfig, DataConfig, StackConfig
 from src.data import sample_batch, take_pairs
 from src.model import Model, Params
 from src.prng import Purpose
@@ -102,6 +102,15 @@ def corrupted_step_size_batch(config: RegressionConfig) -> Batch:
     unordered = replace(config.eval, ordering="random", noise_placement="mixed")
     key = task_key(config, Purpose.CORRUPTED_STEP_SIZE)
     return draw_contexts(key, [config.data], unordered, config.step_size_tasks)[0].batch
+
+
+def position_steps_batch(config: RegressionConfig, context: ContextConfig) -> Batch:
+    """Tasks on which a step size for each position is fitted: corrupted, ordered and placed as a context's are.
+
+    Shared with nothing else; those of two contexts are made from the same random numbers.
+    """
+    key = task_key(config, Purpose.POSITION_STEPS)
+    return draw_contexts(key, [config.data], context, config.step_size_tasks)[0].batch
 
 
 # --- gradient descent, the baseline ---

@@ -56,6 +56,10 @@ INFORMED = {  # comparators that know of the corruption
     "linear_mmse": "linear MMSE, knows p and sigma",
     "mask_bayes": "Bayes over masks, knows p and sigma",
 }
+BY_POSITION = {  # comparators that know an order or a placement
+    "gd_positions": "1 step, a step size for each position",
+    "gd_positions_trained": "the same, fitted on the training's contexts",
+}
 
 
 def finish(
@@ -146,36 +150,47 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfi
 
 
 def _comparators(run: Path, config: RegressionConfig) -> dict[str, Any]:
-    """The comparators of a run on corrupted contexts, or the command that measures them; empty for clean contexts."""
-    if config.eval.hit_rate == 0:
+    """The comparators of a run that know something of its contexts, or the command that measures them, by label."""
+    labels = _informed(config)
+    if not labels:
         return {}
     path = run / layout.COMPARATORS
-    return read_json(path) if path.exists() else {"command": f"python -m analysis.comparators --run {quote(str(run))}"}
+    if not path.exists():
+        return {"command": f"python -m analysis.comparators --run {quote(str(run))}"}
+    values = read_json(path)
+    return {name: values[name] for name in labels if name in values or name not in BY_POSITION}
+
+
+def _informed(config: RegressionConfig) -> dict[str, str]:
+    """The comparators that have something to know, with their labels: a corruption, an order or a placement."""
+    of_corruption = INFORMED if config.eval.hit_rate > 0 else {}
+    return of_corruption | (BY_POSITION if comparators.positions_differ(config) else {})
 
 
 def _losses(summary: Mapping[str, Any], config: RegressionConfig) -> Iterator[str]:
-    """A row per loss; on corrupted contexts, the comparators that know of the corruption come before ridge."""
-    numbers, informed = summary["headline"], summary["comparators"]
+    """A row per loss; the comparators that know something of the contexts come before ridge."""
+    numbers, corrupted = summary["headline"], config.eval.hit_rate > 0
     steps = summary["alignment"]["gd_steps"]
-    labels = LABELS | ({"ridge": DISTRACTED} if config.data.num_distractors else {}) | (CORRUPTED if informed else {})
-    if informed and config.data.noise_std == 0:
+    labels = LABELS | ({"ridge": DISTRACTED} if config.data.num_distractors else {}) | (CORRUPTED if corrupted else {})
+    if corrupted and config.data.noise_std == 0:
         labels["ridge"] = CORRUPTED["least squares"]
     for name in (key.removesuffix("_loss") for key in numbers if key.endswith("_loss")):
-        if name == "ridge" and informed:
-            yield from _informed(informed)
+        if name == "ridge":
+            yield from _informed_rows(summary["comparators"], config)
         label = labels.get(name, name).format(steps=steps, s="s" * (steps > 1))
         yield row(label, numbers, f"{name}_loss")
         if name == "gd" and "gd_loss_averaged" in numbers:
             yield row(AVERAGED, numbers, "gd_loss_averaged", deeper=1)
 
 
-def _informed(comparators: dict[str, Any]) -> Iterator[str]:
-    if "command" in comparators:
-        yield f"  {'comparators that know of the corruption:':<48}{comparators['command']}"
+def _informed_rows(measured: Mapping[str, Any], config: RegressionConfig) -> Iterator[str]:
+    if "command" in measured:
+        known = "corruption" if config.eval.hit_rate > 0 else "order"
+        yield f"  {f'comparators that know of the {known}:':<48}{measured['command']}"
         return
-    for name, label in INFORMED.items():
-        values = comparators[name]
-        yield row(label, values | ({"loss_reason": values["reason"]} if "reason" in values else {}), "loss")
+    for name, values in measured.items():
+        reason = {"loss_reason": values["reason"]} if "reason" in values else {}
+        yield row(_informed(config)[name], values | reason, "loss")
 
 
 def _copying_row(name: str, values: dict[str, float]) -> str:

@@ -432,6 +432,12 @@ class ContextConfig:
         return 0.0 if self.noise_mode == "clean" or self.adds_nothing else self.noise_p
 
     @property
+    def exchangeable(self) -> bool:
+        """Whether no position of a context differs from another: nothing sorts its pairs and nothing places them."""
+        placed = self.noise_placement != "mixed" and 0 < self.hit_rate < 1
+        return self.ordering == "random" and not placed
+
+    @property
     def adds_nothing(self) -> bool:
         """Whether a hit leaves its pair as it was, because sigma is 0."""
         return self.noise_mode in ADDITIVE and self.noise_sigma == 0

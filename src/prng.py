@@ -134,6 +134,7 @@ class Purpose(IntEnum):
     LATENT_TEST_SET = 9
     PATH = 10
     IDEALISED = 11
+    POSITION_STEPS = 12
     # of a batch
     TASK = 16
     INPUT = 17

@@ -83,6 +83,7 @@ class Schedule(NamedTuple):
 
 OTHER_LOSSES = (
     *("tf", "gd", "gd_plus_plus", "ridge", "zero", "gd_clean_step", "gd_tuned_step", "linear_mmse", "mask_bayes"),
+    *("gd_positions", "gd_positions_trained"),
     *("loss", "test"),  # columns of a table begin with these
 )
 

@@ -49,7 +49,15 @@ def run(words: list[str], folder: Path, compiled: Path | None = None) -> subproc
 
 
 # a word of the contract's command lines that stands for a value -> one that its parser takes
-VALUES = {"X": "0.5", "L": "2", "MODEL": "lsa1", "NAME,NAME": "lsa1_1", "FILE": "file.json", "SWEEP": "depth"}
+VALUES = {
+    "X": "0.5",
+    "L": "2",
+    "N": "2000",
+    "MODEL": "lsa1",
+    "NAME,NAME": "lsa1_1",
+    "FILE": "file.json",
+    "SWEEP": "depth",
+}
 
 
 def contract_lines(root: Path) -> list[list[str]]:

@@ -1,13 +1,16 @@
 """Comparators of a run on corrupted contexts, each named by what it knows.
 
-All see a context's pairs and none sees which were hit, so order and placement do not matter to any of them:
+All see a context's pairs and none sees which were hit; order and placement matter to the last two alone:
 
     gd_clean_step  a step size that is best on clean tasks; nothing of the corruption
     gd_tuned_step  a step size that is best on separate tasks of this corruption
     linear_mmse    the corruption, its p and sigma, and the distribution of tasks; linear in the labels
     mask_bayes     the same, without being linear: no predictor that does not know the placement has a smaller error
+    gd_positions   a step size for each position, best on separate tasks with this order, noise and placement
+    gd_positions_trained   the same of the training contexts: what one step learnt there loses here
 
-On clean contexts the first two are gradient descent and the last two ridge: least squares without observation noise.
+On clean contexts the first two are gradient descent and the next two ridge: least squares without observation noise.
+The last two take one step, whatever the model; in random order it is gradient descent's.
 """
 
 from __future__ import annotations
@@ -26,8 +29,16 @@ from analysis.measures.test_set import mean_and_error
 from baselines.gradient_descent import gd, search_step_size
 from baselines.linear_mmse import linear_mmse
 from baselines.mask_bayes import MAX_PAIRS, mask_bayes
+from baselines.position_weighted import best_step_sizes, position_weighted_gd
 from configs.regression import RegressionConfig
-from families.regression import GradientDescent, corrupted_step_size_batch, find_gd, gd_steps, make_test_batch
+from families.regression import (
+    GradientDescent,
+    corrupted_step_size_batch,
+    find_gd,
+    gd_steps,
+    make_test_batch,
+    position_steps_batch,
+)
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import ContextConfig, ModelConfig, TrainConfig
@@ -41,6 +52,7 @@ Comparator = Callable[[Batch], ArrayLike]
 # One program for all batches of a shape, whatever the step size.
 _gd = jax.jit(gd, static_argnames="steps")
 _linear_mmse = jax.jit(linear_mmse, static_argnames=("data", "context"))
+_position_weighted_gd = jax.jit(position_weighted_gd)
 
 
 def tuned_gd(config: RegressionConfig) -> GradientDescent:
@@ -77,20 +89,44 @@ def bayes(config: RegressionConfig, gd: GradientDescent) -> Comparator:
     return partial(mask_bayes, data=config.data, context=config.eval)
 
 
+def position_steps(config: RegressionConfig, context: ContextConfig) -> np.ndarray:
+    """The step size of each position [N] that is best on separate tasks with a context's order, noise and placement."""
+    return best_step_sizes(position_steps_batch(config, context)).step_sizes
+
+
+def gd_positions(config: RegressionConfig, gd: GradientDescent) -> Comparator:
+    """One step with a step size for each position; it knows the evaluation's order, noise and placement."""
+    return partial(_position_weighted_gd, step_sizes=position_steps(config, config.eval))
+
+
+def gd_positions_trained(config: RegressionConfig, gd: GradientDescent) -> Comparator:
+    """One step with a step size for each position; it knows order, noise and placement of the training contexts."""
+    return partial(_position_weighted_gd, step_sizes=position_steps(config, config.train))
+
+
 # name -> how it is made from a run's config, which has the corruption in `eval`, and the run's gradient descent
 COMPARATORS: dict[str, Callable[[RegressionConfig, GradientDescent], Comparator]] = {
     "gd_clean_step": gd_clean_step,
     "gd_tuned_step": gd_tuned_step,
     "linear_mmse": linear,
     "mask_bayes": bayes,
+    "gd_positions": gd_positions,
+    "gd_positions_trained": gd_positions_trained,
 }
+KNOW_THE_TRAINING = ("gd_positions_trained",)  # of the others' losses the training contexts are no part
 
 
 def take_a_second(config: RegressionConfig) -> bool:
-    """Whether a run's pairs are corrupted, and measuring its comparators takes about a second or less."""
+    """Whether a run's pairs are corrupted or its positions differ, and its comparators take about a second or less."""
     pairs = config.data.num_pairs
-    masks = 2**pairs if pairs <= MAX_PAIRS else 0
-    return config.eval.hit_rate > 0 and gd_steps(config.model) == 1 and masks * config.test_tasks <= A_SECOND
+    masks = 2**pairs if pairs <= MAX_PAIRS and config.eval.hit_rate > 0 else 0
+    tells_more = config.eval.hit_rate > 0 or positions_differ(config)
+    return tells_more and gd_steps(config.model) == 1 and masks * config.test_tasks <= A_SECOND
+
+
+def positions_differ(config: RegressionConfig) -> bool:
+    """Whether an order or a placement tells the positions of the training or the evaluation contexts apart."""
+    return any(not context.exchangeable for context in (config.train, config.eval))
 
 
 def half_errors(predictors: Mapping[str, Comparator], batch: Batch) -> dict[str, np.ndarray]:
@@ -110,7 +146,6 @@ def write(loaded: ComparedRun) -> dict[str, Any]:
         init_seed=0,
         model=ModelConfig(num_layers=loaded.gd.steps),
         training=TrainConfig(),
-        train=ContextConfig(),
         base=ContextConfig(),
     )
     values = _losses(evaluated, loaded.gd)
@@ -118,14 +153,23 @@ def write(loaded: ComparedRun) -> dict[str, Any]:
     return values
 
 
-@lru_cache(maxsize=64)  # the runs of a sweep have evaluations in common, also those of several models
 def _losses(config: RegressionConfig, gd: GradientDescent) -> dict[str, Any]:
+    untrained = replace(config, train=ContextConfig())
+    configs = {name: config if name in KNOW_THE_TRAINING else untrained for name in COMPARATORS}
+    losses = {name: dict(_loss(name, own, gd)) for name, own in configs.items()}
+    return {"tasks": config.test_tasks, "tuned_step_size": _tuned_step_size(untrained), **losses}
+
+
+@lru_cache(maxsize=256)  # the runs of a sweep have evaluations in common, also those of several models
+def _loss(name: str, config: RegressionConfig, gd: GradientDescent) -> Mapping[str, Any]:
     batch = make_test_batch(config)
-    found: dict[str, dict[str, Any]] = {}
-    for name, make in COMPARATORS.items():
-        try:
-            loss, error = mean_and_error(half_errors({name: make(config, gd)}, batch)[name])
-            found[name] = {"loss": loss, "loss_se": error}
-        except ConfigError as reason:
-            found[name] = {"loss": None, "loss_se": None, "reason": str(reason)}
-    return {"tasks": config.test_tasks, "tuned_step_size": float(tuned_gd(config).step_size), **found}
+    try:
+        loss, error = mean_and_error(half_errors({name: COMPARATORS[name](config, gd)}, batch)[name])
+    except ConfigError as reason:
+        return {"loss": None, "loss_se": None, "reason": str(reason)}
+    return {"loss": loss, "loss_se": error}
+
+
+@lru_cache(maxsize=64)
+def _tuned_step_size(config: RegressionConfig) -> float:
+    return float(tuned_gd(config).step_size)

@@ -41,7 +41,12 @@ of its predictions on gradient descent's, `eta` and how it was chosen"""
 OOD = """`alpha, test_mse, gd_test_mse` and their standard errors; `labels`: `scaled`, they follow the scaled inputs,
 or `kept`"""
 COMPARATORS = """losses of predictors that know of the corruption: `gd_clean_step`, `gd_tuned_step`, `linear_mmse`,
-`mask_bayes`; null with a `reason` where one is not defined"""
+`mask_bayes`; of order and placement: `gd_positions`, `gd_positions_trained`, one step with a step size for each
+position, fitted on the evaluation's or the training's contexts; null with a `reason` where one is not defined"""
+POSITION_STEPS = """for each position of the context, its step size in one step of gradient descent: `predicted` (the
+best on tasks like the training's), `regressed` and `differentiated` from the model; `variance_explained` of its
+predictions by such a step, and by one step size for all positions; how far the step sizes read are from those
+predicted: `..._rms`, and `..._r2`, null with a `reason` where positions are exchangeable"""
 SEPARATION = """by layer, head and score: clean and noisy means, `auroc` with its interval, `auroc_raw`,
 `auroc_position`, change from the clean twin; the model's influence; gradient descent's values; null, never NaN"""
 OVER_TRAINING = """a row a snapshot: `tf_loss`; `loss, preds_diff, model_diff, model_cos` of gradient descent (`gd_...`)
@@ -52,7 +57,7 @@ COMPARED = """losses with standard errors, paired ratio and difference, `preds_d
 MAPS = "the mean map of a head, drawn; of linear attention raw scores, whose sign and scale are free"
 
 CAPTURED, COMPARING = "`--save_attention`", "`analysis.compare_sine`"
-MEASURED = "regression on corrupted contexts, where it takes a second; sweeps; `analysis.comparators`"
+MEASURED = "regression on corrupted or ordered contexts, where it takes a second; sweeps; `analysis.comparators`"
 FILES = (
     File(
         layout.MANIFEST, EVERY, "a header, then `file` for each file that a command wrote here, before it was written"
@@ -88,6 +93,7 @@ FILES = (
         layout.COPYING, "`twolayer`; `analysis.copying`", "the first layer's sensitivity to own, next and other tokens"
     ),
     File(layout.COMPARATORS, MEASURED, COMPARATORS),
+    File(layout.POSITION_STEPS, "`analysis.position_steps`", POSITION_STEPS),
     File(layout.ATTENTION_STATS, "sweeps of regression; `analysis.attention_stats`", SEPARATION),
     File(layout.ATTENTION_STATS_FIGURE, "`analysis.attention_stats`", "the same, drawn"),
     File(layout.OVER_TRAINING, "`analysis.over_training`", OVER_TRAINING),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from studies.contrast import Cells, by_name, change_by_seed, has_learnt, results
-from studies.order_noise import figures, page, table
+from studies.order_noise import figures, page, predictions, table
 from studies.order_noise.findings import FINDINGS, stated
 from studies.order_noise.measures import CONTRASTS
 from studies.order_noise.runs import SEEDS, grids
@@ -43,6 +43,7 @@ def listed(folder: Path) -> dict[str, Any]:
         "tables": {
             table.CELLS: "a row for each run: settings, losses, alignment and AUROC",
             table.CONTRASTS_OF: "a row for each contrast: means, change, intervals, p and verdict",
+            **{name: caption for name, caption in predictions.TABLES.items() if (folder / name).exists()},
         },
     }
 

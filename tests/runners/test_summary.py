@@ -40,12 +40,18 @@ def test_what_knows_the_corruption_stands_before_ridge_which_does_not(noisy_run:
         "gradient descent, step size tuned on it",
         "linear MMSE, knows p and sigma",
         "Bayes over masks, knows p and sigma",
+        "1 step, a step size for each position",
+        "the same, fitted on the training's contexts",
         "least squares that ignores the corruption",
         "zero",
         "transformer / gradient descent, same tasks",
     ]
     assert [row.strip().startswith(label) for row, label in zip(rows, labels, strict=True)] == [True] * len(labels)
     for row, name in ((rows[2], "gd_tuned_step"), (rows[3], "linear_mmse")):
+        numbers = NUMBERS.search(row)
+        assert numbers
+        assert numbers.groups() == (f"{found[name]['loss']:.4f}", f"{found[name]['loss_se']:.4f}")
+    for row, name in ((rows[5], "gd_positions"), (rows[6], "gd_positions_trained")):
         numbers = NUMBERS.search(row)
         assert numbers
         assert numbers.groups() == (f"{found[name]['loss']:.4f}", f"{found[name]['loss_se']:.4f}")
@@ -66,6 +72,30 @@ def test_without_the_file_the_summary_names_the_command_that_writes_it(
     assert (run / layout.COMPARATORS).read_bytes() == (noisy_run / layout.COMPARATORS).read_bytes()
     assert "not defined: num_pairs is 6" in done.stdout
     assert summary_text(run).replace(str(run), "") == summary_text(noisy_run).replace(str(noisy_run), "")
+
+
+def test_a_file_of_an_earlier_version_has_no_rows_by_position(noisy_run: Path, tmp_path: Path) -> None:
+    run = copied(noisy_run, tmp_path / "run")
+    found = json.loads((run / layout.COMPARATORS).read_text())
+    earlier = {name: value for name, value in found.items() if not name.startswith("gd_positions")}
+    (run / layout.COMPARATORS).write_text(json.dumps(earlier))
+    rows, all_rows = (table(summary_text(path)) for path in (run, noisy_run))
+    assert rows == [row for row in all_rows if "position" not in row and "fitted on the training" not in row]
+    assert len(rows) == len(all_rows) - 2
+
+
+def test_a_clean_run_in_an_order_says_what_knows_the_order(workshop: Workshop, tmp_path: Path) -> None:
+    """On contexts that are not corrupted, and nothing more than before where nothing is ordered."""
+    run = workshop.finished("ordered", LSA1, "--train_ordering", "easy2hard")
+    rows = [row.strip() for row in table(summary_text(run))]
+    assert [row[:20] for row in rows[3:5]] == ["1 step, a step size ", "the same, fitted on "]
+    assert rows[1].startswith("gradient descent, 1 step ")
+    assert "Bayes over masks" not in "".join(rows)
+    found = json.loads((run / layout.COMPARATORS).read_text())
+    assert found["gd_positions"]["loss"] < found["gd_positions_trained"]["loss"]
+    copy = copied(run, tmp_path / "run")
+    (copy / layout.COMPARATORS).unlink()
+    assert "comparators that know of the order:" in summary_text(copy)
 
 
 def test_the_averaged_loss_stands_directly_under_the_loss_that_it_averages(lsa1_run: Path, twolayer_run: Path) -> None:

@@ -195,6 +195,7 @@ def test_purposes_are_pinned():
         "LATENT_TEST_SET": 9,
         "PATH": 10,
         "IDEALISED": 11,
+        "POSITION_STEPS": 12,
         "TASK": 16,
         "INPUT": 17,
         "QUERY": 18,

@@ -47,7 +47,7 @@ def test_a_rows_numbers_are_its_cells(swept: Paths) -> None:
         for far in summary["ood"]:
             assert float(row[f"gd_ood_alpha{far['alpha']:g}"]) == far["gd_test_mse"]
         comparators = rundir.read_json(swept.runs / row["exp"] / layout.COMPARATORS)
-        for name in ("gd_tuned_step", "linear_mmse"):
+        for name in ("gd_tuned_step", "linear_mmse", "gd_positions", "gd_positions_trained"):
             assert float(row[f"{name}_loss"]) == comparators[name]["loss"]
     assert any(row["auroc"] for row in swept.rows())
 

@@ -20,6 +20,7 @@ from analysis import (
     losses,
     ood_eval,
     over_training,
+    position_steps,
     task_diversity,
 )
 from configs.regression import RegressionConfig
@@ -58,6 +59,7 @@ ANALYSES = [
         losses,
         ood_eval,
         over_training,
+        position_steps,
         task_diversity,
     )
 ]

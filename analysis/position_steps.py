@@ -1,0 +1,54 @@
+"""The step size that a model takes at each position, compared with the best one there: writes position_steps.json.
+
+python -m analysis.position_steps --run DIR [--tasks N]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import cli
+from analysis.command import Command
+from src.checks import require
+
+BY_POSITION = ("predicted", "predicted_se", "regressed", "regressed_se", "differentiated")
+
+
+def add_flags(parser: cli.Parser) -> None:
+    """How many tasks."""
+    parser.add_argument("--tasks", type=int, help="tasks, drawn as the test set is, which is taken if not given")
+
+
+def check(flags: argparse.Namespace) -> None:
+    """`ConfigError` for a number of tasks that is none."""
+    require(flags.tasks is None or flags.tasks >= 2, f"tasks is {flags.tasks}; it must be a whole number of at least 2")
+
+
+def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
+    """A row for each position of a stored run's contexts, then how well predictions and step sizes are explained."""
+    from analysis.loaded_run import load_run
+    from analysis.measures.position_steps import write
+
+    return _rows(write(load_run(run), flags.tasks))
+
+
+def _rows(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    positions = range(len(values["predicted"]))
+    rows = [{"position": place + 1} | {name: values[name][place] for name in BY_POSITION} for place in positions]
+    single = {name: value for name, value in values.items() if name not in BY_POSITION}
+    return [*rows, *({name: "not defined" if value is None else value} for name, value in single.items())]
+
+
+COMMAND = Command(
+    "position_steps",
+    "Reads the step size that a model takes at each position, and compares it with the best one there.",
+    measure,
+    add_flags,
+    check,
+)
+
+if __name__ == "__main__":
+    COMMAND.launch()
