@@ -15,7 +15,7 @@ from families.experiment import model_of
 from families.shared_arrays import shared_with
 from src.model import Model
 from src.precision import use_highest_precision
-from src.prng import key
+from src.prng import Purpose, key, purpose_key
 from store import layout, snapshots
 from store.params import flattened
 from store.readers import StoreError, check_arrays
@@ -45,6 +45,11 @@ class LoadedRun:
         for step, params in snapshots.read(self.run):
             check_arrays(self.run / layout.SNAPSHOTS, flattened(params), shapes)
             yield step, replace(self, params=params)
+
+    def untrained(self) -> Self:
+        """The run with the parameters that its training began with, drawn again from the seed: a control."""
+        init_key = purpose_key(key(self.config.init_seed), Purpose.INIT)
+        return replace(self, params=jax.jit(self.model.init)(init_key))
 
     def of_family(self, family: str) -> Self:
         """Itself; `StoreError` if it is a run of another family."""

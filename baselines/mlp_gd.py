@@ -36,12 +36,27 @@ def least_step_loss(data: SineData, points: int = 400) -> float:
     """
     x = (np.arange(points) + 0.5) / points * data.input_range - data.input_range / 2
     waves = np.stack([np.sin(x), np.cos(x)], axis=1)  # y = (a cos phi, a sin phi).waves
-    low, high, pairs = data.amplitude_low, data.amplitude_high, data.num_pairs
-    mean = np.array([0, (low + high) / np.pi])
-    second = np.eye(2) * (low**2 + low * high + high**2) / 6
+    pairs, (mean, second) = data.num_pairs, _moments(data)
     covariance = waves @ (second - np.outer(mean, mean)) @ waves.T
     variance = np.diag(covariance)
     system = np.diag(variance) / points + (pairs - 1) * covariance / points**2
     kernel = np.linalg.solve(system, covariance / points)
     explained = pairs * np.einsum("xq,xq->q", covariance, kernel) / points
     return float(0.5 * np.mean(variance - explained))
+
+
+def _moments(data: SineData) -> tuple[np.ndarray, np.ndarray]:
+    """The mean [2] and the second moments [2, 2] of (a cos phi, a sin phi).
+
+    The mean is (0, (l + h) / pi), the second moments are half of E a^2 times the identity, for a ~ U(l, h). A tied
+    phase is pi u of a = l + (h - l) u, u ~ U(0, 1). It adds -2 (h - l) / pi^2 to the first mean; E a^2 cos(2 pi u) / 2
+    = (h - l)^2 / 4 pi^2 to the first second moment, and takes it from the other; and E a^2 sin(2 pi u) / 2 =
+    -(h^2 - l^2) / 4 pi off the diagonal.
+    """
+    low, high = data.amplitude_low, data.amplitude_high
+    mean = np.array([0, (low + high) / np.pi])
+    second = np.eye(2) * (low**2 + low * high + high**2) / 6
+    if not data.tied_phase:
+        return mean, second
+    even, odd = (high - low) ** 2 / (2 * np.pi) ** 2, -(high**2 - low**2) / (4 * np.pi)
+    return mean - [2 * (high - low) / np.pi**2, 0], second + [[even, odd], [odd, -even]]

@@ -69,7 +69,7 @@ def _attention(config: RegressionConfig, layer: int) -> list[Dot]:
     model, rows = config.model, _rows(config, layer)
     out, heads = config.architecture.token_width, model.num_heads
     width, head_size = out + model.bias, model.key_size // heads or out
-    tokens_need_it = int(layer > 0 or model.layer_norm)
+    tokens_need_it = int(layer > 0 or (model.layer_norm and model.first_norm))
     batch = 2 * config.training.batch_size * heads * rows
     pairs = batch * (config.architecture.num_rows - 1) * width
     return [

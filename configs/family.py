@@ -21,7 +21,7 @@ Summary = Mapping[str, Any]  # metrics_summary.json of a finished run
 Results = Mapping[str, Any]  # the same, with the family's further files by short name and whether it left the plateau
 
 AUTO = "auto"  # the value of a flag that leaves a field to others
-PRESETS = ("default", "paper")
+PRESETS = ("default", "paper")  # every model has these; some have more
 
 
 def _nothing(*_: Any) -> dict[str, Any]:

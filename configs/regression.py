@@ -3,7 +3,8 @@
 The presets: `paper` follows the published code of von Oswald et al. 2023; where paper and code disagree, the published
 curves follow the code (inputs U(-1/2, 1/2), loss with the 1/2, an initial *variance* of .002/K over fan-in). `default`
 is the same for lsa1; for twolayer it starts from larger weights on smaller batches, which ends the plateau at
-.41 early.
+.41 early. `published` adds what the code's stacks do otherwise (docs/fidelity.md): it counts where there are layer
+norms or MLPs.
 """
 
 from __future__ import annotations
@@ -98,17 +99,31 @@ def lsa1(depth: int, recurrent: bool) -> dict[str, float]:
     return concatenated(depth, recurrent) | longer
 
 
+def published(by_depth: Callable[[int, bool], Mapping[str, Any]]) -> Callable[[int, bool], dict[str, Any]]:
+    """The same, and what the published stacks of several layers with weights of their own do with norms and MLPs."""
+
+    def values(depth: int, recurrent: bool) -> dict[str, Any]:
+        own = depth > 1 and not recurrent
+        return {**by_depth(depth, recurrent), "first_norm": not own, "shared_mlp": own}
+
+    return values
+
+
 LSA1 = {"tokens": "concatenated", "attention": ("linear",), "num_layers": 1, "b1": 0.9, "b2": 0.98}
 LSA1 |= {"batch_size": 2048, "init_scale": 0.002, "steps": 5000}
 TWOLAYER = {"tokens": "interleaved", "attention": ("softmax", "linear"), "num_layers": 2, "pos_enc_size": 10}
 TWOLAYER |= {"b1": 0.9, "b2": 0.98}
+PAPER = {"batch_size": 2048, "init_scale": 0.02, "steps": 10_000}
+PUBLISHED = {"mlp_bias": False, "clip_before_mlp": True}  # the code's MLP has biases where attention has
 
 MODELS: dict[str, dict[str, Preset]] = {
-    "lsa1": {name: Preset(LSA1 | {"pos_enc_size": 0}, lsa1) for name in PRESETS},
+    "lsa1": {name: Preset(LSA1 | {"pos_enc_size": 0}, lsa1) for name in PRESETS}
+    | {"published": Preset(LSA1 | {"pos_enc_size": 0} | PUBLISHED, published(lsa1))},
     "lsa1_pe": {name: Preset(LSA1 | {"pos_enc_size": 20}, lsa1) for name in PRESETS},
     "twolayer": {
         "default": Preset(TWOLAYER | {"batch_size": 512, "init_scale": 0.5, "steps": 5000}, interleaved),
-        "paper": Preset(TWOLAYER | {"batch_size": 2048, "init_scale": 0.02, "steps": 10_000}, interleaved),
+        "paper": Preset(TWOLAYER | PAPER, interleaved),
+        "published": Preset(TWOLAYER | PAPER | PUBLISHED, published(interleaved)),
     },
 }
 

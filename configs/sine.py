@@ -1,6 +1,7 @@
 """Sines in context: an MLP below one linear layer, and its control, which takes a step of gradient descent instead.
 
-`paper` is von Oswald et al. 2023, Sec. 4 and App. A.8; `default` takes a smaller batch and fewer steps.
+`paper` is von Oswald et al. 2023, Sec. 4 and App. A.8; `default` takes a smaller batch and fewer steps; `published` is
+the published code, whose amplitudes and phases follow one draw (docs/fidelity.md).
 """
 
 from __future__ import annotations
@@ -41,16 +42,19 @@ class SineConfig(RunConfig):
 SINES = {"input_range": 10.0, "d_model": 40, "mlp_width": 160, "num_layers": 1}
 TRAINED = {"b1": 0.9, "b2": 0.98, "grad_clip": 100.0, "activation_clip": 0.0}
 SMALL, PAPER = {"batch_size": 256, "steps": 20_000}, {"lr": 3e-4, "batch_size": 2048, "steps": 50_000}
+PUBLISHED = PAPER | {"steps": 20_000, "tied_phase": True}
 LAYER, STEP = {"key_size": 40}, {"step_size": 0.01}
 
 MODELS: dict[str, dict[str, Preset]] = {
     "sine": {
         "default": Preset(SINES | LAYER | TRAINED | SMALL | {"lr": 1e-3}),
         "paper": Preset(SINES | LAYER | TRAINED | PAPER),
+        "published": Preset(SINES | LAYER | TRAINED | PUBLISHED),
     },
     "sine_control": {
         "default": Preset(SINES | STEP | TRAINED | SMALL | {"lr": 3e-3}),
         "paper": Preset(SINES | STEP | TRAINED | PAPER),
+        "published": Preset(SINES | STEP | TRAINED | PUBLISHED),
     },
 }
 
@@ -93,6 +97,7 @@ FAMILY = Family(
     meanings={
         "data.amplitude_low": Meaning("smallest amplitude of a sine"),
         "data.amplitude_high": Meaning("largest amplitude of a sine"),
+        "data.tied_phase": Meaning("amplitude and phase of a sine follow one draw"),
         "model.embedded": Meaning("what embedding and MLP take", EMBEDDED),
         "model.d_model": Meaning("channels of an embedded token"),
         "model.step_size": Meaning(

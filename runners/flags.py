@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 
 import cli
 from configs.config_help import listing
-from configs.family import AUTO, PRESETS, Family, Flag
+from configs.family import AUTO, Family, Flag
 from configs.keys import leaves
 from configs.overrides import resolve, set_values, value_at
 from configs.presets import preset
@@ -68,8 +68,10 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     built.add_argument("--seed", type=int, default=0, help="seed of data and initialisation")
     built.add_argument("--data_seed", type=int, help="seed of the data; default: --seed")
     built.add_argument("--init_seed", type=int, help="seed of the initialisation; default: --seed")
+    switched = [instead[first] for instead, _ in family.switches.values() if first in instead]
+    names = [name for name in family.models[first] if all(name in family.models[one] for one in (*others, *switched))]
     built.add_argument(
-        "--preset", choices=PRESETS, default="default", help="default values; docs/reference.md lists them"
+        "--preset", choices=names, default="default", help="default values; docs/reference.md lists them"
     )
     built.add_argument("--out", help="run directory; default: runs/<name>[_k]")
     built.add_argument("--overwrite", action="store_true", help="retrain a run that exists")

@@ -51,6 +51,7 @@ CORRUPTED = {  # labels that replace others where the contexts are corrupted
     "ridge": "ridge that ignores the corruption",
     "least squares": "least squares that ignores the corruption",
 }
+COPIED = {"averaged_before_norm": "gradient averaged over tasks", "per_task": "norm of each task"}
 INFORMED = {  # comparators that know of the corruption
     "gd_tuned_step": "gradient descent, step size tuned on it",
     "linear_mmse": "linear MMSE, knows p and sigma",
@@ -145,8 +146,8 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfi
         + ", ".join(f"{row['alpha']:g}: {row['test_mse'] / row['gd_test_mse']:.3f}" for row in summary["ood"])
         + " (MSE over gradient descent's)",
     ]
-    lines += [_copying_row(name, values) for name, values in summary.get("copying", {}).items() if name != "tasks"]
-    return lines
+    copied = summary.get("copying", {})
+    return lines + [_copying_row(words, copied[name]) for name, words in COPIED.items() if name in copied]
 
 
 def _comparators(run: Path, config: RegressionConfig) -> dict[str, Any]:
@@ -193,11 +194,13 @@ def _informed_rows(measured: Mapping[str, Any], config: RegressionConfig) -> Ite
         yield row(_informed(config)[name], values | reason, "loss")
 
 
-def _copying_row(name: str, values: dict[str, float]) -> str:
-    version = {"averaged_before_norm": "gradient averaged over tasks", "per_task": "norm of each task"}[name]
+def _copying_row(version: str, values: Mapping[str, float]) -> str:
+    published = "next_over_other_with_next"  # earlier versions did not write it
+    with_next = f" ({values[published]:.1f} as published, with the following among the other)"
     return (
         f"first layer's sensitivity ({version}): own {values['own']:.3f}, following {values['next']:.3f}, "
         f"other {values['other']:.3f}; following / other {values['next_over_other']:.1f}"
+        f"{with_next if published in values else ''}"
     )
 
 

@@ -154,13 +154,15 @@ class PoolData(LinearData):
 class SineData:
     """y = a sin(x + phi), a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi), x ~ U(-input_range/2, input_range/2).
 
-    The published code has amplitudes up to .5, the paper's text up to 5.
+    The published code has amplitudes up to .5, the paper's text up to 5. With `tied_phase` both follow one draw, as in
+    the published code: phi = pi (a - amplitude_low) / (amplitude_high - amplitude_low), a family of one parameter.
     """
 
     num_pairs: int = 10
     input_range: float = 1.0
     amplitude_low: float = 0.1
     amplitude_high: float = 0.5
+    tied_phase: bool = False
     dim: ClassVar[int] = 1
     input_distribution: ClassVar[str] = "uniform"
 
@@ -179,6 +181,10 @@ class StackConfig:
     linear ones. `key_size` is the total over heads; 0 gives every head the token width. `damping` scales every
     residual update. `activation_clip` bounds the tokens after each layer (0 is off). `init_scale` is the variance
     scale of the truncated-normal fan-in initialiser, divided by the number of layers.
+
+    What the published stacks of several layers do: no layer norm before the first attention (`first_norm` false), one
+    MLP for all layers (`shared_mlp`), none of its biases (`mlp_bias` false), and the clip before the MLP too
+    (`clip_before_mlp`). Without a layer norm, an MLP or a clip these change nothing.
     """
 
     attention: tuple[str, ...] = ("linear",)
@@ -192,6 +198,10 @@ class StackConfig:
     layer_norm: bool = False
     mlp_width: int = 0
     init_scale: float = 0.002
+    first_norm: bool = True
+    shared_mlp: bool = False
+    mlp_bias: bool = True
+    clip_before_mlp: bool = False
 
     def __post_init__(self) -> None:
         require(len(self.attention) > 0, "attention is empty; it must name the kind of at least one layer")
@@ -266,18 +276,22 @@ class SineModel(StackConfig):
         )
         one_of("embedded", self.embedded, EMBEDDED)
         in_range("step_size", self.step_size, 0)
+        control = self.step_size > 0
+        kind = "control, whose layers are a step of descent" if control else "stack whose MLP stands below its layers"
         for name in self.without_meaning:
             value = getattr(self, name)
-            require(
-                value == getattr(StackConfig, name),
-                f"{name} is {value}, but has no meaning for a control, whose layers are a step of descent",
-            )
+            require(value == getattr(StackConfig, name), f"{name} is {value}, but has no meaning for a {kind}")
 
     @property
     def without_meaning(self) -> list[str]:
-        """The fields of the layers, in a control, which has a step of descent in their place."""
-        layers = [field.name for field in dataclasses.fields(StackConfig) if field.name != "mlp_width"]
-        return layers if self.step_size > 0 else []
+        """The fields of an MLP of the layers and, in a control, of the layers: it has a step of descent in their place.
+
+        The width and the biases are of the MLP below.
+        """
+        layers = [
+            field.name for field in dataclasses.fields(StackConfig) if field.name not in ("mlp_width", "mlp_bias")
+        ]
+        return layers if self.step_size > 0 else ["shared_mlp", "clip_before_mlp"]
 
 
 @dataclass(frozen=True)

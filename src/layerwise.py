@@ -19,7 +19,7 @@ from src.batch import Batch
 from src.config import Architecture, EmbeddedModel
 from src.model import Model, Params, as_model
 from src.queries import tokenise
-from src.transformer import ReadOut, make_blocks
+from src.transformer import ReadOut, clipped, make_blocks
 
 
 @lru_cache
@@ -50,9 +50,8 @@ def run_stack(tokens: Array, architecture: Architecture[EmbeddedModel], hook: Ho
     predictions = []
     for layer, block in enumerate(blocks):
         only_queries = layer == len(blocks) - 1 and hook is no_hook
-        tokens = block(tokens, layer, queries if only_queries else architecture.num_rows, hook)
-        if model.activation_clip > 0:
-            tokens = jnp.clip(tokens, -model.activation_clip, model.activation_clip)
+        num_rows = queries if only_queries else architecture.num_rows
+        tokens = clipped(block(tokens, layer, num_rows, hook), model.activation_clip)
         tokens = hook("tokens", layer, tokens)
         predictions.append(hook("prediction", layer, read_out(tokens[:, -queries:])))
     return jnp.stack(predictions)

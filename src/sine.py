@@ -41,12 +41,13 @@ def sines(x: Array, w: Array) -> Array:
 def sample_sines(key: Array, data: SineData, batch_size: int) -> Batch:
     """B fresh tasks: a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi), no noise, inputs as elsewhere.
 
-    w [B, 2] holds amplitude and phase. The same (key, data, batch_size) gives the same batch. Von Oswald et al. 2023,
-    App. A.8; amplitudes as in the published code.
+    w [B, 2] holds amplitude and phase; a tied phase is the amplitude's place in its range, times pi. The same (key,
+    data, batch_size) gives the same batch. Von Oswald et al. 2023, App. A.8; amplitudes as in the published code.
     """
     unit = jax.random.uniform(purpose_key(key, Purpose.TASK), (batch_size, 2))
     amplitude = data.amplitude_low + (data.amplitude_high - data.amplitude_low) * unit[:, 0]
-    w = jnp.stack([amplitude, math.pi * unit[:, 1]], axis=1)
+    phase = math.pi * unit[:, 0 if data.tied_phase else 1]
+    w = jnp.stack([amplitude, phase], axis=1)
     x = sample_inputs(purpose_key(key, Purpose.INPUT), data, (batch_size, data.num_pairs, 1))
     x_query = sample_inputs(purpose_key(key, Purpose.QUERY), data, (batch_size, 1))
     return Batch(x, sines(x, w), x_query, sines(x_query[:, None], w)[:, 0], w)
@@ -71,20 +72,20 @@ def embed(tokens: Array, model: SineModel) -> Array:
     Of pairs, as in the published code: m(x, y), whose last channel serves as that label.
     """
     if model.embedded == "pairs":
-        return _features(tokens, model.d_model, model.mlp_width)
-    features = _features(tokens[..., :1], model.d_model - 1, model.mlp_width)
+        return _features(tokens, model.d_model, model)
+    features = _features(tokens[..., :1], model.d_model - 1, model)
     initial = hk.Linear(1, with_bias=False, w_init=jnp.zeros, name="initial")(features)
     return jnp.concatenate([features, tokens[..., 1:] - initial], axis=-1)
 
 
-def _features(values: Array, size: int, width: int) -> Array:
+def _features(values: Array, size: int, model: SineModel) -> Array:
     """m = h + MLP(h) of h, a linear map of the values to `size` channels; h alone if the MLP has no width."""
     init = hk.initializers.VarianceScaling(EMBEDDING_VARIANCE, "fan_in", "truncated_normal")
     embedded: Array = hk.Linear(size, with_bias=False, w_init=init, name="embedding")(values)
-    if width == 0:
+    if model.mlp_width == 0:
         return embedded
-    hidden = jax.nn.gelu(hk.Linear(width, name="mlp_in")(embedded))
-    return embedded + hk.Linear(size, name="mlp_out")(hidden)
+    hidden = jax.nn.gelu(hk.Linear(model.mlp_width, model.mlp_bias, name="mlp_in")(embedded))
+    return embedded + hk.Linear(size, model.mlp_bias, name="mlp_out")(hidden)
 
 
 def read_outs(model: Model, params: Params, batch: Batch) -> tuple[Array, Array]:

@@ -19,6 +19,8 @@ from src.config import Architecture, ModelConfig, StackConfig
 from src.data import tokenise
 from src.model import Model, as_model
 
+Update = Callable[[Array], Array]  # rows [B, R, W] -> what is added to them
+
 
 @lru_cache
 def make_model(architecture: Architecture[ModelConfig]) -> Model:
@@ -40,43 +42,60 @@ def run_stack(tokens: Array, architecture: Architecture[StackConfig], hook: Hook
     blocks = make_blocks(architecture)
     for layer, block in enumerate(blocks):
         only_query = layer == len(blocks) - 1 and hook is no_hook
-        tokens = block(tokens, layer, 1 if only_query else architecture.num_rows, hook)
-        if model.activation_clip > 0:
-            tokens = jnp.clip(tokens, -model.activation_clip, model.activation_clip)
+        tokens = clipped(block(tokens, layer, 1 if only_query else architecture.num_rows, hook), model.activation_clip)
         tokens = hook("tokens", layer, tokens)
         hook("prediction", layer, -tokens[:, -1, label_channel])
     return -tokens[:, -1, label_channel]
 
 
 def make_blocks(architecture: Architecture[StackConfig]) -> list[Block]:
-    """One block a layer; the same one every time when recurrent."""
+    """One block a layer; the same one every time when recurrent. A shared MLP is made here, its weights at the top."""
     model = architecture.model
-    blocks = [Block(architecture, model.kind(layer), name) for layer, name in enumerate(model.layer_names)]
+    mlp = make_mlp(model, architecture.width) if model.shared_mlp and model.mlp_width > 0 else None
+    blocks = [Block(architecture, model.kind(layer), name, mlp) for layer, name in enumerate(model.layer_names)]
     return blocks * model.num_layers if model.recurrent else blocks
 
 
 class Block(hk.Module):
     """Attention and, if asked for, layer norms before and an MLP after it; each update is damped and added."""
 
-    def __init__(self, architecture: Architecture[StackConfig], kind: str, name: str):
+    def __init__(self, architecture: Architecture[StackConfig], kind: str, name: str, mlp: Update | None = None):
         super().__init__(name=name)
-        self.architecture, self.kind = architecture, kind
+        self.architecture, self.kind, self.mlp = architecture, kind, mlp
 
     def __call__(self, tokens: Array, layer: int, num_rows: int, hook: Hook) -> Array:
         """The last `num_rows` of tokens [B, R, W], updated."""
         model, width = self.architecture.model, self.architecture.width
-        init = hk.initializers.VarianceScaling(model.init_scale / model.num_layers, "fan_in", "truncated_normal")
         key_size = model.key_size // model.num_heads or width
-        attention = Attention(self.kind, model.num_heads, key_size, model.bias, init, "attention")
-        seen = normalise(tokens, model.layer_norm, "attention_norm")
+        attention = Attention(self.kind, model.num_heads, key_size, model.bias, initializer(model), "attention")
+        seen = normalise(tokens, model.layer_norm and (model.first_norm or layer > 0), "attention_norm")
         rows = tokens[:, -num_rows:]
         rows = rows + model.damping * attention(
             seen[:, -num_rows:], seen[:, : -self.architecture.num_queries], layer, hook
         )
         if model.mlp_width == 0:
             return rows
-        hidden = hk.Linear(model.mlp_width, w_init=init, name="mlp_in")(normalise(rows, model.layer_norm, "mlp_norm"))
-        return rows + model.damping * hk.Linear(width, w_init=init, name="mlp_out")(jax.nn.gelu(hidden))
+        rows = clipped(rows, model.activation_clip if model.clip_before_mlp else 0)
+        mlp = self.mlp or make_mlp(model, width)
+        return rows + model.damping * mlp(normalise(rows, model.layer_norm, "mlp_norm"))
+
+
+def make_mlp(model: StackConfig, width: int) -> Update:
+    """W_out gelu(W_in t + b_in) + b_out of tokens t [B, R, `width`]; its parameters are of the module that makes it."""
+    init = initializer(model)
+    inner = hk.Linear(model.mlp_width, model.mlp_bias, w_init=init, name="mlp_in")
+    outer = hk.Linear(width, model.mlp_bias, w_init=init, name="mlp_out")
+    return lambda tokens: outer(jax.nn.gelu(inner(tokens)))
+
+
+def initializer(model: StackConfig) -> hk.initializers.Initializer:
+    """Truncated normal of variance `init_scale` / layers / fan-in."""
+    return hk.initializers.VarianceScaling(model.init_scale / model.num_layers, "fan_in", "truncated_normal")
+
+
+def clipped(tokens: Array, bound: float) -> Array:
+    """The tokens within ±bound; as they are if it is 0."""
+    return jnp.clip(tokens, -bound, bound) if bound > 0 else tokens
 
 
 def normalise(tokens: Array, wanted: bool, name: str) -> Array:

@@ -76,19 +76,21 @@ def gelu(x):
 
 def stack(params, config, tokens):
     """The whole transformer on tokens [B, R, W]: tokens, attention and prediction after every layer."""
-    model = config.model
+    model, bound = config.model, config.model.activation_clip or np.inf
     history = []
     for layer in range(model.num_layers):
         name = "layer" if model.recurrent else f"layer_{layer}"
         part = {key.removeprefix(f"{name}/"): value for key, value in params.items() if key.startswith(f"{name}/")}
-        seen = layer_norm(part["attention_norm"], tokens) if model.layer_norm else tokens
+        mlp = params if model.shared_mlp else part
+        normed = model.layer_norm and (layer > 0 or model.first_norm)
+        seen = layer_norm(part["attention_norm"], tokens) if normed else tokens
         update, maps = attention(part["attention"], model.kind(layer), seen, seen[:, :-1])
         tokens = tokens + model.damping * update
         if model.mlp_width:
+            tokens = np.clip(tokens, -bound, bound) if model.clip_before_mlp else tokens
             hidden = layer_norm(part["mlp_norm"], tokens) if model.layer_norm else tokens
-            hidden = gelu(hidden @ part["mlp_in"]["w"] + part["mlp_in"]["b"])
-            tokens = tokens + model.damping * (hidden @ part["mlp_out"]["w"] + part["mlp_out"]["b"])
-        if model.activation_clip:
-            tokens = np.clip(tokens, -model.activation_clip, model.activation_clip)
+            hidden = gelu(hidden @ mlp["mlp_in"]["w"] + mlp["mlp_in"].get("b", 0.0))
+            tokens = tokens + model.damping * (hidden @ mlp["mlp_out"]["w"] + mlp["mlp_out"].get("b", 0.0))
+        tokens = np.clip(tokens, -bound, bound)
         history.append((tokens, maps, -tokens[:, -1, config.data.dim]))
     return history

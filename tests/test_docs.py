@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 from analysis import gd_curve, layerwise
+from configs.overrides import resolve, value_at
+from configs.presets import preset
 from plots import compare_depth
 from runners import flags, run_layerwise
 from scripts.reference_page import files
@@ -26,7 +28,7 @@ from tests.doors import Ran, ran
 __all__ = ["ran"]
 
 SMALL = "--batch_size 64 --config.eval_tasks=64 --config.test_tasks=200 --config.step_size_tasks=256".split()
-PAGES = ("docs/contract.md", "docs/reference.md", "docs/extending.md", "docs/performance.md")
+PAGES = ("docs/contract.md", "docs/reference.md", "docs/fidelity.md", "docs/extending.md", "docs/performance.md")
 CODE_BLOCK = re.compile(r"```(\S+)([^\n]*)\n(.*?)```", re.S)
 
 
@@ -129,6 +131,30 @@ def test_the_depth_curves_flags_fields_and_files(root: Path, tmp_path: Path) -> 
     assert set(found["references"]) <= said
     first = json.loads((tmp_path / "run" / layout.METRICS).read_text().split("\n")[0])
     assert set(first) <= words_of(layout.METRICS)
+
+
+def test_every_departure_names_a_test_and_settings_that_are_there(root: Path) -> None:
+    """Each row of the page's tables; its command lines are those of runs that its settings change."""
+    page = root / "docs/fidelity.md"
+    rows = [line.strip("| ").split(" | ") for line in page.read_text().splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if row[0] != "what"]
+    assert len(rows) > 20
+    for row in rows:
+        file, _, test = row[-1].strip("`").partition("::")
+        assert len(row) == 6, row
+        assert f"def {test}(" in (root / file).read_text(), row
+    said = {words for row in rows for words in re.findall(r"--config\.(\w+=[\w.]+)", row[4])}
+    known = {"lsa1": resolve(preset("lsa1")), "sine": resolve(preset("sine"))}
+    for words in said:
+        model = "sine" if words.startswith(("amplitude", "tied")) else "lsa1"
+        changed = flags.read(model, "a", "", [f"--config.{words}"]).config
+        assert changed != known[model], words
+    for line in blocks(page)[0][2].splitlines():
+        *_, model = line.partition(" --")[0].split()
+        published = flags.read(model, "a", "", line.split()[4:]).config
+        assert published.preset == "published"
+        differs = {"lsa1": "model.mlp_bias", "twolayer": "model.mlp_bias"}.get(model, "data.tied_phase")
+        assert value_at(published, differs) != value_at(resolve(preset(model)), differs), line
 
 
 def anchors(page: Path) -> set[str]:

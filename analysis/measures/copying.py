@@ -24,26 +24,28 @@ from store import layout
 from store.atomic import write_json
 
 
-def first_layer_gradients(loaded: LoadedRun) -> tuple[np.ndarray, np.ndarray]:
+def first_layer_gradients(loaded: LoadedRun, with_label: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Norms [2N - 1, 2N] of d sum(first layer's row k) / d (data channels of input row j), k and j context rows.
 
     Two versions: the gradient averaged over tasks before the norm is taken, and the norm of each task averaged after.
+    The data channels are those of x and, `with_label`, that of y: of a layer that changes nothing the norm of a row's
+    gradient towards itself is sqrt(D), with the label's channel sqrt(D + 1).
     """
-    config = loaded.config
+    config, channels = loaded.config, loaded.config.data.dim + with_label
     batch = jax.tree.map(jnp.asarray, loaded.batch)
     norms = [
-        _row_norms(loaded.model, config.model, loaded.params, batch, row)
+        _row_norms(loaded.model, config.model, channels, loaded.params, batch, row)
         for row in range(config.architecture.num_rows - 2)
     ]
     averaged_first, per_task = zip(*norms, strict=True)
     return np.asarray(averaged_first), np.asarray(per_task)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _row_norms(
-    model: Model, settings: ModelConfig, params: Params, batch: Batch, row: int | Array
+    model: Model, settings: ModelConfig, channels: int, params: Params, batch: Batch, row: int | Array
 ) -> tuple[Array, Array]:
-    """Both versions of the norms [2N] of one row's gradients."""
+    """Both versions of the norms [2N] of one row's gradients towards the first `channels` channels."""
 
     def first_layer_row(tokens: Array) -> Array:
         seen: list[Array] = []
@@ -56,33 +58,50 @@ def _row_norms(
         model.forward(params, tokens, collect)
         return jnp.sum(jnp.take(seen[0], row, axis=1))
 
-    data_channels = batch.x.shape[2] + 1
-    gradient = jax.grad(first_layer_row)(tokenise(batch, settings))[:, :-1, :data_channels]
+    gradient = jax.grad(first_layer_row)(tokenise(batch, settings))[:, :-1, :channels]
     averaged_first = jnp.linalg.norm(jnp.mean(gradient, axis=0), axis=-1)
     return averaged_first, jnp.mean(jnp.linalg.norm(gradient, axis=-1), axis=0)
 
 
 def own_next_other(norms: np.ndarray) -> dict[str, float]:
-    """Means over rows k of the sensitivity to itself, to the following token, and to all but these two."""
+    """Means over rows k of the sensitivity to itself, to the following token, and to all but these two.
+
+    As published, "other" is all rows but the row itself: `other_with_next`, the sum over them by 2N - 1, with which
+    `next_over_other_with_next` is at most 2N - 1.
+    """
     rows, columns = np.indices(norms.shape)
     offset = columns - rows
     own, following = float(norms[offset == 0].mean()), float(norms[offset == 1].mean())
     other = float(norms[(offset != 0) & (offset != 1)].mean())
-    return {"own": own, "next": following, "other": other, "next_over_other": following / max(other, 1e-12)}
+    published = float(norms[offset != 0].mean())
+    return {
+        "own": own,
+        "next": following,
+        "other": other,
+        "next_over_other": following / max(other, 1e-12),
+        "other_with_next": published,
+        "next_over_other_with_next": following / max(published, 1e-12),
+    }
+
+
+def sensitivities(loaded: LoadedRun) -> dict[str, dict[str, float]]:
+    """`own_next_other` of all channels of the data, and of those of x alone ("_x"), each in both versions."""
+    found: dict[str, dict[str, float]] = {}
+    for with_label, suffix in ((True, ""), (False, "_x")):
+        averaged_first, per_task = first_layer_gradients(loaded, with_label)
+        found[f"averaged_before_norm{suffix}"] = own_next_other(averaged_first)
+        found[f"per_task{suffix}"] = own_next_other(per_task)
+    return found
 
 
 def copying(loaded: LoadedRun) -> dict[str, Any]:
-    """The sensitivities of the first layer in both versions; `ConfigError` unless tokens are interleaved."""
+    """The sensitivities of the first layer, and those before training; `ConfigError` unless tokens are interleaved."""
     if loaded.config.model.tokens != "interleaved":
         raise ConfigError(
             f"copying is defined for interleaved tokens; {loaded.run} has {loaded.config.model.tokens} ones"
         )
-    averaged_first, per_task = first_layer_gradients(loaded)
-    return {
-        "averaged_before_norm": own_next_other(averaged_first),
-        "per_task": own_next_other(per_task),
-        "tasks": int(loaded.batch.y.shape[0]),
-    }
+    tasks = int(loaded.batch.y.shape[0])
+    return {**sensitivities(loaded), "tasks": tasks, "untrained": sensitivities(loaded.untrained())}
 
 
 def write(loaded: LoadedRun) -> dict[str, Any]:

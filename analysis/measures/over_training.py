@@ -10,7 +10,7 @@ import jax
 from jax.tree_util import Partial
 
 from analysis.compared_run import ComparedRun
-from analysis.measures.copying import copying
+from analysis.measures.copying import first_layer_gradients, own_next_other
 from baselines.comparison import compare
 from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
 from src.checks import ConfigError
@@ -18,7 +18,7 @@ from store import layout
 from store.atomic import write_csv
 
 COMPARED = {"loss": "gd_loss", **{name: name for name in ("preds_diff", "model_diff", "model_cos")}}
-COPIED = ("own", "next", "other")
+COPIED = ("own", "next", "other", "other_with_next")
 
 
 def baselines_of(loaded: ComparedRun) -> dict[str, Partial | str]:
@@ -40,7 +40,7 @@ def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:
     """A row for each snapshot: step, tf_loss, and for each baseline its loss and the values of `comparison.compare`.
 
     Of interleaved tokens also the first layer's sensitivities to its own, the next and other tokens, averaged over
-    tasks before the norm as in the paper's Fig. 5.
+    tasks before the norm as in the paper's Fig. 5, in all channels of the data and in those of x alone ("_x").
     """
     found: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
         partial(_compared, name, other) for name, other in baselines_of(loaded).items()
@@ -64,8 +64,11 @@ _compare = jax.jit(compare)
 
 
 def _copied(checkpoint: ComparedRun) -> dict[str, float]:
-    values = copying(checkpoint)["averaged_before_norm"]
-    return {name: values[name] for name in COPIED}
+    found: dict[str, float] = {}
+    for with_label, suffix in ((True, ""), (False, "_x")):
+        values = own_next_other(first_layer_gradients(checkpoint, with_label)[0])
+        found |= {f"{name}{suffix}": values[name] for name in COPIED}
+    return found
 
 
 def write(loaded: ComparedRun) -> list[dict[str, Any]]:

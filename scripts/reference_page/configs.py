@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from configs.config_help import fields, in_words
-from configs.family import PRESETS, Family, Preset
+from configs.family import Family, Preset
 from configs.keys import RENAMED, TODAYS, find_key, leaves
 from configs.overrides import resolve, value_at
 from configs.presets import preset
@@ -23,9 +23,10 @@ FIELDS = """## Config fields
 family's first model that has the field."""
 PRESETS_OF_ALL = """## Presets
 
-`--preset default`, or `--preset paper`, which has the published values. A preset sets these fields; the others have
-their defaults. Where there is an `init_scale`, initial weights are truncated normal of variance `init_scale` / layers /
-fan-in."""
+`--preset default`, or `--preset paper`, which has the published values. Some models have `--preset published`, what the
+published code does where it departs from the paper: [fidelity.md](fidelity.md). A preset sets these fields; the others
+have their defaults. Where there is an `init_scale`, initial weights are truncated normal of variance `init_scale` /
+layers / fan-in."""
 EARLIER = """### Earlier names
 
 Still read, on command lines, in Python and in the configs of runs."""
@@ -58,7 +59,7 @@ def _fields(family: Family) -> Iterator[str]:
 
 
 def _presets(family: Family) -> Iterator[str]:
-    chosen = {(model, name): family.models[model][name] for model in family.models for name in PRESETS}
+    chosen = {(model, name): family.models[model][name] for model in family.models for name in family.models[model]}
     keys = list(dict.fromkeys(key for one in chosen.values() for key in (*one.values, *one.by_depth(1, False))))
     values = {head: [_value(*head, key) for key in keys] for head in chosen}
     shared = [len({row[column] for row in values.values()}) == 1 for column in range(len(keys))]
@@ -80,23 +81,31 @@ def _by_depth(chosen: Mapping[tuple[str, str], Preset]) -> Iterator[str]:
         [*head, _range(depths), *values]
         for head, one in chosen.items()
         if one.by_depth(2, False)
-        for depths, values in _ranges(one, keys)
+        for depths, values in _ranges(one, {key: _value(*head, key) for key in keys})
     ]
     if rows:
         yield "By the number of layers:"
         yield table(("model", "preset", "layers", *map(code, keys)), _merged(_merged(rows, 1), 0))
 
 
-def _ranges(one: Preset, keys: Sequence[str]) -> Iterator[tuple[list[int], list[str]]]:
-    """Neighbouring numbers of layers at which these fields have the same values, and the values."""
-    found = ((depth, [_at_depth(one, key, depth) for key in keys]) for depth in range(1, DEEPEST + 1))
-    for values, group in groupby(found, key=lambda pair: pair[1]):
-        yield [depth for depth, _ in group], values
+def _ranges(one: Preset, values: Mapping[str, str]) -> Iterator[tuple[list[int], list[str]]]:
+    """Neighbouring numbers of layers at which these fields have the same values, and the values.
+
+    Those of `values` are of one that does not follow the number of layers.
+    """
+    found = ((depth, [_at_depth(one, key, depth, values[key]) for key in values]) for depth in range(1, DEEPEST + 1))
+    for same, group in groupby(found, key=lambda pair: pair[1]):
+        yield [depth for depth, _ in group], same
 
 
-def _at_depth(one: Preset, key: str, depth: int) -> str:
-    stacked, shared = (in_words({**one.values, **one.by_depth(depth, recurrent)}[key]) for recurrent in (False, True))
+def _at_depth(one: Preset, key: str, depth: int, value: str) -> str:
+    followed = (one.by_depth(depth, recurrent) for recurrent in (False, True))
+    stacked, shared = (in_words(found[key]) if key in found else _fixed(one, key, value) for found in followed)
     return stacked if stacked == shared else f"{stacked}; recurrent {shared}"
+
+
+def _fixed(one: Preset, key: str, value: str) -> str:
+    return in_words(one.values[key]) if key in one.values else value
 
 
 def _value(model: str, name: str, key: str) -> str:

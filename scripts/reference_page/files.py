@@ -51,7 +51,10 @@ SEPARATION = """by layer, head and score: clean and noisy means, `auroc` with it
 `auroc_position`, change from the clean twin; the model's influence; gradient descent's values; null, never NaN"""
 OVER_TRAINING = """a row a snapshot: `tf_loss`; `loss, preds_diff, model_diff, model_cos` of gradient descent (`gd_...`)
 and, for several linear layers, of GD++ with learned rates (`gd_plus_plus_...`); of interleaved tokens `own, next,
-other`"""
+other, other_with_next` of copying.json's `averaged_before_norm`, and `..._x` of its `averaged_before_norm_x`"""
+COPYING = """the first layer's sensitivity to `own, next, other` tokens, and `next_over_other`; with the published
+"other", all but its own, `other_with_next, next_over_other_with_next`; in the channels of x and y, and in those of x
+alone (`averaged_before_norm_x, per_task_x`); `untrained`: the same before training"""
 COMPARED = """losses with standard errors, paired ratio and difference, `preds_diff`, `l2_pred_diff`, `model_diff`,
 `model_cos`; in the transformer's run"""
 MAPS = "the mean map of a head, drawn; of linear attention raw scores, whose sign and scale are free"
@@ -89,9 +92,7 @@ FILES = (
     ),
     File(layout.OOD, "regression; `analysis.ood_eval`", OOD),
     File(layout.WEIGHTS, REGRESSION, "`kq` = W_K^T W_Q, `pv` = P W_V [L,heads,W,W]; rescaled; the construction's"),
-    File(
-        layout.COPYING, "`twolayer`; `analysis.copying`", "the first layer's sensitivity to own, next and other tokens"
-    ),
+    File(layout.COPYING, "`twolayer`; `analysis.copying`", COPYING),
     File(layout.COMPARATORS, MEASURED, COMPARATORS),
     File(layout.POSITION_STEPS, "`analysis.position_steps`", POSITION_STEPS),
     File(layout.ATTENTION_STATS, "sweeps of regression; `analysis.attention_stats`", SEPARATION),

@@ -89,6 +89,18 @@ def test_checkpoints_end_with_the_trained_parameters(run: Path) -> None:
     assert (final.run, final.config, final.model) == (loaded.run, loaded.config, loaded.model)
 
 
+def test_untrained_is_what_the_training_began_with(run: Path) -> None:
+    """The first snapshot, and of a run without snapshots it can be had all the same."""
+    loaded = load_run(run)
+    step, first = next(loaded.checkpoints())
+    drawn = loaded.untrained()
+    assert (step, drawn.config, drawn.model) == (0, loaded.config, loaded.model)
+    assert {*drawn.params} == {*first.params}
+    for module, leaves in drawn.params.items():
+        for name, value in leaves.items():
+            np.testing.assert_allclose(value, first.params[module][name], rtol=1e-6, err_msg=f"{module}/{name}")
+
+
 def test_parameters_of_another_model_are_refused(run: Path, tmp_path: Path) -> None:
     other = copied(run, tmp_path / "run")
     arrays, facts = read_safetensors(other / layout.PARAMS)

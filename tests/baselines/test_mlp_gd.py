@@ -1,5 +1,7 @@
 """The control is one explicit step of gradient descent on an MLP's output weights, and so is a layer built to be it."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -125,3 +127,16 @@ def test_a_step_on_sine_and_cosine_stays_just_above_the_least_loss():
     least = min(0.5 * np.mean((each - np.asarray(batch.y_query)) ** 2) for each in predictions)
     assert least_step_loss(data) == pytest.approx(0.00125, abs=1e-5)
     assert 0.00125 < least < 1.5 * 0.00125
+
+
+def test_the_least_loss_of_tied_sines_is_that_of_the_moments_of_one_draw():
+    """From one pair: f_0 is the mean of all sines, C their covariance, both averaged over amplitudes in NumPy."""
+    data = SineData(num_pairs=1, input_range=10.0, tied_phase=True)
+    amplitude = 0.1 + 0.4 * (np.arange(2000) + 0.5) / 2000
+    x = (np.arange(300) + 0.5) / 300 * 10 - 5
+    sines = amplitude[:, None] * np.sin(x + np.pi * (amplitude[:, None] - 0.1) / 0.4)
+    covariance = np.cov(sines.T, bias=True)
+    variance = np.diag(covariance)
+    least = variance[None] - covariance**2 / variance[:, None]  # of the query's label, given one pair's
+    assert least_step_loss(data) == pytest.approx(0.5 * least.mean(), rel=1e-3)
+    assert least_step_loss(data) != pytest.approx(least_step_loss(replace(data, tied_phase=False)), rel=0.05)

@@ -11,15 +11,15 @@ from configs.config_help import MEANINGS, fields
 from configs.keys import leaves
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from configs.registry import models
+from configs.registry import family_of_model, models
 from configs.run import fields_of
 from src.checks import ConfigError
 from src.registries import FAMILIES
 
 OTHER = {  # values of a stack's layers that are not their defaults
     **{f"model.{name}": "2" for name in ("num_layers", "num_heads", "damping", "activation_clip", "init_scale")},
-    **{f"model.{name}": "true" for name in ("recurrent", "bias", "layer_norm")},
-    **{"model.key_size": "4", "model.attention": "softmax"},
+    **{f"model.{name}": "true" for name in ("recurrent", "bias", "layer_norm", "shared_mlp", "clip_before_mlp")},
+    **{"model.key_size": "4", "model.attention": "softmax", "model.first_norm": "false"},
 }
 FOUND = {"preset", "plugins", "shared", "requires"}  # a flag of its own, and what comes with the other fields
 
@@ -52,6 +52,7 @@ def test_the_fields_are_those_of_the_family(model: str) -> None:
     listed = [name for name, *_ in fields(preset(model))]
     assert len(set(listed)) == len(listed)
     config = resolve(preset(model))
+    kind = "control" if model == "sine_control" else "stack whose MLP stands below"
     idle = {f"model.{name}" for name in ("num_layers", "attention")} if model == "sine_control" else set()
     expected = every_field(config.family) - FOUND
     assert set(listed) <= expected
@@ -59,12 +60,13 @@ def test_the_fields_are_those_of_the_family(model: str) -> None:
     for name in expected - set(listed):  # it is refused beside the others
         changed = preset(model)
         set_values(changed, {name: OTHER[name]})
-        with pytest.raises(ConfigError, match=f"{name.removeprefix('model.')} is .*, but has no meaning for a control"):
+        with pytest.raises(ConfigError, match=f"{name.removeprefix('model.')} is .*, but has no meaning for a {kind}"):
             resolve(changed)
 
 
-@pytest.mark.parametrize("model", models())
-@pytest.mark.parametrize("name", ["default", "paper"])
+@pytest.mark.parametrize(
+    ("model", "name"), [(model, name) for model in models() for name in family_of_model(model).models[model]]
+)
 def test_the_values_are_what_the_preset_has_and_can_be_typed(model: str, name: str) -> None:
     """Setting every field to the value shown for it changes nothing."""
     config = preset(model, name)

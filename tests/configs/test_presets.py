@@ -1,13 +1,16 @@
 """The presets are the published table; a config is locked."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from ml_collections import ConfigDict
 
+from cli import UsageError
 from configs.overrides import resolve
 from configs.presets import preset
 from configs.regression import RegressionConfig
+from runners import flags
 from src.checks import ConfigError
 
 # (learning rate, gradient clip, activation clip) by number of layers, and what holds at any depth. Source: the
@@ -19,6 +22,8 @@ ANY_DEPTH = {  # (batch size, variance scale of the initialisation)
     ("lsa1", "paper"): (2048, 0.002),
     ("twolayer", "default"): (512, 0.5),
     ("twolayer", "paper"): (2048, 0.02),
+    ("lsa1", "published"): (2048, 0.002),
+    ("twolayer", "published"): (2048, 0.02),
 }
 MODELS = list(ANY_DEPTH)
 
@@ -44,6 +49,9 @@ def test_the_table(model: str, name: str, depth: int) -> None:
         ("lsa1", "paper", 5, False, 50_000),
         ("lsa1", "paper", 2, True, 5000),
         ("lsa1", "paper", 12, True, 5000),
+        ("lsa1", "published", 1, False, 5000),
+        ("lsa1", "published", 12, False, 50_000),
+        ("twolayer", "published", 2, False, 10_000),
         ("twolayer", "paper", 2, False, 10_000),
         ("twolayer", "default", 2, False, 5000),
     ],
@@ -51,6 +59,43 @@ def test_the_table(model: str, name: str, depth: int) -> None:
 def test_steps(model: str, name: str, depth: int, recurrent: bool, steps: int) -> None:
     config = resolve(preset(model, name, depth, recurrent))
     assert (config.training.steps, config.model.recurrent) == (steps, recurrent)
+
+
+# What the published stacks do otherwise: an MLP without biases and a clip before it; and where each of several layers
+# has weights of its own, one MLP for all of them and no norm before the first. Source: a comparison with that program.
+PUBLISHED_STACK = {"mlp_bias": False, "clip_before_mlp": True}
+
+
+@pytest.mark.parametrize("model", ["lsa1", "twolayer"])
+@pytest.mark.parametrize(("depth", "recurrent"), [(1, False), (1, True), (2, False), (5, False), (12, False)])
+def test_published_is_paper_with_the_published_stack(model: str, depth: int, recurrent: bool) -> None:
+    own = depth > 1 and not recurrent
+    paper, published = (resolve(preset(model, name, depth, recurrent)) for name in ("paper", "published"))
+    stack = replace(paper.model, **PUBLISHED_STACK, shared_mlp=own, first_norm=not own)
+    assert published == replace(paper, model=stack, preset="published")
+
+
+def test_published_recurrent_layers_keep_their_norm() -> None:
+    published = resolve(preset("lsa1", "published", 10, True)).model
+    assert (published.shared_mlp, published.first_norm, published.mlp_bias) == (False, True, False)
+
+
+@pytest.mark.parametrize("model", ["sine", "sine_control"])
+def test_published_sines_are_of_one_parameter(model: str) -> None:
+    paper, published = (resolve(preset(model, name)) for name in ("paper", "published"))
+    assert (paper.data.tied_phase, published.data.tied_phase) == (False, True)
+    training = replace(paper.training, steps=20_000)
+    assert published == replace(paper, data=replace(paper.data, tied_phase=True), training=training, preset="published")
+
+
+def test_a_model_that_is_in_no_published_code_has_no_such_preset() -> None:
+    """Codes on concatenated tokens are not."""
+    with pytest.raises(KeyError, match="published"):
+        preset("lsa1_pe", "published")
+    for words in (["--preset", "published"], ["--preset=publishd"]):
+        with pytest.raises(UsageError, match=r"--preset: invalid choice: .*choose from '?default'?, '?paper'?\)"):
+            flags.read("lsa1_pe", "runners.run lsa1_pe", "", words)
+    assert flags.read("sine", "runners.run sine", "", ["--preset", "published", "--control"]).config.data.tied_phase
 
 
 @pytest.mark.parametrize("name", ["default", "paper"])

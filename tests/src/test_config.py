@@ -207,6 +207,9 @@ def test_values_that_do_not_fit_together():
         DecoderConfig(d_model=5, num_heads=2)
     with pytest.raises(ConfigError, match="num_layers is 2, but has no meaning for a control"):
         SineModel(step_size=0.1, num_layers=2)
+    for name in ("shared_mlp", "clip_before_mlp"):
+        with pytest.raises(ConfigError, match=f"{name} is True, but has no meaning for a stack whose MLP stands below"):
+            SineModel(**{name: True})
     with pytest.raises(ConfigError, match="does not divide among 2 heads"):
         ModelConfig(key_size=5, num_heads=2)
     with pytest.raises(ConfigError, match="share their weights"):

@@ -21,6 +21,11 @@ def config(embedded, **parts):
     return SineConfig(data=DATA, model=model)
 
 
+def control_config():
+    """The same features below one step of descent."""
+    return SineConfig(data=DATA, model=SineModel(d_model=5, mlp_width=6, step_size=0.1))
+
+
 def random_params(model, seed=0):
     """Float64 parameters, no entry of which is 0 by design."""
     rng = np.random.default_rng(seed)
@@ -70,6 +75,18 @@ def test_the_laws_are_uniform_and_independent():
     assert np.abs(correlations - np.eye(4)).max() < 4 / np.sqrt(20_000)
 
 
+def test_a_tied_phase_follows_the_amplitude():
+    """phi = pi (a - .1) / .4: one uniform draw gives both, the one of an amplitude whose phase is its own."""
+    tied = sample_sines(key(2), SineData(input_range=10.0, tied_phase=True), 1000)
+    free = sample_sines(key(2), SineData(input_range=10.0), 1000)
+    amplitude, phase = np.asarray(tied.w, np.float64).T
+    np.testing.assert_allclose(phase, np.pi * (amplitude - 0.1) / 0.4, atol=1e-5)
+    for one, other in ((tied.w[:, 0], free.w[:, 0]), (tied.x, free.x), (tied.x_query, free.x_query)):
+        np.testing.assert_array_equal(one, other)
+    x = np.asarray(tied.x, np.float64)[..., 0]
+    np.testing.assert_allclose(tied.y, amplitude[:, None] * np.sin(x + phase[:, None]), atol=1e-6)
+
+
 def test_a_batch_is_a_function_of_its_key():
     once, again, other = (sample_sines(key(seed), DATA, 16) for seed in (3, 3, 4))
     for one, same, another in zip(once, again, other, strict=True):
@@ -100,6 +117,30 @@ def test_the_model_is_an_mlp_below_the_stack(embedded, parts):
     np.testing.assert_allclose(after, expected, atol=1e-10)
     np.testing.assert_allclose(before, -tokens[:, -1, -1], atol=1e-10)
     assert np.abs(after - before).min() > 1e-3
+
+
+def test_model_and_control_begin_with_the_same_features():
+    """At the same seed, as in the paper; in the published code they do not."""
+    one, control = (make_model(whole).init(key(3)) for whole in (config("pairs"), control_config()))
+    assert {*control} == {"embedding", "mlp_in", "mlp_out"} < {*one}
+    for module, leaves in control.items():
+        for name, value in leaves.items():
+            np.testing.assert_array_equal(value, one[module][name])
+    assert not np.array_equal(control["embedding"]["w"], make_model(control_config()).init(key(4))["embedding"]["w"])
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("embedded", EMBEDDED)
+def test_the_mlp_below_can_lack_biases(embedded):
+    """It is then the one whose biases are zero."""
+    with_biases, without = (make_model(config(embedded, mlp_bias=bias)) for bias in (True, False))
+    batch, params = random_sines(), random_params(without)
+    sizes = {"mlp_in": 6, "mlp_out": 5 - (embedded == "inputs")}
+    zero = {name: {**params[name], "b": np.zeros(size)} for name, size in sizes.items()}
+    assert all({*params[name]} == {"w"} for name in zero)
+    np.testing.assert_allclose(
+        without.predict(params, batch), with_biases.predict({**params, **zero}, batch), atol=1e-12
+    )
 
 
 @pytest.mark.usefixtures("x64")

@@ -32,6 +32,7 @@ FULL = ModelConfig(
     layer_norm=True,
     mlp_width=5,
 )
+PUBLISHED = {"first_norm": False, "shared_mlp": True, "mlp_bias": False, "clip_before_mlp": True}
 STACKS = {
     "one linear layer": PLAIN,
     "three linear layers": ModelConfig(num_layers=3),
@@ -40,8 +41,13 @@ STACKS = {
     "clipped": ModelConfig(num_layers=2, activation_clip=0.4),
     "layer norm": ModelConfig(num_layers=2, layer_norm=True),
     "mlp": ModelConfig(num_layers=2, mlp_width=5),
+    "one mlp for all layers": ModelConfig(num_layers=3, mlp_width=5, shared_mlp=True),
+    "an mlp without biases": ModelConfig(num_layers=2, mlp_width=5, mlp_bias=False),
+    "no norm before the first layer": ModelConfig(num_layers=2, layer_norm=True, first_norm=False),
+    "clipped before the mlp": ModelConfig(num_layers=2, mlp_width=5, activation_clip=0.4, clip_before_mlp=True),
     "recurrent with all": replace(FULL, attention=("softmax",), recurrent=True),
     "with all": FULL,
+    "published with all": replace(FULL, activation_clip=0.7, **PUBLISHED),
 }
 
 
@@ -80,6 +86,38 @@ def test_the_clip_and_the_damping_of_the_tests_above_act(x64):
         config, model, params, batch = setting(STACKS[name])
         free = make_model(run(replace(config.model, activation_clip=0.0, damping=1.0)))
         assert np.abs(model.predict(params, batch) - free.predict(params, batch)).min() > 1e-3
+
+
+def test_an_mlp_for_all_layers_is_a_copy_of_it_in_each(x64):
+    """And without biases it is one whose biases are zero."""
+    config, model, params, batch = setting(ModelConfig(num_layers=3, mlp_width=5, shared_mlp=True, mlp_bias=False))
+    assert set(params) == {"mlp_in", "mlp_out", *(f"layer_{layer}/attention" for layer in range(3))}
+    assert all(set(params[name]) == {"w"} for name in ("mlp_in", "mlp_out"))
+    own = make_model(run(replace(config.model, shared_mlp=False, mlp_bias=True)))
+    biased = {"mlp_in": params["mlp_in"] | {"b": np.zeros(5)}, "mlp_out": params["mlp_out"] | {"b": np.zeros(4)}}
+    copies = {f"layer_{layer}/{name}": values for layer in range(3) for name, values in biased.items()}
+    attention = {name: values for name, values in params.items() if name not in biased}
+    np.testing.assert_allclose(model.predict(params, batch), own.predict(attention | copies, batch), rtol=1e-10)
+
+
+def test_the_first_norm_is_left_out_and_no_other(x64):
+    """Also where the last block computes the query's row alone."""
+    config, model, params, batch = setting(ModelConfig(num_layers=2, layer_norm=True, mlp_width=5, first_norm=False))
+    norms = {"layer_0/mlp_norm", "layer_1/attention_norm", "layer_1/mlp_norm"}
+    assert {name for name in params if name.endswith("norm")} == norms
+    normed = make_model(run(replace(config.model, first_norm=True)))
+    first = {"layer_0/attention_norm": {"scale": np.ones(4), "offset": np.zeros(4)}}
+    assert np.abs(model.predict(params, batch) - normed.predict(params | first, batch)).min() > 1e-3
+
+
+def test_the_clip_before_the_mlp_acts_on_what_it_takes(x64):
+    """Without an MLP it is the clip after the layer: then it changes nothing."""
+    for width, acts in ((5, True), (0, False)):
+        settings = ModelConfig(num_layers=2, mlp_width=width, activation_clip=0.8, clip_before_mlp=True)
+        config, model, params, batch = setting(settings)
+        after = make_model(run(replace(config.model, clip_before_mlp=False)))
+        change = np.abs(model.trace(params, batch).tokens[0] - after.trace(params, batch).tokens[0]).max()
+        assert (change > 1e-3) == acts
 
 
 def test_layer_predictions_are_those_of_shallower_stacks(x64):

@@ -44,10 +44,11 @@ CHOICES = {
 
 
 def leaves(family: str) -> list[tuple[str, str, str]]:
-    """(family, section, field) of the fields that have another value."""
-    values = fields_of(named(family).config())
+    """(family, section, field) of the fields that have another value that is legal."""
+    config = named(family).config()
+    values, idle = fields_of(config), named(family).without_meaning(config)
     every = [(s, f) for s, value in values.items() for f in (value if isinstance(value, dict) else [""])]
-    return [(family, s, f) for s, f in every if len(CHOICES.get(f or s, "12")) > 1]
+    return [(family, s, f) for s, f in every if len(CHOICES.get(f or s, "12")) > 1 and f"{s}.{f}" not in idle]
 
 
 LEAVES = [leaf for family in registries.FAMILIES.built_in for leaf in leaves(family)]
