@@ -44,6 +44,20 @@ def at(*path: Any) -> Callable[[Results], Any]:
     return value
 
 
+def at_if_there(*path: Any) -> Callable[[Results], Any]:
+    """The value at a path of keys; None where files of an earlier version have no such key."""
+
+    def value(results: Results) -> Any:
+        inside: Any = results
+        for key in path:
+            if key not in inside:
+                return None
+            inside = inside[key]
+        return inside
+
+    return value
+
+
 def doubled(*path: Any) -> Callable[[Results], float | None]:
     """Twice the value at a path: the mean squared error of a loss."""
     return scaled(2.0, *path)

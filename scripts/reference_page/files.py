@@ -43,7 +43,8 @@ or `kept`"""
 COMPARATORS = """losses of predictors that know of the corruption: `gd_clean_step`, `gd_tuned_step`, `linear_mmse`,
 `mask_bayes`; null with a `reason` where one is not defined"""
 SEPARATION = """by layer, head and score: clean and noisy means, `auroc` with its interval, `auroc_raw`,
-`auroc_position`, change from the clean twin; the model's influence; gradient descent's values; null, never NaN"""
+`auroc_position`, change from the clean twin; the model's influence; gradient descent's values; under `detectors` what
+a detector of corruption reaches (`mask_bayes`, `loo_gd`), on `tasks` contexts; null, never NaN"""
 OVER_TRAINING = """a row a snapshot: `tf_loss`; `loss, preds_diff, model_diff, model_cos` of gradient descent (`gd_...`)
 and, for several linear layers, of GD++ with learned rates (`gd_plus_plus_...`); of interleaved tokens `own, next,
 other`"""
