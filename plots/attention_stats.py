@@ -51,8 +51,10 @@ def _rows(stats: Mapping[str, Any]) -> list[Row]:
             where = f"{layer['kind']} layer {layer['layer']}, head {head['head']}"
             rows += [(f"{n}, {where}", _interval(values), style.TRANSFORMER) for n, values in head["scores"].items()]
     rows += [(f"{n}, gradient descent", _interval(values), style.DESCENT) for n, values in stats["gd"].items()]
-    detectors = stats.get("detectors", {})
-    return rows + [(f"{name}, detector", _interval(values), style.OTHER) for name, values in detectors.items()]
+    for name, values in stats.get("detectors", {}).items():
+        fewer = f" ({values['tasks']} contexts)" * (values["tasks"] != stats["tasks"])
+        rows.append((f"{name}, detector{fewer}", _interval(values), style.OTHER))
+    return rows
 
 
 def _interval(values: Mapping[str, Any]) -> list[float] | None:

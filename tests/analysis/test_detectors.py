@@ -14,6 +14,8 @@ from analysis.measures.separation import matched_auroc, separation
 from configs.regression import FAMILY, RegressionConfig
 from curricula.context import Context
 from families.regression import clean_twin, evaluation_context
+from plots import style
+from plots.attention_stats import draw_attention_stats
 from src.config import ContextConfig, DataConfig
 from src.registries import INPUT_DISTRIBUTIONS, NOISE_MODES, InputDistribution, NoiseMode
 from store import layout
@@ -157,6 +159,24 @@ def test_a_tables_columns_are_empty_where_the_file_is_of_an_earlier_version() ->
         column = FAMILY.columns.measured[f"{name}_auroc"]
         assert column({"separation": found}) == 0.7
         assert column({"separation": {"gd": {}}}) is None
+
+
+def test_the_figure_of_a_run_shows_them_where_the_file_has_them(
+    lsa1_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of how many contexts, where these are fewer; a file of an earlier version has none."""
+    drawn: list[Any] = []
+    monkeypatch.setattr(style, "save", lambda figure, *where: drawn.append(figure))
+    run = copied(lsa1_run, tmp_path / "run")
+    scores = {"auroc": 0.5, "auroc_interval": [0.4, 0.6]}
+    stats = {"noise_mode": "clean", "noise_p": 0, "placement": "mixed", "tasks": 64, "layers": [], "gd": {}}
+    stats |= {"influence": scores, "abs_influence": scores}
+    detectors = {"mask_bayes": scores | {"tasks": 8}, "loo_gd": scores | {"auroc": None, "tasks": 64}}
+    for found in (stats, stats | {"detectors": detectors}):
+        (run / layout.ATTENTION_STATS).write_text(json.dumps(found))
+        draw_attention_stats(run)
+    before, after = ([text.get_text() for text in figure.axes[0].get_yticklabels()] for figure in drawn)
+    assert after == [*before, "mask_bayes, detector (8 contexts)", "loo_gd, detector"]
 
 
 def test_the_command_measures_them(workshop: Workshop, lsa1_run: Path, tmp_path: Path) -> None:
