@@ -16,16 +16,16 @@ from analysis.command import Command
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
-    """The position-matched AUROC of every score of a stored run, with its interval."""
+    """The position-matched AUROC of every score of a stored run, and of detectors of corruption, with its interval."""
     from analysis.compared_run import load_compared
     from analysis.measures.attention_stats import write
     from families.regression import evaluation_context
 
     loaded = load_compared(run)
     values = write(loaded, evaluation_context(loaded.config))
-    shown = {f"gd {name}": numbers for name, numbers in values["gd"].items()} | {
-        f"model {name}": values[name] for name in ("influence", "abs_influence")
-    }
+    shown = {f"detector {name}": numbers for name, numbers in values["detectors"].items()}
+    shown |= {f"gd {name}": numbers for name, numbers in values["gd"].items()}
+    shown |= {f"model {name}": values[name] for name in ("influence", "abs_influence")}
     for layer in values["layers"]:
         for head in layer["heads"]:
             shown |= {f"layer {layer['layer']} head {head['head']} {n}": v for n, v in head["scores"].items()}
@@ -33,6 +33,8 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
 
 
 def _in_words(numbers: Mapping[str, Any]) -> str:
+    if "reason" in numbers:
+        return f"no AUROC: {numbers['reason']}"
     if not np.isfinite(numbers["auroc"]):
         return "no AUROC: no position has both clean and noisy pairs"
     low, high = numbers["auroc_interval"]

@@ -1,4 +1,4 @@
-"""The posterior mean on a corrupted context: every mask of hit pairs is tried.
+"""The posterior on a corrupted context, of the query's label and of which pairs are clean: all masks are tried.
 
 Given the mask m of hit pairs, labels and weights are jointly Gaussian, so the posterior mean of the query's label is a
 mixture over masks, each weighed by its prior p^|m| (1 - p)^(N - |m|) and the density of the labels under it. The 2^N
@@ -30,6 +30,13 @@ MAX_PAIRS = 16  # 65 536 masks: a millisecond or two a task
 CELLS = 2**16  # masks times tasks of a chunk: a few MiB, whatever N is
 LEAST_PIVOT = 1e-15  # of a label's variance: rounding, where a pair follows from the others
 LEAST_VARIANCE = 1e-200  # of a label whose input is 0
+
+
+class MaskPosterior(NamedTuple):
+    """What is expected given the pairs: prediction [B], the query's label; clean [B, N], whether a pair was not hit."""
+
+    prediction: np.ndarray
+    clean: np.ndarray
 
 
 class NextPair(NamedTuple):
@@ -105,37 +112,65 @@ def check_masks(data: DataConfig, context: ContextConfig) -> None:
 def mask_bayes(batch: Batch, data: DataConfig, context: ContextConfig) -> np.ndarray:
     """Predictions [B], float64: the posterior mean over the weights and all 2^N masks of hit pairs.
 
+    No predictor has a smaller expected squared error, unless it knows the placement. At p = 0 and p = 1 only one mask
+    is left and it is `linear_mmse`. What it knows, and where it raises `ConfigError`: `mask_posterior`.
+    """
+    return mask_posterior(batch, data, context).prediction
+
+
+def mask_posterior(batch: Batch, data: DataConfig, context: ContextConfig) -> MaskPosterior:
+    """The posterior mean of the query's label [B] and the probability that a pair is clean [B, N], float64.
+
     Knows the corruption, its p and sigma, and the distribution of tasks; not which pairs were hit, nor the placement.
     With s = weight_scale and K = X X^T,
 
-        sum_m P(m | X, y) E[w | X, y, m].x_query,   P(m | X, y) ~ p^|m| (1 - p)^(N - |m|) p(y | X, m),
+        prediction = sum_m P(m | X, y) E[w | X, y, m].x_query,   clean_j = sum over m with m_j = 0 of P(m | X, y),
+        P(m | X, y) ~ p^|m| (1 - p)^(N - |m|) p(y | X, m),
         label noise    y | m ~ N(0, s^2 K + noise_std^2 I + sigma^2 diag(m))
         random pairs   the same without sigma for the clean pairs; y_j ~ N(0, s^2 |x_j|^2 + noise_std^2), on its own,
                        for a hit one
 
-    No predictor has a smaller expected squared error, unless it knows the placement. At p = 0 and p = 1 only one mask
-    is left and it is `linear_mmse`. Raises `ConfigError` for more than 16 pairs, for a noise mode that `HITS` does not
-    have, and for more pairs than dimensions without observation noise, where a clean mask has a singular covariance.
+    Of all scores of pairs, clean_j orders clean before hit pairs best (Neyman and Pearson), unless one knows the
+    placement; at p = 0 it is 1 and at p = 1 it is 0. Raises `ConfigError` for more than 16 pairs, for a noise mode that
+    `HITS` does not have, and for more pairs than dimensions without observation noise, where a clean mask has a
+    singular covariance.
     """
     _, pairs, dim = batch.x.shape
     check_masks(replace(data, num_pairs=pairs, dim=dim), context)
     if context.hit_rate in (0, 1):
-        return np.asarray(linear_mmse(batch, data, context), np.float64)
+        prediction = np.asarray(linear_mmse(batch, data, context), np.float64)
+        return MaskPosterior(prediction, np.full(batch.y.shape, 1.0 - context.hit_rate))
     x, y, x_query = (np.asarray(part, np.float64) for part in (batch.x, batch.y, batch.x_query))
     size = max(1, CELLS >> pairs)
     chunks = [slice(start, start + size) for start in range(0, len(y), size)]
-    return np.concatenate([_mixture(x[part], y[part], x_query[part], data, context) for part in chunks])
+    parts = [_mixture(x[part], y[part], x_query[part], data, context) for part in chunks]
+    return MaskPosterior(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _mixture(x: np.ndarray, y: np.ndarray, x_query: np.ndarray, data: DataConfig, context: ContextConfig) -> np.ndarray:
-    """Predictions [C] of a chunk: the leaves' predictions, each weighed by its mask's posterior probability."""
+def _mixture(
+    x: np.ndarray, y: np.ndarray, x_query: np.ndarray, data: DataConfig, context: ContextConfig
+) -> MaskPosterior:
+    """The posterior of a chunk: the leaves' predictions, and each pair's clean ones, weighed by their masks'."""
     table, variances = _first_table(x, y, x_query, data)
     log_weights = np.zeros((1, len(y)))
     for label, variance in zip(y.T, variances, strict=True):
         table, log_weights = _branch(table, log_weights, label, variance, context)
     weights = np.exp(log_weights - log_weights.max(axis=0))
     predictions: np.ndarray = -(weights * table[0, 0]).sum(axis=0) / weights.sum(axis=0)
-    return predictions
+    return MaskPosterior(predictions, _clean_shares(weights, y.shape[1]))
+
+
+def _clean_shares(weights: np.ndarray, pairs: int) -> np.ndarray:
+    """The share [C, N] of the leaves' weights [2^N, C] in which a pair is clean.
+
+    The last pair is clean in the first half of the leaves; added up, the halves are the leaves of the pairs before it.
+    """
+    shares = np.empty((weights.shape[1], pairs))
+    for pair in reversed(range(pairs)):
+        clean, hit = np.split(weights, 2)
+        shares[:, pair] = clean.sum(axis=0) / (clean.sum(axis=0) + hit.sum(axis=0))
+        weights = clean + hit
+    return shares
 
 
 def _first_table(x: np.ndarray, y: np.ndarray, x_query: np.ndarray, data: DataConfig) -> tuple[np.ndarray, np.ndarray]:

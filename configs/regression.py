@@ -281,9 +281,10 @@ SETTINGS: dict[str, Callable[[RegressionConfig], Any]] = {
 
 
 def _not_defined(results: Results) -> str | None:
-    """Which comparators have no value, and why."""
-    parts = [(name, part) for name, part in results["comparators"].items() if isinstance(part, Mapping)]
-    return "; ".join(f"{name}: {part['reason']}" for name, part in parts if "reason" in part) or None
+    """Which comparators and detectors have no value, and why."""
+    parts = {**results["separation"].get("detectors", {}), **results["comparators"]}
+    found = {name: part["reason"] for name, part in parts.items() if isinstance(part, Mapping) and "reason" in part}
+    return "; ".join(f"{name}: {reason}" for name, reason in found.items()) or None
 
 
 def _at(*path: Any) -> Callable[[Results], Any]:
@@ -311,6 +312,7 @@ def _of_layer(layer: int, score: str) -> Callable[[Results], float | None]:
 
 SCORES = ("influence", "attention", "abs_attention", "contribution", "abs_contribution")
 OF_INFLUENCE = ("auroc_raw", "auroc_position")
+DETECTORS = ("mask_bayes", "loo_gd")  # positive controls
 FIRST: dict[str, Callable[[Results], Any]] = {
     "test_mse": columns.doubled("headline", "tf_loss"),
     "align_cos": _at("alignment", "align_cos"),
@@ -341,6 +343,7 @@ MEASURED: dict[str, Callable[[Results], Any]] = {
     **{name: _at("separation", "abs_influence", name) for name in OF_INFLUENCE},
     "gd_auroc": _at("separation", "gd", "abs_influence", "auroc"),
     "gd_auroc_raw": _at("separation", "gd", "abs_influence", "auroc_raw"),
+    **{f"{name}_auroc": columns.if_there("separation", "detectors", name, "auroc") for name in DETECTORS},
     **{name: _at("separation", "abs_influence", name) for name in ("twin_change_noisy", "twin_change_clean")},
     **{f"{whose}auroc_{score}": _score(whose, score) for score in SCORES for whose in ("", "gd_")},
     "auroc_first_abs_contribution": _of_layer(0, "abs_contribution"),
@@ -387,6 +390,8 @@ MEANINGS_OF_COLUMNS = {
     "auroc_position": "AUROC of the position alone",
     "gd_auroc": "`auroc` of gradient descent",
     "gd_auroc_raw": "`auroc_raw` of gradient descent",
+    "mask_bayes_auroc": "AUROC of the posterior probability of being clean, which knows p and sigma",
+    "loo_gd_auroc": "AUROC of minus the leave-one-out error of gradient descent at its clean step",
     "twin_change_*": "change of |influence| of noisy, or clean, pairs from the clean twin",
     "gd_auroc_*": "AUROC of this score of gradient descent, within positions",
     "auroc_first_abs_contribution": "AUROC of |contribution| in the first layer, mean of its heads",

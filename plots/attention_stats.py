@@ -1,4 +1,4 @@
-"""The AUROC of every score of a run's attention, with intervals, and gradient descent's."""
+"""The AUROC of every score of a run's attention, with intervals, gradient descent's, and what detectors reach."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Row = tuple[str, list[float] | None, str]  # its name, (low, AUROC, high) if the
 
 @style.styled
 def draw_attention_stats(run: Path) -> Path:
-    """attention_stats.png: position-matched AUROC of each score with its interval; gradient descent in green."""
+    """attention_stats.png: position-matched AUROC of each score with its interval; gradient descent in green.
+
+    Detectors are left out of runs that an earlier version measured.
+    """
     config, path = read_config(run), run / layout.ATTENTION_STATS
     stats = read_json(path)
     with expecting(path, "the attention statistics of a run"):
@@ -47,7 +50,11 @@ def _rows(stats: Mapping[str, Any]) -> list[Row]:
         for head in layer["heads"]:
             where = f"{layer['kind']} layer {layer['layer']}, head {head['head']}"
             rows += [(f"{n}, {where}", _interval(values), style.TRANSFORMER) for n, values in head["scores"].items()]
-    return rows + [(f"{n}, gradient descent", _interval(values), style.DESCENT) for n, values in stats["gd"].items()]
+    rows += [(f"{n}, gradient descent", _interval(values), style.DESCENT) for n, values in stats["gd"].items()]
+    for name, values in stats.get("detectors", {}).items():
+        fewer = f" ({values['tasks']} contexts)" * (values["tasks"] != stats["tasks"])
+        rows.append((f"{name}, detector{fewer}", _interval(values), style.OTHER))
+    return rows
 
 
 def _interval(values: Mapping[str, Any]) -> list[float] | None:

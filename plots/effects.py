@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,9 +51,11 @@ UNITS = {
     "auroc": Unit(("low", "difference", "high"), 1, 0.01, "difference of AUROC", RegressionConfig.eval_tasks, (-1, 1)),
 }
 FAR = ("linear_mmse", "mask_bayes")  # controls that know the noise: changes from them are of another magnitude
-DECADES = (1, 10, 100)  # margins at which a logarithmic axis has its ticks
-LINEAR = 10  # margins up to which an axis is linear
-LETTERS = 28  # of a contrast's name in one line
+DECADES, STEPS = (1, 10, 100), (1, 2, 5, 10)  # margins at which a logarithmic axis has its ticks, or a wide one
+LINEAR, NEAR = 10, 20  # margins up to which an axis is linear, and up to which it has room for all steps
+LETTERS, LETTERS_OF_TITLE = 28, 22  # of a contrast's name in one line, and of a panel's where two stand in a row
+COLUMNS = 2
+WHOLE = ""  # the title of a block's only panel
 ROW, LINE = 0.085, 0.1  # inches of a model's effect, of a line of a name
 
 
@@ -60,7 +63,8 @@ def draw_effects(source: Path, out: Path) -> list[Path]:
     """A figure for each question, as .png, .pdf and .csv; all are drawn before the first is written.
 
     The column `unit`, one of `UNITS`, says what a row is of (without it, of losses), and `tasks`, if there is one,
-    of how many tasks each of its values is (without it, as many as a run has by default).
+    of how many tasks each of its values is (without it, as many as a run has by default). `n_all` counts the seeds with
+    those on the plateau (without it, there are none).
     """
     table = read_contrasts(source)
     files: dict[Path, bytes] = {}
@@ -70,7 +74,7 @@ def draw_effects(source: Path, out: Path) -> list[Path]:
             raise StoreError(f"{source} has a question without a name: {question!r}")
         figure = draw_question(str(question), rows)
         files |= {out / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
-        files[out / f"{name}.csv"] = csv_bytes(rows[[*TEXT, "unit", *NUMBERS]].to_dict("records"))
+        files[out / f"{name}.csv"] = csv_bytes(rows[[*TEXT, "unit", *NUMBERS, "n_all"]].to_dict("records"))
     return outputs.write(files, "plots.effects")
 
 
@@ -81,32 +85,79 @@ def read_contrasts(source: Path) -> pd.DataFrame:
         table["unit"] = "loss"
     if not table["unit"].isin(list(UNITS)).all():
         raise StoreError(f"{source} has a unit that is none of {', '.join(UNITS)}")
+    if "n_all" not in table:
+        table["n_all"] = table["n"]
+    if table["n_all"].dtype.kind not in "iuf":
+        raise StoreError(f"{source} has words in n_all, which counts seeds")
     if "tasks" in table and table["tasks"].dtype.kind not in "iuf":
         raise StoreError(f"{source} has words in tasks, which counts tasks")
     parts = table["contrast"].str.partition(": ")
     return table.assign(model=parts[0], name=parts[2])
 
 
+class Block(NamedTuple):
+    """Effects that share limits: their rows, these by the titles of panels, and the names of the panels' rows."""
+
+    rows: pd.DataFrame
+    panels: dict[str, pd.DataFrame]
+    names: list[str]
+
+
 @style.compact
 def draw_question(question: str, rows: pd.DataFrame) -> Figure:
-    """Panels for units, and for controls that know the noise; each with limits of its own."""
+    """Panels for units, for controls that know the noise, and, two in a row, for what rows of a table would repeat."""
     far = rows["name"].str.rpartition(" / ")[2].isin(FAR)
-    groups = [group for _, group in rows.groupby([rows["unit"], far], sort=False)]
-    names = [list(dict.fromkeys(group["name"])) for group in groups]
+    blocks = [_block(group) for _, group in rows.groupby([rows["unit"], far], sort=False)]
+    several = any(len(block.panels) > 1 for block in blocks) and all(WHOLE not in block.panels for block in blocks)
+    columns = COLUMNS if several else 1
+    if not several:
+        blocks = [Block(block.rows, {WHOLE: block.rows}, list(dict.fromkeys(block.rows["name"]))) for block in blocks]
     looks = style.model_looks(rows["model"])
-    folded = [[_folded(style.plain(name)) for name in those] for those in names]
-    deep = max(ROW * len(looks), *(LINE * (name.count("\n") + 1) for those in folded for name in those)) + 0.03
-    figure, axes = style.column_figure([deep * (len(those) + 0.1) for those in names])
-    for panel, group, those, shown in zip(axes[:, 0], groups, names, folded, strict=True):
-        _draw_panel(panel, group, those, looks)
-        panel.set_yticks(range(len(shown)), shown)
-        panel.set_ylim(len(shown) - 0.45, -0.55)
-    text = _caption(question, rows)
-    if any(panel.get_xscale() == "symlog" for panel in axes.flat):
-        text += ", beyond which wide axes are logarithmic"
-    text += f"; {style.CUT}" * _any_cut(rows)
-    style.finish(figure, _legend(looks), text)
+    heights = [_height(block, looks) for block in blocks for _ in range(math.ceil(len(block.panels) / columns))]
+    figure, axes = style.column_figure(heights, columns, sharey="row")
+    start = 0
+    for block in blocks:
+        used = math.ceil(len(block.panels) / columns)
+        _draw_block(axes[start : start + used], block, looks)
+        start += used
+    style.finish(figure, _legend(looks), _caption(question, rows, axes.flat))
     return figure
+
+
+def _block(rows: pd.DataFrame) -> Block:
+    """Rows by panel where their names are a whole grid, "row / panel" or "row, panel"; else they are one panel.
+
+    What has more values is a row.
+    """
+    parts = rows["name"].str.extract(r"^(.*?)(?: (/ )|, )(.*)$")
+    row, panel = parts[0], parts[1].fillna("") + parts[2]
+    if panel.nunique() > row.nunique():
+        row, panel = panel, row
+    names, whole = list(dict.fromkeys(row)), rows.assign(name=row, panel=panel)
+    if row.isna().any() or len(names) * panel.nunique() != rows["name"].nunique():
+        return Block(rows, {WHOLE: rows}, list(dict.fromkeys(rows["name"])))
+    return Block(whole, {str(title): part for title, part in whole.groupby("panel", sort=False)}, names)
+
+
+def _height(block: Block, looks: dict[str, tuple[str, str]]) -> float:
+    lines = 1 + max(_folded(style.plain(name)).count("\n") for name in block.names)
+    return (max(ROW * len(looks), LINE * lines) + 0.03) * (len(block.names) + 0.1)
+
+
+def _draw_block(axes: np.ndarray, block: Block, looks: dict[str, tuple[str, str]]) -> None:
+    """Draws a block's panels, with the same limits; only those that have none below them have numbers there."""
+    count, columns = len(block.panels), axes.shape[1]
+    for number, (panel, (title, rows)) in enumerate(zip(axes.flat, block.panels.items(), strict=False)):
+        _draw_panel(panel, block, rows, looks)
+        panel.set_title(textwrap.fill(style.plain(title), LETTERS_OF_TITLE))
+        lowest = number + columns >= count
+        panel.tick_params(labelbottom=lowest)
+        panel.set_xlabel(UNITS[rows["unit"].iloc[0]].label if lowest else "")
+    for panel in axes.flat[count:]:
+        panel.set_axis_off()
+    for panel in axes[:, 0]:
+        panel.set_yticks(range(len(block.names)), [_folded(style.plain(name)) for name in block.names])
+        panel.set_ylim(len(block.names) - 0.45, -0.55)
 
 
 def _folded(name: str) -> str:
@@ -118,22 +169,26 @@ def _folded(name: str) -> str:
     return "\n".join(textwrap.fill(line, LETTERS) for line in lines if line)
 
 
-def _draw_panel(panel: Axes, rows: pd.DataFrame, names: list[str], looks: dict[str, tuple[str, str]]) -> None:
-    """Effects of one unit, around a grey band: what is called no effect."""
+def _draw_panel(panel: Axes, block: Block, rows: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> None:
+    """Effects of one unit, around a grey band: what is called no effect. Hollow ones are not of all seeds."""
     unit = UNITS[rows["unit"].iloc[0]]
-    panel.axvspan(-unit.margin, unit.margin, color="#eeeeee", zorder=0)
+    panel.axvspan(-unit.margin, unit.margin, color=style.PALE, zorder=0)
     panel.axvline(0.0, color=style.GREY, linewidth=0.7, zorder=1)
     for model, group in rows.groupby("model", sort=False):
         colour, marker = looks[str(model)]
         shift = 0.7 * ((list(looks).index(str(model)) + 0.5) / len(looks) - 0.5)
-        places = [names.index(name) + shift for name in group["name"]]
+        places = np.array([block.names.index(name) + shift for name in group["name"]])
         low, middle, high = (unit.scale * group[column].to_numpy() for column in unit.columns)
         panel.hlines(places, *np.clip([low, high], *unit.within), color=colour, linewidth=1.2)
-        style.mark_cut(panel, places, np.array([low, high]), unit.within, colour, across=True)
-        panel.plot(middle, places, marker, color=colour, markersize=3, linestyle="")
-    ends = (unit.scale * rows[list(unit.columns)]).clip(*unit.within)
-    _scale(panel, unit.margin, float(ends.min(axis=None)), float(ends.max(axis=None)))
-    panel.set_xlabel(unit.label)
+        style.mark_cut(panel, list(places), np.array([low, high]), unit.within, colour, across=True)
+        whole = (group["n"] >= group["n_all"]).to_numpy()
+        how: dict[str, Any] = {"color": colour, "markersize": 3, "linestyle": ""}
+        panel.plot(middle[whole], places[whole], marker, **how)
+        if not whole.all():
+            panel.plot(middle[~whole], places[~whole], marker, markerfacecolor="white", **how)
+    ends = (unit.scale * block.rows[list(unit.columns)]).clip(*unit.within)
+    wide = WHOLE in block.panels
+    _scale(panel, unit.margin, float(ends.min(axis=None)), float(ends.max(axis=None)), wide)
 
 
 def _any_cut(rows: pd.DataFrame) -> bool:
@@ -146,20 +201,27 @@ def _any_cut(rows: pd.DataFrame) -> bool:
     )
 
 
-def _scale(panel: Axes, margin: float, low: float, high: float) -> None:
+def _scale(panel: Axes, margin: float, low: float, high: float, wide: bool) -> None:
     """An axis of what is there, 0 and the margin: linear, or where it reaches far logarithmic beyond the margin."""
     low, high = min(low, -margin), max(high, margin)
     if max(-low, high) <= LINEAR * margin:
         room = 0.05 * (high - low)
         panel.set_xlim(low - room, high + room)
-        panel.locator_params(axis="x", nbins=5)
+        panel.locator_params(axis="x", nbins=5 if wide else 4, steps=[1, 2, 5, 10])
+        panel.xaxis.set_major_formatter(lambda tick, _: _number(tick))
         return
-    panel.set_xscale("symlog", linthresh=margin, linscale=0.7)
-    panel.set_xlim(1.3 * low, 1.3 * high)
-    ticks = [sign * margin * decade for sign in (-1, 1) for decade in DECADES]
+    panel.set_xscale("symlog", linthresh=margin, linscale=0.4)
+    low, high = 1.3 * low, 1.3 * high
+    panel.set_xlim(low, high)
+    steps = STEPS if wide and max(-low, high) <= NEAR * margin else DECADES
+    ticks = [sign * margin * step for sign in (-1, 1) for step in steps]
     ticks = sorted([0.0, *(tick for tick in ticks if low <= tick <= high)])
-    panel.set_xticks(ticks, [f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks])
+    panel.set_xticks(ticks, [_number(tick) for tick in ticks])
     panel.minorticks_off()
+
+
+def _number(tick: float) -> str:
+    return f"{tick:g}".replace("-", "\N{MINUS SIGN}")
 
 
 def _legend(looks: dict[str, tuple[str, str]]) -> dict[str, Any]:
@@ -168,12 +230,16 @@ def _legend(looks: dict[str, tuple[str, str]]) -> dict[str, Any]:
     return {name: Line2D([], [], color=colour, marker=marker) for name, (colour, marker) in looks.items()}
 
 
-def _caption(question: str, rows: pd.DataFrame) -> str:
+def _caption(question: str, rows: pd.DataFrame, axes: Iterable[Axes]) -> str:
     counts = sorted({int(n) for n in rows["n"]})
     seeds = "-".join(str(n) for n in dict.fromkeys((counts[0], counts[-1])))
     margins = [{"auroc": ".01 of AUROC"}.get(unit, "1 %") for unit in dict.fromkeys(rows["unit"])]
     text = f"{question}: mean change from the control, 95 % t interval over n = {seeds} seeds, paired; {_tasks(rows)}"
-    return f"{text}; grey: within {' and '.join(margins)}"
+    text += f"; grey: within {' and '.join(margins)}"
+    if any(panel.get_xscale() == "symlog" for panel in axes):
+        text += ", beyond which wide axes are logarithmic"
+    text += "; hollow: seeds on the plateau are left out" * bool((rows["n"] < rows["n_all"]).any())
+    return text + f"; {style.CUT}" * _any_cut(rows)
 
 
 def _tasks(rows: pd.DataFrame) -> str:

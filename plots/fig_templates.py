@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import cli
 from plots import style
 from plots.sweep_figures.curves import draw_noise, draw_ood
-from plots.sweep_figures.dots import draw_alignment, draw_separation
+from plots.sweep_figures.dots import draw_alignment
 from plots.sweep_figures.grouping import PHRASES
 from plots.sweep_figures.orders import draw_order
 from plots.sweep_figures.panels import Drawn
 from plots.sweep_figures.points import DRAWN
+from plots.sweep_figures.separation import draw_separation
 from plots.sweep_figures.table import read_sweep
 from plots.table_command import draw_from_table
 from store import outputs

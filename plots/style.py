@@ -28,6 +28,7 @@ TRANSFORMER = "#7b2d8b"
 DESCENT = "#2a8a3e"
 OTHER = "#c77c11"
 GREY = "#8a8a8a"
+PALE = "#eeeeee"  # of what lies behind
 
 # The colour and marker of each model, in every figure that shows several: Okabe and Ito's and Tol's, distinct for
 # colour-blind readers. None is green, which is gradient descent's.

@@ -4,7 +4,8 @@ Scores of pair j in each layer and head: attention a_j of the query's row, and c
 after the softmax), summed over query rows and over the pair's columns. Of the whole model: influence, d prediction /
 d y_j. Each is signed and absolute; models are compared by |influence|. A contribution contains y_j, so it depends on
 label noise even for gradient descent; influence does not, so that of gradient descent is blind to label noise. The
-query row's attention in a copying layer says nothing about the pairs.
+query row's attention in a copying layer says nothing about the pairs. What a detector could reach on the same contexts
+stands beside them: `analysis.measures.detectors`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from analysis.compared_run import ComparedRun
+from analysis.measures.detectors import detectors
 from analysis.measures.separation import separation
 from curricula.context import Context
 from families.regression import clean_twin
@@ -90,7 +92,7 @@ def _signed_and_absolute(**scores: Array) -> dict[str, Array]:
 
 
 def attention_stats(loaded: ComparedRun, context: Context) -> dict[str, Any]:
-    """All scores on the evaluation contexts, in numbers: see `analysis.measures.separation`."""
+    """All scores on the evaluation contexts, and the detectors', in numbers: see `analysis.measures.separation`."""
     hit = np.asarray(context.hit)
     batches = (context.batch, clean_twin(loaded.config, context))
 
@@ -127,6 +129,7 @@ def attention_stats(loaded: ComparedRun, context: Context) -> dict[str, Any]:
         ],
         **all_numbers(tuple(_signed_and_absolute(influence=influence(loaded.predict, batch)) for batch in batches)),
         "gd": all_numbers(tuple(gd_scores(loaded, batch) for batch in batches)),
+        "detectors": detectors(loaded.config, context, batches[1], BOOTSTRAP_SEED),
     }
 
 

@@ -103,12 +103,7 @@ def _shift(number: int, panel: Panel) -> float:
 
 def _comparator(panel: Panel, measure: str, column: str, values: Any) -> Iterator[Series]:
     """What does not depend on the model: one line for all the panel's, which are of the same tasks."""
-    import pandas as pd
-
-    rows = pd.concat([line.rows for _, line in panel.lines])
-    rows = rows[~rows.index.duplicated()]
-    first, *others = (line.settings for _, line in panel.lines)
-    common = {name: value if all(value == line[name] for line in others) else None for name, value in first.items()}
+    common, rows = grouping.pooled([line for _, line in panel.lines])
     found: list[Point] = sorted(points(rows, rows["p"], values(rows, column)))
     if found:
         panels.error_bars(panel.axes, [point.x for point in found], found, **COMPARED[column], zorder=3)

@@ -66,6 +66,16 @@ def lines(table: pd.DataFrame, along: str | None = None) -> list[Line]:
     return [Line(found, table.iloc[members]) for found, members in group(cells)]
 
 
+def pooled(found: Sequence[Line]) -> Line:
+    """Lines as one, each cell once, for what does not depend on the settings in which they differ (None)."""
+    import pandas as pd
+
+    rows = pd.concat([line.rows for line in found])
+    first, *others = (line.settings for line in found)
+    common = {name: value if all(value == line[name] for line in others) else None for name, value in first.items()}
+    return Line(common, rows[~rows.index.duplicated()])
+
+
 def group(cells: Sequence[Options]) -> list[tuple[Settings, list[int]]]:
     """The largest sets of cells that agree, each with its settings; a set within another is none of its own."""
     counts = {name: Counter(value for cell in cells for value in cell[name]) for name in (cells or [{}])[0]}

@@ -1,27 +1,55 @@
-"""Dots over the ordering at evaluation: a small one for each seed, and their mean. Each is another trained model."""
+"""Dots over the ordering at evaluation: a small one for each seed, and their mean. Each is another trained model.
+
+Seeds on the plateau have hollow dots and are in no mean. Where they lie beyond what the others need, the axis is
+broken: above the break stands the range of their values.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from configs.regression import ALIGNED
 from plots import style
 from plots.sweep_figures import grouping, panels
 from plots.sweep_figures.grouping import ordered
-from plots.sweep_figures.panels import DESCENT, MODEL, Drawn, Looks, Panel
+from plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
 from plots.sweep_figures.points import Point, Series, points, records
 from plots.sweep_figures.table import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-HEIGHT = 0.85  # inches of a panel
+HEIGHT = 0.95  # inches of a panel
 MEASURE = "loss / GD's loss"
+STUCK = "on the plateau"  # the series of seeds that have not learnt
 LEAST_RATIO = 0.02  # that an axis shows on either side of 1: what hardly differs must look so
 SHIFT = 0.2  # between conditions that share an ordering
 ASIDE = 0.07  # of the seeds' dots, from their mean
-PLATEAU = 1.5  # loss over GD's above which a seed has hardly learned
-MARGIN, HEAD = 0.06, 0.22  # of an axis: beyond what it shows, and for the values of seeds on the plateau
+BESIDE = 0.05  # between seeds of one condition on the plateau
+MARGIN = 0.08  # of what an axis shows, beyond it
+BREAK, ABOVE, HEAD = 0.1, 0.2, 0.28  # the same of a broken axis: the break, the dots above it, the end
+NONE = float("nan")  # the mean of seeds on the plateau
+ROUNDING = 1e-9
+DOT: dict[str, Any] = {"marker": "o", "markersize": 2.6, "linestyle": ""}
+HOLLOW: dict[str, Any] = DOT | {"markerfacecolor": "white", "markeredgewidth": 0.8}
+
+
+class Condition(NamedTuple):
+    """A line's label and its points, of the seeds that have learnt and of those on the plateau."""
+
+    label: str
+    line: grouping.Line
+    learnt: list[Point]
+    stuck: list[Point]
+
+
+class Scale(NamedTuple):
+    """A y axis: what is above `top` is shown at `above`, wherever it lies."""
+
+    top: float
+    above: float
 
 
 @style.compact
@@ -35,83 +63,104 @@ def draw_order(table: pd.DataFrame) -> Drawn:
     present = set(used["ordering"])
     orderings = [name for name in ordered() if name in present] + sorted(present - set(ordered()))
     figure, drawn = panels.stack(lines, ["noise_mode"], HEIGHT)
-    looks, series, outside = Looks(lines), [], 0
+    looks, series, stuck = Looks(lines), [], []
     for panel in drawn:
-        found = [
-            sorted(points(line.rows, line.rows["ordering"], ratio), key=lambda point: orderings.index(point.x))
-            for _, line in panel.lines
-        ]
-        series += [
-            Series(MODEL, MEASURE, line.settings, those) for (_, line), those in zip(panel.lines, found, strict=True)
-        ]
-        outside += _draw_panel(panel, looks, orderings, found)
+        found = [_condition(label, line, ratio, orderings) for label, line in panel.lines]
+        _draw_panel(panel, looks, orderings, found)
+        series += [Series(MODEL, MEASURE, one.line.settings, one.learnt) for one in found]
+        stuck += [Series(STUCK, MEASURE, one.line.settings, one.stuck) for one in found]
     looks.explain_conditions(linestyle="")
     looks.explain(f"{DESCENT} (clean step)", color=style.DESCENT, linestyle="--")
-    more = [f"small dots are seeds; {MEASURE} is paired by seed", _outside(outside)]
+    more = [f"small dots are seeds; {MEASURE} is paired by seed", _of_stuck(series, stuck)]
+    if any(line.points for line in stuck):
+        looks.explain(f"a seed {STUCK}", **HOLLOW, color=INK)
     text = panels.described(lines, series, used, table, TASKS["test_loss"], *more)
+    figure.align_ylabels()
     style.finish(figure, looks.handles, text)
-    return Drawn(figure, records(series))
+    return Drawn(figure, records([*series, *stuck]))
 
 
-def _outside(seeds: int) -> str:
-    """What the caption says of seeds that are no dots."""
+def _condition(label: str, line: grouping.Line, ratio: pd.Series, orderings: Sequence[str]) -> Condition:
+    def of(rows: pd.DataFrame) -> list[Point]:
+        return sorted(points(rows, rows["ordering"], ratio), key=lambda point: orderings.index(point.x))
+
+    learnt, stuck = of(line.rows[line.rows["learnt"]]), of(line.rows[~line.rows["learnt"]])
+    return Condition(label, line, learnt, [point._replace(mean=NONE, low=NONE, high=NONE) for point in stuck])
+
+
+def _of_stuck(learnt: Sequence[Series], stuck: Sequence[Series]) -> str:
+    """What the caption says of seeds that are in no mean, and of how many the means beside them are."""
+    seeds = sum(len(point.seeds) for line in stuck for point in line.points)
     if not seeds:
         return ""
-    what = "the value of a seed" if seeds == 1 else f"{seeds} values of seeds"
-    return f"arrows: {what} on the plateau, above {PLATEAU:g}, in the means and intervals but off the axes"
+    left = [_number(one, point.x) for one, line in zip(learnt, stuck, strict=True) for point in line.points]
+    counts = " to ".join(str(n) for n in dict.fromkeys((min(left), max(left))))
+    return f"hollow: seeds {STUCK} (cosine with GD below {ALIGNED:g}), in no mean; there n = {counts}"
 
 
-def _draw_panel(panel: Panel, looks: Looks, orderings: Sequence[str], found: Sequence[Sequence[Point]]) -> int:
-    """Draws the conditions side by side; returns how many seeds are shown as arrows."""
-    values = [value for those in found for point in those for value in point.values]
-    most = PLATEAU if min(values) <= PLATEAU else float("inf")  # where none has learned, all are shown
-    outside = 0
+def _number(line: Series, x: Any) -> int:
+    return next((len(point.seeds) for point in line.points if point.x == x), 0)
+
+
+def _draw_panel(panel: Panel, looks: Looks, orderings: Sequence[str], found: Sequence[Condition]) -> None:
+    """Draws the conditions side by side, and the axis around them."""
+    scale = _scale(panel, found)
     for place, ordering in enumerate(orderings):
-        here = [
-            (looks.of(line.settings["model"], name), point)
-            for (name, line), those in zip(panel.lines, found, strict=True)
-            for point in those
-            if point.x == ordering
-        ]
-        arrows = 0
-        for number, (look, point) in enumerate(here):
-            x = place + SHIFT * (number - (len(here) - 1) / 2)
-            panels.error_bars(panel.axes, [x + ASIDE / 2], [point], **look | {"linestyle": ""})
-            inside = [value for value in point.values if value <= most]
-            if len(point.values) > 1:
-                panel.axes.plot([x - ASIDE] * len(inside), inside, ".", color=look["color"], alpha=0.5, markersize=2.5)
-            for value in point.values:
-                if value > most:
-                    _arrow(panel, x, value, look["color"], arrows)
-                    arrows += 1
-        outside += arrows
-    _limits(panel, found, most, bool(outside))
+        here = [one for one in found if any(point.x == ordering for point in (*one.learnt, *one.stuck))]
+        for number, one in enumerate(here):
+            x, look = place + SHIFT * (number - (len(here) - 1) / 2), looks.of(one.line.settings["model"], one.label)
+            for point in (point for point in one.learnt if point.x == ordering):
+                panels.error_bars(panel.axes, [x + ASIDE / 2], [point], **look | {"linestyle": ""})
+                if len(point.values) > 1:
+                    seeds = DOT | {"color": look["color"], "alpha": 0.45, "markeredgewidth": 0}
+                    panel.axes.plot([x - ASIDE] * len(point.values), point.values, **seeds)
+            for point in (point for point in one.stuck if point.x == ordering):
+                _draw_stuck(panel, x - ASIDE, point.values, scale, look["color"])
     panel.axes.axhline(1, color=style.DESCENT, linestyle="--", zorder=1)
     panel.axes.set_ylabel(MEASURE)
     panel.axes.set_xlim(-0.5, len(orderings) - 0.5)
     panel.axes.set_xticks(range(len(orderings)), [_broken(name) for name in orderings])
     panel.axes.grid(False, axis="x")
-    panel.axes.locator_params(axis="y", nbins=5)
     panel.axes.set_xlabel("ordering at evaluation" if panel.lowest else "")
-    return outside
 
 
-def _arrow(panel: Panel, x: float, value: float, colour: Any, number: int) -> None:
-    """A seed beyond the panel's upper edge, several of one ordering below each other."""
-    where: dict[str, Any] = {"transform": panel.axes.get_xaxis_transform(), "va": "top", "ha": "center"}
-    paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # over the interval, which leaves the axes
-    words = f"\N{UPWARDS ARROW}{value:.2f}"
-    panel.axes.text(x, 1.0 - 0.1 * number, words, color=colour, fontsize=6.5, bbox=paper, zorder=5, **where)
+def _draw_stuck(panel: Panel, x: float, values: Sequence[float], scale: Scale, colour: Any) -> None:
+    """Hollow dots at their values, or side by side above the break."""
+    beyond = [value for value in values if value > scale.top]
+    inside = [value for value in values if value <= scale.top]
+    places = [x + BESIDE * (number - (len(beyond) - 1) / 2) for number in range(len(beyond))]
+    panel.axes.plot([x] * len(inside) + places, inside + [scale.above] * len(beyond), **HOLLOW, color=colour)
 
 
-def _limits(panel: Panel, found: Sequence[Sequence[Point]], most: float, head: bool) -> None:
-    """Every mean and every seed that has learned, and the intervals of those conditions whose seeds all have."""
+def _scale(panel: Panel, found: Sequence[Condition]) -> Scale:
+    """An axis of all means, intervals and seeds that have learnt; of the others, where none has."""
     shown = [1 - LEAST_RATIO, 1 + LEAST_RATIO]
-    for point in (point for those in found for point in those):
-        shown += [point.mean, *(value for value in point.values if value <= most)]
-        shown += [end for end in (point.low, point.high) if end == end and max(point.values) <= most]
+    for point in (point for one in found for point in one.learnt):
+        shown += [point.mean, *point.values, *(end for end in (point.low, point.high) if end == end)]
+    stuck = [value for one in found for point in one.stuck for value in point.values]
+    shown += [value for value in stuck if value < min(shown) or not any(one.learnt for one in found)]
     room = max(shown) - min(shown)
-    panel.axes.set_ylim(min(shown) - MARGIN * room, max(shown) + (HEAD if head else MARGIN) * room)
+    scale = Scale(max(shown) + MARGIN * room, max(shown) + ABOVE * room)
+    beyond = [value for value in stuck if value > scale.top]
+    panel.axes.set_ylim(min(shown) - MARGIN * room, max(shown) + HEAD * room if beyond else scale.top)
+    panel.axes.locator_params(axis="y", nbins=5)
+    if beyond:
+        _break(panel, max(shown) + BREAK * room, scale, beyond)
+    return scale
+
+
+def _break(panel: Panel, place: float, scale: Scale, beyond: Sequence[float]) -> None:
+    """Breaks the axis: its ticks end there, and above stands the range of what is beyond."""
+    ticks = [tick for tick in panel.axes.get_yticks() if panel.axes.get_ylim()[0] <= tick < scale.top]
+    digits = max(0, math.ceil(-math.log10(ticks[1] - ticks[0]) - ROUNDING)) if len(ticks) > 1 else 2
+    ends = dict.fromkeys(f"{end:.3g}" for end in (min(beyond), max(beyond)))
+    labels = [*(f"{tick:.{digits}f}" for tick in ticks), "\N{EN DASH}".join(ends)]
+    panel.axes.set_yticks([*ticks, scale.above], labels)
+    panel.axes.axhspan(place, panel.axes.get_ylim()[1], color=style.PALE, zorder=0)
+    slash: dict[str, Any] = {"marker": [(-1, -0.6), (1, 0.6)], "markersize": 5, "linestyle": "", "color": "black"}
+    across = panel.axes.get_yaxis_transform()
+    gap = BREAK / 3 * (scale.above - place) / (ABOVE - BREAK)
+    panel.axes.plot([0, 0], [place - gap, place], transform=across, clip_on=False, zorder=5, **slash)
 
 
 def _broken(name: str) -> str:

@@ -96,21 +96,21 @@ Part = list[tuple[str, Line]]  # lines that may share axes, by what a legend say
 
 def stack(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[Figure, list[Panel]]:
     """Panels of a column's width, of each model: what differs of `apart` apart, and more where one held too much."""
-    names, parts = _parts(lines, apart)
-    return _laid_out([(model, part) for part in parts for model in _models(part)], 1, height, names)
+    names, found = parts(lines, apart)
+    return _laid_out([(model, part) for part in found for model in _models(part)], 1, height, names)
 
 
 def pairs(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[Figure, list[Panel]]:
     """Panels two in a row: for what differs of `apart`, and more, one of all models and one of each."""
-    names, parts = _parts(lines, apart)
+    names, found = parts(lines, apart)
     plan: list[tuple[str | None, Part] | None] = []
-    for part in parts:
+    for part in found:
         plan += [(None, part), *((model, part) for model in _models(part))]
         plan += [None] * (len(plan) % 2)
     return _laid_out(plan, 2, height, names)
 
 
-def _parts(lines: Sequence[Line], apart: Sequence[str]) -> tuple[list[str], list[Part]]:
+def parts(lines: Sequence[Line], apart: Sequence[str]) -> tuple[list[str], list[Part]]:
     """The settings in which parts differ, and the parts: as many as keep a model's lines few enough to tell apart."""
     found = [line.settings for line in lines]
     differing = [name for name in grouping.split(found)[0] if name != "model"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from configs.regression import ALIGNED
 from plots.sweep_figures import grouping
 from plots.sweep_figures.points import PLANNED
 from store.readers import StoreError, read_csv
@@ -29,6 +30,8 @@ MEASURED = (
     *("test_loss", *COMPARATORS, "align_cos", "align_l2", "auroc", "gd_auroc", "auroc_position"),
     *(f"{owner}ood_alpha{alpha}" for owner in ("", "gd_") for alpha in ALPHAS),
 )
+# columns, if the table has them, of what does not depend on a model: positive controls for `auroc`
+DETECTORS = {"mask_bayes_auroc": "Bayes over masks", "loo_gd_auroc": "leave-one-out GD error"}
 # measure -> the column, if the table has it, that counts the tasks behind each value; named as in a run's config
 TASKS = {
     **{"test_loss": "test_tasks", "ood": "test_tasks"},
@@ -39,7 +42,10 @@ SAME = 1e-3  # relative difference up to which two results of one cell are the s
 
 
 def read_sweep(path: Path) -> pd.DataFrame:
-    """The table, with what follows from it: `done` and `noisy` of each row; `StoreError` if it cannot be drawn."""
+    """The table, with `done`, `noisy` and `learnt` of each row; `StoreError` if it cannot be drawn.
+
+    A row has learnt if its run has left the plateau; the detectors' columns are empty in tables that have none.
+    """
     table = read_csv(path, (*SETTINGS, *MEASURED), TEXT)
     table["done"] = table["status"] == "done"
     table["noisy"] = (table["noise_mode"] != grouping.CLEAN) & (table["p"] != 0)
@@ -52,7 +58,12 @@ def read_sweep(path: Path) -> pd.DataFrame:
     for name in sorted({*TASKS.values(), *FORMER} & {*table.columns}):
         if table[name].dtype.kind not in "iuf":
             raise StoreError(f"{path} has words in {name}, which counts tasks")
+    for name in {*DETECTORS} & {*table.columns}:
+        if table[name].dtype.kind not in "iuf":
+            raise StoreError(f"{path} has words in {name}, which is an AUROC")
     table = table.rename(columns=FORMER)
+    table = table.assign(**{name: float("nan") for name in DETECTORS if name not in table})
+    table["learnt"] = ~(table["align_cos"] < ALIGNED)
     _check_repeats(path, table)
     table.attrs[PLANNED] = (len(table), int(table["done"].sum()))
     return table

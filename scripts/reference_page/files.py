@@ -48,7 +48,8 @@ best on tasks like the training's), `regressed` and `differentiated` from the mo
 predictions by such a step, and by one step size for all positions; how far the step sizes read are from those
 predicted: `..._rms`, and `..._r2`, null with a `reason` where positions are exchangeable"""
 SEPARATION = """by layer, head and score: clean and noisy means, `auroc` with its interval, `auroc_raw`,
-`auroc_position`, change from the clean twin; the model's influence; gradient descent's values; null, never NaN"""
+`auroc_position`, change from the clean twin; the model's influence; gradient descent's values; under `detectors` what
+a detector of corruption reaches (`mask_bayes`, `loo_gd`), on `tasks` contexts; null, never NaN"""
 OVER_TRAINING = """a row a snapshot: `tf_loss`; `loss, preds_diff, model_diff, model_cos` of gradient descent (`gd_...`)
 and, for several linear layers, of GD++ with learned rates (`gd_plus_plus_...`); of interleaved tokens `own, next,
 other, other_with_next` of copying.json's `averaged_before_norm`, and `..._x` of its `averaged_before_norm_x`"""

@@ -35,6 +35,8 @@ NUMBERS = (
     *(f"{whose}ood_alpha{alpha}" for whose in ("", "gd_") for alpha in ("1", "1.5", "2", "3")),
 )
 
+OPTIONAL = ("mask_bayes_auroc", "loo_gd_auroc")  # numbers that earlier tables do not have
+
 
 def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> None:
     """Writes cells.csv and provenance.json from a sweep's table and its runs, and contrasts.csv from these."""
@@ -42,7 +44,8 @@ def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> N
     outputs.check([cells, facts, contrasts], WRITER)
     table = read_csv(source, (*SETTINGS, *NUMBERS), TEXT)
     table = table[table["seed"].isin(seeds)]
-    chosen = [_rounded(row) for row in table[[*TEXT, *SETTINGS, *NUMBERS]].to_dict("records")]
+    columns = [*TEXT, *SETTINGS, *NUMBERS, *(name for name in OPTIONAL if name in table)]
+    chosen = [_rounded(row) for row in table[columns].to_dict("records")]
     found = provenance(runs_dir, table["exp"])
     outputs.write({cells: csv_bytes(chosen), facts: json_bytes(found)}, WRITER)
     write_contrasts(folder)

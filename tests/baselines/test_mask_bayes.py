@@ -1,4 +1,4 @@
-"""The posterior mean over masks, against SciPy's densities of every mask, and by what must not change it."""
+"""The posterior over masks, against SciPy's densities of every mask, and by what must not change it."""
 
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 
 from baselines.gradient_descent import gd
 from baselines.linear_mmse import linear_mmse, ridge
-from baselines.mask_bayes import CELLS, MAX_PAIRS, check_masks, mask_bayes
+from baselines.mask_bayes import CELLS, MAX_PAIRS, check_masks, mask_bayes, mask_posterior
 from curricula.context import draw_context
 from src import prng
 from src.batch import Batch
@@ -32,10 +32,10 @@ tasks = partial(reference.random_batch, pairs=4, dim=3)
 
 
 def every_mask(x, y, x_query, data, context):
-    """One task's posterior mean, mask by mask: SciPy's density, then the Gaussian's conditional mean."""
+    """One task's posterior means of query and clean pairs: SciPy's density, the Gaussian's conditional mean."""
     p, s, pairs = context.noise_p, data.weight_scale, len(y)
     gram, towards_query = s**2 * x @ x.T, s**2 * x @ x_query
-    weights, predictions = [], []
+    weights, predictions, clean = [], [], []
     for mask in product((False, True), repeat=pairs):
         hit = np.array(mask)
         covariance, cross = gram + data.noise_std**2 * np.eye(pairs), towards_query
@@ -47,21 +47,25 @@ def every_mask(x, y, x_query, data, context):
         prior = p ** hit.sum() * (1 - p) ** (~hit).sum()
         weights.append(prior * np.exp(multivariate_normal.logpdf(y, np.zeros(pairs), covariance)))
         predictions.append(cross @ np.linalg.solve(covariance, y))
-    return np.dot(weights, predictions) / np.sum(weights)
+        clean.append(~hit)
+    return np.dot(weights, predictions) / np.sum(weights), np.dot(weights, clean) / np.sum(weights)
 
 
 @MODES
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize(("dim", "noise"), [(3, 0.3), (6, 0.3), (5, 0.0)])
-def test_equals_a_sum_over_all_masks(context, p, dim, noise):
-    batch = reference.random_batch(1, size=20, pairs=4, dim=dim)
+@pytest.mark.parametrize(("pairs", "dim", "noise"), [(4, 3, 0.3), (4, 6, 0.3), (4, 5, 0.0), (3, 2, 0.3), (3, 3, 0.0)])
+def test_equals_a_sum_over_all_masks(context, p, pairs, dim, noise):
+    batch = reference.random_batch(1, size=20, pairs=pairs, dim=dim)
     data, context = replace(DATA, noise_std=noise), replace(context, noise_p=p)
-    expected = [
+    every = [
         every_mask(x, y, query, data, context) for x, y, query in zip(batch.x, batch.y, batch.x_query, strict=True)
     ]
-    found = mask_bayes(batch, data, context)
-    close(found, expected)
-    assert found.dtype == np.float64
+    predictions, clean = (np.array(part) for part in zip(*every, strict=True))
+    found = mask_posterior(batch, data, context)
+    close(found.prediction, predictions)
+    close(found.clean, clean)
+    assert found.prediction.dtype == found.clean.dtype == np.float64
+    np.testing.assert_array_equal(mask_bayes(batch, data, context), found.prediction)
 
 
 @MODES
@@ -93,7 +97,9 @@ def test_where_one_mask_is_left_it_is_linear(context, p, noise, x64):
     batch, data = tasks(4), replace(DATA, noise_std=noise)
     variance = noise**2 + p * 0.7**2
     expected = 0 * batch.y_query if p == 1 and context == RANDOM_PAIRS else ridge(batch, variance / 1.5**2)
-    close(mask_bayes(batch, data, replace(context, noise_p=p)), expected)
+    found = mask_posterior(batch, data, replace(context, noise_p=p))
+    close(found.prediction, expected)
+    np.testing.assert_array_equal(found.clean, np.full((len(batch.y), 4), 1 - p))
 
 
 @MODES
@@ -119,6 +125,9 @@ def test_strong_noise_gives_its_pairs_away():
     loud = batch._replace(y=batch.y + np.array([0, 1e4, 0, 0]))
     rest = Batch(np.delete(batch.x, 1, axis=1), np.delete(batch.y, 1, axis=1), *batch[2:])
     np.testing.assert_allclose(mask_bayes(loud, DATA, context), mask_bayes(rest, DATA, context), atol=1e-2)
+    found, others = mask_posterior(loud, DATA, context).clean, mask_posterior(rest, DATA, context).clean
+    np.testing.assert_allclose(found[:, 1], 0, atol=1e-6)
+    np.testing.assert_allclose(np.delete(found, 1, axis=1), others, atol=1e-2)
 
 
 @MODES
@@ -149,10 +158,10 @@ seeds, modes = st.integers(0, 10_000), st.sampled_from([LABEL_NOISE, RANDOM_PAIR
 @given(seeds, modes, st.permutations(range(4)))
 def test_order_does_not_matter(seed, context, order):
     batch = tasks(seed)
-    close(
-        mask_bayes(batch._replace(x=batch.x[:, order], y=batch.y[:, order]), DATA, context),
-        mask_bayes(batch, DATA, context),
-    )
+    found = mask_posterior(batch._replace(x=batch.x[:, order], y=batch.y[:, order]), DATA, context)
+    expected = mask_posterior(batch, DATA, context)
+    close(found.prediction, expected.prediction)
+    close(found.clean, expected.clean[:, order])
 
 
 @given(seeds, modes)
@@ -201,6 +210,20 @@ def test_its_error_has_nothing_to_do_with_what_was_seen(context):
     for other in (prediction, np.asarray(linear_mmse(batch, data, context)), np.asarray(gd(batch, 1.0))):
         products = surprise * other
         assert abs(products.mean()) < SIGMAS * products.std() / np.sqrt(products.size)
+
+
+@MODES
+def test_of_pairs_that_are_clean_with_a_probability_that_share_is_clean(context):
+    """E[(clean - P(clean | seen)) f(seen)] = 0: the posterior is calibrated, over all pairs and in each tenth."""
+    data = DataConfig(dim=5, num_pairs=5)
+    drawn = draw_context(prng.key(2), data, context, 20_000)
+    found = mask_posterior(drawn.batch, data, context).clean
+    surprise = ~np.asarray(drawn.hit) - found
+    for chosen in (np.full(found.shape, True), *(np.floor(10 * found) == tenth for tenth in range(10))):
+        if chosen.sum() > 1000:
+            by_task = np.where(chosen, surprise, 0).sum(axis=1)
+            assert abs(by_task.mean()) < SIGMAS * by_task.std() / np.sqrt(len(by_task))
+    assert found.std() > 0.05
 
 
 # Where it has no answer.

@@ -14,6 +14,7 @@ exp model ordering noise_mode p sigma placement seed test_mse align_cos align_l2
 gd_mse train_ordering train_noise_mode train_p train_sigma train_placement eval_ordering eval_noise_mode eval_p
 eval_sigma eval_placement train_difficulty eval_difficulty steps gd_loss loss_ratio loss_ratio_se ridge_loss
 gd_tuned_step_loss linear_mmse_loss mask_bayes_loss auroc_raw auroc_position auroc_low auroc_high gd_auroc
+mask_bayes_auroc loo_gd_auroc
 auroc_attention auroc_abs_attention auroc_contribution gd_auroc_attention gd_auroc_abs_attention gd_auroc_contribution
 ood_alpha1 ood_alpha1.5 ood_alpha2 gd_ood_alpha1 gd_ood_alpha1.5 gd_ood_alpha2 gd_ood_alpha3 results_version
 """.split()
@@ -54,6 +55,7 @@ def row(model: str = "lsa1", seed: int = 0, status: str = "done", train: Mapping
         }
         found |= {"mask_bayes_loss": 0.06 + 0.5 * p * (1 if pairs else 0.3) + tasks}
         found |= {"auroc": 0.5 + 0.05 * (model == "twolayer") + 0.01 * noise[3], "gd_auroc": 0.5 + 0.004 * noise[4]}
+        found |= {"mask_bayes_auroc": 0.85 - 0.4 * p + 0.5 * tasks, "loo_gd_auroc": 0.65 - 0.15 * p + 0.5 * tasks}
         found |= {"auroc_position": 0.5 + 0.2 * (settings["placement"] != "mixed") + 0.005 * noise[5]}
     for number, alpha in enumerate((1.0, 1.5, 2.0, 3.0)):
         found |= {f"gd_ood_alpha{alpha:g}": 2 * gd * alpha**2 * (1 + (alpha - 1) ** 2)}

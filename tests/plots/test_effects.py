@@ -108,6 +108,73 @@ def test_limits_hold_what_is_there_and_the_margin_and_are_not_symmetric(tmp_path
     ]
 
 
+GRID = {
+    f"{noise} {p} / {name}": change
+    for noise in ("label_noise", "random_pairs")
+    for p, change in ((0.1, 0.002), (0.5, 0.02))
+    for name in ("gd_clean_step", "gd_tuned_step")
+}
+
+
+def test_what_rows_would_repeat_is_a_panels_title(tmp_path: Path) -> None:
+    """A whole grid of noises and comparators: two panels in a row that share rows and limits."""
+    drawn = figure(rows("noise", GRID), tmp_path)
+    left, right = drawn.axes
+    assert [axes.get_title() for axes in drawn.axes] == ["/ gd_clean_step", "/ gd_tuned_step"]
+    names = ["label_noise 0.1", "label_noise 0.5", "random_pairs 0.1", "random_pairs 0.5"]
+    assert [text.get_text() for text in left.get_yticklabels()] == names
+    assert left.get_xlim() == right.get_xlim()
+    of_model = {axes: dots(axes)[style.MODELS["twolayer"][0].lower()] for axes in drawn.axes}
+    for axes in drawn.axes:
+        np.testing.assert_allclose(of_model[axes], [0.6, 6, 0.6, 6])
+    check_readable(drawn)
+    several = {**GRID, **{name.replace("tuned", "other"): change for name, change in GRID.items()}}
+    several |= {name.partition(" /")[0] + " / linear_mmse": 2 * change for name, change in GRID.items()}
+    figure_of_four = figure(rows("noise", several), tmp_path)
+    assert len([axes for axes in figure_of_four.axes if axes.axison]) == 4
+    check_readable(figure_of_four)
+    whole = len(figure(rows("noise", dict(list(GRID.items())[1:])), tmp_path).axes)
+    assert whole == 1  # one is missing, so that the names are no grid
+
+
+def test_a_question_of_many_conditions_fits_a_page(tmp_path: Path) -> None:
+    many = {
+        f"{noise} {p} / {name}": change
+        for noise in ("label_noise", "random_pairs")
+        for p in (0.1, 0.25, 0.5)
+        for name, change in (
+            ("a", 0.01),
+            ("b", 0.02),
+            ("c, against d", 0.01),
+            ("linear_mmse", 1.0),
+            ("mask_bayes", 2.0),
+        )
+    }
+    drawn = figure(rows("noise at evaluation", many), tmp_path)
+    assert drawn.get_figheight() < 9
+    check_readable(drawn)
+
+
+def test_changes_without_the_seeds_on_the_plateau_are_hollow(tmp_path: Path) -> None:
+    found = rows("order", ORDERS)
+    for number, one in enumerate(found):
+        one |= {"n_all": 5, "n": 4 if number == 1 else 5}
+    drawn = figure(found, tmp_path)
+    (axes,) = drawn.axes
+    hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+    np.testing.assert_allclose([line.get_xdata()[0] for line in hollow], [-8.5])
+    assert "hollow: seeds on the plateau are left out" in " ".join(drawn.get_supxlabel().split())
+    assert "hollow" not in figure(rows("order", ORDERS), tmp_path).get_supxlabel()
+
+
+def test_a_wide_axis_has_numbers_between_its_decades(tmp_path: Path) -> None:
+    drawn = figure(rows("order", {"easy2hard": 0.035, "hard2easy": -0.03}), tmp_path)
+    (axes,) = drawn.axes
+    shown = [text.get_text().replace("\N{MINUS SIGN}", "-") for text in axes.get_xticklabels()]
+    assert shown == ["-10", "-5", "-2", "-1", "0", "1", "2", "5", "10"]
+    check_readable(drawn)
+
+
 def test_the_files_hold_the_rows_and_their_unit(tmp_path: Path) -> None:
     found = rows("order at evaluation", ORDERS) + rows("noise x order", NOISES)
     pd.DataFrame(found).to_csv(tmp_path / "contrasts.csv", index=False)
@@ -133,13 +200,14 @@ def test_the_caption_counts_tasks_as_the_table_does(tmp_path: Path) -> None:
     [
         ({"unit": "metres"}, "has a unit that is none of loss, step, auroc"),
         ({"tasks": "many"}, "has words in tasks"),
+        ({"n_all": "many"}, "has words in n_all"),
         ({"difference": "large"}, "its column difference does not hold numbers"),
         ({"question": "/"}, "has a question without a name"),
     ],
 )
 def test_a_table_that_cannot_be_drawn_leaves_no_files(given: dict[str, Any], sentence: str, tmp_path: Path) -> None:
     pd.DataFrame(rows("q", ORDERS) + [row("q", "lsa1", "b", 0.1) | given]).to_csv(tmp_path / "c.csv", index=False)
-    if "unit" in given or "tasks" in given:
+    if {"unit", "tasks", "n_all"} & {*given}:
         pd.DataFrame([row("q", "lsa1", "b", 0.1) | given]).to_csv(tmp_path / "c.csv", index=False)
     with pytest.raises(StoreError, match=r"c\.csv .*" + sentence):
         effects.draw_effects(tmp_path / "c.csv", tmp_path / "figs")

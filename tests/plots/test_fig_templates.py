@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 from PIL import Image
 from scipy import stats
 
 from plots import style
 from plots.fig_templates import FIGURES, draw_sweep
 from plots.sweep_figures import grouping, panels
+from plots.sweep_figures.orders import DOT
 from plots.sweep_figures.table import read_sweep
 from store import StoreError
 from store.outputs import RECORD
@@ -24,6 +26,11 @@ from tests.plots.readable import check_readable
 
 NOISY = {"noise_mode": "label_noise", "p": 0.25, "sigma": 0.5}
 ORDERINGS = ("smallnorm2largenorm", "random", "hard2easy", "easy2hard")
+OF_NO_MODEL = {
+    "Bayes over masks": "mask_bayes_auroc",
+    "leave-one-out GD error": "loo_gd_auroc",
+    "gradient descent": "gd_auroc",
+}
 FILES = {f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "pdf", "csv")}
 
 
@@ -136,15 +143,71 @@ def test_comparators_have_intervals_in_the_figure_too(tmp_path: Path) -> None:
 def test_separation_stands_beside_gradient_descents_and_positions(tmp_path: Path) -> None:
     rows = sweep.grid(("lsa1", "twolayer"), **{name: (value,) for name, value in NOISY.items()}) + sweep.grid()
     shown = drawn("attention_separation", rows, tmp_path)
-    assert len(shown) == 6
+    assert len(shown) == 7
     for model in ("lsa1", "twolayer"):
-        for name, column in (
-            ("transformer", "auroc"),
-            ("gradient descent", "gd_auroc"),
-            ("position alone", "auroc_position"),
-        ):
+        for name, column in (("transformer", "auroc"), ("position alone", "auroc_position")):
             line = shown[(shown["model"] == model) & (shown["series"] == name)].assign(x="label_noise")
             check(line, rows, column, "noise_mode", model=model, noise_mode="label_noise")
+    for name, column in OF_NO_MODEL.items():
+        line = of(shown, name).assign(x="label_noise")
+        means = pd.DataFrame(rows).groupby("seed", as_index=False)[column].mean().assign(noise_mode="label_noise")
+        check(line, means.to_dict("records"), column, "noise_mode")
+        assert line["model"].isna().all()
+
+
+def rows_of(figure: Figure) -> list[str]:
+    """The names of the rows of dots, from the top."""
+    return [" ".join(text.get_text().split()) for text in figure.axes[0].get_yticklabels()]
+
+
+def test_a_model_and_score_is_one_row_for_all_conditions(tmp_path: Path) -> None:
+    """Six conditions: the marker says p, the filling how it was trained; what is of no training has three dots."""
+    rows = sweep.grid(("lsa1", "twolayer"), noise_mode=("label_noise",), p=(0.1, 0.25, 0.5), train=({}, TRAINED))
+    found = FIGURES["attention_separation"](read_sweep(sweep.write(tmp_path / "results.csv", rows)))
+    detectors = ["Bayes over masks", "leave-one-out GD error"]
+    models = ["gradient descent", "lsa1", "twolayer", "position alone, lsa1", "position alone, twolayer"]
+    assert rows_of(found.figure) == [*detectors, *models]
+    (panel,) = found.figure.axes
+    heights = [bar.lines[0].get_ydata()[0] for bar in panel.containers]
+    assert heights == sorted(heights)
+    assert len(heights) == 3 * 3 + 4 * 6
+    shapes = [bar.lines[0].get_marker() for bar in panel.containers]
+    assert shapes[:9] == ["o", "s", "^"] * 3
+    assert sorted(shapes[9:15]) == ["^", "^", "o", "o", "s", "s"]
+    hollow = [bar.lines[0].get_markerfacecolor() == "white" for bar in panel.containers]
+    assert not any(hollow[:9])
+    assert hollow[9:15].count(True) == 3
+    legend = [text.get_text() for text in found.figure.legends[0].get_texts()]
+    assert set(legend) == {"p=0.1", "p=0.25", "p=0.5", "trained clean", "trained with that noise"}
+
+
+def test_the_caption_says_what_is_null_by_construction(tmp_path: Path) -> None:
+    """Where pairs are sorted by what the others say of them, a position tells and nothing is."""
+    pairs, labels = (sweep.grid(noise_mode=(mode,), p=(0.25,)) for mode in ("random_pairs", "label_noise"))
+    said = caption("attention_separation", pairs, tmp_path)
+    assert "at .5 by construction: any score of one random pair" in said
+    assert "two detectors" in said
+    assert "GD's |influence|, which is of inputs alone" in caption("attention_separation", labels, tmp_path)
+    by_error = sweep.grid(ordering=("easy2hard",), noise_mode=("random_pairs",), p=(0.25,))
+    assert "by construction" not in caption("attention_separation", by_error, tmp_path)
+
+
+@pytest.mark.parametrize("there", [[], ["loo_gd_auroc"]])
+def test_a_table_without_detectors_is_drawn_without_them(there: list[str], tmp_path: Path) -> None:
+    """Columns that an earlier version did not write, or left empty."""
+    table = pd.DataFrame(sweep.grid(**{name: (value,) for name, value in NOISY.items()}))
+    lacking = {"mask_bayes_auroc", "loo_gd_auroc"} - {*there}
+    table.drop(columns=list(lacking)).to_csv(tmp_path / "earlier.csv", index=False)
+    table.assign(**dict.fromkeys(lacking, np.nan)).to_csv(tmp_path / "empty.csv", index=False)
+    for name in ("earlier.csv", "empty.csv"):
+        found = FIGURES["attention_separation"](read_sweep(tmp_path / name))
+        expected = ["leave-one-out GD error"] * len(there) + ["gradient descent", "lsa1", "position alone"]
+        assert rows_of(found.figure) == expected
+        assert ("detectors" in found.figure.get_supxlabel()) == bool(there)
+        check_readable(found.figure)
+    table.assign(loo_gd_auroc="high").to_csv(tmp_path / "words.csv", index=False)
+    with pytest.raises(StoreError, match=r"words\.csv has words in loo_gd_auroc"):
+        read_sweep(tmp_path / "words.csv")
 
 
 def test_intervals_of_two_seeds_are_cut_where_the_possible_ends(tmp_path: Path) -> None:
@@ -154,8 +217,8 @@ def test_intervals_of_two_seeds_are_cut_where_the_possible_ends(tmp_path: Path) 
     found = FIGURES["attention_separation"](table)
     (panel,) = found.figure.axes
     assert panel.get_xlim() == (0.0, 1.0)
-    (bar,) = panel.containers[0].lines[2][0].get_segments()
-    np.testing.assert_allclose(bar[:, 0], [0, 1])
+    bars = [segment[:, 0] for bar in panel.containers for segment in bar.lines[2][0].get_segments()]
+    assert sum(np.allclose(bar, [0, 1]) for bar in bars) == 1
     arrows = {line.get_marker(): float(line.get_xdata()[0]) for line in panel.lines if line.get_marker() in "<>"}
     assert arrows == {"<": 0.0, ">": 1.0}
     assert style.CUT in " ".join(found.figure.get_supxlabel().split())
@@ -428,7 +491,7 @@ def colours(axes: Any) -> set[str]:
 def test_models_have_the_colours_of_the_one_table(tmp_path: Path) -> None:
     table = read_sweep(sweep.write(tmp_path / "results.csv", TABLES["noises"]))
     models = {name: colour.upper() for name, (colour, _) in style.MODELS.items()}
-    for name in ("order_sensitivity", "noise_robustness", "ood_curve", "attention_separation"):
+    for name in ("order_sensitivity", "noise_robustness", "ood_curve"):
         seen = set()
         for axes in FIGURES[name](table).figure.axes:
             model = re.split(r",|\n", axes.get_title())[0]
@@ -436,8 +499,9 @@ def test_models_have_the_colours_of_the_one_table(tmp_path: Path) -> None:
             assert colours(axes) & set(models.values()) == expected
             seen |= {model} - {"all models"}
         assert seen == set(models)
-    for axes in FIGURES["alignment_metrics"](table).figure.axes:
-        assert colours(axes) == set(models.values())
+    for name in ("alignment_metrics", "attention_separation"):
+        for axes in FIGURES[name](table).figure.axes:
+            assert colours(axes) >= set(models.values())
     assert style.DESCENT.upper() not in models.values()
 
 
@@ -448,33 +512,64 @@ def test_models_that_are_not_in_the_table_differ_from_those_that_are() -> None:
     assert len({colour for colour, _ in [*looks.values(), *style.MODELS.values()]}) == 5
 
 
-def plateau() -> list[dict]:
-    """Five seeds in each of two orders; of the second, one has not learned."""
+def plateau(*ratios: float) -> list[dict]:
+    """Five seeds in each of two orders; of the second, as many as there are ratios to GD have not learnt."""
     rows = sweep.grid(("twolayer",), ordering=("random", "hard2easy"))
-    rows[7] |= {"test_loss": 1.8 * rows[7]["gd_loss"]}
+    for row, ratio in zip(rows[7:], ratios, strict=False):
+        row |= {"test_loss": ratio * row["gd_loss"], "align_cos": 0.3}
     return rows
 
 
-def test_a_seed_on_the_plateau_is_an_arrow_and_stays_in_the_mean(tmp_path: Path) -> None:
-    found = FIGURES["order_sensitivity"](read_sweep(sweep.write(tmp_path / "results.csv", plateau())))
+def seeds(axes: Any, hollow: bool) -> np.ndarray:
+    """Where the small dots of seeds are."""
+    small = [line for line in axes.lines if line.get_markersize() == DOT["markersize"]]
+    found = [line.get_xydata() for line in small if (line.get_markerfacecolor() == "white") == hollow]
+    return np.concatenate([*found, np.empty((0, 2))])
+
+
+def test_a_seed_on_the_plateau_is_hollow_above_a_broken_axis_and_in_no_mean(tmp_path: Path) -> None:
+    rows = plateau(1.8, 1.9)
+    found = FIGURES["order_sensitivity"](read_sweep(sweep.write(tmp_path / "results.csv", rows)))
     (axes,) = found.figure.axes
-    assert [text.get_text() for text in axes.texts] == ["\N{UPWARDS ARROW}1.80"]
-    dots = np.concatenate([line.get_ydata() for line in axes.lines if line.get_marker() == "."])
-    table = pd.DataFrame(plateau())
-    ratios = table["test_loss"] / table["gd_loss"]
-    np.testing.assert_allclose(np.sort(dots), np.sort(ratios[ratios < 1.5]), rtol=1e-12)
-    assert axes.get_ylim()[1] < 1.5
-    assert "arrows: the value of a seed on the plateau, above 1.5" in " ".join(found.figure.get_supxlabel().split())
-    check(pd.DataFrame(found.rows), plateau(), ratios, "ordering")
+    table = pd.DataFrame(rows)
+    ratios, learnt = table["test_loss"] / table["gd_loss"], table["align_cos"] >= 0.6
+    np.testing.assert_allclose(np.sort(seeds(axes, False)[:, 1]), np.sort(ratios[learnt]), rtol=1e-12)
+    hollow = seeds(axes, True)
+    assert len(hollow) == 2
+    assert hollow[0, 0] != hollow[1, 0]
+    (label,) = (text.get_text() for text in axes.get_yticklabels() if text.get_position()[1] == hollow[0, 1])
+    assert label == "1.8\N{EN DASH}1.9"
+    assert ratios[learnt].max() < hollow[0, 1] < axes.get_ylim()[1] < 1.5
+    said = " ".join(found.figure.get_supxlabel().split())
+    assert "hollow: seeds on the plateau (cosine with GD below 0.6), in no mean; there n = 3" in said
+    shown = pd.DataFrame(found.rows)
+    means = of(shown, "transformer").set_index("x")["mean"]
+    for order, expected in ratios[learnt].groupby(table["ordering"]).mean().items():
+        assert means[order] == pytest.approx(expected, rel=1e-12)
+    (stuck,) = of(shown, "on the plateau").to_dict("records")
+    assert (stuck["x"], stuck["n"], stuck["seeds"], stuck["values"]) == ("hard2easy", 2, "2 3", "1.8 1.9")
+    assert np.isnan(stuck["mean"])
     check_readable(found.figure)
 
 
-def test_where_no_seed_has_learned_all_are_dots(tmp_path: Path) -> None:
-    rows = [row | {"test_loss": 4.8 * row["gd_loss"]} for row in sweep.grid()]
+def test_a_seed_on_the_plateau_that_fits_is_where_its_value_is(tmp_path: Path) -> None:
+    rows = plateau(0.99)
     figure = FIGURES["order_sensitivity"](read_sweep(sweep.write(tmp_path / "results.csv", rows))).figure
-    assert not figure.axes[0].texts
-    assert figure.axes[0].get_ylim()[1] > 4.8
-    assert "plateau" not in figure.get_supxlabel()
+    np.testing.assert_allclose(seeds(figure.axes[0], True)[:, 1], [0.99])
+    assert "there n = 4" in " ".join(figure.get_supxlabel().split())
+    check_readable(figure)
+
+
+def test_where_no_seed_has_learnt_all_are_hollow_at_their_values(tmp_path: Path) -> None:
+    rows = [row | {"test_loss": 4.8 * row["gd_loss"], "align_cos": 0.1} for row in sweep.grid()]
+    found = FIGURES["order_sensitivity"](read_sweep(sweep.write(tmp_path / "results.csv", rows)))
+    (axes,) = found.figure.axes
+    np.testing.assert_allclose(seeds(axes, True)[:, 1], [4.8] * 5)
+    assert axes.get_ylim()[1] > 4.8
+    assert not axes.containers
+    assert {row["series"] for row in found.rows} == {"on the plateau"}
+    assert "in no mean; there n = 0" in " ".join(found.figure.get_supxlabel().split())
+    check_readable(found.figure)
 
 
 def test_orderings_are_not_joined_by_lines(tmp_path: Path) -> None:

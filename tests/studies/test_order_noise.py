@@ -8,6 +8,7 @@ import pytest
 
 from studies import page
 from studies.contrast import Cells, results
+from studies.order_noise import table
 from studies.order_noise.findings import FINDINGS
 from studies.order_noise.measures import CONTRASTS
 from studies.order_noise.page import values as values_of
@@ -65,6 +66,22 @@ def test_the_study_needs_no_training_twice() -> None:
 def committed() -> pd.DataFrame:
     """The committed table of cells."""
     return read_cells(FOLDER)
+
+
+@pytest.mark.parametrize("lacking", [[], ["loo_gd_auroc"], ["mask_bayes_auroc", "loo_gd_auroc"]])
+def test_a_table_has_the_detectors_columns_if_the_sweep_has(
+    lacking: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "provenance", lambda runs, names: {})
+    monkeypatch.setattr(table, "write_contrasts", lambda folder: None)
+    source = pd.read_csv(FOLDER / table.CELLS).assign(mask_bayes_auroc=0.741, loo_gd_auroc=0.614)
+    source.drop(columns=lacking).to_csv(tmp_path / "sweep.csv", index=False)
+    table.write(tmp_path / "sweep.csv", tmp_path, tmp_path, seeds=(5,))
+    found = read_cells(tmp_path)
+    assert set(found["seed"]) == {5}
+    for name, value in {"mask_bayes_auroc": 0.741, "loo_gd_auroc": 0.614}.items():
+        assert (name in found) != (name in lacking)
+        assert name in lacking or set(found[name]) == {value}
 
 
 def test_the_page_is_made_from_the_committed_table() -> None:

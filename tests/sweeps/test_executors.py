@@ -42,6 +42,7 @@ def test_a_rows_numbers_are_its_cells(swept: Paths) -> None:
         assert float(row["align_l2"]) == summary["alignment"]["l2_pred_diff"]
         assert float(row["ood_alpha3"]) == far["test_mse"]
         assert row["auroc"] == str(separation["abs_influence"]["auroc"] or "")
+        assert row["loo_gd_auroc"] == str(separation["detectors"]["loo_gd"]["auroc"] or "")
         for part, names in {"headline": HEADLINE, "alignment": ("slope", "preds_diff")}.items():
             assert [float(row[name]) for name in names] == [summary[part][name] for name in names]
         for far in summary["ood"]:
@@ -49,7 +50,7 @@ def test_a_rows_numbers_are_its_cells(swept: Paths) -> None:
         comparators = rundir.read_json(swept.runs / row["exp"] / layout.COMPARATORS)
         for name in ("gd_tuned_step", "linear_mmse", "gd_positions", "gd_positions_trained"):
             assert float(row[f"{name}_loss"]) == comparators[name]["loss"]
-    assert any(row["auroc"] for row in swept.rows())
+    assert any(row["auroc"] and row["loo_gd_auroc"] for row in swept.rows())
 
 
 def test_synonyms_share_a_cell_and_what_differs_in_evaluation_alone_a_training(swept: Paths) -> None:

@@ -56,7 +56,23 @@ def test_a_cell_with_an_infinite_loss_is_done_and_stops_nothing(workshop: Worksh
     assert {row["status"] for row in found.values()} == {"done"}
     assert [sigma for sigma, row in found.items() if row["test_mse"]] == ["0.5"]
     assert any("auroc" in name and not value for name, value in found["1e+21"].items())
-    assert all(value for name, value in found["0.5"].items() if "auroc" in name)
+    undefined = {"mask_bayes_auroc"}  # of 6 pairs in 4 dimensions without noise
+    assert {name for name, value in found["0.5"].items() if "auroc" in name and not value} == undefined
+
+
+def test_cells_that_were_measured_without_detectors_have_no_numbers_of_them(
+    swept: Paths, tmp_path: Path, ran: Ran
+) -> None:
+    """All else of such a cell is in the table as it was."""
+    at = copied(swept, tmp_path)
+    for path in at.runs.glob(f"*/{layout.ATTENTION_STATS}"):
+        stats = rundir.read_json(path)
+        del stats["detectors"]
+        path.write_text(json.dumps(stats))
+    assert ran("sweeps.collect", *at.flags()).status == 0
+    expected = [row | {"mask_bayes_auroc": "", "loo_gd_auroc": ""} for row in swept.rows()]
+    assert at.rows() == expected
+    assert expected != swept.rows()
 
 
 def test_a_row_says_whether_its_run_left_the_plateau_and_what_is_not_defined(
