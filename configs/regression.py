@@ -434,6 +434,14 @@ FAMILY = Family(
         "cosine of sensitivities", lambda config, results: results["alignment"]["align_cos"], ALIGNED, True
     ),
     task_seconds=task_seconds,
-    analyses=("alignment", "ood_eval", "comparators", "attention_stats", "copying", "over_training"),
+    analyses=(
+        "alignment",
+        "ood_eval",
+        "comparators",
+        "attention_stats",
+        "copying",
+        "over_training",
+        "algorithm_distance",
+    ),
     modules=("families.regression", "runners.regression"),
 )

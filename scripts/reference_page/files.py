@@ -47,6 +47,10 @@ SEPARATION = """by layer, head and score: clean and noisy means, `auroc` with it
 OVER_TRAINING = """a row a snapshot: `tf_loss`; `loss, preds_diff, model_diff, model_cos` of gradient descent (`gd_...`)
 and, for several linear layers, of GD++ with learned rates (`gd_plus_plus_...`); of interleaved tokens `own, next,
 other`"""
+DISTANCE = """the transformer and the algorithms with as many steps: `step` (`final`, or that of a snapshot), `row`,
+`column`, `measure` (`cosine` of sensitivities, `difference`: mean absolute, of predictions, `loss_ratio`: row over
+column; `loss` and `loss_replaced_N`, with N replaced labels, of the row alone), `value`, `value_se`; an empty value
+where one is not defined, with the `reason` of an algorithm"""
 COMPARED = """losses with standard errors, paired ratio and difference, `preds_diff`, `l2_pred_diff`, `model_diff`,
 `model_cos`; in the transformer's run"""
 MAPS = "the mean map of a head, drawn; of linear attention raw scores, whose sign and scale are free"
@@ -91,6 +95,13 @@ FILES = (
     File(layout.ATTENTION_STATS, "sweeps of regression; `analysis.attention_stats`", SEPARATION),
     File(layout.ATTENTION_STATS_FIGURE, "`analysis.attention_stats`", "the same, drawn"),
     File(layout.OVER_TRAINING, "`analysis.over_training`", OVER_TRAINING),
+    File(layout.ALGORITHM_DISTANCE, "`analysis.algorithm_distance`", DISTANCE),
+    File("figs/algorithm_distance.png", "`analysis.algorithm_distance`", "the matrix, a heat map for each measure"),
+    File(
+        "figs/algorithms_over_training.png",
+        "`analysis.algorithm_distance --snapshots`",
+        "its cosines with the algorithms over training",
+    ),
     File("attn/layer{L}.npz", CAPTURED, "attention maps of a layer: `data` [B',heads,rows,cols]"),
     File("attn/layer{L}_head{H}.npy", CAPTURED, "the mean map of a head [rows,cols]"),
     File(layout.ATTENTION_SUMMARY, CAPTURED, "each head in numbers"),
