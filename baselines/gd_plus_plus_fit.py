@@ -1,4 +1,7 @@
-"""GD++ with learned rates: the step size and gamma of every step, two numbers for all steps or two for each.
+"""GD++ with the best rates: the step size and gamma of every step, two numbers for all steps or two for each.
+
+Fitted to convergence: the best polynomial of GD++'s form. `baselines.gd_plus_plus_trained` has the paper's GD++, whose
+rates a short training finds. The two part at depth, where the best first steps overshoot most directions.
 
 What is learned are the diagonals of the construction's P and V (App. A.10 of von Oswald et al. 2023), with its keys and
 queries frozen. Teachers and queries are averaged in closed form, so that the objective depends on the spectrum of
@@ -66,7 +69,8 @@ def fit_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int, star
     keys = jax.random.split(jax.random.key(seed), 3)
     with jax.enable_x64(True):
         few, many, others = (
-            jnp.asarray(_spectra(key, data, count)) for key, count in zip(keys, (TRIED, LEARNED, HELD_OUT), strict=True)
+            jnp.asarray(sampled_spectra(key, data, count))
+            for key, count in zip(keys, (TRIED, LEARNED, HELD_OUT), strict=True)
         )
         tied = 1 if shared or steps == 1 else steps
         objective = _objective(data, steps)
@@ -123,7 +127,7 @@ def _both(rates: Rates) -> np.ndarray:
     return np.array([rates.step_sizes[0], rates.gammas[0]], np.float64)
 
 
-def _spectra(key: Array, data: LinearData, count: int) -> np.ndarray:
+def sampled_spectra(key: Array, data: LinearData, count: int) -> np.ndarray:
     """The eigenvalues [count, D] of sampled contexts, of which a part is in memory at a time."""
     sizes = [min(CHUNK, count - start) for start in range(0, count, CHUNK)]
     keys = jax.random.split(key, len(sizes))
@@ -132,8 +136,13 @@ def _spectra(key: Array, data: LinearData, count: int) -> np.ndarray:
 
 
 def fitted_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int) -> Partial:
-    """GD++ with learned rates as a predictor: batch in, predictions [B] out."""
-    return Partial(_predictions, fit_gd_plus_plus(data, steps, shared, seed))
+    """GD++ with the best rates as a predictor: batch in, predictions [B] out."""
+    return gd_plus_plus_of(fit_gd_plus_plus(data, steps, shared, seed))
+
+
+def gd_plus_plus_of(rates: Rates) -> Partial:
+    """GD++ of these rates as a predictor."""
+    return Partial(_predictions, rates)
 
 
 def _predictions(rates: Rates, batch: Batch) -> Array:
@@ -143,7 +152,7 @@ def _predictions(rates: Rates, batch: Batch) -> Array:
 def gd_plus_plus_losses(rates: Rates, data: LinearData, seed: int, tasks: int) -> np.ndarray:
     """The expected losses [tasks] of GD++ with these rates on fresh contexts."""
     with jax.enable_x64(True):
-        spectra = jnp.asarray(_spectra(jax.random.key(seed), data, tasks))
+        spectra = jnp.asarray(sampled_spectra(jax.random.key(seed), data, tasks))
         return np.asarray(expected_losses(rates, spectra, data))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from src.batch import Batch
@@ -36,6 +37,23 @@ def descent(normal: Normal, step_size: Array, steps: int, start: Array) -> Array
         return w + step_size[:, None] * _residual(normal, w)
 
     return _path(step, start, steps, lambda w: w)
+
+
+def descent_with_own_steps(normal: Normal, step_sizes: Array | np.ndarray) -> Array:
+    """Gradient descent from zero with a step size for each step: w <- w - c_k (S w - b); c [T].
+
+    Step sizes may be complex in conjugate pairs, after both of which weights are real; the real part is given.
+    """
+    dtype = normal.moment.dtype
+    sizes = jnp.asarray(step_sizes, jnp.result_type(dtype, jnp.complex64) if np.iscomplexobj(step_sizes) else dtype)
+    scatter, moment = (part.astype(sizes.dtype) for part in normal)
+
+    def step(w: Array, size: Array) -> tuple[Array, Array]:
+        w = w + size * _residual(Normal(scatter, moment), w)
+        return w, jnp.real(w)
+
+    path: Array = lax.scan(step, jnp.zeros_like(moment), sizes)[1]
+    return path
 
 
 def steepest_descent(normal: Normal, steps: int, start: Array) -> Array:

@@ -458,6 +458,15 @@ FAMILY = Family(
         "cosine of sensitivities", lambda config, results: results["alignment"]["align_cos"], ALIGNED, True
     ),
     task_seconds=task_seconds,
-    analyses=("alignment", "ood_eval", "comparators", "attention_stats", "copying", "over_training", "position_steps"),
+    analyses=(
+        "alignment",
+        "ood_eval",
+        "comparators",
+        "attention_stats",
+        "copying",
+        "over_training",
+        "algorithm_distance",
+        "position_steps",
+    ),
     modules=("families.regression", "runners.regression"),
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import cli
+from plots.algorithm_distance import draw_algorithm_distance
 from plots.attention_quick import draw_attention
 from plots.compare_depth import draw_layerwise
 from plots.sines import draw_functions
@@ -26,6 +27,7 @@ FIGURES: tuple[tuple[str, Callable[[Path], Any]], ...] = (
     (layout.METRICS, draw_loss),
     (layout.ALIGNMENT_CURVE, draw_alignment),
     (layout.WEIGHTS, draw_weights),
+    (layout.ALGORITHM_DISTANCE, draw_algorithm_distance),
     (layout.LAYERWISE, draw_layerwise),
     (layout.SINE_FUNCTIONS, draw_functions),
     (layout.ATTENTION_SUMMARY, lambda run: draw_attention(run, run / layout.FIGURES)),

@@ -86,6 +86,8 @@ OTHER_LOSSES = (
     *("gd_positions", "gd_positions_trained"),
     *("loss", "test"),  # columns of a table begin with these
 )
+# others that `analysis.measures.algorithms` compares with
+OTHER_ALGORITHMS = ("gd_own_steps", "gd_plus_plus_paper", "conjugate_gradients", "newton_schulz")
 
 ORDERINGS = Registry(
     "ordering",
@@ -123,7 +125,7 @@ TASK_DISTRIBUTIONS = Registry(
 ATTENTION_KINDS = Registry("attention", {"linear": AttentionKind(), "softmax": AttentionKind()})
 SCHEDULES = Registry("schedule", {"constant": Schedule(), "cosine": Schedule(), "triangle": Schedule()})
 # Built-in predictors are compared with in any case; a config asks for others by name.
-OPPONENTS: Registry[Opponent] = Registry("opponent", {}, reserved=OTHER_LOSSES)
+OPPONENTS: Registry[Opponent] = Registry("opponent", {}, reserved=(*OTHER_LOSSES, *OTHER_ALGORITHMS))
 FAMILIES: Registry[Any] = Registry("family", {})  # `configs.registry` has the built-in ones
 PURPOSES: Registry[int] = Registry("key purpose", {})  # name -> number; the built-in ones are `src.prng.Purpose`
 

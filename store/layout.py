@@ -29,6 +29,7 @@ ANALYSIS_METADATA = "analysis/analysis_metadata.json"
 ALIGNMENT = "analysis/alignment.json"
 ALIGNMENT_CURVE = "analysis/alignment.csv"
 OVER_TRAINING = "analysis/over_training.csv"
+ALGORITHM_DISTANCE = "analysis/algorithm_distance.csv"
 LOSSES = "analysis/losses.csv"
 OOD = "analysis/ood.csv"
 WEIGHTS = "analysis/weights.npz"
@@ -58,7 +59,7 @@ NAME_PATTERNS = tuple(
     for pattern in (
         CHECKPOINT_NAME.pattern,
         r"attn/layer\d+(_head\d+\.npy|\.npz)",
-        r"figs/(attention_layer\d+_head\d+|loss|alignment|weights|layerwise|sine_functions|sine_comparison)\.png",
+        r"figs/(attention_layer\d+_head\d+|loss|alignment|weights|layerwise|algorithm_distance|algorithms_over_training|sine_functions|sine_comparison)\.png",
         r"analysis/(train_)?(ordering_idx|noise_mask)\.npy",
     )
 )

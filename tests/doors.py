@@ -19,6 +19,7 @@ ANALYSES = (
         "analysis.attention_stats",
         "analysis.copying",
         "analysis.over_training",
+        "analysis.algorithm_distance",
     ),
 )
 PLOTS = ("plots.attention_quick", "plots.run_figures")

@@ -29,6 +29,7 @@ SHIFTS: Mapping[str, Callable[[DataConfig, float], DataConfig]] = {
     "weight_scale": lambda data, value: replace(data, weight_scale=value * data.weight_scale),
     "distractors": lambda data, value: replace(data, num_distractors=int(value)),
 }
+REPLACED = (0, 2, 4, 6, 8)  # labels, of von Oswald et al. 2023
 
 
 def shifted_batches(config: RegressionConfig, shift: str, values: Sequence[float]) -> Sequence[Batch]:
@@ -45,6 +46,18 @@ def shifted_losses(
     """Half the squared errors [values, tasks] of each predictor: the same tasks for all of them."""
     found = [half_squared_errors(predictors, batch) for batch in shifted_batches(config, shift, values)]
     return {name: np.stack([errors[name] for errors in found]) for name in predictors}
+
+
+def replaced_labels(
+    config: RegressionConfig, predictors: Mapping[str, Predictor], counts: Sequence[int] = REPLACED
+) -> dict[int, dict[str, np.ndarray]]:
+    """count -> predictor -> half the squared errors [tasks] with so many labels of a context replaced by N(0, 1).
+
+    Counts above the number of pairs are left out. Which labels, and by what, is the same for all predictors.
+    """
+    possible = [count for count in counts if count <= config.data.num_pairs]
+    losses = shifted_losses(config, predictors, "distractors", possible)
+    return {count: {name: losses[name][at] for name in predictors} for at, count in enumerate(possible)}
 
 
 _other = partial(jax.jit, static_argnums=(1, 2))(sample_other_batch)

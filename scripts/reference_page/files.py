@@ -56,6 +56,10 @@ other, other_with_next` of copying.json's `averaged_before_norm`, and `..._x` of
 COPYING = """the first layer's sensitivity to `own, next, other` tokens, and `next_over_other`; with the published
 "other", all but its own, `other_with_next, next_over_other_with_next`; in the channels of x and y, and in those of x
 alone (`averaged_before_norm_x, per_task_x`); `untrained`: the same before training"""
+DISTANCE = """the transformer and the algorithms with as many steps: `step` (`final`, or that of a snapshot), `row`,
+`column`, `measure` (`cosine` of sensitivities, `difference`: mean absolute, of predictions, `loss_ratio`: row over
+column; `loss` and `loss_replaced_N`, with N replaced labels, of the row alone), `value`, `value_se`; an empty value
+where one is not defined, with the `reason` of an algorithm"""
 COMPARED = """losses with standard errors, paired ratio and difference, `preds_diff`, `l2_pred_diff`, `model_diff`,
 `model_cos`; in the transformer's run"""
 MAPS = "the mean map of a head, drawn; of linear attention raw scores, whose sign and scale are free"
@@ -99,6 +103,13 @@ FILES = (
     File(layout.ATTENTION_STATS, "sweeps of regression; `analysis.attention_stats`", SEPARATION),
     File(layout.ATTENTION_STATS_FIGURE, "`analysis.attention_stats`", "the same, drawn"),
     File(layout.OVER_TRAINING, "`analysis.over_training`", OVER_TRAINING),
+    File(layout.ALGORITHM_DISTANCE, "`analysis.algorithm_distance`", DISTANCE),
+    File("figs/algorithm_distance.png", "`analysis.algorithm_distance`", "the matrix, a heat map for each measure"),
+    File(
+        "figs/algorithms_over_training.png",
+        "`analysis.algorithm_distance --snapshots`",
+        "its cosines with the algorithms over training",
+    ),
     File("attn/layer{L}.npz", CAPTURED, "attention maps of a layer: `data` [B',heads,rows,cols]"),
     File("attn/layer{L}_head{H}.npy", CAPTURED, "the mean map of a head [rows,cols]"),
     File(layout.ATTENTION_SUMMARY, CAPTURED, "each head in numbers"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import cli
 from analysis import (
+    algorithm_distance,
     alignment,
     attention_stats,
     comparators,
@@ -51,6 +52,7 @@ def seeds_to_train(argv: list[str]) -> None:
 ANALYSES = [
     module.COMMAND
     for module in (
+        algorithm_distance,
         alignment,
         attention_stats,
         comparators,

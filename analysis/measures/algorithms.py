@@ -1,0 +1,127 @@
+"""The algorithms that a transformer is compared with, in a table: as many steps as it has layers.
+
+    gd                   gradient descent, the best step size for all steps
+    gd_own_steps         the best step size for each step: no polynomial of that degree in S is better
+    gd_plus_plus_paper   GD++ with the two rates that a short training finds, as the paper's
+    gd_plus_plus         GD++ with the best rates: shared by all steps where the layers share their weights
+    conjugate_gradients  adapts to each context; no fixed polynomial
+    newton_schulz        squares its error in every step
+    ridge                Bayes on clean contexts: the end of all of them
+    zero                 predicts zero
+
+What is tuned is tuned on separate clean tasks. S = sum_i x_i x_i^T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+
+from analysis.compared_run import ComparedRun
+from analysis.measures.over_training import baselines_of
+from analysis.measures.test_set import zero
+from baselines.gd_plus_plus_trained import trained_gd_plus_plus
+from baselines.iterations import Normal, conjugate_gradients, descent_with_own_steps, newton_schulz, normal_equations
+from baselines.linear_mmse import bayes_penalty, ridge
+from baselines.loss_curves import MOST_SQUARINGS
+from baselines.own_step_sizes import best_step_sizes, guarded, spectrum_of
+from configs.regression import RegressionConfig
+from families.regression import step_size_batch
+from src.batch import Batch
+from src.checks import ConfigError, require
+from src.registries import OPPONENTS
+
+TF = "tf"  # the transformer's name among them
+NO_GD_PLUS_PLUS = "GD++ is compared with where there are several linear layers on concatenated tokens"
+OWN_RATES = (
+    "rates of GD++ that each layer has for itself depend on where their training starts; gd_plus_plus has the best"
+)
+
+
+def with_own_steps(loaded: ComparedRun) -> Partial:
+    """Gradient descent with a step size for each step."""
+    require(loaded.gd.steps > 1, "one step has one step size: it is gd")
+    return Partial(_with_own_steps, own_step_sizes(loaded.config, loaded.gd.steps))
+
+
+@lru_cache(maxsize=64)
+def own_step_sizes(config: RegressionConfig, steps: int) -> np.ndarray:
+    """The step sizes [K] of least expected loss on the clean contexts on which a run's step size is searched."""
+    spectrum = guarded(spectrum_of(np.asarray(step_size_batch(config).x)))
+    return best_step_sizes(spectrum, steps, bayes_penalty(config.data))
+
+
+def paper_gd_plus_plus(loaded: ComparedRun) -> Partial:
+    """The paper's GD++, of rates that all steps share."""
+    config, steps = loaded.config, loaded.gd.steps
+    require(steps > 1 and config.model.tokens == "concatenated", NO_GD_PLUS_PLUS)
+    require(config.model.recurrent, OWN_RATES)
+    return trained_gd_plus_plus(config.data, steps, config.data_seed)
+
+
+def best_gd_plus_plus(loaded: ComparedRun) -> Partial:
+    """GD++ with the best rates, as `over_training.baselines_of` has it."""
+    found = baselines_of(loaded).get("gd_plus_plus", NO_GD_PLUS_PLUS)
+    if isinstance(found, str):
+        raise ConfigError(found)
+    return found
+
+
+def _with_own_steps(step_sizes: Array, batch: Batch) -> Array:
+    return _predictions(descent_with_own_steps(normal_equations(batch), step_sizes), batch)
+
+
+def _solved(solver: Callable[[Normal, int], Array], steps: int, batch: Batch) -> Array:
+    return _predictions(solver(normal_equations(batch), steps), batch)
+
+
+def _predictions(path: Array, batch: Batch) -> Array:
+    return jnp.einsum("bd,bd->b", path[-1], batch.x_query)
+
+
+def _solver(solver: Callable[[Normal, int], Array], most: int) -> Partial:
+    return Partial(partial(_solved, solver, most))
+
+
+# name -> how it is made for a run; `ConfigError` says why it is not defined there
+ALGORITHMS: dict[str, Callable[[ComparedRun], Partial]] = {
+    "gd": lambda loaded: loaded.gd.predict,
+    "gd_own_steps": with_own_steps,
+    "gd_plus_plus_paper": paper_gd_plus_plus,
+    "gd_plus_plus": best_gd_plus_plus,
+    "conjugate_gradients": lambda loaded: _solver(conjugate_gradients, min(loaded.gd.steps, loaded.config.data.dim)),
+    "newton_schulz": lambda loaded: _solver(newton_schulz, min(loaded.gd.steps, MOST_SQUARINGS)),
+    "ridge": lambda loaded: Partial(partial(ridge, penalty=bayes_penalty(loaded.config.data))),
+    "zero": lambda loaded: Partial(zero),
+}
+
+
+def algorithms_of(loaded: ComparedRun, names: Iterable[str] = ()) -> dict[str, Partial | str]:
+    """The algorithms of a run as predictors, and the opponents that its config names; all if no names are given.
+
+    In place of one that is not defined, why.
+    """
+    opponents = {name: partial(_opponent, name) for name in loaded.config.opponents}
+    made = ALGORITHMS | opponents
+    return {name: _or_reason(made[name], loaded) for name in names or made}
+
+
+def defined(algorithms: dict[str, Partial | str]) -> dict[str, Partial]:
+    """Those that are defined."""
+    return {name: predict for name, predict in algorithms.items() if not isinstance(predict, str)}
+
+
+def _opponent(name: str, loaded: ComparedRun) -> Partial:
+    return Partial(partial(OPPONENTS[name].predict, config=loaded.config))
+
+
+def _or_reason(make: Callable[[ComparedRun], Partial], loaded: ComparedRun) -> Partial | str:
+    try:
+        return make(loaded)
+    except ConfigError as reason:
+        return str(reason)

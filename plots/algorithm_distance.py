@@ -1,0 +1,126 @@
+"""The algorithm-distance matrix of a run as heat maps, and its cosines with the algorithms over training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plots import style
+from store import layout
+from store.readers import read_csv
+from store.rundir import read_config
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+FINAL, TF = "final", "tf"
+LABELS = {
+    TF: "transformer",
+    "gd": "GD, one step size",
+    "gd_own_steps": "GD, own step sizes",
+    "gd_plus_plus_paper": "GD++, the paper's",
+    "gd_plus_plus": "GD++, best",
+    "conjugate_gradients": "conjugate gradients",
+    "newton_schulz": "Newton-Schulz",
+}
+# measure -> its title, how a value is written, and its colours
+MEASURES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "cosine": ("cosine of sensitivities", ".3f", {"cmap": "viridis", "vmax": 1.0}),
+    "difference": ("mean |prediction difference|", ".2f", {"cmap": "viridis_r", "vmin": 0.0}),
+    "loss_ratio": ("loss of the row / loss of the column", ".3g", {"cmap": "RdBu_r", "vmin": -1.0, "vmax": 1.0}),
+}
+OVER: dict[str, Any] = {"linestyle": (0, (3, 2)), "linewidth": 1.2, "zorder": 3}
+# Okabe and Ito's colours; two algorithms that often coincide are a solid line and a dashed one over it
+LOOKS: dict[str, dict[str, Any]] = {
+    "gd": {"color": style.DESCENT, "linewidth": 2.4},
+    "gd_own_steps": {"color": "#000000", **OVER},
+    "gd_plus_plus": {"color": "#E69F00", "linewidth": 2.4},
+    "gd_plus_plus_paper": {"color": "#882255", **OVER},
+    "conjugate_gradients": {"color": "#0072B2"},
+    "newton_schulz": {"color": "#56B4E9", "linestyle": "-."},
+    "ridge": {"color": style.GREY, "linestyle": ":"},
+}
+CELL = 0.43  # inches
+NEAREST = 1e-4  # 1 - cosine: nearer is drawn there
+COSINES = (0.0, 0.5, 0.9, 0.95, 0.99, 0.995, 0.999)
+
+
+def draw_algorithm_distance(run: Path) -> list[Path]:
+    """algorithm_distance.png and, of a table with snapshots, algorithms_over_training.png."""
+    table = read_csv(
+        run / layout.ALGORITHM_DISTANCE, ("value", "value_se"), ("step", "row", "column", "measure", "reason")
+    )
+    drawn = [_draw_matrix(run, table[table["step"] == FINAL])]
+    snapshots = table[(table["step"] != FINAL) & (table["measure"] == "cosine")].dropna(subset=["value"])
+    return drawn if snapshots.empty else [*drawn, _draw_training(run, snapshots)]
+
+
+@style.styled
+def _draw_matrix(run: Path, table: pd.DataFrame) -> Path:
+    """A heat map for each measure, with its numbers."""
+    pairs = table[table["column"] != ""]
+    names = list(dict.fromkeys(pairs["row"]))
+    size = CELL * len(names)
+    figure, axes = style.new_figure(columns=len(MEASURES), width=size + 0.7, height=size + 1.6)
+    for panel, measure in zip(axes[0], MEASURES, strict=True):
+        rows = pairs[pairs["measure"] == measure]
+        values = rows.pivot(index="row", columns="column", values="value").reindex(index=names, columns=names)
+        _heat_map(panel, values.to_numpy(float), measure)
+        labels = [style.plain(LABELS.get(name, name)) for name in names]
+        panel.set_xticks(range(len(names)), labels, rotation=40, ha="right", rotation_mode="anchor")
+        panel.set_yticks(range(len(names)), labels if panel is axes[0, 0] else [])
+    style.caption(figure, f"{_of(run)}; -: not defined; ratios are coloured between .1 and 10")
+    return style.save(figure, layout.figure(run, "algorithm_distance"), run)
+
+
+def _heat_map(panel: Axes, values: np.ndarray, measure: str) -> None:
+    """A matrix as colours with a number in each cell, dark on light and light on dark; ratios by their logarithm."""
+    title, digits, colours = MEASURES[measure]
+    with np.errstate(divide="ignore"):
+        shown = np.log10(values) if measure == "loss_ratio" else values
+    image = panel.imshow(np.ma.masked_invalid(np.clip(shown, -1e3, 1e3)), **colours)
+    for (row, column), value in np.ndenumerate(values):
+        red, green, blue, _ = image.cmap(image.norm(shown[row, column])) if np.isfinite(value) else (1, 1, 1, 1)
+        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
+        text = _number(value, digits) if np.isfinite(value) else "-"
+        panel.text(column, row, text, ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
+    panel.set_title(title, fontsize=9)
+    panel.grid(False)
+    panel.tick_params(length=0, labelsize=7.5)
+
+
+def _number(value: float, digits: str) -> str:
+    """A value without the zero before its point; what rounds to nothing as a bound."""
+    if 0 < value < 1e-3:
+        return "<.001"
+    text = format(value, digits)
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+@style.styled
+def _draw_training(run: Path, table: pd.DataFrame) -> Path:
+    """Cosines over training, on a scale in which 1 - cosine is logarithmic, so that all near 1 can be told apart."""
+    figure, axes = style.new_figure(width=5.2, height=3.6)
+    panel = axes[0, 0]
+    for name in dict.fromkeys(table["column"]):
+        rows = table[table["column"] == name]
+        look = LOOKS.get(name, {"linewidth": 1})
+        distances = np.maximum(1 - rows["value"], NEAREST)
+        panel.plot(rows["step"].astype(int), distances, label=LABELS.get(name, style.plain(name)), **look)
+    panel.set_yscale("log")
+    panel.set_yticks([1 - cosine for cosine in COSINES], [f"{cosine:g}" for cosine in COSINES])
+    panel.minorticks_off()
+    panel.invert_yaxis()
+    panel.set(xlabel="training step", ylabel="cosine of sensitivities")
+    style.legend_above(figure)
+    style.caption(figure, _of(run))
+    return style.save(figure, layout.figure(run, "algorithms_over_training"), run)
+
+
+def _of(run: Path) -> str:
+    config = read_config(run)
+    layers = f"{config.model.num_layers} layer{'s' if config.model.num_layers > 1 else ''}"
+    return f"{config.name}, {layers}, seed {config.data_seed}, {config.test_tasks} test tasks, one run"

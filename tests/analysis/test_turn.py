@@ -1,0 +1,69 @@
+"""The turn from one algorithm to another: of curves whose turn is known, and of constructed stacks."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from analysis.compared_run import ComparedRun
+from analysis.measures import over_training
+from analysis.measures.turn import Turn, cosines, turn, turn_of
+from baselines.construction import gd_params
+from baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
+from configs.regression import RegressionConfig
+from families.regression import find_gd, make_model
+from src.config import DataConfig, ModelConfig
+
+STEPS = np.array([0, 100, 200, 300, 500])
+RATES = 0.9, 0.1  # of GD++
+
+
+@pytest.mark.parametrize(
+    ("above", "expected"),
+    [
+        ((0, 0, 1, 1, 1), Turn(150.0, 50.0)),
+        ((1, 1, 0, 1, 1), Turn(250.0, 50.0)),  # what it was before it turned back does not count
+        ((0, 0, 0, 0, 1), Turn(400.0, 100.0)),
+        ((1, 1, 1, 1, 1), Turn(0.0, 0.0)),
+        ((0, 1, 1, 1, 0), None),
+    ],
+)
+def test_the_turn_is_the_last_time_that_it_becomes_nearer(above: tuple[int, ...], expected: Turn | None) -> None:
+    before = np.full(5, 0.9)
+    assert turn(STEPS, before, before + 0.05 * np.array(above)) == expected
+
+
+def test_a_cosine_that_is_none_is_not_above() -> None:
+    assert turn(STEPS, np.full(5, 0.9), np.array([0.99, np.nan, 0.99, 0.99, 0.99])) == Turn(150.0, 50.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Constructed(ComparedRun):
+    """A run whose snapshots are gradient descent up to step 200 and GD++ from 300 on."""
+
+    def checkpoints(self) -> Any:
+        for step in STEPS.tolist():
+            c, gamma = RATES if step >= 300 else (float(self.gd.step_size), 0.0)
+            params = gd_params(self.config.architecture, c, gamma)
+            yield step, ComparedRun(self.run, self.config, self.model, params, self.batch, self.gd)
+
+
+def test_a_stack_that_turns_is_seen_to_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = Rates(*(jnp.full(2, rate, jnp.float32) for rate in RATES))
+    monkeypatch.setattr(over_training, "fitted_gd_plus_plus", lambda *_: gd_plus_plus_of(rates))
+    model = ModelConfig(num_layers=2, recurrent=True)
+    config = RegressionConfig(
+        data=DataConfig(dim=4, num_pairs=6), model=model, step_size_tasks=256, test_tasks=200, data_seed=0
+    )
+    run = Constructed(Path("run"), config, make_model(config), {}, None, find_gd(config))
+    found = cosines(run)
+    assert [*found] == ["step", "gd", "gd_own_steps", "gd_plus_plus"]
+    np.testing.assert_array_equal(found["step"], STEPS)
+    np.testing.assert_allclose(found["gd"][:3], 1, atol=1e-5)
+    np.testing.assert_allclose(found["gd_plus_plus"][3:], 1, atol=1e-5)
+    assert (found["gd_plus_plus"][:3] < 0.999).all()
+    assert turn_of(run) == Turn(250.0, 50.0)
+    assert turn_of(run, "gd_plus_plus", "gd") is None
