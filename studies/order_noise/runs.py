@@ -7,6 +7,7 @@ from typing import Any
 
 from src.config import PLACEMENTS
 from src.registries import ORDERINGS
+from studies.runs import Runs
 from sweeps.grid import Grid
 
 MODELS = ("lsa1", "lsa1_pe", "twolayer")
@@ -16,6 +17,14 @@ SIGMA = 0.5
 RATE = 0.25  # where one rate stands for all
 SORTED = tuple(name for name in ORDERINGS if name != "random")
 NOISE = ("label_noise", "random_pairs")
+
+# For the step sizes that models take at positions: the cells of the conditions below, and three seeds more.
+STEP_SEEDS = tuple(range(5, 13))
+RUNS: dict[str, Runs] = {
+    **{f"twolayer_{order}": Runs("twolayer", {"base.ordering": order}, STEP_SEEDS) for order in ORDERINGS},
+    "lsa1_pe_easy2hard": Runs("lsa1_pe", {"base.ordering": "easy2hard"}, STEP_SEEDS),
+    "three_layers_easy2hard": Runs("twolayer", {"base.ordering": "easy2hard", "num_layers": 3}, STEP_SEEDS),
+}
 
 CLEAN_TRAINED: dict[str, Sequence[Any]] = {"train_ordering": ["random"], "train_noise_mode": ["clean"]}
 LABEL_NOISE: dict[str, Sequence[Any]] = {"noise_mode": ["label_noise"], "noise_p": [RATE], "noise_sigma": [SIGMA]}

@@ -8,9 +8,11 @@ from typing import Any
 
 from studies.contrast import Cells, by_name, change_by_seed, has_learnt, results
 from studies.order_noise import figures, page, predictions, table
+from studies.order_noise.claims import CLAIMS
 from studies.order_noise.findings import FINDINGS, stated
 from studies.order_noise.measures import CONTRASTS
-from studies.order_noise.runs import SEEDS, grids
+from studies.order_noise.remarks import REMARKS
+from studies.order_noise.runs import RUNS, SEEDS, grids
 from studies.study import Conditions, Study
 
 
@@ -48,4 +50,5 @@ def listed(folder: Path) -> dict[str, Any]:
     }
 
 
-STUDY = Study("order_noise", conditions=Conditions(SEEDS, grids, table.FILES, write, remake, page.values, listed))
+CONDITIONS = Conditions(SEEDS, grids, table.FILES, write, remake, page.values, listed)
+STUDY = Study("order_noise", RUNS, CLAIMS, remarks=REMARKS, conditions=CONDITIONS)

@@ -12,13 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from studies.claim import OURS as LABORATORY
 from studies.claim import UNBOUNDED, Claim, Earlier
-from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
+from studies.reproduction.measures import algorithms, depth, distances, over_training, rolled, sines, trained
 
 DERIVED, PLOT, TEXT, OURS = "derived", "plot reading", "text", "ours"
 COSINE: dict[str, Any] = {"scale": "fisher"}
 SHARE: dict[str, Any] = {"scale": "fraction"}
 CHECK: dict[str, Any] = {"about": "check"}
+FOUND: dict[str, Any] = {"about": "ours", "paper": LABORATORY}
+OVER_TRAINING: dict[str, Any] = {
+    "control": (),
+    "uncontrolled": "a network that is not trained has no training to follow",
+}
 
 
 def _around(value: float, share: float) -> tuple[float, float]:
@@ -79,6 +85,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("two_layers_inputs", "6a", "inputs of half to 1.5 times the range: as GD++, largest |ratio - 1|", 0.0, 0.0, 0.1, PLOT, trained.furthest_under("input_range", (0.5, 0.75, 1.25, 1.5)), "two_layers"),
     Claim("two_layers_teachers", "6b", "teachers of .5 to 5 times the scale: as GD++, largest |ratio - 1|", 0.0, 0.0, 0.1, PLOT, trained.furthest_under("weight_scale", (0.5, 1.0, 2.0, 5.0)), "two_layers"),
     Claim("two_layers_other_inputs", "6c", "other inputs, .5 to 2 times: as GD++, largest |ratio - 1|", 0.0, 0.0, 0.1, PLOT, trained.furthest_under("other_inputs", (0.5, 1.0, 2.0)), "two_layers"),
+    Claim("two_layers_descend_first", "", "two recurrent layers are gradient descent first: cosine with it at step 750", 0.995, 0.99, 1.0, OURS, distances.cosine_at("gd", 750), "two_layers", **COSINE, **FOUND, **OVER_TRAINING),
+    Claim("two_layers_turn", "", "and turn to GD++ for good at step", 1625, 1000, 2250, OURS, distances.step_of_turn, "two_layers", spacing=250, **FOUND, **OVER_TRAINING),
+    Claim("two_layers_own_steps", "", "they are nearer to GD++ than to descent with a step size for each step: 1 - cosine, ratio", 0.05, 0.0, 0.2, OURS, distances.nearer_than("gd_plus_plus", "gd_own_steps"), "two_layers", **FOUND),
+    Claim("replaced_one_step", "code", "2 of 10 labels replaced: one step of gradient descent", 0.257, *_around(0.257, 0.05), DERIVED, distances.loss_with_replaced(2, "gd"), "one_layer", **CHECK),
+    Claim("replaced_two_layers", "", "two recurrent layers", 0.234, *_around(0.234, 0.1), OURS, distances.loss_with_replaced(2), "two_layers", **FOUND),
+    Claim("replaced_five_layers", "", "five layers lose more by it than one step does: their loss", 0.55, 0.4, 0.75, OURS, distances.loss_with_replaced(2), "five_layers", "full", **FOUND),
     Claim("three_layers_plus_plus", "9", "three recurrent layers: at or below GD++'s loss, ratio", 1.0, 0.0, 1.05, TEXT, trained.over("gd_plus_plus"), "three_layers", "full"),
     # deeper
     Claim("ten_layers_loss", "7", "ten recurrent layers reach .053", 0.053, 0.0, 0.053 * 1.05, PLOT, trained.loss, "ten_layers", "full"),
@@ -147,6 +159,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("ten_seeds_2_heads_loss", "15", "ten seeds with two heads: all at the loss of one step", 1.0, 0.99, 1.02, PLOT, trained.over("gd"), "ten_seeds_2_heads", "full", every=True),
     # interleaved tokens
     Claim("interleaved_loss", "5", "two layers on interleaved tokens match one step, not two", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved"),
+    Claim("interleaved_own_x", "5", "the first layer's rows: sensitivity to their own token, in the channels of x", 3.1623, *_around(10**0.5, 0.05), PLOT, trained.sensitivity_to("own", "_x"), "interleaved"),
+    Claim("interleaved_ratio", "5", "sensitivity to the next token over that to the others, as published: these with the next one, over 2N - 1", 17.0, 12.0, 19.0, PLOT, trained.next_over_other, "interleaved"),
     Claim("interleaved_next", "5", "the first layer's rows: sensitivity to the next token", 0.85, *_around(0.85, 0.2), PLOT, trained.sensitivity_to("next"), "interleaved"),
     Claim("interleaved_onset", "5", "the first layer copies before the loss falls: step at which a tenth of it is done, ratio", 0.8, 0.0, 0.95, OURS, over_training.onset_of_copying, "interleaved", spacing=0.1, control=(), uncontrolled="it compares two times of one training"),
     # sines
@@ -154,6 +168,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("sine_cosine", "4", "cosine of the two's sensitivities", 0.93, 0.88, 1.0, PLOT, sines.beside_control("model_cos"), "sine", "full", "sine_control", **COSINE),
     Claim("sine_before", "4", "their initial functions nearly coincide: distance over the sine's size", 0.1, 0.0, 0.2, OURS, sines.functions_apart("before"), "sine", "full", "sine_control"),
     Claim("sine_after", "4", "and so do the functions after the context", 0.1, 0.0, 0.2, OURS, sines.functions_apart("after"), "sine", "full", "sine_control"),
+    Claim("sine_tied_ratio", "4", "amplitude and phase from one key, as published: the loss of its control", 1.0, 0.8, 1.2, PLOT, sines.beside_control("loss_ratio"), "sine_tied", "full", "sine_control_tied"),
+    Claim("sine_tied_cosine", "4", "so drawn, cosine of the two's sensitivities", 0.93, 0.88, 1.0, PLOT, sines.beside_control("model_cos"), "sine_tied", "full", "sine_control_tied", **COSINE),
+    Claim("sine_tied_loss", "4", "so drawn, 50 000 steps of 2048 tasks: the transformer's loss", 0.00095, *_around(0.00095, 0.2), PLOT, sines.loss, "sine_tied_paper", "full"),
     Claim("sine_loss", "4", "50 000 steps of 2048 tasks: the transformer's loss", 0.00095, *_around(0.00095, 0.2), PLOT, sines.loss, "sine_paper", "full"),
     Claim("sine_control_loss", "4", "the control's", 0.00095, *_around(0.00095, 0.2), PLOT, sines.loss, "sine_control_paper", "full"),
     Claim("sine_predictions", "4", "mean |prediction difference| of the two", 0.023, *_around(0.023, 0.2), PLOT, sines.beside_control("preds_diff"), "sine_paper", "full", "sine_control_paper"),

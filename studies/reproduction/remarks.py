@@ -24,8 +24,6 @@ REMARKS: dict[str, str] = {
     "five_layers_inputs": "On narrower inputs five layers are up to 43 % away from GD++.",
     "condition_explodes": "One GD++ step at gamma .2 multiplies the median condition number by 1.41; a tenth of the contexts' grow thirtyfold, and the mean by more than a thousand.",
     "layer_norm_cosine": "The published program ends there too (.833); the plot's .88 is what is off.",
-    "block_on_a_pool_peak": "With an MLP of width 50 in each block the test loss rises from .21 to .24 in 15 000 steps and has not come to a peak.",
-    "block_on_a_pool_end": "It is at .23 to .24 at that step, but on its way up.",
     "depth_linear_inside": "Trained from small weights, our stacks' losses fall at every layer and end lower than the derived 3.0: another way to the same read-out.",
     "depth_linear_last": "Trained from small weights, our stacks end at a third of the derived loss.",
 }

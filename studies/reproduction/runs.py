@@ -8,6 +8,9 @@ from __future__ import annotations
 from studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 
 SINE_PAPER = {"lr": 3e-4, "batch_size": 2048, "steps": 50_000}
+# as the published program has them: one MLP for all layers, without biases, of width 4 (D + 1)
+PUBLISHED_MLP = {"mlp_width": 44, "mlp_bias": False, "clip_before_mlp": True}
+BLOCKS = {"num_heads": 4, "shared_mlp": True, **PUBLISHED_MLP}
 TEN_SEEDS = tuple(range(10))
 
 RUNS: dict[str, Runs] = {
@@ -16,9 +19,9 @@ RUNS: dict[str, Runs] = {
     "three_layers": Runs("lsa1", {"num_layers": 3, "recurrent": True}, MANY_SEEDS),
     "ten_layers": Runs("lsa1", {"num_layers": 10, "recurrent": True, "steps": 15_000, "snapshots": True}, FEW_SEEDS),
     "five_layers": Runs("lsa1", {"num_layers": 5, "snapshots": True}, FEW_SEEDS),
-    "five_blocks": Runs("lsa1", {"num_layers": 5, "num_heads": 4, "mlp_width": 50}, FEW_SEEDS),
+    "five_blocks": Runs("lsa1", {"num_layers": 5, **BLOCKS}, FEW_SEEDS),
     "twelve_layers": Runs("lsa1", {"num_layers": 12}, FEW_SEEDS),
-    "twelve_blocks": Runs("lsa1", {"num_layers": 12, "num_heads": 4, "mlp_width": 50, "steps": 50_000}, FEW_SEEDS),
+    "twelve_blocks": Runs("lsa1", {"num_layers": 12, "steps": 50_000, **BLOCKS}, FEW_SEEDS),
     **{f"size_{n}": Runs("lsa1", {"dim": n, "num_pairs": n}, MANY_SEEDS) for n in (5, 20, 35, 50)},
     "softmax_1_head": Runs("lsa1", {"attention": "softmax"}, MANY_SEEDS),
     "softmax_2_heads": Runs("lsa1", {"attention": "softmax", "num_heads": 2, "steps": 10_000}, MANY_SEEDS),
@@ -30,13 +33,16 @@ RUNS: dict[str, Runs] = {
         for tasks in (128, 512, 2048, 8192)
     },
     "block_on_a_pool": Runs(
-        "lsa1", {"mlp_width": 50, "batch_size": 8192, "full_batch": True, "steps": 15_000}, SOME_SEEDS
+        "lsa1", {**PUBLISHED_MLP, "batch_size": 8192, "full_batch": True, "steps": 15_000}, SOME_SEEDS
     ),
     "interleaved": Runs("twolayer", {"eval_every": 100, "snapshots": True}, SOME_SEEDS),
     "sine": Runs("sine", {}, SOME_SEEDS),
     "sine_control": Runs("sine_control", {}, SOME_SEEDS),
+    "sine_tied": Runs("sine", {"tied_phase": True}, SOME_SEEDS),
+    "sine_control_tied": Runs("sine_control", {"tied_phase": True}, SOME_SEEDS),
     "sine_paper": Runs("sine", SINE_PAPER, FEW_SEEDS),
     "sine_control_paper": Runs("sine_control", SINE_PAPER, FEW_SEEDS),
+    "sine_tied_paper": Runs("sine", SINE_PAPER | {"tied_phase": True}, FEW_SEEDS),
     "depth_lsa": Runs("lsa", {}, MANY_SEEDS),
     "depth_linear": Runs("linear", {}, SOME_SEEDS),
     "depth_linear_deep": Runs("linear", {"deep_supervision": True}, SOME_SEEDS),

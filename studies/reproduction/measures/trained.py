@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -209,6 +210,19 @@ def diagonal_of_heads(run: Path) -> float:
     return float((np.abs(summed).sum() - np.abs(np.diag(summed)).sum()) / (dim * (dim - 1)) / diagonal)
 
 
-def sensitivity_to(which: str) -> Measure:
-    """The first layer's sensitivity to its own, the next or other tokens, the gradient averaged before the norm."""
-    return lambda run: float(copying(compared_run(run))["averaged_before_norm"][which])
+def sensitivity_to(which: str, channels: str = "") -> Measure:
+    """The first layer's sensitivity to its own, the next or other tokens, the gradient averaged before the norm.
+
+    In all channels of the data, or in those of x alone ("_x").
+    """
+    return lambda run: float(_copying(run)[f"averaged_before_norm{channels}"][which])
+
+
+def next_over_other(run: Path) -> float:
+    """Its sensitivity to the next token over that to the others, as published: at most 2N - 1."""
+    return float(_copying(run)["averaged_before_norm"]["next_over_other_with_next"])
+
+
+@lru_cache(maxsize=64)
+def _copying(run: Path) -> dict[str, Any]:
+    return copying(compared_run(run))

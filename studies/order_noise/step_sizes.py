@@ -1,0 +1,45 @@
+"""Measures on models trained in an order of the context: the step sizes that they take at its positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.loaded_run import load_run
+from analysis.measures.position_steps import position_steps
+from studies.runs import summary_part
+
+Measure = Callable[[Path], float]
+
+
+@lru_cache(maxsize=64)
+def steps_of(run: Path) -> dict[str, Any]:
+    """`analysis.measures.position_steps` of a run."""
+    return position_steps(load_run(run))
+
+
+def variance_explained(run: Path) -> float:
+    """R^2 of the model's predictions on one step with a step size for each position."""
+    return float(steps_of(run)["variance_explained"])
+
+
+def agreement(reading: str) -> Measure:
+    """R^2 of the step sizes of a reading, "regressed" or "differentiated", with those predicted, over positions."""
+    return lambda run: float(steps_of(run)[f"{reading}_r2"])
+
+
+def spread(run: Path) -> float:
+    """The standard deviation over positions of the step sizes read, over their mean."""
+    found = np.array(steps_of(run)["regressed"])
+    return float(found.std() / abs(found.mean()))
+
+
+def beyond_the_prediction(run: Path) -> float:
+    """The model's loss less that of the step sizes predicted for its training, over one tuned step's, same tasks."""
+    headline, comparators = (summary_part(run, part) for part in ("headline", "comparators"))
+    predicted = comparators["gd_positions_trained"]["loss"]
+    return float((headline["tf_loss"] - predicted) / headline["gd_loss"])
