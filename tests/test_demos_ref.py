@@ -39,6 +39,6 @@ def test_sine_waves(root: Path) -> None:
     text = printed(root, "sine_waves")
     assert float(re.search(r"gradient descent\| over \d+ tasks: (\S+)", text)[1]) < 1e-5
     losses = {name: float(re.search(rf"{name}_loss +([\d.]+)", text)[1]) for name in ("tf", "control")}
-    zero = float(re.search(r"answering 0: ([\d.]+)", text)[1])
+    zero = float(re.search(r"predicting 0: ([\d.]+)", text)[1])
     assert zero == pytest.approx(0.0258, rel=0.05)  # E a^2 / 4 = (.1^2 + .1 .5 + .5^2) / 12, for whole periods
     assert max(losses.values()) < 0.005
