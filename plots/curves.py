@@ -34,11 +34,14 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "Ridge (Bayes)": {"color": "#000000", "linestyle": "-."},
     "Ridge": {"color": "#000000", "linestyle": "-."},
     "dMMSE": {"color": style.OTHER, "linestyle": "--"},
+    "Predicted": {"color": style.GREY, "linestyle": "-"},
+    "From predictions": {"color": style.TRANSFORMER, "marker": "o", "linestyle": "none", "markersize": 3},
+    "From derivatives": {"color": style.OTHER, "marker": "x", "linestyle": "none", "markersize": 3},
     "Smoothed dMMSE": {"color": style.GREY, "linestyle": ":"},
 }
 ALONE: dict[str, Any] = {"marker": "o", "markersize": 3}  # a series of one point
 ORDERED = "M = "  # how the names of series begin that are coloured in order
-COUNTED = ("GD Steps / Transformer Layers", "rank")  # axes of whole numbers
+COUNTED = ("GD Steps / Transformer Layers", "rank", "position")  # axes of whole numbers
 MOST_TICKS = 11
 AS_LINES = ("training step", "x")  # axes along which a transformer is a line, not points
 

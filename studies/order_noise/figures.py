@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from studies.contrast import has_learnt
+from studies.order_noise.agreement import AGREEMENT
 from studies.order_noise.table import CELLS, CONTRASTS_OF
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 # file -> caption
 FIGURES = {
+    "agreement": "changes of the loss as a step size for each position predicts them, and as measured",
     "noise_robustness": "test loss against the share of noisy pairs, with the four comparators",
     "effects_order_at_evaluation": "changes of the loss by order at evaluation",
     "order_sensitivity": "the loss over gradient descent's by order, seed by seed",
@@ -68,6 +70,9 @@ def draw(folder: Path) -> None:
     """Draws them from the tables there."""
     from plots import fig_templates
     from plots.effects import draw_effects
+    from plots.predictions import draw_predictions
 
     fig_templates.draw_sweep(folder / CELLS, folder, SHOWN)
     draw_effects(folder / CONTRASTS_OF, folder)
+    if (folder / AGREEMENT).exists():
+        draw_predictions(folder / AGREEMENT, folder)

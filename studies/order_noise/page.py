@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from store.readers import read_json
 from studies.contrast import by_name, results
+from studies.order_noise.agreement import agreement
+from studies.order_noise.curves import RUN_FIGURES
 from studies.order_noise.figures import FIGURES
-from studies.order_noise.findings import TOO_FEW, stated
+from studies.order_noise.findings import FINDINGS, TOO_FEW, stated
 from studies.order_noise.findings.wording import in_percent
 from studies.order_noise.measures import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
+from studies.order_noise.predictions import FOLDER
 from studies.order_noise.runs import MODELS, NOISE, RATES
-from studies.order_noise.table import PROVENANCE, number_planned, read_cells
+from studies.order_noise.table import PROVENANCE, number_planned, predictions_of, read_cells
+
+# findings that have places of their own on the page
+ON_TOP = (
+    *("learns_the_order", "order_alone", "noise_like_descent", "shorter_steps", "no_detection"),
+    *("unsupported_curriculum", "unsupported_attention"),
+)
+SMALLEST = 0.002  # of a loss: predicted changes below it have no row on the page
 
 
 def values(folder: Path) -> dict[str, Any]:
@@ -30,10 +41,17 @@ def values(folder: Path) -> dict[str, Any]:
         drawn = (folder / f"{name}.png").exists()
         return f"![{FIGURES[name]}]({folder.name}/{name}.png)" if drawn else "No figure: nothing of it is measured."
 
+    agreed = agreement(table, CONTRASTS, predictions_of(folder))
     return {
+        "other_findings": [name for name in FINDINGS if name not in ON_TOP],
+        "number_of_contrasts": len(rows),
+        "predicted": _verdicts(agreed),
+        "predictions": predictions_of(folder).parent.name,
+        "run_figure": lambda name: _run_figure(folder, name),
         "finding": finding,
         "figure": figure,
-        "contrasts": lambda question: _table([row for row in rows if row["question"] == question]),
+        "contrasts": lambda question: _folded(question, [row for row in rows if row["question"] == question]),
+        "agreement": _agreement(agreed),
         "noise_table": _noise_table(named),
         "by_score": BY_SCORE,
         "copying": COPYING,
@@ -44,10 +62,49 @@ def values(folder: Path) -> dict[str, Any]:
     }
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Contrasts as a Markdown table."""
+def _run_figure(folder: Path, name: str) -> str:
+    """A figure of runs, which lies in the folder of the whole study; nothing where it is not drawn."""
+    place = folder.parent / FOLDER / f"{name}.png"
+    title = next(figure.title for figure in RUN_FIGURES if figure.name == name)
+    return f"![{title}]({FOLDER}/{name}.png)" if place.exists() else ""
+
+
+def _verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many contrasts are as predicted, in words."""
+    counts = Counter(row["verdict"] for row in rows)
+    words = ", ".join(f"{counts[name]} {name}" for name in ("as predicted", "undecided", "not as predicted"))
+    return f"of {len(rows)} contrasts of losses {words}" if rows else "not measured"
+
+
+def _folded(question: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """A question's contrasts as a table that opens."""
     if not rows:
         return TOO_FEW
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(row["verdict"] for row in rows).items())
+    summary = f"{question}: {len(rows)} contrasts, {counts}"
+    return f"<details><summary>{summary}</summary>\n\n{_table(rows)}\n\n</details>"
+
+
+def _agreement(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The predictions' verdicts, and those of an effect as a table; "" where none is predicted."""
+    if not rows:
+        return ""
+    lines = [
+        "| contrast | predicted, % | measured, % [90 %] | n | margin, % | verdict |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if abs(row["predicted"]) >= SMALLEST:
+            low, high = (f"{100 * row[name]:+.2f}" for name in ("change_low", "change_high"))
+            measured = f"{100 * row['change']:+.2f} [{low}, {high}]"
+            numbers = f"{100 * row['predicted']:+.2f} | {measured} | {row['n']} | {100 * row['margin']:.2f}"
+            lines.append(f"| {row['contrast']} | {numbers} | {row['verdict']} |")
+    summary = f"predictions: {_verdicts(rows)}; here those of {100 * SMALLEST:g} % and more"
+    return f"<details><summary>{summary}</summary>\n\n" + "\n".join(lines) + "\n\n</details>"
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Contrasts as a Markdown table."""
     change, margin = ("difference", "±.01") if rows[0]["unit"] == "auroc" else ("change, %", "±1 %")
     lines = [
         f"| contrast | treated | control | n | {change} [95 %] | d_z | p (Holm) | p ({margin}) | verdict |",

@@ -8,7 +8,9 @@ from typing import Any
 
 from studies.contrast import Cells, by_name, change_by_seed, has_learnt, results
 from studies.order_noise import figures, page, predictions, table
+from studies.order_noise.agreement import AGREEMENT
 from studies.order_noise.claims import CLAIMS
+from studies.order_noise.curves import RUN_FIGURES
 from studies.order_noise.findings import FINDINGS, stated
 from studies.order_noise.measures import CONTRASTS
 from studies.order_noise.remarks import REMARKS
@@ -42,13 +44,15 @@ def listed(folder: Path) -> dict[str, Any]:
         ],
         "findings": [{"name": name, "says": says, "holds": holds} for name, (says, holds) in sentences.items()],
         "figures": figures.FIGURES,
-        "tables": {
-            table.CELLS: "a row for each run: settings, losses, alignment and AUROC",
-            table.CONTRASTS_OF: "a row for each contrast: means, change, intervals, p and verdict",
-            **{name: caption for name, caption in predictions.TABLES.items() if (folder / name).exists()},
-        },
+        "tables": {name: caption for name, caption in TABLES.items() if (folder / name).exists()},
     }
 
 
+TABLES = {
+    table.CELLS: "a row for each run: settings, losses, alignment and AUROC",
+    table.CONTRASTS_OF: "a row for each contrast: means, change, intervals, p and verdict",
+    AGREEMENT: "a row for each contrast that is predicted: predicted and measured change, and a verdict",
+    **predictions.TABLES,
+}
 CONDITIONS = Conditions(SEEDS, grids, table.FILES, write, remake, page.values, listed)
-STUDY = Study("order_noise", RUNS, CLAIMS, remarks=REMARKS, conditions=CONDITIONS)
+STUDY = Study("order_noise", RUNS, CLAIMS, RUN_FIGURES, REMARKS, CONDITIONS)

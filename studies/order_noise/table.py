@@ -13,12 +13,15 @@ from store.atomic import csv_bytes, json_bytes
 from store.readers import read_csv
 from studies.contrast import results
 from studies.ledger import WRITER
+from studies.order_noise.agreement import AGREEMENT, agreement
 from studies.order_noise.measures import CONTRASTS
+from studies.order_noise.predictions import FOLDER, PREDICTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CELLS, PROVENANCE, CONTRASTS_OF = FILES = "cells.csv", "provenance.json", "contrasts.csv"
+CELLS, PROVENANCE, CONTRASTS_OF = "cells.csv", "provenance.json", "contrasts.csv"
+FILES = (CELLS, PROVENANCE, CONTRASTS_OF, AGREEMENT)
 DIGITS = 7  # of the numbers in the committed table
 TEXT = (
     *("exp", "model", "status", "ordering", "noise_mode", "placement", "eval_ordering", "eval_noise_mode"),
@@ -52,9 +55,16 @@ def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> N
 
 
 def write_contrasts(folder: Path) -> None:
-    """Writes contrasts.csv from cells.csv."""
-    rows = results(read_cells(folder), CONTRASTS)
-    outputs.write({folder / CONTRASTS_OF: csv_bytes([_rounded(row) for row in rows])}, WRITER)
+    """Writes contrasts.csv from cells.csv, and agreement.csv of these with what is predicted."""
+    cells = read_cells(folder)
+    rows = {CONTRASTS_OF: results(cells, CONTRASTS), AGREEMENT: agreement(cells, CONTRASTS, predictions_of(folder))}
+    files = {folder / name: csv_bytes([_rounded(row) for row in own]) for name, own in rows.items() if own}
+    outputs.write(files, WRITER)
+
+
+def predictions_of(folder: Path) -> Path:
+    """Where the predictions lie, whichever profile's folder is written."""
+    return folder.parent / FOLDER / PREDICTIONS
 
 
 def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,13 +53,17 @@ CHANGES = {
         LOSSES,
         1.2,
         0,
-        {"order_twolayer", "order_times_noise"},
+        {"order_twolayer", "order_times_noise", "order_alone"},
     ),
     "linear layers worse trained in other orders": Change(
         lambda t: ~of("twolayer")(t) & ordered(t, "train"), LOSSES, 1.02, 0, {"curriculum_linear"}
     ),
     "twolayer learns no order": Change(
-        lambda t: of("twolayer")(t) & ordered(t, "train") & ordered(t, "eval"), LOSSES, 1.15, 0, {"curriculum_twolayer"}
+        lambda t: of("twolayer")(t) & ordered(t, "train") & ordered(t, "eval"),
+        LOSSES,
+        1.15,
+        0,
+        {"curriculum_twolayer", "learns_the_order"},
     ),
     "curricula help": Change(
         lambda t: ordered(t, "train") & ~ordered(t, "eval"), LOSSES, 0.8, 0, {"unsupported_curriculum"}
@@ -73,13 +77,17 @@ CHANGES = {
         {"plateau"},
     ),
     "lsa1 worse than gradient descent on noise": Change(
-        lambda t: of("lsa1")(t) & ~noisy(t, "train") & noisy(t, "eval"), LOSSES, 1.03, 0, {"noise_is_gd"}
+        lambda t: of("lsa1")(t) & ~noisy(t, "train") & noisy(t, "eval"),
+        LOSSES,
+        1.03,
+        0,
+        {"noise_is_gd", "noise_like_descent"},
     ),
     "most noise costs least": Change(
         lambda t: noisy(t, "eval") & (t["eval_p"] == 0.5), LOSSES, 0.5, 0, {"noise_growth"}
     ),
     "no better than the Bayesian": Change(lambda t: noisy(t, "eval"), ["mask_bayes_loss"], 3, 0, {"far_from_bayes"}),
-    "steps that do not move": Change(lambda t: noisy(t, "train"), ["slope"], 0, 1, {"noise_training"}),
+    "steps that do not move": Change(lambda t: noisy(t, "train"), ["slope"], 0, 1, {"noise_training", "shorter_steps"}),
     "training on noise pays when clean": Change(
         lambda t: noisy(t, "train") & ~noisy(t, "eval"), LOSSES, 0.9, 0, {"noise_training_cost"}
     ),
@@ -88,7 +96,7 @@ CHANGES = {
         ["auroc"],
         1,
         0.15,
-        {"attention", "position_artefact", "unsupported_attention"},
+        {"attention", "position_artefact", "unsupported_attention", "no_detection"},
     ),
     "influence separates once trained on noise": Change(
         lambda t: noisy(t, "train"), ["auroc"], 1, 0.02, {"attention_after_training"}

@@ -60,7 +60,7 @@ def test_the_table_of_a_study_is_not_replaced(ran: Ran, tmp_path: Path) -> None:
 def test_a_dry_run_writes_nothing(ran: Ran, tmp_path: Path) -> None:
     done = ran("studies.run", "reproduction", "--claims", "size_5_ratio", "--dry_run", *WHERE)
     assert done.status == 0
-    assert "3 cells to do: 3 trainings" in done.out
+    assert "11 cells to do: 11 trainings" in done.out  # eight seeds, and three networks untrained
     assert list(tmp_path.iterdir()) == []
 
 
@@ -93,7 +93,7 @@ def test_killed_it_goes_on_and_ends_with_the_same_numbers(tmp_path: Path) -> Non
         assert done.returncode == 0, done.stderr
     found, expected = (read(tmp_path / folder / "ledger" / ledger.TABLE) for folder in ("killed", "whole"))
     assert found == expected
-    assert len(expected["size_5_ratio"]) == 3
+    assert len(expected["size_5_ratio"]) == 8
     metrics = [
         sorted(path.read_bytes() for path in (tmp_path / folder).glob("runs/*/metrics.jsonl"))
         for folder in ("killed", "whole")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from studies.order_noise.findings import attention, noise, order, placement
+from studies.order_noise.findings import attention, leading, noise, order, placement
 from studies.order_noise.findings.wording import Finding, Rows
 
 if TYPE_CHECKING:
@@ -15,6 +15,11 @@ TOO_FEW = "Not measured: fewer than two seeds have left the plateau in a conditi
 FINDINGS: dict[str, Finding] = {
     finding.__name__: finding
     for finding in (
+        leading.learns_the_order,
+        leading.order_alone,
+        leading.noise_like_descent,
+        leading.shorter_steps,
+        leading.no_detection,
         order.sanity,
         order.order_lsa1,
         order.order_lsa1_pe,

@@ -32,14 +32,15 @@ def in_percent(row: Row) -> str:
     return f"{100 * row['change']:+.2f} % [{100 * row['change_low']:+.2f}, {100 * row['change_high']:+.2f}]"
 
 
-def widest(rows: Sequence[Row]) -> str:
+def largest_end(rows: Sequence[Row]) -> str:
     """The 90 % interval's end that is farthest from no change, of all these."""
     end = max(max(abs(row["equivalence_low"]), abs(row["equivalence_high"])) for row in rows)
-    return (
-        f"90 % intervals within ±{end:.4f}"
-        if rows[0]["unit"] == "auroc"
-        else f"90 % intervals within ±{100 * end:.2f} %"
-    )
+    return f"{end:.4f}" if rows[0]["unit"] == "auroc" else f"{100 * end:.2f} %"
+
+
+def widest(rows: Sequence[Row]) -> str:
+    """The same in a sentence."""
+    return f"90 % intervals within ±{largest_end(rows)}"
 
 
 def is_equivalent(row: Row) -> bool:

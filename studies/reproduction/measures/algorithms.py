@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from baselines import spectrum
-from baselines.gd_plus_plus_fit import fit_gd_plus_plus, gd_plus_plus_losses
+from baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses
 from baselines.gradient_descent import search_step_size
 from src.batch import Batch
 from src.config import DataConfig
@@ -61,7 +62,7 @@ def learned_gd_plus_plus(steps: int, shared: bool, statistic: Callable[..., Any]
     """The loss of GD++ with learned rates on fresh tasks."""
 
     def measure(seed: int) -> float:
-        rates = fit_gd_plus_plus(DataConfig(), steps, shared, seed)
+        rates = _fitted(steps, shared, seed)
         return float(statistic(gd_plus_plus_losses(rates, DataConfig(), 1000 + seed, 32_768)))
 
     return measure
@@ -69,7 +70,13 @@ def learned_gd_plus_plus(steps: int, shared: bool, statistic: Callable[..., Any]
 
 def learned_gamma(steps: int) -> Callable[[int], float]:
     """The shared gamma of GD++."""
-    return lambda seed: float(fit_gd_plus_plus(DataConfig(), steps, True, seed).gammas[0])
+    return lambda seed: float(_fitted(steps, True, seed).gammas[0])
+
+
+@lru_cache(maxsize=128)
+def _fitted(steps: int, shared: bool, seed: int) -> Rates:
+    """GD++ with learned rates, fitted once for all claims on it."""
+    return fit_gd_plus_plus(DataConfig(), steps, shared, seed)
 
 
 def eigenvalue(num_pairs: int, which: str) -> Callable[[int], float]:

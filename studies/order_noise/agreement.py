@@ -1,0 +1,63 @@
+"""Contrasts as measured against the change that position-weighted gradient descent predicts, each with a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from src import intervals
+from src.statistics import MARGIN
+from store.readers import read_csv
+from studies.contrast import Cells, Contrast, change_by_seed, has_learnt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AGREEMENT = "agreement.csv"
+SHARE, LEAST = 0.25, 0.005  # a prediction is met within a quarter of it, and need not be met more exactly than this
+
+
+def agreement(table: pd.DataFrame, contrasts: Sequence[Contrast], predictions: Path) -> list[dict[str, Any]]:
+    """A row for each contrast that is predicted and measured on two seeds or more; none without predictions."""
+    if not predictions.exists():
+        return []
+    predicted = read_predictions(predictions)
+    learnt = Cells(table[has_learnt(table)])
+    rows = []
+    for contrast in contrasts:
+        key = contrast.question, contrast.name
+        changes = np.array([*change_by_seed(learnt, contrast).values()]) if key in predicted else np.array([])
+        if len(changes) > 1:
+            least = LEAST if _is_of_one_model(contrast) else MARGIN
+            rows.append({"question": key[0], "contrast": key[1], **_row(predicted[key], changes, least)})
+    return rows
+
+
+def read_predictions(path: Path) -> Mapping[tuple[str, str], float]:
+    """The predicted changes, by question and contrast."""
+    table = read_csv(path, ("predicted_change",), ("question", "contrast"))
+    return {(row["question"], row["contrast"]): row["predicted_change"] for row in table.to_dict("records")}
+
+
+def _is_of_one_model(contrast: Contrast) -> bool:
+    """Whether a model is compared with itself; with gradient descent, the change has its distance from its optimum."""
+    return all(condition.column == "test_loss" for condition in contrast.conditions)
+
+
+def _row(predicted: float, changes: np.ndarray, least: float) -> dict[str, Any]:
+    """The measured change with its 90 % interval, and what the interval of measured less predicted says.
+
+    as predicted: it lies within the margin, two one-sided tests at 5 %; not as predicted: outside; else undecided.
+    """
+    found, off = intervals.of(changes, "linear"), intervals.of(changes - predicted, "linear")
+    margin = max(least, SHARE * abs(predicted))
+    verdict = "undecided"
+    if -margin <= off.low and off.high <= margin:
+        verdict = "as predicted"
+    elif off.low > margin or off.high < -margin:
+        verdict = "not as predicted"
+    interval = {"change": found.estimate, "change_low": found.low, "change_high": found.high}
+    return {"n": found.n, "predicted": predicted, **interval, "margin": margin, "verdict": verdict}

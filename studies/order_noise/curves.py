@@ -1,0 +1,33 @@
+"""The curves of the study's figure of runs: step sizes by position, predicted and read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from studies.figure import Figure, Series
+from studies.order_noise.runs import SORTED
+from studies.order_noise.step_sizes import steps_of
+
+READINGS = {"Predicted": "predicted", "From predictions": "regressed", "From derivatives": "differentiated"}
+
+
+def by_position(run: Path, name: str) -> Series:
+    """The step size at each position: the best one for contexts of the training, and those read from the model."""
+    found = steps_of(run)
+    positions = np.arange(1, len(found["predicted"]) + 1)
+    return {(f"trained: {name.replace('_', ' ')}", series): (positions, found[key]) for series, key in READINGS.items()}
+
+
+RUN_FIGURES = (
+    Figure(
+        "steps_by_position",
+        "Step sizes by position",
+        (*(f"twolayer_{order}" for order in SORTED), "twolayer_random", "lsa1_pe_easy2hard"),
+        by_position,
+        "position",
+        "step size",
+        profile="full",
+    ),
+)

@@ -1,0 +1,101 @@
+"""The five findings that the page begins with: a sentence or two each, with a number and its interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from studies.order_noise.findings.wording import (
+    Rows,
+    all_equivalent,
+    contrasts_of,
+    in_percent,
+    is_equivalent,
+    largest_end,
+)
+from studies.order_noise.measures import BY_SCORE, SCORES
+from studies.order_noise.runs import MODELS, NOISE, RATES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LINEAR, CODED = MODELS[:2], MODELS[1:]
+
+
+def learns_the_order(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """Trained in an order, tested in it and in random order."""
+    same, random = (
+        rows["order in training", f"twolayer: trained easy2hard, tested {tested}"] for tested in ("easy2hard", "random")
+    )
+    return (
+        f"Trained with easy pairs first, twolayer's loss changes by {in_percent(same)} in that order and by "
+        f"{in_percent(random)} in random order.",
+        same["verdict"] == "lower" and random["verdict"] == "higher",
+    )
+
+
+def order_alone(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """Orders and placements at evaluation alone."""
+    found = [
+        row
+        for model in CODED
+        for row in (
+            *contrasts_of(rows, "order at evaluation", f"{model}: "),
+            *contrasts_of(rows, "placement", f"{model}: ", "at evaluation"),
+        )
+    ]
+    return (
+        "Trained in random order, no model's loss changes by 1 % in another order or placement: lsa1's not at all, "
+        f"those of lsa1_pe and twolayer by at most {largest_end(found)} in {len(found)} contrasts (90 % intervals).",
+        all_equivalent(found),
+    )
+
+
+def noise_like_descent(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """Trained clean, tested on noise, against one step that is best on clean tasks."""
+    linear, two = (
+        [
+            row
+            for model in models
+            for row in contrasts_of(rows, "noise at evaluation", f"{model}: ", "/ gd_clean_step")
+            if "against" not in row["contrast"]
+        ]
+        for models in (LINEAR, MODELS[2:])
+    )
+    same, worst = sum(map(is_equivalent, linear)), max(row["change"] for row in two)
+    return (
+        "Trained clean, the linear models under noise match one clean-tuned GD step within 1 % in "
+        f"{same} of {len(linear)} conditions; twolayer is at most {100 * worst:.2f} % worse.",
+        all_equivalent(linear) and worst < 0.02,
+    )
+
+
+def shorter_steps(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """Trained on noise, the step shrinks."""
+    found = [
+        row for model in MODELS for row in contrasts_of(rows, "the step a model takes", f"{model}: ", "trained clean")
+    ]
+    shorter = [row for row in found if row["verdict"] == "lower"]
+    most = rows["the step a model takes", f"lsa1: {NOISE[1]} {RATES[-1]:g}, against trained clean"]
+    return (
+        f"Trained on noise, models take shorter steps, in {len(shorter)} of {len(found)} contrasts after Holm's "
+        f"correction: with half the pairs random lsa1's is {in_percent(most)}.",
+        len(shorter) >= 12 and most["verdict"] == "lower",
+    )
+
+
+def no_detection(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
+    """AUROC of the scores against gradient descent's own."""
+    found = [row for score in SCORES for row in contrasts_of(rows, BY_SCORE[score])]
+    reached = ""
+    if {"mask_bayes_auroc", "loo_gd_auroc"} <= set(table.columns):
+        noisy = table[(table["eval_noise_mode"] == NOISE[1]) & (table["p"] == 0.25)]
+        best, one_out = (noisy[name].mean() for name in ("mask_bayes_auroc", "loo_gd_auroc"))
+        reached = (
+            f" Of random pairs at p = .25 the posterior over masks reaches {best:.3f}, the leave-one-out error "
+            f"{one_out:.3f}."
+        )
+    return (
+        "Attention, contribution and influence say no more of which pairs are corrupted than gradient descent's own: "
+        f"AUROC differs by at most {largest_end(found)} in {len(found)} contrasts (90 % intervals).{reached}",
+        all_equivalent(found),
+    )
