@@ -11,6 +11,8 @@ import numpy as np
 
 from analysis.loaded_run import load_run
 from analysis.measures.position_steps import position_steps
+from store import layout
+from store.readers import expecting, read_json
 from studies.runs import summary_part
 
 Measure = Callable[[Path], float]
@@ -40,6 +42,7 @@ def spread(run: Path) -> float:
 
 def beyond_the_prediction(run: Path) -> float:
     """The model's loss less that of the step sizes predicted for its training, over one tuned step's, same tasks."""
-    headline, comparators = (summary_part(run, part) for part in ("headline", "comparators"))
-    predicted = comparators["gd_positions_trained"]["loss"]
+    headline, comparators = summary_part(run, "headline"), read_json(run / layout.COMPARATORS)
+    with expecting(run / layout.COMPARATORS, "the losses of comparators"):
+        predicted = comparators["gd_positions_trained"]["loss"]
     return float((headline["tf_loss"] - predicted) / headline["gd_loss"])

@@ -32,11 +32,9 @@ def test_step_sizes_have_a_spread_relative_to_their_mean() -> None:
 
 
 def test_a_loss_is_compared_with_the_predicted_one_in_units_of_one_tuned_step(tmp_path: Path) -> None:
-    summary = {
-        "headline": {"tf_loss": 0.19, "gd_loss": 0.2},
-        "comparators": {"gd_positions_trained": {"loss": 0.18}},
-    }
-    (tmp_path / layout.SUMMARY).write_text(json.dumps(summary))
+    (tmp_path / "analysis").mkdir()
+    (tmp_path / layout.SUMMARY).write_text(json.dumps({"headline": {"tf_loss": 0.19, "gd_loss": 0.2}}))
+    (tmp_path / layout.COMPARATORS).write_text(json.dumps({"gd_positions_trained": {"loss": 0.18}}))
     assert step_sizes.beyond_the_prediction(tmp_path) == pytest.approx(0.01 / 0.2)
 
 
