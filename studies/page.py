@@ -27,8 +27,9 @@ def check(study: Study, profile: str, out: Path, figures: Sequence[AnyFigure] = 
 
 
 def write(study: Study, profile: str, out: Path) -> None:
-    """Writes the page of a study that has one."""
-    if study.has_page:
+    """Writes the page of a study that has one; of conditions once their tables are there."""
+    tables = study.conditions.tables[:1] if study.conditions else ()
+    if study.has_page and all((out / study.results(profile) / name).exists() for name in tables):
         outputs.write({out / name_of(study, profile): render(study, profile, out).encode()}, ledger.WRITER)
 
 

@@ -98,7 +98,7 @@ def _bitwise(run: Path, status: str) -> str | None:
 
 def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:
     """Writes a plan's rows into the table and returns them; other rows stay. The caller has locked the table."""
-    values = current_rows(rows, folder, out, failed)
+    values = with_columns_of_others(current_rows(rows, folder, out, failed), out)
     if values:
         table.write(out, values, setting_columns(values))
     return values
@@ -109,10 +109,30 @@ def start(
 ) -> list[dict[str, Any]]:
     """Writes the table for the first time; `StoreError` if rows would be lost that the policy keeps."""
     values = current_rows(rows, folder, out, cleared=cleared)
+    values = values if policy.replace else with_columns_of_others(values, out)
     if values:
         table.check(out, values, setting_columns(values), policy)
         table.write(out, values, setting_columns(values), alone=policy.replace)
     return values
+
+
+def with_columns_of_others(values: Sequence[dict[str, Any]], out: Path) -> list[dict[str, Any]]:
+    """The rows with the columns, empty, that rows of other families have in the table there, in its order."""
+    present = table.read(out)
+    written = {name for model in {line.get("model", "") for line in present} for name in _columns_of(model)}
+    own = {name for row in values for name in row}
+    order = dict.fromkeys(name for name in (present[0] if present else ()) if name in written | own)
+    return [{**order, **row} for row in values]
+
+
+def _columns_of(model: str) -> set[str]:
+    """What a family writes besides what all do; nothing for a model that is not known here."""
+    try:
+        columns = family_of_model(model).columns
+    except ConfigError:
+        return set()
+    parts = (columns.asked, columns.first, columns.settings, columns.measured, columns.further(None))
+    return {name for part in parts for name in part}
 
 
 def setting_columns(values: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -36,6 +36,7 @@ from sweeps.collect import (
     current_rows,
     setting_columns,
     start,
+    with_columns_of_others,
 )
 from sweeps.executors import EXECUTORS
 from sweeps.flags import add_flags, grid_of
@@ -177,6 +178,7 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     renaming = upgrade.notice(rows, how.folder, how.out)  # only in a dry run, where the earlier names are still there
     if how.out.exists() and not upgrade.earlier_cells(rows, how.folder):
         now, lines = current_rows(rows, how.folder, how.out), upgrade.renamed_lines(rows, how.folder, how.out)
+        now = now if how.policy.replace else with_columns_of_others(now, how.out)
         table.check(how.out, now, setting_columns(now), how.policy, lines)
     check_devices()
     if how.dry_run:

@@ -9,12 +9,18 @@ import numpy as np
 from studies.figure import Figure, Series
 from studies.order_noise.runs import SORTED
 from studies.order_noise.step_sizes import steps_of
+from studies.runs import summary_part
 
 READINGS = {"Predicted": "predicted", "From predictions": "regressed", "From derivatives": "differentiated"}
 
 
 def by_position(run: Path, name: str) -> Series:
-    """The step size at each position: the best one for contexts of the training, and those read from the model."""
+    """The step size at each position: the best one for contexts of the training, and those read from the model.
+
+    None of a run on the plateau, which would make the mean that of no run.
+    """
+    if not summary_part(run, "left_plateau")["met"]:
+        return {}
     found = steps_of(run)
     positions = np.arange(1, len(found["predicted"]) + 1)
     return {(f"trained: {name.replace('_', ' ')}", series): (positions, found[key]) for series, key in READINGS.items()}
@@ -23,7 +29,7 @@ def by_position(run: Path, name: str) -> Series:
 RUN_FIGURES = (
     Figure(
         "steps_by_position",
-        "Step sizes by position",
+        "Step sizes by position, predicted for these contexts and read from the models that left the plateau",
         (*(f"twolayer_{order}" for order in SORTED), "twolayer_random", "lsa1_pe_easy2hard"),
         by_position,
         "position",

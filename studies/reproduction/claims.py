@@ -175,9 +175,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("sine_control_loss", "4", "the control's", 0.00095, *_around(0.00095, 0.2), PLOT, sines.loss, "sine_control_paper", "full"),
     Claim("sine_predictions", "4", "mean |prediction difference| of the two", 0.023, *_around(0.023, 0.2), PLOT, sines.beside_control("preds_diff"), "sine_paper", "full", "sine_control_paper"),
     # the depth curve: Gaussian inputs, D = N = 20, noise of .05; the mean squared error, not its half
-    Claim("depth_overlap", "1, depth", "50 applications overlap with damped gradient descent on the same tasks, largest |ratio - 1|", 0.0, 0.0, 0.05, DERIVED, depth.furthest_from_gd, "depth_lsa"),
+    Claim("depth_left_plateau", "1, depth", "one layer leaves the plateau, share of runs", 1.0, 0.5, 1.0, OURS, depth.has_learnt, "depth_lsa", scale="share"),
+    Claim("depth_overlap_learnt", "1, depth", "50 applications of those overlap with damped gradient descent on the same tasks, largest |ratio - 1|", 0.0, 0.0, 0.05, DERIVED, depth.if_learnt(depth.furthest_from_gd), "depth_lsa", learnt_only=True),
     *(
-        Claim(f"depth_after_{layers}", "1, depth", f"MSE after {layers} application{'s' * (layers > 1)}", level, *_around(level, 0.05), DERIVED, depth.after(layers), "depth_lsa")
+        Claim(f"depth_after_{layers}_learnt", "1, depth", f"their MSE after {layers} application{'s' * (layers > 1)}", level, *_around(level, 0.05), DERIVED, depth.if_learnt(depth.after(layers)), "depth_lsa", learnt_only=True)
         for layers, level in ((1, 10.85), (4, 6.35), (12, 3.92), (50, 2.11))
     ),
     Claim("depth_conjugate_gradients", "depth", "MSE of four steps of conjugate gradients", 4.14, *_around(4.14, 0.05), DERIVED, depth.reference("conjugate_gradients", 4), "depth_lsa", **CHECK),

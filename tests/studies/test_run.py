@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from store import outputs
-from studies import ledger
-from studies.study import all_studies
+from studies import ledger, page
+from studies.study import all_studies, load
 from tests.doors import Ran
 from tests.runners.tiny import ROOT
 
@@ -100,3 +100,11 @@ def test_killed_it_goes_on_and_ends_with_the_same_numbers(tmp_path: Path) -> Non
     ]
     assert metrics[0] == metrics[1]
     assert all(json.loads(line)["step"] >= 0 for line in metrics[0][0].splitlines())
+
+
+def test_claims_of_a_study_of_conditions_need_none_of_its_tables(ran: Ran, tmp_path: Path) -> None:
+    """Its page is made once they are there; the ledger has its claims before."""
+    folder = tmp_path / "ledger"
+    folder.mkdir()
+    page.write(load("order_noise"), "full", folder)
+    assert list(folder.iterdir()) == []

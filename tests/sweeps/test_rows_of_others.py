@@ -11,9 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs.registry import family_of_model
 from store import outputs, rundir
 from store.readers import StoreError
 from sweeps import table
+from sweeps.collect import collect, start
+from sweeps.grid import Grid
+from sweeps.plan import plan
 from sweeps.table import RowPolicy
 from tests.doors import ROOT, Ran, Refused
 from tests.runners.tiny import Workshop
@@ -89,8 +93,8 @@ def test_appended_rows_leave_all_others_untouched(tmp_path_factory: pytest.TempP
         after = lines(out)
         assert after[: len(before)] == before  # nothing has moved, and nothing has changed
         assert len(after) == 2 + len(held)
-        for (place, _), start in held.items():
-            assert sum(line.startswith(start) and line.endswith(f",{place}") for line in after) == 1
+        for (place, _), first in held.items():
+            assert sum(line.startswith(first) and line.endswith(f",{place}") for line in after) == 1
 
 
 def test_numbers_whose_cells_are_gone_are_not_dropped_silently(tmp_path: Path) -> None:
@@ -247,3 +251,30 @@ def test_a_table_in_a_run_directory_is_not_the_runs(swept: Paths, tmp_path: Path
     shutil.copytree(run, tmp_path / "run")
     assert ran("sweeps.collect", "--runs_dir", at.runs, "--out", "run/results.csv").status == 0
     assert "results.csv" in rundir.clear(tmp_path / "run")
+
+
+def test_rows_of_another_family_in_the_table_keep_their_columns(tmp_path: Path) -> None:
+    """A sweep of one family appends to a table that has columns of another: its own rows have these empty."""
+    out, folder = tmp_path / "t.csv", tmp_path / "runs"
+    sines, layers = (plan([Grid((model,), {}, (0,))]) for model in ("sine", "lsa"))
+    for rows_of_one in (sines, layers, sines):
+        start(rows_of_one, folder, out, RowPolicy(append=True))
+        collect(rows_of_one, folder, out)
+    header, *body = (line.split(",") for line in out.read_text().splitlines())
+    assert {row[header.index("model")] for row in body} == {"sine", "lsa"}
+    for row in body:
+        own = family_of_model(row[header.index("model")]).columns
+        others = {name for name in header if name not in {*own.asked, *own.settings}} - {
+            "exp",
+            "model",
+            "seed",
+            "status",
+        }
+        assert all(row[header.index(name)] == "" for name in others - {"results_version", "runs_dir"})
+    before = out.read_bytes()
+    with pytest.raises(StoreError, match="that this sweep does not plan"):
+        start(layers, folder, out, RowPolicy())
+    assert out.read_bytes() == before
+    start(layers, folder, out, RowPolicy(replace=True))
+    assert "function" not in out.read_text()
+    assert [line.split(",")[1] for line in out.read_text().splitlines()[1:]] == ["lsa"]

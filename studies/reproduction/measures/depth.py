@@ -19,6 +19,16 @@ def layerwise_of(run: Path) -> dict[str, Any]:
     return summary_part(run, "layerwise")
 
 
+def has_learnt(run: Path) -> float:
+    """1 for a run whose last layer is clearly better than predicting zero, else 0: it is on the plateau still."""
+    return float(_trained(run))
+
+
+def if_learnt(measure: Measure) -> Measure:
+    """The measure of a run that left the plateau; nan for the others."""
+    return lambda run: measure(run) if has_learnt(run) else float("nan")
+
+
 def furthest_from_gd(run: Path) -> float:
     """The largest |ratio - 1| of the loss to gradient descent's, over all steps, on the same tasks."""
     return float(np.abs(_numbers(layerwise_of(run)["ratio_to_gd"]) - 1).max())
