@@ -135,7 +135,8 @@ def why_changed(config: Mapping[str, Any]) -> str | None:
 def _recorded(config: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The name and the hash of each plugin of a config."""
     records = config.get("plugins")
-    parts = (str(record).partition(":") for record in records) if isinstance(records, (list, tuple)) else ()
+    named = records if isinstance(records, (list, tuple)) else ()
+    parts = (record.partition(":") for record in named if isinstance(record, str))  # reading it refuses others
     return [(name, digest) for name, _, digest in parts]
 
 

@@ -86,7 +86,7 @@ def test_a_file_of_an_earlier_version_has_no_rows_by_position(noisy_run: Path, t
 
 def test_a_clean_run_in_an_order_says_what_knows_the_order(workshop: Workshop, tmp_path: Path) -> None:
     """On contexts that are not corrupted, and nothing more than before where nothing is ordered."""
-    run = workshop.finished("ordered", LSA1, "--train_ordering", "easy2hard")
+    run = workshop.finished("trained_easy2hard", LSA1, "--train_ordering", "easy2hard")
     rows = [row.strip() for row in table(summary_text(run))]
     assert [row[:20] for row in rows[3:5]] == ["1 step, a step size ", "the same, fitted on "]
     assert rows[1].startswith("gradient descent, 1 step ")

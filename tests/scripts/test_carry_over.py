@@ -21,7 +21,7 @@ DEPTH_BUNDLE = "reproduction/depth.json"
 ONE_LAYER = ["lsa1_random_seed0-bff51026", "lsa1_random_seed1-b57e52cd", "lsa1_random_seed2-bf7d23ae"]
 DEPTH = ["lsa_random_seed0-f22bc825", "lsa_random_seed1-019a723e", "lsa_random_seed2-96267ebb"]
 STUDY = ["lsa1_random_seed5-18121d3e", "lsa1_random_seed6-73bc5888"]
-CLAIMS = {"gamma": [], "one_layer_loss": ONE_LAYER, "depth_after_1": DEPTH}
+CLAIMS = {"gamma": [], "one_layer_loss": ONE_LAYER, "depth_after_1_learnt": DEPTH}
 HEAD = "claim,says,mean,values,seeds,minutes,device,date,git_hash,trained_at,cells,remark"
 LINE = '{0},"a, b",1.00,"[1.0, 1.50, 2.0]","[0, 1, 2]",3,cpu,2026-11-21,abc,abc,{1},'
 LSA: dict[str, Any] = {  # the bundle of the depth curve's, less what was at its default
@@ -58,7 +58,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def today(name: str) -> list[str]:
-    return [cell.name for cell in load("reproduction").runs[name].cells]
+    """Names of the cells of the first three seeds, which were all that there were."""
+    return [cell.name for cell in load("reproduction").runs[name].cells[:3]]
 
 
 def rows(path: Path, without: str) -> list[dict[str, str]]:
@@ -73,7 +74,7 @@ def test_claims_name_todays_cells_and_count_as_measured(ran: Ran, folder: Path) 
     table = folder / "claims.csv"
     assert set(known(folder)) == {"gamma"}
     assert ran(CARRY, "--report", folder).status == 0
-    names = {"gamma": [], "one_layer_loss": today("one_layer"), "depth_after_1": today("depth_lsa")}
+    names = {"gamma": [], "one_layer_loss": today("one_layer"), "depth_after_1_learnt": today("depth_lsa")}
     assert table.read_text() == ledger(names)
     assert {name: found.values for name, found in known(folder).items()} == dict.fromkeys(CLAIMS, (1, 1.5, 2))
 
