@@ -11,6 +11,8 @@ from store.readers import StoreError
 from studies.claim import OURS, UNBOUNDED
 from studies.verdict import FEW
 
+SMALLEST = 1e-5  # a lower end below it stands for 0, which is not in the range
+
 
 def rendered(template: Path, **values: Any) -> str:
     """The template with the values in it. `StoreError` where jinja2 is missing."""
@@ -34,8 +36,8 @@ def accepted(row: Mapping[str, Any]) -> str:
 
 def _range(low: float, high: float) -> str:
     if high >= UNBOUNDED:
-        return f"at least {low:.4g}"
-    return f"at most {high:.4g}" if low <= 0 else f"{low:.4g} to {high:.4g}"
+        return f"at least {low:.4g}" if low > SMALLEST else "above 0"
+    return f"at most {high:.4g}" if low == 0 else f"{low:.4g} to {high:.4g}"
 
 
 def measured(row: Mapping[str, Any]) -> str:

@@ -114,6 +114,8 @@ def test_the_committed_page_of_a_study_is_made_from_the_committed_tables(name: s
 def test_a_page_says_which_paper_and_no_number_that_is_none() -> None:
     bounded, open_above = claim(0.5, 1.0), claim(0.02, UNBOUNDED)
     assert [accepted(row(A_STUDY, c, None)) for c in (bounded, open_above)] == ["0.5 to 1", "at least 0.02"]
+    around_0, above_0 = claim(-0.25, 0.25), claim(1e-6, UNBOUNDED)
+    assert [accepted(row(A_STUDY, c, None)) for c in (around_0, above_0)] == ["-0.25 to 0.25", "above 0"]
     assert measured_words(row(A_STUDY, bounded, measured(1.0, 2.0, 3.0))) == "2 [0.3141, 3.686]"
     assert measured_words(row(A_STUDY, bounded, measured(1.0, math.inf, math.inf))) == "diverged"
     assert measured_words(row(A_STUDY, bounded, measured(1.0))) == "1, one run"
