@@ -6,7 +6,7 @@ the two (`studies.verdict`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 VON_OSWALD = "von Oswald et al. 2023, arXiv 2212.07677v2"
@@ -33,6 +33,11 @@ class Earlier(NamedTuple):
     high: float
     commit: str
     reason: str
+
+
+def was(low: float, high: float, reason: str) -> Earlier:
+    """A range as it stood when verdicts became intervals against ranges."""
+    return Earlier(low, high, "748e258", reason)
 
 
 class Claim(NamedTuple):
@@ -105,6 +110,6 @@ class Measurement(NamedTuple):
     control_values: tuple[float, ...] = ()
 
 
-def named(claims: Sequence[Claim]) -> dict[str, Claim]:
-    """Claims by name."""
-    return {claim.name: claim for claim in claims}
+def around(value: float, share: float) -> tuple[float, float]:
+    """The range of a share of a value either way."""
+    return value * (1 - share), value * (1 + share)

@@ -1,6 +1,6 @@
 """Claims on what order does: position-weighted gradient descent, predicted and read from trained models.
 
-theory: a layer that knows positions takes a step size c_k for each, the least-squares fit on contexts of its training
+A layer that knows positions takes a step size c_k for each, the least-squares fit on contexts of its training
 (`baselines.position_weighted`). The predictions lie in report/order_noise/predictions.csv.
 """
 
