@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from plots import style
 from store import outputs
 from studies import ledger
+from studies.claim import LISTS
 from studies.figure import AnyFigure
 from studies.study import Study
 from studies.template import rendered
@@ -24,6 +26,7 @@ def check(study: Study, profile: str, out: Path, figures: Sequence[AnyFigure] = 
     if study.conditions:
         names += [f"{study.results(profile)}/{name}" for name in study.conditions.tables]
     outputs.check([out / name for name in names], ledger.WRITER)
+    outputs.check([out / ledger.FIGURES / f"{about}.png" for about in LISTS], style.WRITER)
 
 
 def write(study: Study, profile: str, out: Path) -> None:

@@ -17,13 +17,8 @@ from sweeps.status import cell_status
 MANY_SEEDS, SOME_SEEDS, FEW_SEEDS = (tuple(range(count)) for count in (8, 5, 3))
 CONTROL_SEEDS = 3  # networks that are not trained hardly differ
 NO_TRAINING = {"steps": 1, "lr": 1e-12}
-TRAINED_WITH = (
-    "eval_every",
-    "schedule",
-    "warmup_steps",
-    "snapshots",
-    "log_records",
-)  # settings without a meaning there
+# settings that mean nothing without training
+TRAINED_WITH = ("eval_every", "schedule", "warmup_steps", "snapshots", "log_records")
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,3 +108,13 @@ def test_claims_of_a_study_of_conditions_need_none_of_its_tables(ran: Ran, tmp_p
     folder.mkdir()
     page.write(load("order_noise"), "full", folder)
     assert list(folder.iterdir()) == []
+
+
+def test_a_figure_of_somebody_elses_is_said_before_anything_is_measured(ran: Ran, tmp_path: Path) -> None:
+    theirs = tmp_path / "ledger" / ledger.FIGURES / "paper.png"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_bytes(b"theirs")
+    done = ran("studies.run", "reproduction", "--claims", "eigenvalue_max_10", *WHERE)
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "paper.png was not written by plots" in done.err
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [theirs]
