@@ -83,7 +83,7 @@ class Cells:
     def __init__(self, table: pd.DataFrame):
         places: dict[tuple[object, ...], list[int]] = {}
         for place, row in enumerate(table.to_dict("records")):
-            places.setdefault((row["model"], _found(row, "train_"), _found(row, "eval_")), []).append(place)
+            places.setdefault((row["model"], context_of(row, "train_"), context_of(row, "eval_")), []).append(place)
         self.table, self.places = table, places
 
     def values(self, condition: Condition | Ratio) -> pd.Series:
@@ -100,7 +100,7 @@ class Cells:
         return series
 
 
-def _found(row: Mapping[str, Any], prefix: str) -> Context:
+def context_of(row: Mapping[str, Any], prefix: str) -> Context:
     """How a row's contexts are, less what has no effect."""
     return _effective(*(row[f"{prefix}{name}"] for name in ("ordering", "noise_mode", "p", "placement", "difficulty")))
 

@@ -221,6 +221,32 @@ def order_and_noise() -> Iterator[Contrast]:
                 yield Contrast("order x noise", name, ORDER_KIND[model], [Ratio(treated, control)], [effect_clean])
 
 
+POSITIONS = "a step size for each position"
+
+
+def step_sizes() -> Iterator[Contrast]:
+    """Against one step with a step size for each position, which knows the order or placement that it is fitted on.
+
+    Of models trained in an order or placement it is fitted on contexts of the training, whatever is tested; of models
+    trained in random order, on contexts of the evaluation: what they leave by not knowing the order.
+    """
+    for model in MODELS:
+        kind = "equivalence" if model == "twolayer" else "difference"
+        for trained in SORTED:
+            for tested in (trained, "random"):
+                contexts = Context(trained), Context(tested)
+                name = f"{model}: trained {trained}, tested {tested}"
+                yield _against(POSITIONS, name, kind, model, *contexts, "gd_positions_trained_loss")
+        for trained in SHIFTED:
+            for tested in SHIFTED:
+                train, test = (LABEL_NOISE._replace(placement=place) for place in (trained, tested))
+                name = f"{model}: trained {trained}, tested {tested}"
+                yield _against(POSITIONS, name, kind, model, train, test, "gd_positions_trained_loss")
+        for tested in SORTED:
+            name = f"{model}: trained random, tested {tested}"
+            yield _against(POSITIONS, name, "difference", model, CLEAN, Context(tested), "gd_positions_loss")
+
+
 def _noises() -> list[Context]:
     return [Context(noise_mode=mode, p=p) for mode in NOISE for p in RATES]
 
@@ -242,6 +268,7 @@ CONTRASTS: tuple[Contrast, ...] = tuple(
         attention_and_placement,
         placement,
         order_and_noise,
+        step_sizes,
     )
     for contrast in question()
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from configs.regression import ALIGNED
 from store.readers import read_json
 from studies.contrast import by_name, results
 from studies.order_noise.agreement import agreement
@@ -15,6 +16,7 @@ from studies.order_noise.figures import FIGURES
 from studies.order_noise.findings import FINDINGS, TOO_FEW, stated
 from studies.order_noise.findings.wording import in_percent
 from studies.order_noise.measures import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
+from studies.order_noise.plateaus import plateaus
 from studies.order_noise.predictions import FOLDER
 from studies.order_noise.runs import MODELS, NOISE, RATES
 from studies.order_noise.table import PROVENANCE, number_planned, predictions_of, read_cells
@@ -52,6 +54,8 @@ def values(folder: Path) -> dict[str, Any]:
         "figure": figure,
         "contrasts": lambda question: _folded(question, [row for row in rows if row["question"] == question]),
         "agreement": _agreement(agreed),
+        "plateaus": _plateaus(plateaus(table)),
+        "aligned": ALIGNED,
         "noise_table": _noise_table(named),
         "by_score": BY_SCORE,
         "copying": COPYING,
@@ -107,16 +111,19 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Contrasts as a Markdown table."""
     change, margin = ("difference", "±.01") if rows[0]["unit"] == "auroc" else ("change, %", "±1 %")
     lines = [
-        f"| contrast | treated | control | n | {change} [95 %] | d_z | p (Holm) | p ({margin}) | verdict |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"| contrast | {change} [95 %], all seeds | n | off the plateau | n | treated | control | d_z | p (Holm) "
+        f"| p ({margin}) | verdict |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         cells = [
-            row["contrast"],
+            row["contrast"].replace("|", r"\|"),
+            _of_all_seeds(row),
+            f"{row['n_all']}",
+            "the same" if row["n"] == row["n_all"] else in_percent(row).replace(" %", ""),
+            f"{row['n']}",
             f"{row['treated']:.4f}",
             f"{row['control']:.4f}",
-            f"{row['n']}",
-            in_percent(row).replace(" %", "") + _with_all_seeds(row),
             "" if row["d_z"] != row["d_z"] else f"{row['d_z']:+.1f}",
             "" if row["p_holm"] is None else f"{row['p_holm']:.2g}",
             f"{row['p_equivalence']:.2g}",
@@ -126,13 +133,26 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _with_all_seeds(row: Mapping[str, Any]) -> str:
-    """The change with the seeds that the contrast leaves out, if there are any."""
-    if row["n"] == row["n_all"]:
-        return ""
+def _of_all_seeds(row: Mapping[str, Any]) -> str:
+    """The change of all seeds, with those whose trainings stayed on the plateau."""
     scale, form = (1, "+.4f") if row["unit"] == "auroc" else (100, "+.2f")
     change, low, high = (format(scale * row[f"change_all{end}"], form) for end in ("", "_low", "_high"))
-    return f"; all {row['n_all']}: {change} [{low}, {high}]"
+    return f"{change} [{low}, {high}]"
+
+
+def _plateaus(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many trainings of each model left the plateau, and p of each pair of models, as a Markdown table."""
+    models = [row["model"] for row in rows]
+    lines = [
+        f"| model | left the plateau | share [90 %] | {' | '.join(f'p against {model}' for model in models)} |",
+        f"|---|---|---|{'---|' * len(models)}",
+    ]
+    for row in rows:
+        share = f"{row['share']:.2f} [{row['share_low']:.2f}, {row['share_high']:.2f}]"
+        p_values = ["" if row[f"p_{other}"] is None else f"{row[f'p_{other}']:.2g}" for other in models]
+        cells = [row["model"], f"{row['left_plateau']} of {row['trainings']}", share, *p_values]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _noise_table(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:

@@ -13,6 +13,7 @@ from studies.order_noise.claims import CLAIMS
 from studies.order_noise.curves import RUN_FIGURES
 from studies.order_noise.findings import FINDINGS, stated
 from studies.order_noise.measures import CONTRASTS
+from studies.order_noise.plateaus import PLATEAUS
 from studies.order_noise.remarks import REMARKS
 from studies.order_noise.runs import RUNS, SEEDS, grids
 from studies.study import Conditions, Study
@@ -52,6 +53,7 @@ TABLES = {
     table.CELLS: "a row for each run: settings, losses, alignment and AUROC",
     table.CONTRASTS_OF: "a row for each contrast: means, change, intervals, p and verdict",
     AGREEMENT: "a row for each contrast that is predicted: predicted and measured change, and a verdict",
+    PLATEAUS: "a row for each model: how many trainings left the plateau, and Fisher's exact test of each pair",
     **predictions.TABLES,
 }
 CONDITIONS = Conditions(SEEDS, grids, table.FILES, write, remake, page.values, listed)

@@ -15,13 +15,14 @@ from studies.contrast import results
 from studies.ledger import WRITER
 from studies.order_noise.agreement import AGREEMENT, agreement
 from studies.order_noise.measures import CONTRASTS
+from studies.order_noise.plateaus import PLATEAUS, plateaus
 from studies.order_noise.predictions import FOLDER, PREDICTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CELLS, PROVENANCE, CONTRASTS_OF = "cells.csv", "provenance.json", "contrasts.csv"
-FILES = (CELLS, PROVENANCE, CONTRASTS_OF, AGREEMENT)
+FILES = (CELLS, PROVENANCE, CONTRASTS_OF, AGREEMENT, PLATEAUS)
 DIGITS = 7  # of the numbers in the committed table
 TEXT = (
     *("exp", "model", "status", "ordering", "noise_mode", "placement", "eval_ordering", "eval_noise_mode"),
@@ -38,7 +39,8 @@ NUMBERS = (
     *(f"{whose}ood_alpha{alpha}" for whose in ("", "gd_") for alpha in ("1", "1.5", "2", "3")),
 )
 
-OPTIONAL = ("mask_bayes_auroc", "loo_gd_auroc")  # numbers that earlier tables do not have
+# numbers that earlier tables do not have
+OPTIONAL = ("mask_bayes_auroc", "loo_gd_auroc", "gd_positions_loss", "gd_positions_trained_loss")
 
 
 def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> None:
@@ -55,9 +57,13 @@ def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> N
 
 
 def write_contrasts(folder: Path) -> None:
-    """Writes contrasts.csv from cells.csv, and agreement.csv of these with what is predicted."""
+    """Writes contrasts.csv and plateaus.csv from cells.csv, and agreement.csv of these with what is predicted."""
     cells = read_cells(folder)
-    rows = {CONTRASTS_OF: results(cells, CONTRASTS), AGREEMENT: agreement(cells, CONTRASTS, predictions_of(folder))}
+    rows = {
+        CONTRASTS_OF: results(cells, CONTRASTS),
+        AGREEMENT: agreement(cells, CONTRASTS, predictions_of(folder)),
+        PLATEAUS: plateaus(cells),
+    }
     files = {folder / name: csv_bytes([_rounded(row) for row in own]) for name, own in rows.items() if own}
     outputs.write(files, WRITER)
 
@@ -72,9 +78,10 @@ def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_cells(folder: Path) -> pd.DataFrame:
-    """The cells that are done."""
+    """The cells that are done; columns that earlier tables lack have no values."""
     table = read_csv(folder / CELLS, (*SETTINGS, *NUMBERS), TEXT)
-    return table[table["status"] == "done"]
+    known = [*table.columns, *(name for name in OPTIONAL if name not in table)]
+    return table[table["status"] == "done"].reindex(columns=known)
 
 
 def number_planned(folder: Path) -> int:

@@ -1,0 +1,52 @@
+"""How many trainings of each model leave the plateau, and whether models differ in that: an outcome of its own."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from src import intervals, statistics
+from studies.contrast import context_of, has_learnt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PLATEAUS = "plateaus.csv"
+
+
+def plateaus(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """A row for each model: trainings, those that left the plateau, their share with a 90 % Clopper-Pearson interval.
+
+    And for each other model p of Fisher's exact test of the two shares, Holm-corrected over the pairs of models. A
+    training counts once, in whatever contexts it is tested. Trainings of one seed share tasks and initial weights; the
+    test takes them as independent.
+    """
+    counts = {
+        model: (int(own.sum()), len(own)) for model, own in left_plateau(table).groupby(level="model", sort=False)
+    }
+    p_values = _fisher(counts)
+    rows = []
+    for model, (left, trainings) in counts.items():
+        share = intervals.clopper_pearson(left, trainings)
+        row = {"model": model, "trainings": trainings, "left_plateau": left}
+        row |= {"share": share.estimate, "share_low": share.low, "share_high": share.high}
+        rows.append(row | {f"p_{other}": p_values.get(frozenset((model, other))) for other in counts})
+    return rows
+
+
+def left_plateau(table: pd.DataFrame) -> pd.Series:
+    """Whether each training has left the plateau, by model, contexts of the training and seed."""
+    trained = [context_of(row, "train_") for row in table.to_dict("records")]
+    keys = [table["model"], np.array([str(tuple(own)) for own in trained]), table["seed"]]
+    return has_learnt(table).groupby(keys, sort=False).first()
+
+
+def _fisher(counts: dict[str, tuple[int, int]]) -> dict[frozenset[str], float]:
+    from scipy.stats import fisher_exact
+
+    pairs = list(combinations(counts, 2))
+    tables = [[[left, n - left] for left, n in (counts[one], counts[other])] for one, other in pairs]
+    adjusted = statistics.holm(np.array([fisher_exact(own).pvalue for own in tables]))
+    return {frozenset(pair): float(p) for pair, p in zip(pairs, adjusted, strict=True)}
