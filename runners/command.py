@@ -46,7 +46,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
             compile_cache.enable(programs)
         with ConsoleLogger(request.quiet) as logger, catch_signals(RESUME_HINT) as signals:
             job = Job(directory, request.config)
-            wanted = Wanted(options=request.options)
+            wanted = Wanted(options=request.options, llc=request.llc)
             status = run_pack([job], logger, wanted, signals=signals, persistence=request.persistence)
     if status == "stopped":
         return report_stop([directory], signals.received[0])

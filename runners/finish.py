@@ -17,6 +17,7 @@ from configs.registry import family_of
 from configs.run import RunConfig
 from families.experiment import experiment_of, part
 from plots.run_figures import draw_run
+from runners.llc import Llc
 from src.model import Batch, Model
 from store import checkpoint, layout, rundir, snapshots
 from store.atomic import write_json, write_npz
@@ -27,12 +28,14 @@ from store.provenance import now
 class Wanted(NamedTuple):
     """What to write beyond the files of every run.
 
-    figures: figures. table: what the sweep's CSV needs. options: values of the family's option flags.
+    figures: figures. table: what the sweep's CSV needs. options: values of the family's option flags. llc: when the
+    local learning coefficient is estimated during the training.
     """
 
     figures: bool = True
     table: bool = False
     options: Mapping[str, Any] = {}
+    llc: Llc | None = None
 
 
 DEFAULT_WANTED = Wanted()

@@ -17,7 +17,8 @@ from configs.overrides import resolve, set_values, value_at
 from configs.presets import preset
 from configs.registry import family_of_model
 from configs.run import RunConfig
-from runners import persistence
+from runners import llc, persistence
+from runners.llc import Llc
 from runners.persistence import Persistence
 
 # flags of every family whose config has the field; the default is the preset's value
@@ -49,6 +50,7 @@ class Request(NamedTuple):
     compile_cache: bool
     quiet: bool = False
     persistence: Persistence = Persistence()
+    llc: Llc | None = None
 
 
 def config_flags(family: Family) -> list[Flag]:
@@ -77,6 +79,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     built.add_argument("--overwrite", action="store_true", help="retrain a run that exists")
     built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
     persistence.add_flags(built)
+    llc.add_flags(built)
     cli.add_quiet(built)
     cli.add_config_help(built)
     for flag in config_flags(family):
@@ -121,8 +124,8 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
         sys.exit(0)
     config = config_from_flags(model, flags, overrides)
     options = {flag.name: getattr(flags, flag.name) for flag in family.options}
-    kept = persistence.from_flags(flags)
-    return Request(config, flags.out, flags.overwrite, options, flags.compile_cache, flags.quiet, kept)
+    kept, watched = persistence.from_flags(flags), llc.from_flags(flags)
+    return Request(config, flags.out, flags.overwrite, options, flags.compile_cache, flags.quiet, kept, watched)
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:

@@ -18,8 +18,8 @@ class Logger(Protocol):
     def start(self, step: int, num_steps: int) -> None:
         """Training starts at a step."""
 
-    def progress(self, step: int, loss: float) -> None:
-        """Training has reached a step."""
+    def progress(self, step: int, loss: float, note: str = "") -> None:
+        """Training has reached a step; the note is what else is to be shown."""
 
     def stop(self) -> None:
         """Training has ended."""
@@ -34,7 +34,7 @@ class NullLogger:
     def start(self, step: int, num_steps: int) -> None:
         """Ignored."""
 
-    def progress(self, step: int, loss: float) -> None:
+    def progress(self, step: int, loss: float, note: str = "") -> None:
         """Ignored."""
 
     def stop(self) -> None:
@@ -69,9 +69,9 @@ class ConsoleLogger:
         """Opens the progress display at a step."""
         self.meter = meter(num_steps, step, self.quiet)
 
-    def progress(self, step: int, loss: float) -> None:
+    def progress(self, step: int, loss: float, note: str = "") -> None:
         """Updates the display."""
-        self.meter.reach(step, f"loss {loss:.4f}")
+        self.meter.reach(step, "  ".join(filter(None, (f"loss {loss:.4f}", note))))
 
     def stop(self) -> None:
         """Closes the display."""

@@ -21,6 +21,7 @@ from configs.run import RunConfig
 from environment import num_threads
 from families.shared_arrays import note_frozen
 from runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finish, preload_packages
+from runners.llc import Watch
 from runners.locking import locked_runs
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.persistence import DEFAULT_PERSISTENCE, Persistence
@@ -112,9 +113,10 @@ def _train_and_finish(
     signals.check()
     pack = Pack(jobs, width)
     signals.check()
-    _align_files(pack)
+    watch = Watch(wanted.llc)
+    _align_files(pack, watch)
     _record_conditions(pack, logger)
-    _train(pack, logger, signals, persistence.checkpoint_seconds)
+    _train(pack, logger, signals, persistence.checkpoint_seconds, watch)
     for index, (job, _, eval_set) in enumerate(pack.lanes):
         if pack.alive[index]:
             for _ in finish(job.run, job.config, pack.model, pack.params(index), eval_set, wanted):
@@ -134,7 +136,7 @@ def _begin(jobs: Sequence[Job], width: int) -> None:
         rundir.mark_running(job.run)
 
 
-def _align_files(pack: Pack) -> None:
+def _align_files(pack: Pack, watch: Watch) -> None:
     """Cuts checkpoints and metrics at the pack's step, so that no checkpoint is later than its records."""
     first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
     for index, (job, *_) in enumerate(pack.lanes):
@@ -146,7 +148,7 @@ def _align_files(pack: Pack) -> None:
             snapshots.check(job.run)
         if pack.step == 0:
             note_frozen(job.run, pack.shared, job.config)
-            _record(pack, index, float(first_losses[index]))
+            _record(pack, index, float(first_losses[index]), watch)
     meta = rundir.read_meta(pack.lanes[0].job.run)
     pack.run_seconds = float(meta["run_seconds"])
     pack.chunk_steps = min(int(meta.get("chunk_steps", 1)), GROWTH)  # the machine may be slower now
@@ -171,15 +173,15 @@ def _record_steps(pack: Pack, step: int) -> list[int]:
     return pack.record_steps[: bisect_right(pack.record_steps, step)]
 
 
-def _record(pack: Pack, index: int, train_loss: float) -> None:
+def _record(pack: Pack, index: int, train_loss: float, watch: Watch) -> None:
     """Appends a record to a run's metrics, after its snapshot, so that every record has one."""
     run, config = pack.lanes[index].job
     if config.snapshots:
         snapshots.write(run, pack.step, pack.params(index))
-    rundir.append_metrics(run, pack.record(index, train_loss))
+    rundir.append_metrics(run, pack.record(index, train_loss) | watch.values(pack, index))
 
 
-def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float) -> None:
+def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float, watch: Watch) -> None:
     """Trains to the end, a signal, or until every run has diverged; saves every `seconds` and when it stops."""
     imports = threading.Thread(target=preload_packages)
     imports.start()  # Python is idle during training
@@ -192,10 +194,10 @@ def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float) -> None
                 pack.alive[index] = False
                 _mark_diverged(lane.job.run, int(diverged_at[index]), pack.run_seconds)
             elif pack.alive[index] and pack.step in pack.record_steps:
-                _record(pack, index, float(losses[index]))
+                _record(pack, index, float(losses[index]), watch)
         if time.monotonic() - saved[1] >= seconds:
             saved = _save(pack)
-        logger.progress(pack.step, float(np.mean(losses)))
+        logger.progress(pack.step, float(np.mean(losses)), watch.note)
         if signals.received:
             break
     logger.stop()

@@ -41,7 +41,8 @@ class Model(NamedTuple):
     what training, samplers of the posterior and Hessians use. trace(params, batch) -> Trace and
     forward(params, tokens, hook) give access to its inside. decayed(params) -> a tree of truth values: which parameters
     weight decay is for, if not all. mean_loss(params, batch) is the mean loss where it is taken over all predictions at
-    once and not over tasks, which rounds differently.
+    once and not over tasks, which rounds differently. null_losses(batch) -> [B]: those of the null predictor, which takes
+    nothing from the context.
     """
 
     init: Callable[[Array], Params]
@@ -51,6 +52,7 @@ class Model(NamedTuple):
     forward: Callable[[Params, Array, Hook], Array] = untraced
     decayed: Callable[[Params], Any] | None = None
     mean_loss: Callable[[Params, Batch], Array] | None = None
+    null_losses: Callable[[Batch], Array] | None = None
 
     def loss(self, params: Params, batch: Batch) -> Array:
         """The mean of the losses: what training minimises."""
@@ -95,6 +97,11 @@ def as_model(
         tasks = int(deep_supervision)  # the axis of tasks: behind that of layers
         return jnp.mean(errors, axis=tuple(axis for axis in range(errors.ndim) if axis != tasks))
 
+    def null_losses(batch: Batch) -> Array:
+        """Of predicting zero, of logits an even chance."""
+        errors = LOSSES[loss](jnp.zeros_like(batch.y_query), batch.y_query)
+        return jnp.mean(errors, axis=tuple(range(1, errors.ndim)))
+
     def mean_loss(params: Params, batch: Batch) -> Array:
         return jnp.mean(LOSSES[loss](supervised(params, batch), batch.y_query))
 
@@ -108,4 +115,4 @@ def as_model(
         forward(params, tokenise(batch), collect)
         return Trace(jnp.stack(seen["prediction"]), tuple(seen["attention"]), tuple(seen["tokens"]))
 
-    return Model(init, predict, losses, trace, forward, decayed, mean_loss)
+    return Model(init, predict, losses, trace, forward, decayed, mean_loss, null_losses)

@@ -135,6 +135,8 @@ class Purpose(IntEnum):
     PATH = 10
     IDEALISED = 11
     POSITION_STEPS = 12
+    LLC_TASKS = 13
+    LLC_CHAIN = 14
     # of a batch
     TASK = 16
     INPUT = 17

@@ -22,6 +22,7 @@ ATTENTION = "attn"
 ATTENTION_SUMMARY = "attn/summary.json"
 FIGURES = "figs"
 ANALYSIS = "analysis"
+LLC_TRACES = "llc"
 ANALYSIS_BATCH = "analysis/analysis_batch.npz"
 LATENT_BATCH = "analysis/latent_batch.npz"
 PREDICTIONS = "analysis/predictions.npz"
@@ -40,6 +41,8 @@ SINE_FUNCTIONS_FACTS = "analysis/sine_functions.json"
 SINE_COMPARISON = "analysis/sine_comparison.json"
 SINE_COMPARISON_FUNCTIONS = "analysis/sine_comparison.csv"
 POSITION_STEPS = "analysis/position_steps.json"
+LLC = "analysis/llc.csv"
+LLC_FIGURE = "figs/llc.png"
 COMPARATORS = "analysis/comparators.json"
 ATTENTION_STATS = "analysis/attention_stats.json"
 ATTENTION_STATS_FIGURE = "analysis/attention_stats.png"
@@ -50,7 +53,7 @@ FIXED_NAMES = {value for name, value in vars().items() if name.isupper() and isi
 
 # Files at the top of a run directory, and its folders. Nothing here is written through links.
 TOP_FILES = (MANIFEST, CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, SNAPSHOTS, ORDERING_INDEX, NOISE_MASK)
-RUN_FOLDERS = (CHECKPOINTS, ATTENTION, FIGURES, ANALYSIS)
+RUN_FOLDERS = (CHECKPOINTS, ATTENTION, FIGURES, ANALYSIS, LLC_TRACES)
 
 CHECKPOINT_GLOB = "checkpoints/step_*.safetensors"  # one manifest entry for all checkpoints: they come and go
 CHECKPOINT_NAME = re.compile(r"checkpoints/step_([0-9]{8,10})\.safetensors")
@@ -60,6 +63,7 @@ NAME_PATTERNS = tuple(
         CHECKPOINT_NAME.pattern,
         r"attn/layer\d+(_head\d+\.npy|\.npz)",
         r"figs/(attention_layer\d+_head\d+|loss|alignment|weights|layerwise|algorithm_distance|algorithms_over_training|sine_functions|sine_comparison)\.png",
+        r"llc/[0-9a-f]{8}_step_\d{8,10}\.npz",
         r"analysis/(train_)?(ordering_idx|noise_mask)\.npy",
     )
 )

@@ -46,7 +46,7 @@ class StepReporter:
         self.step = 0
         self.progress(step, 0.0)
 
-    def progress(self, step: int, loss: float) -> None:
+    def progress(self, step: int, loss: float, note: str = "") -> None:
         """Reports the steps made since the last call."""
         self.report((step - self.step) * self.trainings)
         self.step = step

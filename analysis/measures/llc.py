@@ -1,0 +1,184 @@
+"""The local learning coefficient of a point of a training: how little noise in the weights raises the loss.
+
+    LLC(w*) = nbeta (mean over draws of L(w) - L(w*)),    w ~ exp(-nbeta L(w) - gamma/2 |w - w*|^2)
+
+by SGLD from w* (Lau et al. 2023, Eq. 15). A regular minimum of d parameters has d/2, a degenerate one less. With every
+number stand the settings it depends on and the diagnostics that say whether the chains drew from that posterior: a
+number of unhealthy chains is marked and is in no average.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from analysis import sgld
+from analysis.measures.curvature import largest_eigenvalue
+from analysis.measures.llc_health import Diagnostics, diagnose
+from analysis.measures.llc_settings import Settings
+from families.experiment import experiment_of, model_of, task_key
+from src import intervals
+from src.checks import require
+from src.model import Batch, Model, Params
+from src.prng import Purpose
+from src.train import BatchFn, Shared
+from store.params import flattened, nested
+
+CURVATURE_TASKS = 1024  # of the fixed set, for the largest eigenvalue of the Hessian
+CHECK_TASKS = 256  # of the fixed set, for the losses that R-hat and the share below L(w*) are taken from
+LEVEL = 0.95  # of intervals over chains
+NO_ESTIMATE = intervals.Interval(np.nan, np.nan, np.nan, 0)
+MADE = {"": sgld.PLAIN, "rmsprop": sgld.rmsprop()}
+
+
+class Estimator:
+    """Estimates the LLC at any parameters of a run, by one compiled program: the settings are a part of it."""
+
+    def __init__(self, config: Any, settings: Settings, shared: Shared | None = None):
+        self.settings, self.config = settings, config
+        self.model = model_of(config, shared or {})
+        self.shared = dict(shared or {})
+        self.tasks = fixed_tasks(config, settings.tasks, self.shared)
+        self.null_loss = float(jnp.mean(_null_losses(self.model, self.tasks)))
+        self.batches = _batches(config, settings.batch_size) if settings.data == "fresh" else None
+        self.lane = dict(experiment_of(config).lane(config)) if settings.data == "fresh" else {}
+
+    def __call__(self, step: int, params: Params) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The row of a step, and the traces of its chains: excess and distance [C, T], fixed_loss, acceptance [C, K].
+
+        Where a chain leaves the numbers there is no estimate: the row's health names the chain and the draw.
+        """
+        settings, mask = self.settings, mask_of(params, self.settings.mask)
+        losses = np.asarray(_losses(self.model, params, self.tasks), np.float64)
+        top = largest_eigenvalue(self.model, params, _first(self.tasks, CURVATURE_TASKS), mask)
+        if settings.gamma == 0:
+            require_no_flat_direction(self.model, params, _first(self.tasks, CURVATURE_TASKS), mask)
+        sizes = map(np.float32, (settings.eps, settings.nbeta, settings.gamma))
+        fixed = self._keys(step), params, mask, self.tasks, self.lane, self.shared
+        drawn = _chains(self.model, settings.program, self.batches, *fixed, *sizes)
+        traces = {name: np.asarray(values, np.float64) for name, values in drawn._asdict().items()}
+        weights = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
+        found = diagnose(traces, settings, losses.mean(), self.null_loss, top, weights)
+        return row(step, traces, settings, float(losses.mean()), self.null_loss, found), traces
+
+    def _keys(self, step: int) -> Array:
+        root = jax.random.fold_in(task_key(self.config, Purpose.LLC_CHAIN), self.settings.seed)
+        return jax.random.split(jax.random.fold_in(root, step), self.settings.chains)
+
+
+def row(
+    step: int,
+    traces: Mapping[str, np.ndarray],
+    settings: Settings,
+    loss: float,
+    null_loss: float,
+    diagnostics: Diagnostics,
+) -> dict[str, Any]:
+    """A row of llc.csv: the estimate with its 95 % t interval over chain means, diagnostics and settings."""
+    means = settings.nbeta * traces["excess"][:, settings.burn_in :].mean(axis=1)
+    estimate = intervals.of(means, "linear", LEVEL) if np.isfinite(means).all() else NO_ESTIMATE
+    return {
+        "step": step,
+        "llc": estimate.estimate,
+        "llc_low": estimate.low,
+        "llc_high": estimate.high,
+        "loss": loss,
+        "null_loss": null_loss,
+        **diagnostics._asdict(),
+        **asdict(settings),
+    }
+
+
+# --- tasks ---
+
+
+def fixed_tasks(config: Any, count: int, shared: Shared) -> Batch:
+    """The fixed set: `count` tasks like those of the training, or its whole training set where that is finite."""
+    experiment = experiment_of(config)
+    if (own := experiment.training_set(config)) is not None:
+        return own
+    batch_fn, lane = _batches(config, count), experiment.lane(config)
+    batch: Batch = jax.jit(batch_fn)(task_key(config, Purpose.LLC_TASKS), np.int32(0), lane, shared)
+    return batch
+
+
+@lru_cache(maxsize=8)
+def _batches(config: Any, count: int) -> BatchFn:
+    """The training's batch function for batches of another size."""
+    return experiment_of(config).batches(replace(config, training=replace(config.training, batch_size=count)))
+
+
+def _first(tasks: Batch, count: int) -> Batch:
+    return jax.tree.map(lambda values: values[:count], tasks)
+
+
+_losses = jax.jit(lambda model, params, batch: model.losses(params, batch), static_argnums=0)
+_null_losses = jax.jit(lambda model, batch: model.null_losses(batch), static_argnums=0)
+
+
+# --- parameters that move ---
+
+
+def mask_of(params: Params, pattern: str) -> Params | None:
+    """A tree of 0 and 1 like the parameters: whether the pattern is found in module/name; None without a pattern.
+
+    `ConfigError` if it is found in none.
+    """
+    if not pattern:
+        return None
+    names = flattened(params)
+    chosen = {name: bool(re.search(pattern, name)) for name in names}
+    require(any(chosen.values()), f"mask {pattern!r} is found in no parameter; there are {', '.join(names)}")
+    return nested({name: np.full(np.shape(leaf), chosen[name], np.float32) for name, leaf in names.items()})
+
+
+def require_no_flat_direction(model: Model, params: Params, tasks: Batch, mask: Params | None) -> None:
+    """`ConfigError` unless the Hessian's smallest eigenvalue is above a millionth of its largest, as gamma 0 needs."""
+    from analysis.measures.curvature import eigenvalue_ends
+
+    low, high = eigenvalue_ends(model, params, tasks, mask)
+    require(
+        low > 1e-6 * high,
+        f"with gamma 0 nothing bounds the flat directions at these parameters (Hessian eigenvalues from {low:.2g} to "
+        f"{high:.2g}); choose gamma above 0",
+    )
+
+
+# --- the program ---
+
+
+@partial(jax.jit, static_argnames=("model", "settings", "batches"))
+def _chains(
+    model: Model,
+    settings: Settings,
+    batches: BatchFn | None,
+    keys: Array,
+    params: Params,
+    mask: Params | None,
+    tasks: Batch,
+    lane: Mapping[str, Array],
+    shared: Shared,
+    eps: Array,
+    nbeta: Array,
+    gamma: Array,
+) -> sgld.Draws:
+    losses, centre = sgld.flat(model, params)
+    if batches is not None:
+        source = sgld.fresh_tasks(losses, centre, lambda key: batches(key, jnp.int32(0), lane, shared))
+    elif settings.data == "full":
+        source = sgld.all_tasks(losses, centre, tasks)
+    else:
+        source = sgld.minibatches(losses, centre, tasks, settings.batch_size)
+    target = sgld.Target(losses, centre, nbeta, gamma, None if mask is None else ravel_pytree(mask)[0])
+    steps = sgld.Steps(settings.burn_in, settings.draws, settings.thin, settings.check_every)
+    fixed, preconditioner = _first(tasks, CHECK_TASKS), MADE[settings.preconditioner]
+    return jax.vmap(lambda key: sgld.chain(key, target, source, fixed, eps, steps, preconditioner))(keys)

@@ -1,0 +1,136 @@
+"""Whether chains drew from the local posterior: diagnostics of a point's chains, and the reasons to distrust them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from store.readers import StoreError
+
+if TYPE_CHECKING:
+    from analysis.measures.llc_settings import Settings
+
+SATURATED = 0.3  # of the way to the null predictor: the chain has left the model
+UNSTABLE = 1.0  # eps (nbeta h_max + gamma): a step as long as the steepest direction's width
+TRENDING = 2.0  # standard errors between the first and the last quarter of the draws
+REJECTED = 0.1  # mean Metropolis acceptance: the steps are too long for the target
+HEALTHY = "healthy"
+QUARTERS = 4
+
+
+class Diagnostics(NamedTuple):
+    """What stands with an estimate.
+
+    draw_loss: mean loss of the draws, L(w*) + mean excess; saturation: (draw_loss - L(w*)) / (L_null - L(w*)).
+    acceptance: of a Metropolis-adjusted step of the same size; stability: eps (nbeta h_max + gamma).
+    trend: last less first quarter of the draws over its standard error between chains, in which 0 is none.
+    r_hat, ess: rank-normalised split R-hat and bulk effective sample size of losses on the fixed set, over all chains;
+    below: share of those that are below L(w*) on the same tasks, which noise alone makes at a minimum of no width.
+    distance: mean |w - w*| of the draws; radius: sqrt(d / gamma), that of the localisation alone; norm: |w*|.
+    relaxation: 2 / (eps gamma) steps, in which a flat direction forgets its start. health: "healthy", or why not.
+    """
+
+    draw_loss: float
+    saturation: float
+    acceptance: float
+    stability: float
+    trend: float
+    r_hat: float
+    ess: float
+    below: float
+    distance: float
+    radius: float
+    norm: float
+    relaxation: float
+    top_eigenvalue: float
+    health: str
+
+
+def diagnose(
+    traces: Mapping[str, np.ndarray],
+    settings: Settings,
+    loss: float,
+    null_loss: float,
+    top_eigenvalue: float,
+    weights: np.ndarray,
+) -> Diagnostics:
+    """The diagnostics of chains: excess and distance [C, T], fixed_loss and acceptance [C, K], burn-in included."""
+    kept = {name: _kept(values, settings) for name, values in traces.items()}
+    excess, moved = kept["excess"].mean(), kept["fixed_loss"]
+    gone = divergence(traces["excess"])
+    saturation = float(excess / (null_loss - loss)) if null_loss > loss else math.nan
+    rate = settings.eps * (settings.nbeta * max(top_eigenvalue, 0.0) + settings.gamma)
+    found = {
+        "saturation": saturation,
+        "stability": rate,
+        "trend": trend(kept["excess"]),
+        "acceptance": float(kept["acceptance"].mean()),
+    }
+    return Diagnostics(
+        draw_loss=float(loss + excess),
+        **found,
+        **mixing(moved),
+        below=float(np.mean(moved < traces["fixed_loss"][:, :1])),
+        distance=float(kept["distance"].mean()),
+        radius=math.sqrt(len(weights) / settings.gamma) if settings.gamma > 0 else math.inf,
+        norm=float(np.linalg.norm(weights)),
+        relaxation=2 / (settings.eps * settings.gamma) if settings.gamma > 0 else math.inf,
+        top_eigenvalue=top_eigenvalue,
+        health=gone or "; ".join(reasons(**found)) or HEALTHY,
+    )
+
+
+def divergence(excess: np.ndarray) -> str:
+    """Which chain of [C, T] left the numbers first, and at which draw; "" if none did."""
+    gone = ~np.isfinite(excess)
+    if not gone.any():
+        return ""
+    draw = int(np.argmax(gone.any(axis=0)))
+    return f"chain {int(np.argmax(gone[:, draw]))} diverged at draw {draw}: eps is too large for these nbeta and gamma"
+
+
+def reasons(saturation: float, stability: float, trend: float, acceptance: float) -> list[str]:
+    """Why chains are unhealthy; none if they are not."""
+    found = []
+    if math.isnan(saturation):
+        found.append("L(w*) is above the null predictor's loss")
+    elif saturation > SATURATED:
+        found.append(f"saturated: draws are {saturation:.2f} of the way to the null predictor")
+    if stability >= UNSTABLE:
+        found.append(f"eps (nbeta h_max + gamma) is {stability:.2g}, not below {UNSTABLE:g}")
+    if abs(trend) > TRENDING:
+        found.append(f"the draws still move: {trend:+.1f} standard errors from first to last quarter")
+    if acceptance < REJECTED:
+        found.append(f"acceptance is {acceptance:.2g}")
+    return found
+
+
+def trend(excess: np.ndarray) -> float:
+    """Last less first quarter of the draws [C, T], mean over chains, over its standard error; 0 without a spread."""
+    quarters = np.array_split(excess, QUARTERS, axis=1)
+    change = quarters[-1].mean(axis=1) - quarters[0].mean(axis=1)
+    error = change.std(ddof=1) / math.sqrt(len(change))
+    return float(change.mean() / error) if error != 0 else 0.0
+
+
+def mixing(values: np.ndarray) -> dict[str, float]:
+    """r_hat and ess of [C, K] values, by blackjax: Vehtari et al. 2021. nan where nothing moves or K is below 4."""
+    try:
+        from blackjax import diagnostics
+    except ModuleNotFoundError:
+        raise StoreError("R-hat and ESS are computed with blackjax, which is missing: pip install blackjax") from None
+
+    if values.shape[1] < 2 * 2 or not np.isfinite(values).all() or not np.ptp(values):
+        return {"r_hat": math.nan, "ess": math.nan}
+    return {"r_hat": float(diagnostics.rhat(values)), "ess": float(diagnostics.ess_bulk(values))}
+
+
+def _kept(values: np.ndarray, settings: Settings) -> np.ndarray:
+    """A trace less its burn-in: one number a draw, or one a check, whose draws begin its block."""
+    left_out = settings.burn_in
+    if values.shape[1] < settings.burn_in + settings.draws:
+        left_out = -(-settings.burn_in // settings.check_every)
+    return values[:, left_out:]

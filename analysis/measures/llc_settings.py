@@ -1,0 +1,72 @@
+"""The settings of an estimate of the local learning coefficient, checked without anything heavy."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from dataclasses import asdict, dataclass, replace
+
+from src.checks import ConfigError, require
+
+PRECONDITIONERS = ("", "rmsprop")
+DATA = ("fixed", "fresh", "full")  # a step's tasks: of a fixed set, such as no step has seen, or all of the fixed set
+CHECKS = 40  # of the draws that are kept
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an estimate depends on. nbeta and gamma have the unit of 1 / loss and 1 / weight^2, eps that of weight^2.
+
+    tasks: of the fixed set, of which batch_size are a step's; mask: a regular expression of the parameters that move;
+    preconditioner: "" or "rmsprop"; seed: of the chains.
+    """
+
+    eps: float = 3.5e-5
+    nbeta: float = 66.7
+    gamma: float = 667.0
+    batch_size: int = 64
+    tasks: int = 4096
+    data: str = "fixed"
+    chains: int = 8
+    burn_in: int = 200
+    draws: int = 400
+    thin: int = 1
+    mask: str = ""
+    preconditioner: str = ""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("eps", "nbeta"):
+            value = getattr(self, name)
+            require(0 < value < math.inf, f"{name} is {value:g}; it must be above 0")
+        require(0 <= self.gamma < math.inf, f"gamma is {self.gamma:g}; it must not be negative")
+        for name, least in (("batch_size", 1), ("tasks", 1), ("chains", 2), ("draws", 8), ("thin", 1), ("burn_in", 0)):
+            value = getattr(self, name)
+            require(value >= least, f"{name} is {value}; it must be {least} or more")
+        require(self.data in DATA, f"data is {self.data!r}; choose {', '.join(DATA)}")
+        require(
+            self.data != "fixed" or self.batch_size <= self.tasks,
+            f"batch_size is {self.batch_size}, more than the {self.tasks} tasks it is drawn from; raise tasks",
+        )
+        require(self.preconditioner in PRECONDITIONERS, f"preconditioner is {self.preconditioner!r}; choose rmsprop")
+        try:
+            re.compile(self.mask)
+        except re.error as error:
+            raise ConfigError(f"mask is {self.mask!r}, which is no regular expression: {error}") from None
+
+    @property
+    def program(self) -> Settings:
+        """What of them is compiled in: estimates that differ in the rest share a program."""
+        return replace(self, eps=1.0, nbeta=1.0, gamma=0.0, seed=0, mask="")
+
+    @property
+    def check_every(self) -> int:
+        """Draws between two checks of a chain."""
+        return max(1, self.draws // CHECKS)
+
+    @property
+    def name(self) -> str:
+        """Eight hexadecimal digits that other settings do not have."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]

@@ -1,0 +1,286 @@
+"""Stochastic gradient Langevin dynamics around a point: chains of draws from a local posterior, in one compiled loop.
+
+The target is p(w) ~ exp(-nbeta L(w) - gamma/2 |w - w*|^2), L the mean loss over n tasks, and a step of size eps is
+
+    w' = w - eps/2 G (nbeta grad L_B(w) + gamma (w - w*)) + sqrt(eps G) xi,    xi ~ N(0, 1)
+
+with L_B the mean over the step's B tasks and G the preconditioner, 1 for plain SGLD (Welling and Teh 2011; Lau et al.
+2023, Eq. 15). Parameters are one vector [d]. Nothing of a chain is kept but a few numbers a draw.
+
+A draw's excess loss is paired: the mean over its own tasks of loss(w) - loss(w*). Its expectation is that of
+L(w) - L(w*), and what the choice of tasks adds to both losses cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.flatten_util import ravel_pytree
+
+from src.checks import require
+from src.model import Batch, Model, Params
+from src.prng import Purpose, purpose_key
+
+Losses = Callable[[Array, Batch], Array]  # of a vector [d] and a batch of B tasks -> [B]
+WORDS = 2**16  # of a table of normal quantiles
+
+
+class Target(NamedTuple):
+    """A local posterior: losses around a centre w* [d].
+
+    mask [d] of 0 and 1: which parameters move, those that do not stay at w* to the bit; None, all.
+    """
+
+    losses: Losses
+    centre: Array
+    nbeta: Array | float
+    gamma: Array | float
+    mask: Array | None = None
+
+
+class Source(NamedTuple):
+    """Where a step's tasks come from: draw(key) -> (batch of B tasks, their losses at w* [B])."""
+
+    draw: Callable[[Array], tuple[Batch, Array]]
+
+
+class Preconditioner(NamedTuple):
+    """What scales each parameter's step: start(w*) -> state, update(state, gradient) -> (state, G [d])."""
+
+    start: Callable[[Array], Any]
+    update: Callable[[Any, Array], tuple[Any, Array]]
+
+
+class Steps(NamedTuple):
+    """How long a chain is: draws to leave out, draws to keep, steps between draws, and draws between checks.
+
+    A check evaluates the loss on the fixed set, and the acceptance that a Metropolis step would have.
+    """
+
+    burn_in: int = 200
+    draws: int = 400
+    thin: int = 1
+    check_every: int = 10
+
+
+class Draws(NamedTuple):
+    """Chains in numbers, burn-in included: T draws, K checks; a leading axis of chains.
+
+    excess [T], the paired mean of loss(w) - loss(w*); distance [T], |w - w*|; fixed_loss [K], the mean loss on the
+    fixed set; acceptance [K], of the step that follows as a Metropolis-adjusted one on the same tasks.
+    """
+
+    excess: Array
+    distance: Array
+    fixed_loss: Array
+    acceptance: Array
+
+
+# --- parameters as a vector ---
+
+
+def flat(model: Model, params: Params) -> tuple[Losses, Array]:
+    """A model's losses as a function of a vector, and the vector of these parameters."""
+    centre, restore = ravel_pytree(params)
+    return lambda vector, batch: model.losses(restore(vector), batch), centre
+
+
+# --- tasks of a step ---
+
+
+def all_tasks(losses: Losses, centre: Array, tasks: Batch) -> Source:
+    """Every task at every step: the full-batch chain."""
+    baseline = losses(centre, tasks)
+    return Source(lambda key: (tasks, baseline))
+
+
+def minibatches(losses: Losses, centre: Array, tasks: Batch, size: int) -> Source:
+    """At each step `size` tasks of a fixed set, drawn with replacement."""
+    baseline = losses(centre, tasks)
+
+    def draw(key: Array) -> tuple[Batch, Array]:
+        chosen = jax.random.randint(key, (size,), 0, len(baseline))
+        return jax.tree.map(lambda values: values[chosen], tasks), baseline[chosen]
+
+    return Source(draw)
+
+
+def fresh_tasks(losses: Losses, centre: Array, batch_of: Callable[[Array], Batch]) -> Source:
+    """At each step tasks that no step has seen: w* has to be evaluated on them too."""
+
+    def draw(key: Array) -> tuple[Batch, Array]:
+        batch = batch_of(key)
+        return batch, losses(centre, batch)
+
+    return Source(draw)
+
+
+# --- noise ---
+
+
+@partial(jax.jit, static_argnames=("shape", "dtype"))
+def quantile_normals(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Normal numbers rounded to 65 536 quantiles of equal probability, of variance 1, at half the cost of exact ones.
+
+    The largest is 4.2. Langevin steps need the first moments of their noise alone (weak order 1).
+    """
+    words = jax.random.bits(key, shape, np.uint16)
+    return jnp.asarray(_quantiles(), dtype)[words]
+
+
+def _quantiles() -> np.ndarray:
+    from scipy.special import ndtri
+
+    values = ndtri((np.arange(WORDS) + 0.5) / WORDS)
+    return np.asarray(values / np.sqrt(np.mean(values**2)))
+
+
+def exact_normals(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Normal numbers as JAX draws them."""
+    values: Array = jax.random.normal(key, shape, dtype)
+    return values
+
+
+def no_noise(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Zeros: the chain is then gradient descent."""
+    return jnp.zeros(shape, dtype)
+
+
+Normals = Callable[[Array, tuple[int, ...], Any], Array]
+
+
+# --- preconditioners ---
+
+
+def _no_state(centre: Array) -> tuple[()]:
+    return ()
+
+
+PLAIN = Preconditioner(_no_state, lambda state, gradient: (state, jnp.ones_like(gradient)))
+
+
+def rmsprop(decay: float = 0.99, damping: float = 0.1) -> Preconditioner:
+    """G = 1 / (sqrt(V) + damping), V the running mean of the squared gradients of L_B, corrected for its start at 0.
+
+    Li et al. 2016, Eq. 4 and 5, without the term for how G changes with w.
+    """
+    require(0 <= decay < 1, f"decay is {decay}; it must be from 0 to below 1")
+    require(damping > 0, f"damping is {damping}; it must be above 0")
+
+    def start(centre: Array) -> tuple[Array, Array]:
+        return jnp.zeros_like(centre), jnp.ones((), centre.dtype)
+
+    def update(state: tuple[Array, Array], gradient: Array) -> tuple[tuple[Array, Array], Array]:
+        mean, left = decay * state[0] + (1 - decay) * gradient**2, decay * state[1]
+        return (mean, left), 1 / (jnp.sqrt(mean / (1 - left)) + damping)
+
+    return Preconditioner(start, update)
+
+
+# --- chains ---
+
+
+def sgld_step(target: Target, w: Array, gradient: Array, scale: Array, noise: Array, eps: Array | float) -> Array:
+    """One step from w [d] with grad L_B(w), G and xi, all [d]."""
+    drift = target.nbeta * gradient + target.gamma * (w - target.centre)
+    step = -0.5 * eps * scale * drift + jnp.sqrt(eps * scale) * noise
+    return w + (step if target.mask is None else target.mask * step)
+
+
+def log_acceptance(
+    target: Target,
+    scale: Array,
+    eps: Array | float,
+    before: tuple[Array, Array, Array],
+    after: tuple[Array, Array, Array],
+) -> Array:
+    """log of min(1, p(w') q(w | w') / (p(w) q(w' | w))) for a step from w to w', each (w, L_B(w), grad L_B(w)).
+
+    U = nbeta L_B + gamma/2 |w - w*|^2 and q(b | a) = N(b; a - eps/2 G grad U(a), eps G), G held (Roberts and Tweedie
+    1996).
+    """
+
+    def energy(point: tuple[Array, Array, Array]) -> Array:
+        w, loss, _ = point
+        return target.nbeta * loss + 0.5 * target.gamma * jnp.sum((w - target.centre) ** 2)
+
+    def log_density(to: tuple[Array, Array, Array], start: tuple[Array, Array, Array]) -> Array:
+        w, _, gradient = start
+        drift = target.nbeta * gradient + target.gamma * (w - target.centre)
+        off = to[0] - w + 0.5 * eps * scale * drift
+        moved = off**2 / scale if target.mask is None else target.mask * off**2 / scale
+        return -jnp.sum(moved) / (2 * eps)
+
+    change = energy(before) - energy(after) + log_density(before, after) - log_density(after, before)
+    return jnp.minimum(change, 0.0)
+
+
+def chain(
+    key: Array,
+    target: Target,
+    source: Source,
+    fixed: Batch,
+    eps: Array | float,
+    steps: Steps,
+    preconditioner: Preconditioner = PLAIN,
+    normals: Normals = quantile_normals,
+) -> Draws:
+    """One chain from w*: numbers of `steps.burn_in + steps.draws` draws. `fixed` is the batch of the checks."""
+
+    def loss_of(w: Array, batch: Batch) -> tuple[Array, Array]:
+        losses = target.losses(w, batch)
+        return jnp.mean(losses), losses
+
+    value_and_grad = jax.value_and_grad(loss_of, has_aux=True)
+
+    class State(NamedTuple):
+        w: Array
+        scaling: Any
+        step: Array
+
+    def move(state: State) -> tuple[State, tuple[Any, ...]]:
+        own = jax.random.fold_in(key, state.step)
+        batch, baseline = source.draw(purpose_key(own, Purpose.TASK))
+        (loss, losses), gradient = value_and_grad(state.w, batch)
+        scaling, scale = preconditioner.update(state.scaling, gradient)
+        noise = normals(purpose_key(own, Purpose.NOISE_VALUE), state.w.shape, state.w.dtype)
+        w = sgld_step(target, state.w, gradient, scale, noise, eps)
+        return State(w, scaling, state.step + 1), (loss, losses, baseline, gradient, scale, batch)
+
+    def rest(moved: State) -> State:
+        """The steps between a draw and the next."""
+        return lax.fori_loop(1, steps.thin, lambda _, now: move(now)[0], moved)
+
+    def drawn(state: State, found: tuple[Any, ...]) -> tuple[Array, Array]:
+        _, losses, baseline, *_ = found
+        return jnp.mean(losses - baseline), jnp.linalg.norm(state.w - target.centre)
+
+    def draw(state: State, _: None) -> tuple[State, tuple[Array, Array]]:
+        moved, found = move(state)
+        return rest(moved), drawn(state, found)
+
+    def checked_draw(state: State) -> tuple[State, tuple[Array, Array], tuple[Array, Array]]:
+        moved, found = move(state)
+        loss, _, _, gradient, scale, batch = found
+        (loss_after, _), gradient_after = value_and_grad(moved.w, batch)
+        points = (state.w, loss, gradient), (moved.w, loss_after, gradient_after)
+        checks = loss_of(state.w, fixed)[0], jnp.exp(log_acceptance(target, scale, eps, *points))
+        return rest(moved), drawn(state, found), checks
+
+    def block(state: State, _: None) -> tuple[State, tuple[tuple[Array, Array], tuple[Array, Array]]]:
+        state, first, checks = checked_draw(state)
+        state, others = lax.scan(draw, state, None, steps.check_every - 1)
+        draws = jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), first, others)
+        return state, (draws, checks)
+
+    count = steps.burn_in + steps.draws
+    blocks = -(-count // steps.check_every)
+    state = State(target.centre, preconditioner.start(target.centre), jnp.zeros((), jnp.int32))
+    _, ((excess, distance), (fixed_loss, acceptance)) = lax.scan(block, state, None, blocks)
+    return Draws(excess.ravel()[:count], distance.ravel()[:count], fixed_loss, acceptance)
