@@ -41,7 +41,7 @@ class Model(NamedTuple):
     what training, samplers of the posterior and Hessians use. trace(params, batch) -> Trace and
     forward(params, tokens, hook) give access to its inside. decayed(params) -> a tree of truth values: which parameters
     weight decay is for, if not all. mean_loss(params, batch) is the mean loss where it is taken over all predictions at
-    once and not over tasks, which rounds differently. null_losses(batch) -> [B]: those of the null predictor, which takes
+    once and not over tasks, which rounds differently. null_losses(batch) -> [B]: those of a predictor that takes
     nothing from the context.
     """
 
