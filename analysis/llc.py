@@ -55,8 +55,11 @@ def settings_of(flags: argparse.Namespace, prefix: str = "") -> Any:
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Estimates the LLC at a run's checkpoints."""
     from analysis.measures.llc_run import estimate_run
+    from plots.llc import draw_llc
 
-    rows = estimate_run(run, settings_of(flags), flags.checkpoints)
+    settings = settings_of(flags)
+    rows = estimate_run(run, settings, flags.checkpoints)
+    draw_llc(run, settings.name)
     return [{name: row[name] for name in COLUMNS} for row in rows]
 
 
