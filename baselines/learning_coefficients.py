@@ -79,7 +79,7 @@ def _ends_at(excess: Sequence[int], count: int) -> bool:
 
 
 def quadratic(eigenvalues: np.ndarray, nbeta: float, gamma: float, eps: float = 0.0) -> float:
-    """nbeta E[L] of L = sum_i h_i w_i^2 / 2 for SGLD of step eps, without noise of minibatches:
+    """nbeta E[L] of L = sum_i h_i w_i^2 / 2 under full-batch SGLD of step eps.
 
     sum_i (1/2) (nbeta h_i / a_i) / (1 - eps a_i / 4), a_i = nbeta h_i + gamma; stable where eps a_i < 4.
     """

@@ -1,4 +1,4 @@
-"""The dashboard of a run's local learning coefficients: the estimate over training beside what says if it can be trusted.
+"""The dashboard of a run's local learning coefficients: the estimate, and beside it what says if it can be trusted.
 
 Filled points are healthy checkpoints, hollow ones are not, and are joined by no line.
 """
