@@ -255,7 +255,8 @@ def chain(
 
     def rest(moved: State) -> State:
         """The steps between a draw and the next."""
-        return lax.fori_loop(1, steps.thin, lambda _, now: move(now)[0], moved)
+        last: State = lax.fori_loop(1, steps.thin, lambda _, now: move(now)[0], moved)
+        return last
 
     def drawn(state: State, found: tuple[Any, ...]) -> tuple[Array, Array]:
         _, losses, baseline, *_ = found

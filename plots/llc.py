@@ -62,7 +62,7 @@ def _dashboard(run: Path, settings: str, table: pd.DataFrame) -> Path:
 
 
 def _steps(table: pd.DataFrame) -> np.ndarray:
-    return np.maximum(table["step"].to_numpy(float), FIRST)
+    return np.asarray(np.maximum(table["step"].to_numpy(float), FIRST))
 
 
 def _over_training(panel: Axes, table: pd.DataFrame) -> None:
