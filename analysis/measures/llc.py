@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -59,9 +60,9 @@ class Estimator:
         """
         settings, mask = self.settings, mask_of(params, self.settings.mask)
         losses = np.asarray(_losses(self.model, params, self.tasks), np.float64)
-        top = largest_eigenvalue(self.model, params, _first(self.tasks, CURVATURE_TASKS), mask)
+        top = largest_eigenvalue(self.model, params, first(self.tasks, CURVATURE_TASKS), mask)
         if settings.gamma == 0:
-            require_no_flat_direction(self.model, params, _first(self.tasks, CURVATURE_TASKS), mask)
+            require_no_flat_direction(self.model, params, first(self.tasks, CURVATURE_TASKS), mask)
         sizes = map(np.float32, (settings.eps, settings.nbeta, settings.gamma))
         fixed = self._keys(step), params, mask, self.tasks, self.lane, self.shared
         drawn = _chains(self.model, settings.program, self.batches, *fixed, *sizes)
@@ -69,6 +70,12 @@ class Estimator:
         weights = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
         found = diagnose(traces, settings, losses.mean(), self.null_loss, top, weights)
         return row(step, traces, settings, float(losses.mean()), self.null_loss, found), traces
+
+    def with_settings(self, settings: Settings) -> Estimator:
+        """The same tasks with other settings, of the same number of tasks and where they come from."""
+        other = copy(self)
+        other.settings = settings
+        return other
 
     def _keys(self, step: int) -> Array:
         root = jax.random.fold_in(task_key(self.config, Purpose.LLC_CHAIN), self.settings.seed)
@@ -117,7 +124,8 @@ def _batches(config: Any, count: int) -> BatchFn:
     return experiment_of(config).batches(replace(config, training=replace(config.training, batch_size=count)))
 
 
-def _first(tasks: Batch, count: int) -> Batch:
+def first(tasks: Batch, count: int) -> Batch:
+    """The first tasks of a batch, or all of them."""
     return jax.tree.map(lambda values: values[:count], tasks)
 
 
@@ -180,5 +188,5 @@ def _chains(
         source = sgld.minibatches(losses, centre, tasks, settings.batch_size)
     target = sgld.Target(losses, centre, nbeta, gamma, None if mask is None else ravel_pytree(mask)[0])
     steps = sgld.Steps(settings.burn_in, settings.draws, settings.thin, settings.check_every)
-    fixed, preconditioner = _first(tasks, CHECK_TASKS), MADE[settings.preconditioner]
+    fixed, preconditioner = first(tasks, CHECK_TASKS), MADE[settings.preconditioner]
     return jax.vmap(lambda key: sgld.chain(key, target, source, fixed, eps, steps, preconditioner))(keys)

@@ -1,0 +1,68 @@
+"""Which eps, nbeta and gamma give an LLC that can be trusted? A grid on several checkpoints, with a recommendation.
+
+python -m analysis.llc_calibrate --run DIR --steps early,middle,last
+
+Writes analysis/llc_calibration.csv and .json, and figs/llc_calibration.png: heat maps of the LLC, saturation, trend and
+acceptance. The cell to use is printed with its reason, or why no cell is healthy, and whether the order of the
+checkpoints depends on the setting.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import cli
+from analysis.command import Command
+from analysis.llc import FLAGS
+from src.checks import require
+
+GRID = ("eps", "nbeta", "gamma")  # settings that the grid is of
+WORDS = ("early", "middle", "last")
+SHORT = {"chains": 4, "burn_in": 150, "draws": 300}  # of a cell, where no other number is given
+
+
+def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
+    """Estimates the grid, and draws it."""
+    from analysis.measures.llc_calibration import calibrate
+    from plots.llc_calibration import draw_calibration
+
+    advice = calibrate(run, flags.steps, _settings(flags), *(getattr(flags, name) for name in GRID))
+    draw_calibration(run)
+    return {"recommended": advice.reason if advice.cell else "none: " + advice.reason, "order": advice.order}
+
+
+def _settings(flags: argparse.Namespace) -> Any:
+    from analysis.measures.llc_settings import Settings
+
+    given = {name: getattr(flags, name) for name in FLAGS if name not in GRID}
+    return Settings(**SHORT | {name: value for name, value in given.items() if value is not None})
+
+
+def _add(parser: cli.Parser) -> None:
+    cli.add_list(parser, "--steps", str, WORDS, f"checkpoints: {', '.join(WORDS)} or steps")
+    defaults = {"eps": "fractions of the stability bound", "nbeta": "10, 66.7, 1000", "gamma": "1, 10, 100 x nbeta"}
+    for name, text in defaults.items():
+        cli.add_list(parser, f"--{name}", float, (), f"{FLAGS[name][1]} (default: {text})")
+    for name, (kind, text) in FLAGS.items():
+        if name not in GRID:
+            parser.add_argument(f"--{name}", type=kind, help=text)
+
+
+def _check(flags: argparse.Namespace) -> None:
+    for word in flags.steps:
+        require(word in WORDS or word.isdigit(), f"steps has {word!r}; choose of {', '.join(WORDS)}, or steps")
+    require(bool(flags.steps), "steps is empty; name a checkpoint")
+    for name in ("eps", "nbeta", "gamma"):
+        for value in getattr(flags, name):
+            require(0 < value < float("inf"), f"{name} has {value:g}; it must be above 0")
+    _settings(flags)
+
+
+COMMAND = Command(
+    "llc_calibrate", "Finds settings for the local learning coefficient that can be trusted.", measure, _add, _check
+)
+
+if __name__ == "__main__":
+    COMMAND.launch()

@@ -1,0 +1,186 @@
+"""Which settings give a local learning coefficient that can be trusted: a grid of eps, nbeta and gamma on several
+checkpoints at once, and the cell to use, or why there is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from analysis.measures.curvature import largest_eigenvalue
+from analysis.measures.llc import CURVATURE_TASKS, Estimator, first, mask_of
+from analysis.measures.llc_health import HEALTHY
+from analysis.measures.llc_run import checkpoints
+from analysis.measures.llc_settings import Settings
+from families.shared_arrays import shared_with
+from src.checks import require
+from src.model import Params
+from src.precision import use_highest_precision
+from store import layout, rundir
+from store.atomic import write_csv, write_json
+
+WORDS = {"early": 0.1, "middle": 0.5, "last": 1.0}  # of the training's steps: the nearest checkpoint
+FRACTIONS = (0.05, 0.2, 0.5)  # of 1 / (nbeta h_max + gamma): step sizes where none are given
+NBETAS, PULLS = (10.0, 66.7, 1000.0), (1.0, 10.0, 100.0)  # gamma / nbeta where no gamma is given
+NEGATIVE = "descends"  # the word for a cell whose interval lies below 0
+
+
+class Cell(NamedTuple):
+    """A point of the grid."""
+
+    eps: float
+    nbeta: float
+    gamma: float
+
+
+class Advice(NamedTuple):
+    """The cell to use, or None, with the reason; and whether the order of the checkpoints depends on the setting."""
+
+    cell: Cell | None
+    reason: str
+    order: str
+
+
+def calibrate(
+    run: Path,
+    words: Sequence[str],
+    settings: Settings,
+    eps: Sequence[float],
+    nbetas: Sequence[float],
+    gammas: Sequence[float],
+    note: Callable[[int, int], None] = lambda done, of: None,
+) -> Advice:
+    """Estimates every cell at every chosen checkpoint; writes llc_calibration.csv and .json."""
+    use_highest_precision()
+    config = rundir.read_config(run)
+    points = dict(chosen_checkpoints(run, config.training.steps, words))
+    estimator = Estimator(config, settings, shared_with(config, run))
+    tasks = first(estimator.tasks, CURVATURE_TASKS)
+    tops = [
+        largest_eigenvalue(estimator.model, params, tasks, mask_of(params, settings.mask)) for params in points.values()
+    ]
+    cells = grid(eps, nbetas, gammas, max(tops))
+    rows: list[dict[str, Any]] = []
+    for done, (cell, (step, params)) in enumerate(product(cells, points.items())):
+        note(done, len(cells) * len(points))
+        rows.append(estimator.with_settings(replace(settings, **cell._asdict()))(step, params)[0])
+    advice = advise(rows)
+    write_csv(run / layout.LLC_CALIBRATION, rows)
+    found = advice._asdict() | {
+        "cell": advice.cell and advice.cell._asdict(),
+        "top_eigenvalues": dict(zip(points, tops, strict=True)),
+    }
+    write_json(run / layout.LLC_ADVICE, found)
+    return advice
+
+
+def grid(eps: Sequence[float], nbetas: Sequence[float], gammas: Sequence[float], top: float) -> list[Cell]:
+    """The cells. Without eps, fractions of the bound of the largest eigenvalue; without gamma, multiples of nbeta."""
+    found = []
+    for nbeta in nbetas or NBETAS:
+        for gamma in gammas or [nbeta * pull for pull in PULLS]:
+            sizes = eps or [fraction / (nbeta * max(top, 0.0) + gamma) for fraction in FRACTIONS]
+            found += [Cell(size, nbeta, gamma) for size in sizes]
+    return found
+
+
+def chosen_checkpoints(run: Path, last: int, words: Sequence[str]) -> Iterable[tuple[int, Params]]:
+    """The checkpoints of these words (early, middle, last) and steps."""
+    if list(words) == ["last"]:
+        return list(checkpoints(run, last, "last"))
+    known = [step for step, _ in checkpoints(run, last, "all")]
+    wanted = {nearest(known, WORDS[word] * last) if word in WORDS else int(word) for word in words}
+    return list(checkpoints(run, last, ",".join(map(str, sorted(wanted)))))
+
+
+def nearest(steps: Sequence[int], to: float) -> int:
+    """The step nearest to a number; of two the earlier."""
+    return min(steps, key=lambda step: (abs(step - to), step))
+
+
+# --- what the grid says ---
+
+
+def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
+    """The healthy cell of the weakest pull gamma / nbeta, of these the one of the narrowest intervals."""
+    require(bool(rows), "a grid has a cell or more")
+    cells = by_cell(rows)
+    healthy = {cell: own for cell, own in cells.items() if all(row["health"] == HEALTHY for row in own)}
+    order = order_of_checkpoints(cells, healthy)
+    if not healthy:
+        return Advice(None, why_none(cells), order)
+    weakest = min(cell.gamma / cell.nbeta for cell in healthy)
+    best = min((cell for cell in healthy if cell.gamma / cell.nbeta == weakest), key=lambda cell: width(healthy[cell]))
+    return Advice(
+        best,
+        f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}: of {len(healthy)} cells in {len(cells)} that "
+        f"are healthy at every checkpoint the one with the weakest pull (gamma / nbeta {weakest:.3g}) and the "
+        f"narrowest intervals (±{100 * width(healthy[best]):.0f} % of the LLC)",
+        order,
+    )
+
+
+def by_cell(rows: Sequence[Mapping[str, Any]]) -> dict[Cell, list[Mapping[str, Any]]]:
+    """The rows of each cell, by step."""
+    found: dict[Cell, list[Mapping[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: row["step"]):
+        found.setdefault(Cell(row["eps"], row["nbeta"], row["gamma"]), []).append(row)
+    return found
+
+
+def width(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The mean half width of the intervals over the mean |LLC|."""
+    halves = [0.5 * (row["llc_high"] - row["llc_low"]) for row in rows]
+    return float(np.mean(halves) / np.mean([abs(row["llc"]) for row in rows]))
+
+
+def why_none(cells: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> str:
+    """Why no cell is healthy at every checkpoint: the reasons with their counts, and where w* is no minimum."""
+    kinds = Counter(_kind(reason) for own in cells.values() for row in own for reason in row["health"].split("; "))
+    kinds.pop(HEALTHY, None)
+    counts = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common())
+    total = sum(len(own) for own in cells.values())
+    below = sorted({row["step"] for own in cells.values() for row in own if row["llc_high"] < 0})
+    no_minimum = (
+        f"; at step {', '.join(map(str, below))} chains go below L(w*): w* is no local minimum there, as before the "
+        "learning rate has decayed"
+        if below
+        else ""
+    )
+    return f"no cell of {len(cells)} is healthy at every checkpoint; of {total} estimates: {counts}{no_minimum}"
+
+
+def _kind(reason: str) -> str:
+    """A reason without its numbers."""
+    words = {"saturated": "saturated", "eps": "eps too large", "the draws": "still moving", "acceptance": "rejected"}
+    words |= {"chain": "diverged", "L(w*)": "not below the null predictor"}
+    return next((word for start, word in words.items() if reason.startswith(start)), reason)
+
+
+def order_of_checkpoints(cells: Mapping[Cell, Sequence[Mapping[str, Any]]], healthy: Mapping[Cell, Any]) -> str:
+    """Whether the order of the checkpoints by LLC depends on the setting, in a sentence."""
+    orders = {cell: order for cell, own in cells.items() if (order := _order(own))}
+    if len(next(iter(cells.values()))) < 2:
+        return "one checkpoint has no order"
+    counts = Counter(orders.values()).most_common()
+    listed = ", ".join(f"{order} in {count}" for order, count in counts)
+    own = Counter(order for cell, order in orders.items() if cell in healthy)
+    if len(counts) <= 1:
+        return f"the order of the checkpoints is the same in all {len(orders)} cells with an estimate: {listed}"
+    trusted = {0: "none is healthy", 1: "the same in all healthy ones"}.get(
+        len(own), "and differs between healthy ones"
+    )
+    return f"the order of the checkpoints depends on the setting: steps {listed} of {len(orders)} cells; {trusted}"
+
+
+def _order(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The steps from the largest LLC to the least; "" where one has none."""
+    if not all(np.isfinite(row["llc"]) for row in rows):
+        return ""
+    return " > ".join(str(row["step"]) for row in sorted(rows, key=lambda row: -row["llc"]))

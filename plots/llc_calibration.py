@@ -1,0 +1,74 @@
+"""A calibration of the local learning coefficient: heat maps over the grid, a row for each measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plots import style
+from plots.llc import HEALTHY
+from store import layout
+from store.readers import read_csv
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+# measure -> its title and colours; a range of None is the data's
+MEASURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llc": ("LLC", {"cmap": "viridis"}),
+    "saturation": ("saturation", {"cmap": "viridis", "vmin": 0.0, "vmax": 1.0}),
+    "trend": ("trend, standard errors", {"cmap": "PuOr", "vmin": -6.0, "vmax": 6.0}),
+    "acceptance": ("acceptance", {"cmap": "viridis", "vmin": 0.0, "vmax": 1.0}),
+}
+NUMBERS = ("step", "eps", "nbeta", "gamma", *MEASURES)
+CELL, ROW = 0.52, 0.26  # inches of a cell
+
+
+def draw_calibration(run: Path) -> Path:
+    """figs/llc_calibration.png, from llc_calibration.csv."""
+    return _draw(run, read_csv(run / layout.LLC_CALIBRATION, NUMBERS, ("health",)))
+
+
+@style.styled
+def _draw(run: Path, table: pd.DataFrame) -> Path:
+    steps = sorted(table["step"].unique())
+    pairs = list(dict.fromkeys(zip(table["nbeta"], table["gamma"], strict=True)))
+    sizes = int(table.groupby(["step", "nbeta", "gamma"])["eps"].nunique().max())
+    height = ROW * len(pairs) + 0.55
+    figure, axes = style.new_figure(len(MEASURES), len(steps), width=CELL * sizes + 1.3, height=height)
+    for row, (name, (title, colours)) in zip(axes, MEASURES.items(), strict=True):
+        finite = table[name][np.isfinite(table[name])]
+        limits = {"vmin": finite.min(), "vmax": finite.max()} if len(finite) else {}
+        for panel, step in zip(row, steps, strict=True):
+            _heat_map(panel, table[table["step"] == step], name, pairs, limits | colours)
+            panel.set_title(f"{title}, step {int(step)}", fontsize=8)
+            if panel is row[0]:
+                panel.set_yticks(range(len(pairs)), [f"{nbeta:g}, {gamma:g}" for nbeta, gamma in pairs])
+    style.caption(
+        figure,
+        f"{run.name}; rows: nbeta, gamma; columns: eps from the smallest; a stroke: not healthy; blank: diverged",
+    )
+    return style.save(figure, run / layout.LLC_CALIBRATION_FIGURE, run)
+
+
+def _heat_map(panel: Axes, table: pd.DataFrame, name: str, pairs: list[Any], colours: dict[str, Any]) -> None:
+    """A row for each (nbeta, gamma), in it the step sizes from the smallest, with their numbers."""
+    groups = [table[(table["nbeta"] == nbeta) & (table["gamma"] == gamma)].sort_values("eps") for nbeta, gamma in pairs]
+    values = np.array([group[name] for group in groups], float)
+    image = panel.imshow(np.ma.masked_invalid(values), aspect="auto", **colours)
+    for row, group in enumerate(groups):
+        for column, (value, health) in enumerate(zip(group[name], group["health"], strict=True)):
+            dark = np.isfinite(value) and sum(image.cmap(image.norm(value))[:3]) < 1.5
+            colour = "white" if dark else "black"
+            text = f"{value:.3g}" if np.isfinite(value) else ""
+            panel.text(column, row, text, ha="center", va="center", fontsize=6, color=colour)
+            if health != HEALTHY:
+                panel.plot([column - 0.47, column - 0.33], [row + 0.4, row - 0.4], color=colour, linewidth=1.2)
+    sizes = groups[0]["eps"]
+    panel.set_xticks(range(len(sizes)), [""] * len(sizes))
+    panel.set_yticks([])
+    panel.grid(False)
+    panel.tick_params(length=0, labelsize=7)
