@@ -108,10 +108,13 @@ def reasons(saturation: float, stability: float, trend: float, acceptance: float
     return found
 
 
-def trend(excess: np.ndarray) -> float:
-    """Last less first quarter of the draws [C, T], mean over chains, over its standard error; 0 without a spread."""
+def trend(excess: np.ndarray, since: int = 0) -> float:
+    """Last less first quarter of the draws [C, T], mean over chains, over its standard error; 0 without a spread.
+
+    since: another quarter than the first; -2 is the last but one.
+    """
     quarters = np.array_split(excess, QUARTERS, axis=1)
-    change = quarters[-1].mean(axis=1) - quarters[0].mean(axis=1)
+    change = quarters[-1].mean(axis=1) - quarters[since].mean(axis=1)
     error = change.std(ddof=1) / math.sqrt(len(change))
     return float(change.mean() / error) if error != 0 else 0.0
 
