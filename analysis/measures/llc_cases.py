@@ -37,7 +37,7 @@ def quadratic(eigenvalues: Sequence[float] | np.ndarray, off: float = 0.0) -> Ca
 
 
 def _quadratic(w: Array, eigenvalues: Array) -> Array:
-    return 0.5 * jnp.sum(eigenvalues * w**2, axis=1)
+    return 0.5 * jnp.sum(eigenvalues * w[None] ** 2, axis=1)
 
 
 def powers(k: int, parameters: int) -> Case:
@@ -99,7 +99,7 @@ def _deep_linear(widths: tuple[int, ...]) -> Losses:
         product = matrices[0]
         for matrix in matrices[1:]:
             product = matrix @ product
-        return jnp.sum((product - targets) ** 2, axis=(1, 2))
+        return jnp.sum((product[None] - targets) ** 2, axis=(1, 2))
 
     return losses
 

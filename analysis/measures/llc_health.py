@@ -63,12 +63,13 @@ def diagnose(
     gone = divergence(traces["excess"])
     saturation = float(excess / (null_loss - loss)) if null_loss > loss else math.nan
     rate = settings.eps * (settings.nbeta * max(top_eigenvalue, 0.0) + settings.gamma)
-    found = {
-        "saturation": saturation,
-        "stability": rate,
-        "trend": trend(kept["excess"]),
-        "acceptance": float(kept["acceptance"].mean()),
-    }
+    with np.errstate(invalid="ignore"):  # of chains that diverged, which `gone` says
+        found = {
+            "saturation": saturation,
+            "stability": rate,
+            "trend": trend(kept["excess"]),
+            "acceptance": float(kept["acceptance"].mean()),
+        }
     return Diagnostics(
         draw_loss=float(loss + excess),
         **found,
