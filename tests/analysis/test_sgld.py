@@ -187,6 +187,7 @@ class TestSources:
         np.testing.assert_allclose(same.excess, ran().excess, atol=1e-14)
 
 
+@pytest.mark.usefixtures("x64")
 def test_a_mask_leaves_the_rest_where_it_is() -> None:
     mask = jnp.asarray([0.0, 1.0, 0.0])
     target = sgld.Target(losses, jnp.asarray(START), 5.0, 2.0, mask)
