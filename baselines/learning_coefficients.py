@@ -78,14 +78,19 @@ def _ends_at(excess: Sequence[int], count: int) -> bool:
     return total >= count * excess[count] and (not others or total < count * others[0])
 
 
-def quadratic(eigenvalues: np.ndarray, nbeta: float, gamma: float, eps: float = 0.0) -> float:
-    """nbeta E[L] of L = sum_i h_i w_i^2 / 2 under full-batch SGLD of step eps.
+def quadratic(
+    eigenvalues: np.ndarray, nbeta: float, gamma: float, eps: float = 0.0, slopes: np.ndarray | float = 0.0
+) -> float:
+    """nbeta E[L(w) - L(w*)] of L = L(w*) + sum_i g_i u_i + h_i u_i^2 / 2, u = w - w*, by full-batch SGLD of step eps.
 
-    sum_i (1/2) (nbeta h_i / a_i) / (1 - eps a_i / 4), a_i = nbeta h_i + gamma; stable where eps a_i < 4.
+    sum_i (1/2) (nbeta h_i / a_i) / (1 - eps a_i / 4), a_i = nbeta h_i + gamma; stable where eps a_i < 4. Slopes g, of a
+    w* that is no minimum, move the mean of u to -nbeta g / a and add -nbeta^2 g^2 / a (1 - nbeta h / (2 a)): below 0.
     """
     pulls = nbeta * np.asarray(eigenvalues, float) + gamma
     require(bool((eps * pulls < 4).all()), f"eps is {eps:g}; above {4 / pulls.max():.3g} the chain diverges")
-    return float(np.sum(0.5 * nbeta * eigenvalues / pulls / (1 - eps * pulls / 4)))
+    share = nbeta * np.asarray(eigenvalues, float) / pulls
+    spread = 0.5 * share / (1 - eps * pulls / 4)
+    return float(np.sum(spread - (nbeta * np.asarray(slopes)) ** 2 / pulls * (1 - share / 2)))
 
 
 def crossing(powers: tuple[int, int], nbeta: float, gamma: float) -> float:

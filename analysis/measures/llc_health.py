@@ -63,12 +63,13 @@ def diagnose(
     gone = divergence(traces["excess"])
     saturation = float(excess / (null_loss - loss)) if null_loss > loss else math.nan
     rate = settings.eps * (settings.nbeta * max(top_eigenvalue, 0.0) + settings.gamma)
-    found = {
-        "saturation": saturation,
-        "stability": rate,
-        "trend": trend(kept["excess"]),
-        "acceptance": float(kept["acceptance"].mean()),
-    }
+    with np.errstate(invalid="ignore"):  # of chains that diverged, which `gone` says
+        found = {
+            "saturation": saturation,
+            "stability": rate,
+            "trend": trend(kept["excess"]),
+            "acceptance": float(kept["acceptance"].mean()),
+        }
     return Diagnostics(
         draw_loss=float(loss + excess),
         **found,
@@ -108,10 +109,13 @@ def reasons(saturation: float, stability: float, trend: float, acceptance: float
     return found
 
 
-def trend(excess: np.ndarray) -> float:
-    """Last less first quarter of the draws [C, T], mean over chains, over its standard error; 0 without a spread."""
+def trend(excess: np.ndarray, since: int = 0) -> float:
+    """Last less first quarter of the draws [C, T], mean over chains, over its standard error; 0 without a spread.
+
+    since: another quarter than the first; -2 is the last but one.
+    """
     quarters = np.array_split(excess, QUARTERS, axis=1)
-    change = quarters[-1].mean(axis=1) - quarters[0].mean(axis=1)
+    change = quarters[-1].mean(axis=1) - quarters[since].mean(axis=1)
     error = change.std(ddof=1) / math.sqrt(len(change))
     return float(change.mean() / error) if error != 0 else 0.0
 

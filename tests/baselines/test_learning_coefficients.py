@@ -97,3 +97,18 @@ def test_what_is_not_defined_is_said() -> None:
         reduced_rank(3, 4, 5, 4)
     with pytest.raises(ConfigError, match="rank is 4"):
         deep_linear((3, 4, 5), 4)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, -1.2])
+def test_off_a_minimum_by_scipy(slope: float) -> None:
+    """One direction, u of density exp(-nbeta (g u + h u^2 / 2) - gamma u^2 / 2): negative where the slope is steep."""
+    nbeta, gamma, h = 20.0, 3.0, 1.5
+
+    def weight(u: float) -> float:
+        return math.exp(-nbeta * (slope * u + h * u**2 / 2) - gamma * u**2 / 2)
+
+    ends = (-6.0, 6.0)
+    top = integrate.quad(lambda u: nbeta * (slope * u + h * u**2 / 2) * weight(u), *ends, limit=200)[0]
+    expected = top / integrate.quad(weight, *ends, limit=200)[0]
+    assert quadratic(np.array([h]), nbeta, gamma, slopes=slope) == pytest.approx(expected, rel=1e-8)
+    assert (expected < 0) == (slope != 0)
