@@ -78,8 +78,14 @@ class Estimator:
         return other
 
     def _keys(self, step: int) -> Array:
-        root = jax.random.fold_in(task_key(self.config, Purpose.LLC_CHAIN), self.settings.seed)
-        return jax.random.split(jax.random.fold_in(root, step), self.settings.chains)
+        root = task_key(self.config, Purpose.LLC_CHAIN)
+        return _chain_keys(root, np.uint32(self.settings.seed), np.uint32(step), self.settings.chains)
+
+
+@partial(jax.jit, static_argnames="chains")
+def _chain_keys(root: Array, seed: Array, step: Array, chains: int) -> Array:
+    """A key for each chain."""
+    return jax.random.split(jax.random.fold_in(jax.random.fold_in(root, seed), step), chains)
 
 
 def row(
