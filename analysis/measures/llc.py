@@ -79,7 +79,8 @@ class Estimator:
 
     def _keys(self, step: int) -> Array:
         root = task_key(self.config, Purpose.LLC_CHAIN)
-        return _chain_keys(root, np.uint32(self.settings.seed), np.uint32(step), self.settings.chains)
+        keys: Array = _chain_keys(root, np.uint32(self.settings.seed), np.uint32(step), self.settings.chains)
+        return keys
 
 
 @partial(jax.jit, static_argnames="chains")
