@@ -19,6 +19,7 @@ from typing import Any
 
 import cli
 from analysis.command import Command
+from analysis.measures.llc_settings import Settings
 from src.checks import require
 from store.lock import locked
 from store.rundir import read_status
@@ -36,23 +37,27 @@ FLAGS: Mapping[str, tuple[type, str]] = {
     "draws": (int, "draws of a chain that are kept"),
     "thin": (int, "steps between two draws"),
     "mask": (str, "regular expression: only parameters whose module/name it is found in move"),
-    "preconditioner": (str, "rmsprop, or none"),
+    "preconditioner": (str, "rmsprop scales the step of each parameter; without, none does"),
     "seed": (int, "seed of the chains"),
 }
 SELECTIONS = "all, last, every:K or steps such as 100,500"
 COLUMNS = ("step", "llc", "llc_low", "llc_high", "loss", "saturation", "health")  # of the rows that are printed
 
 
-def add_flags(parser: cli.Parser, prefix: str = "") -> None:
+def add_flags(parser: argparse._ActionsContainer, prefix: str = "") -> None:
     """The flags of the settings; those that are not given have the defaults of `Settings`."""
-    for name, (kind, text) in FLAGS.items():
-        parser.add_argument(f"--{prefix}{name}", type=kind, help=text)
+    for name, (kind, _) in FLAGS.items():
+        parser.add_argument(f"--{prefix}{name}", type=kind, metavar=kind.__name__.upper(), help=help_of(name))
 
 
-def settings_of(flags: argparse.Namespace, prefix: str = "") -> Any:
+def help_of(name: str, default: Any = None) -> str:
+    """What a flag of the settings is, with its default: a given one, or that of the settings."""
+    value = getattr(Settings, name) if default is None else default
+    return f"{FLAGS[name][1]} (default: {value})" if value != "" else FLAGS[name][1]
+
+
+def settings_of(flags: argparse.Namespace, prefix: str = "") -> Settings:
     """The settings of the flags; `ConfigError` for values that no chain can have."""
-    from analysis.measures.llc_settings import Settings
-
     given = {name: getattr(flags, f"{prefix}{name}") for name in FLAGS}
     return Settings(**{name: value for name, value in given.items() if value is not None})
 
