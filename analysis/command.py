@@ -6,7 +6,8 @@ Each is a light module: it holds its flags, and imports what measures when these
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -20,14 +21,15 @@ from store.readers import StoreError, is_number
 from store.rundir import read_config
 
 OF_ANY_FAMILY = ("losses", "llc", "llc_calibrate")
-Results = Mapping[str, Any] | list[dict[str, Any]]  # what is printed: values by name, or rows
+Results = Mapping[str, Any] | Iterable[Mapping[str, Any]]  # what is printed: values by name, or rows as they come
 
 
 class Command(NamedTuple):
     """An analysis of one run: `python -m analysis.NAME --run DIR`.
 
-    measure(run, flags) does the work, in a run which it has for itself, of a family that has this analysis. `check`
-    says of flags what cannot be asked, as `ConfigError`, before anything heavy is imported.
+    measure(run, flags) does the work, in a run which it has for itself, of a family that has this analysis; with
+    `locks` it locks the run itself, when it has to. `check` says of flags what cannot be asked, as `ConfigError`,
+    before anything heavy is imported.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Command(NamedTuple):
     measure: Callable[[Path, argparse.Namespace], Results]
     add_flags: Callable[[cli.Parser], None] = lambda parser: None
     check: Callable[[argparse.Namespace], None] = lambda flags: None
+    locks: bool = False
 
     def parser(self) -> cli.Parser:
         """The flags of all analyses, and this one's."""
@@ -56,9 +59,8 @@ class Command(NamedTuple):
         flags = self.read(argv)
         check_analysis(flags.run, self.name)
         check_devices()
-        with locked(flags.run):
-            results = self.measure(flags.run, flags)
-        _show(results)
+        with nullcontext() if self.locks else locked(flags.run):
+            _show(self.measure(flags.run, flags))
 
     def launch(self) -> NoReturn:
         """Runs the command on this process's arguments, and exits."""
@@ -73,13 +75,10 @@ def check_analysis(run: Path, name: str) -> None:
 
 
 def _show(results: Results) -> None:
-    if isinstance(results, list):
-        for row in results:
-            print(
-                "  ".join(
-                    f"{name} {value:.4g}" if is_number(value) else f"{name} {value}" for name, value in row.items()
-                )
-            )
+    if isinstance(results, Mapping):
+        for name, value in results.items():
+            print(f"{name:22s} {cli.printable(value)}")
         return
-    for name, value in results.items():
-        print(f"{name:22s} {cli.printable(value)}")
+    for row in results:
+        words = (f"{name} {value:.4g}" if is_number(value) else f"{name} {value}" for name, value in row.items())
+        print("  ".join(words), flush=True)

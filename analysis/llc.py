@@ -3,20 +3,26 @@
 python -m analysis.llc --run DIR --checkpoints all --eps 3.5e-5 --nbeta 66.7 --gamma 667
 
 The local learning coefficient with its interval, and the diagnostics that say whether it can be trusted. A kill loses
-at most one checkpoint: the same command goes on. docs/llc.md says what the numbers mean and how to choose settings.
+at most one checkpoint: the same command goes on. With --follow the run may still be training: its checkpoints are
+estimated as they come. docs/llc.md says what the numbers mean and how to choose settings.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import cli
 from analysis.command import Command
+from analysis.measures.llc_settings import Settings
 from src.checks import require
+from store.lock import locked
+from store.rundir import read_status
 
 # field of the settings -> its flag's type and what it is
 FLAGS: Mapping[str, tuple[type, str]] = {
@@ -31,51 +37,74 @@ FLAGS: Mapping[str, tuple[type, str]] = {
     "draws": (int, "draws of a chain that are kept"),
     "thin": (int, "steps between two draws"),
     "mask": (str, "regular expression: only parameters whose module/name it is found in move"),
-    "preconditioner": (str, "rmsprop, or none"),
+    "preconditioner": (str, "rmsprop scales the step of each parameter; without, none does"),
     "seed": (int, "seed of the chains"),
 }
 SELECTIONS = "all, last, every:K or steps such as 100,500"
 COLUMNS = ("step", "llc", "llc_low", "llc_high", "loss", "saturation", "health")  # of the rows that are printed
 
 
-def add_flags(parser: cli.Parser, prefix: str = "") -> None:
+def add_flags(parser: argparse._ActionsContainer, prefix: str = "") -> None:
     """The flags of the settings; those that are not given have the defaults of `Settings`."""
-    for name, (kind, text) in FLAGS.items():
-        parser.add_argument(f"--{prefix}{name}", type=kind, help=text)
+    for name, (kind, _) in FLAGS.items():
+        parser.add_argument(f"--{prefix}{name}", type=kind, metavar=kind.__name__.upper(), help=help_of(name))
 
 
-def settings_of(flags: argparse.Namespace, prefix: str = "") -> Any:
+def help_of(name: str, default: Any = None) -> str:
+    """What a flag of the settings is, with its default: a given one, or that of the settings."""
+    value = getattr(Settings, name) if default is None else default
+    return f"{FLAGS[name][1]} (default: {value})" if value != "" else FLAGS[name][1]
+
+
+def settings_of(flags: argparse.Namespace, prefix: str = "") -> Settings:
     """The settings of the flags; `ConfigError` for values that no chain can have."""
-    from analysis.measures.llc_settings import Settings
-
     given = {name: getattr(flags, f"{prefix}{name}") for name in FLAGS}
     return Settings(**{name: value for name, value in given.items() if value is not None})
 
 
-def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
-    """Estimates the LLC at a run's checkpoints."""
-    from analysis.measures.llc_run import estimate_run
+def measure(run: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Estimates the LLC at a run's checkpoints; with --follow first beside its training, until that has ended."""
+    from analysis.measures import llc_run, llc_traces
     from plots.llc import draw_llc
 
-    settings = settings_of(flags)
-    rows = estimate_run(run, settings, flags.checkpoints)
-    draw_llc(run, settings.name)
-    return [{name: row[name] for name in COLUMNS} for row in rows]
+    settings, selection = settings_of(flags), flags.checkpoints or ("all" if flags.follow else "last")
+    shown: list[dict[str, Any]] = []
+    for row in llc_run.follow(run, settings, selection) if flags.follow else ():
+        yield from _new(row, shown)
+    with locked(run, timeout=math.inf if flags.follow else 0):
+        for row in llc_run.estimate_run(run, settings, selection):
+            yield from _new(row, shown)
+        draw_llc(run, settings.name)
+        for path in llc_traces.left_out(run):
+            print(f"not in the table: {cli.printable(path)} is not the traces of an LLC of this run", file=sys.stderr)
+        if (status := read_status(run)) != "done":
+            print(f"{cli.printable(run)} is not done ({status}): these are its checkpoints so far", file=sys.stderr)
+
+
+def _new(row: dict[str, Any], shown: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What is printed of a row, unless it was."""
+    found = {name: row[name] for name in COLUMNS}
+    if str(found) not in map(str, shown):  # nan is not equal to itself
+        shown.append(found)
+        yield found
 
 
 def _add(parser: cli.Parser) -> None:
-    parser.add_argument("--checkpoints", default="last", help=f"which: {SELECTIONS} (default: last)")
+    parser.add_argument("--checkpoints", help=f"which: {SELECTIONS} (default: last; with --follow all)")
+    parser.add_argument("--follow", action="store_true", help="estimate beside the training, until that has ended")
     add_flags(parser)
 
 
 def _check(flags: argparse.Namespace) -> None:
     words = flags.checkpoints
-    known = words in ("all", "last") or re.fullmatch(r"every:[1-9]\d*|\d+(,\d+)*", words)
+    known = words in (None, "all", "last") or re.fullmatch(r"every:[1-9]\d*|\d+(,\d+)*", words)
     require(bool(known), f"checkpoints is {words!r}; choose {SELECTIONS}")
     settings_of(flags)
 
 
-COMMAND = Command("llc", "Estimates the local learning coefficient at a run's checkpoints.", measure, _add, _check)
+COMMAND = Command(
+    "llc", "Estimates the local learning coefficient at a run's checkpoints.", measure, _add, _check, True
+)
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -15,7 +15,7 @@ from typing import Any
 
 import cli
 from analysis.command import Command
-from analysis.llc import FLAGS
+from analysis.llc import FLAGS, help_of
 from src.checks import require
 
 GRID = ("eps", "nbeta", "gamma")  # settings that the grid is of
@@ -45,9 +45,10 @@ def _add(parser: cli.Parser) -> None:
     defaults = {"eps": "fractions of the stability bound", "nbeta": "10, 66.7, 1000", "gamma": "1, 10, 100 x nbeta"}
     for name, text in defaults.items():
         cli.add_list(parser, f"--{name}", float, (), f"{FLAGS[name][1]} (default: {text})")
-    for name, (kind, text) in FLAGS.items():
+    for name, (kind, _) in FLAGS.items():
         if name not in GRID:
-            parser.add_argument(f"--{name}", type=kind, help=text)
+            text = help_of(name, SHORT.get(name))
+            parser.add_argument(f"--{name}", type=kind, metavar=kind.__name__.upper(), help=text)
 
 
 def _check(flags: argparse.Namespace) -> None:

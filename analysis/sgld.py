@@ -254,7 +254,9 @@ def chain(
         return State(w, scaling, state.step + 1), (loss, losses, baseline, gradient, scale, batch)
 
     def rest(moved: State) -> State:
-        """The steps between a draw and the next."""
+        """The steps between a draw and the next; where there are none no loop, which would be compiled all the same."""
+        if steps.thin == 1:
+            return moved
         last: State = lax.fori_loop(1, steps.thin, lambda _, now: move(now)[0], moved)
         return last
 

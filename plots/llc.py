@@ -13,7 +13,7 @@ import numpy as np
 
 from plots import style
 from store import layout
-from store.readers import StoreError, expecting, read_csv
+from store.readers import StoreError, read_csv, read_npz
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,8 +131,7 @@ def _traces(panels: np.ndarray, run: Path, settings: str, table: pd.DataFrame) -
 
 def _excess(run: Path, settings: str, step: int) -> np.ndarray:
     path = run / layout.LLC_TRACES / f"{settings}_step_{step:08d}.npz"
-    with expecting(path, "the traces of an LLC"), np.load(path, allow_pickle=False) as arrays:
-        return np.asarray(arrays["excess"], float)
+    return np.asarray(read_npz(path, ("excess",))["excess"], float)
 
 
 def _caption(run: Path, table: pd.DataFrame) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,7 +13,7 @@ import cli
 from cli import printable
 from configs.keys import leaves
 from configs.run import fields_of
-from runners import compile_cache, flags
+from runners import compile_cache, flags, llc
 from runners.locking import locked_runs
 from runners.signals import RESUME_HINT, catch_signals
 from runners.summary import summary_text
@@ -37,7 +38,8 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     programs = compile_cache.default_folder() if request.compile_cache else None
     directory = rundir.choose(request.config, request.out, request.overwrite)
     strict = request.persistence.strict_resume
-    with locked_runs([(directory, request.config)], request.overwrite, programs=programs, strict=strict):
+    check = partial(llc.check, request.llc)
+    with locked_runs([(directory, request.config)], request.overwrite, programs=programs, strict=strict, check=check):
         # imported only now: JAX reads the number of threads once, when it gets its devices
         from runners.progress import ConsoleLogger
         from runners.training import Job, Wanted, run_pack

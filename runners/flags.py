@@ -79,7 +79,6 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     built.add_argument("--overwrite", action="store_true", help="retrain a run that exists")
     built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
     persistence.add_flags(built)
-    llc.add_flags(built)
     cli.add_quiet(built)
     cli.add_config_help(built)
     for flag in config_flags(family):
@@ -91,6 +90,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
             built.add_argument(f"--{name}", action="store_true", help=text)
     for flag in family.options:
         _add(built, flag)
+    llc.add_flags(built)
     return built
 
 

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cli
 from analysis.llc import add_flags as add_settings
 from analysis.llc import settings_of
-from src.checks import require
+from analysis.measures.llc_health import HEALTHY
+from analysis.measures.llc_settings import Settings
+from configs.run import RunConfig
+from src.checks import ConfigError, require
+from store import layout, rundir
+from store.readers import StoreError, expecting
 
 if TYPE_CHECKING:
     from analysis.measures.llc import Estimator
-    from analysis.measures.llc_settings import Settings
     from runners.pack import Pack
 
 PREFIX = "llc_"
+NOTE = "llc"  # in meta.json
 RECORDED = ("llc", "llc_low", "llc_high", "saturation", "health")  # of a row, in a record as llc, llc_low, llc_health
 
 
@@ -33,11 +40,10 @@ class Llc(NamedTuple):
 
 
 def add_flags(built: cli.Parser) -> None:
-    """The flags of a runner."""
-    built.add_argument(
-        f"--{PREFIX}every", type=int, metavar="K", help="estimate the local learning coefficient at one in K records"
-    )
-    add_settings(built, PREFIX)
+    """The flags of a runner, in a group of their own."""
+    group = built.add_argument_group("local learning coefficient, during the training (docs/llc.md)")
+    group.add_argument(f"--{PREFIX}every", type=int, metavar="K", help="estimate it at one in K records")
+    add_settings(group, PREFIX)
 
 
 def from_flags(flags: argparse.Namespace) -> Llc | None:
@@ -51,6 +57,45 @@ def from_flags(flags: argparse.Namespace) -> Llc | None:
     return Llc(every, settings)
 
 
+def check(asked: Llc | None, run: Path, config: RunConfig) -> None:
+    """`ConfigError` if the model of a config has no estimates, or no parameter that the mask is found in."""
+    if asked is None:
+        return
+    import jax
+
+    from analysis.measures.llc import mask_of, require_null_predictor
+    from families.experiment import model_of
+    from families.shared_arrays import shared_with
+
+    model = model_of(config, shared_with(config, run))
+    require_null_predictor(config, model)
+    mask_of(jax.eval_shape(model.init, jax.random.key(0)), asked.settings.mask)
+
+
+# --- settings of a run that goes on ---
+
+
+def note(asked: Llc | None) -> dict[str, Any]:
+    """What meta.json has of a run's estimates: every and the settings; nothing without."""
+    return {} if asked is None else {NOTE: {"every": asked.every, **asdict(asked.settings)}}
+
+
+def check_resumed(asked: Llc | None, run: Path) -> None:
+    """`StoreError` if a run that goes on began with other estimates: its metrics would mix them."""
+    began = rundir.read_meta(run).get(NOTE, {})
+    now = note(asked).get(NOTE, {})
+    if began == now:
+        return
+    with expecting(run / layout.META, "a run's meta.json; --overwrite retrains the run"):
+        defaults = asdict(Settings())
+        flags = " ".join(f"--{PREFIX}{name} {value}" for name, value in began.items() if defaults.get(name) != value)
+    was = f"with {flags}; give these" if began else f"without --{PREFIX}every; leave it out"
+    raise StoreError(f"{run} began {was}, or --overwrite retrains it")
+
+
+# --- a run in training ---
+
+
 class Watch:
     """Estimates the LLC of a pack's runs at the records that are due."""
 
@@ -60,11 +105,20 @@ class Watch:
         self.note = ""  # the last estimate, for the progress display
 
     def values(self, pack: Pack, index: int) -> dict[str, Any]:
-        """What a run's record has of it: nothing where none is due; None for an estimate that is not defined."""
+        """What a run's record has of it: nothing where none is due; None for an estimate that is not defined.
+
+        What forbids an estimate ends a run that begins, and is the health of a later record: it ends no training.
+        """
         if self.asked is None or not is_due(pack.record_steps, pack.step, self.asked.every):
             return {}
-        row, _ = self._estimator(pack, index)(pack.step, pack.params(index))
-        self.note = f"llc {row['llc']:.4g}"
+        row: dict[str, Any] = dict.fromkeys(RECORDED, math.nan)
+        try:
+            row, _ = self._estimator(pack, index)(pack.step, pack.params(index))
+        except ConfigError as error:
+            if pack.step == 0:
+                raise
+            row["health"] = str(error)
+        self.note = short(row)
         return {
             name if name.startswith("llc") else f"{PREFIX}{name}": None
             if isinstance(row[name], float) and math.isnan(row[name])
@@ -79,6 +133,13 @@ class Watch:
         if index not in self.estimators:
             self.estimators[index] = Estimator(pack.lanes[index].job.config, self.asked.settings, pack.shared)
         return self.estimators[index]
+
+
+def short(row: Mapping[str, Any]) -> str:
+    """An estimate in the progress display: `llc 12.3`, `llc 12.3 (not healthy)`, `no llc: chain 0 diverged at ...`."""
+    if math.isnan(row["llc"]):
+        return f"no llc: {row['health'].partition(':')[0]}"
+    return f"llc {row['llc']:.4g}" + ("" if row["health"] == HEALTHY else " (not healthy)")
 
 
 def is_due(record_steps: Sequence[int], step: int, every: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,13 @@ def locked_runs(
     width: int = 1,
     programs: Path | None = None,
     strict: bool = False,
+    check: Callable[[Path, RunConfig], None] = lambda run, config: None,
 ) -> Iterator[None]:
     """Locks the directories of runs that can be trained, and clears those to retrain (`overwrite`).
 
     All checks come before the first directory is cleared: devices and required runs even before a lock file is created,
     then the locks, the directories' contents, the conditions of a resume, the cache of compiled programs, and the
-    family's parts. Must be entered before JAX has its devices.
+    family's parts with what else the caller checks. Must be entered before JAX has its devices.
     """
     check_devices()
     for run, config in runs:
@@ -49,8 +50,9 @@ def locked_runs(
         if overwrite:
             from runners.finish import check_parts  # imports JAX
 
-            for _, config in runs:
+            for run, config in runs:
                 check_parts(config)
+                check(run, config)
             for run, _ in runs:
                 print_kept_files(run, rundir.clear(run))
         yield

@@ -20,6 +20,7 @@ from cli import printable
 from configs.run import RunConfig
 from environment import num_threads
 from families.shared_arrays import note_frozen
+from runners import llc
 from runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finish, preload_packages
 from runners.llc import Watch
 from runners.locking import locked_runs
@@ -57,10 +58,13 @@ def run_pack(
         raise ValueError(f"a pack holds at most {width} trainings here, of one static shape")
     for job in jobs:
         check_parts(job.config)
+        llc.check(wanted.llc, job.run, job.config)
     use_highest_precision()
     logger.line(f"device: {device_text()}")
     status = {job: rundir.read_status(job.run) for job in jobs}
     pending = [job for job in jobs if status[job] not in rundir.FINISHED]
+    for job in (job for job in pending if checkpoint.steps(job.run)):
+        llc.check_resumed(wanted.llc, job.run)
     if persistence.strict_resume:
         for job in pending:
             conditions.check(job.run, conditions.current(width, device_text()))
@@ -109,7 +113,7 @@ def device_text() -> str:
 def _train_and_finish(
     jobs: Sequence[Job], width: int, logger: Logger, wanted: Wanted, signals: Signals, persistence: Persistence
 ) -> None:
-    _begin(jobs, width)
+    _begin(jobs, width, wanted)
     signals.check()
     pack = Pack(jobs, width)
     signals.check()
@@ -123,13 +127,13 @@ def _train_and_finish(
                 signals.check()
 
 
-def _begin(jobs: Sequence[Job], width: int) -> None:
+def _begin(jobs: Sequence[Job], width: int, wanted: Wanted) -> None:
     """Starts or resumes the runs in their directories."""
     for job in jobs:
         if not checkpoint.steps(job.run):
             rundir.clear(job.run)
             rundir.begin(job.run, job.config)
-            facts = provenance(job.config, device_text())
+            facts = provenance(job.config, device_text()) | llc.note(wanted.llc)
             rundir.update_meta(job.run, **facts, pack_width=width, start=now(), run_seconds=0.0)
         elif names := changed_files(rundir.read_meta(job.run)):
             rundir.update_meta(job.run, sources_changed=names)

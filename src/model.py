@@ -42,7 +42,8 @@ class Model(NamedTuple):
     forward(params, tokens, hook) give access to its inside. decayed(params) -> a tree of truth values: which parameters
     weight decay is for, if not all. mean_loss(params, batch) is the mean loss where it is taken over all predictions at
     once and not over tasks, which rounds differently. null_losses(batch) -> [B]: those of a predictor that takes
-    nothing from the context.
+    nothing from the context, by which `analysis.llc` measures how far a draw has left the model. Who replaces losses
+    replaces mean_loss and null_losses too.
     """
 
     init: Callable[[Array], Params]

@@ -115,6 +115,12 @@ def head_figure(layer: int, head: int) -> str:
     return f"attention_layer{layer}_head{head}.png"
 
 
+def llc_aside(run: Path) -> Path:
+    """Where the traces of a run that somebody else has locked are kept until it has ended: beside it."""
+    place = run.resolve()
+    return place.with_name(f".{place.name}.{LLC_TRACES}")
+
+
 def checkpoint(run: Path, step: int) -> Path:
     """The training state after a step."""
     return run / CHECKPOINTS / f"step_{step:08d}.safetensors"

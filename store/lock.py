@@ -34,6 +34,15 @@ def locked(run: Path, name: str = layout.LOCK, shared: bool = False, timeout: fl
         yield
 
 
+def in_use(run: Path) -> bool:
+    """Whether another process has a run directory for itself. Takes its lock, shared, for an instant if none has."""
+    try:
+        with open(run / layout.LOCK, "rb") as file:
+            return not _flock(file.fileno(), fcntl.LOCK_SH)
+    except FileNotFoundError:
+        return False
+
+
 @contextmanager
 def locked_file(path: Path, timeout: float = 0.0) -> Iterator[None]:
     """Locks a file that several processes write in turns, by a lock file in the same folder; `StoreError` as above."""

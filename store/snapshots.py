@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from safetensors import safe_open
 
 from store import layout
 from store.atomic import naming_file, safetensors_metadata, write_blocks, write_json
 from store.manifest import claim
 from store.params import Params, flattened, nested
-from store.readers import StoreError, expecting, read_json, safetensors_rows
+from store.readers import StoreError, expecting, read_json, read_json_lines, reading, safetensors_rows
 from store.streaming import Streamed, safetensors_blocks
 
 KIND = np.dtype("<f4")
@@ -83,6 +85,45 @@ def read(run: Path) -> Iterator[tuple[int, Params]]:
         with expecting(run / layout.SNAPSHOTS, "the snapshots of a run"):
             step = int(row.pop(STEP))
         yield step, nested(row)
+
+
+def steps(run: Path) -> list[int]:
+    """The steps of a run's snapshots: of one that is not finished those that are complete, each with its record."""
+    if (run / layout.SNAPSHOTS).exists():
+        with reading(run / layout.SNAPSHOTS), safe_open(run / layout.SNAPSHOTS, framework="np") as file:
+            return [int(step) for step in file.get_tensor(STEP)]
+    if (index := _index_if_any(run)) is None or not (run / layout.METRICS).exists():
+        return []
+    records = read_json_lines(run / layout.METRICS)
+    with expecting(run / layout.METRICS, "the metrics of a run"):
+        recorded = {record["step"] for record in records}
+    return [step for step in index[0] if step in recorded]
+
+
+def so_far(run: Path, wanted: Sequence[int]) -> Iterator[tuple[int, Params]]:
+    """Yields (step, parameters) of these snapshots of a run that is not finished; nothing if their file is gone.
+
+    The run may go on or end meanwhile: the file is read and not mapped, and an open one outlives its removal.
+    """
+    if (index := _index_if_any(run)) is None:
+        return
+    planned, shapes = index
+    size, ends = _row_bytes(shapes), list(accumulate(map(math.prod, shapes.values())))
+    with suppress(FileNotFoundError), open(run / layout.GROWING_SNAPSHOTS, "rb") as file:
+        for step in wanted:
+            file.seek(planned.index(step) * size)
+            parts = np.split(np.frombuffer(file.read(size), KIND), ends[:-1])
+            yield step, nested({name: part.reshape(shapes[name]) for name, part in zip(shapes, parts, strict=True)})
+
+
+def _index_if_any(run: Path) -> tuple[list[int], dict[str, list[int]]] | None:
+    """The index of a growing file, None where there is no such file, or no longer."""
+    try:
+        return _index(run)
+    except StoreError:
+        if (run / layout.GROWING_SNAPSHOTS).exists() and (run / layout.SNAPSHOTS_INDEX).exists():
+            raise
+        return None
 
 
 def _index(run: Path) -> tuple[list[int], dict[str, list[int]]]:

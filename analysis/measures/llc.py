@@ -47,8 +47,14 @@ class Estimator:
     def __init__(self, config: Any, settings: Settings, shared: Shared | None = None):
         self.settings, self.config = settings, config
         self.model = model_of(config, shared or {})
+        require_null_predictor(config, self.model)
         self.shared = dict(shared or {})
         self.tasks = fixed_tasks(config, settings.tasks, self.shared)
+        self.size = len(jax.tree.leaves(self.tasks)[0])
+        require(
+            settings.data != "fixed" or settings.batch_size <= self.size,
+            f"batch_size is {settings.batch_size}, more than the {self.size} tasks that {config.name} is trained on",
+        )
         self.null_loss = float(jnp.mean(_null_losses(self.model, self.tasks)))
         self.batches = _batches(config, settings.batch_size) if settings.data == "fresh" else None
         self.lane = dict(experiment_of(config).lane(config)) if settings.data == "fresh" else {}
@@ -69,7 +75,8 @@ class Estimator:
         traces = {name: np.asarray(values, np.float64) for name, values in drawn._asdict().items()}
         weights = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
         found = diagnose(traces, settings, losses.mean(), self.null_loss, top, weights)
-        return row(step, traces, settings, float(losses.mean()), self.null_loss, found), traces
+        own = row(step, traces, settings, float(losses.mean()), self.null_loss, found)
+        return own | {"tasks": self.size}, traces  # of a finite training set, whatever was asked for
 
     def with_settings(self, settings: Settings) -> Estimator:
         """The same tasks with other settings, of the same number of tasks and where they come from."""
@@ -78,8 +85,15 @@ class Estimator:
         return other
 
     def _keys(self, step: int) -> Array:
-        root = jax.random.fold_in(task_key(self.config, Purpose.LLC_CHAIN), self.settings.seed)
-        return jax.random.split(jax.random.fold_in(root, step), self.settings.chains)
+        root = task_key(self.config, Purpose.LLC_CHAIN)
+        keys: Array = _chain_keys(root, np.uint32(self.settings.seed), np.uint32(step), self.settings.chains)
+        return keys
+
+
+@partial(jax.jit, static_argnames="chains")
+def _chain_keys(root: Array, seed: Array, step: Array, chains: int) -> Array:
+    """A key for each chain."""
+    return jax.random.split(jax.random.fold_in(jax.random.fold_in(root, seed), step), chains)
 
 
 def row(
@@ -103,6 +117,15 @@ def row(
         **diagnostics._asdict(),
         **asdict(settings),
     }
+
+
+def require_null_predictor(config: Any, model: Model) -> None:
+    """`ConfigError` for a model without null_losses, which saturation is measured by."""
+    require(
+        model.null_losses is not None,
+        f"the model of {config.name} names no null predictor, which saturation is measured by: give its Model "
+        "null_losses(batch) -> [B], the losses of a predictor that takes nothing from the context",
+    )
 
 
 # --- tasks ---

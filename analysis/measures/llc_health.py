@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -122,14 +123,25 @@ def trend(excess: np.ndarray, since: int = 0) -> float:
 
 def mixing(values: np.ndarray) -> dict[str, float]:
     """r_hat and ess of [C, K] values, by blackjax: Vehtari et al. 2021. nan where nothing moves or K is below 4."""
+    program = _mixing()
+    if values.shape[1] < 2 * 2 or not np.isfinite(values).all() or not np.ptp(values):
+        return {"r_hat": math.nan, "ess": math.nan}
+    return {name: float(value) for name, value in program(np.asarray(values, np.float32)).items()}
+
+
+@lru_cache(maxsize=1)
+def _mixing() -> Callable[[np.ndarray], Mapping[str, Any]]:
+    """Both in one program: outside of one each of blackjax's hundred operations is compiled by itself."""
     try:
         from blackjax import diagnostics
     except ModuleNotFoundError:
         raise StoreError("R-hat and ESS are computed with blackjax, which is missing: pip install blackjax") from None
+    from jax import jit
 
-    if values.shape[1] < 2 * 2 or not np.isfinite(values).all() or not np.ptp(values):
-        return {"r_hat": math.nan, "ess": math.nan}
-    return {"r_hat": float(diagnostics.rhat(values)), "ess": float(diagnostics.ess_bulk(values))}
+    program: Callable[[np.ndarray], Mapping[str, Any]] = jit(
+        lambda values: {"r_hat": diagnostics.rhat(values), "ess": diagnostics.ess_bulk(values)}
+    )
+    return program
 
 
 def _kept(values: np.ndarray, settings: Settings) -> np.ndarray:

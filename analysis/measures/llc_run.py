@@ -1,18 +1,13 @@
-"""The local learning coefficient at the checkpoints of a run, each kept as it is estimated.
-
-llc/SETTINGS_step_STEP.npz holds a checkpoint's traces and its row; analysis/llc.csv has the rows of all of them, for
-every settings that the run was estimated with.
-"""
+"""The local learning coefficient at the checkpoints of a run, each kept as it is estimated."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from analysis.measures import llc_traces
 from analysis.measures.llc import Estimator
 from analysis.measures.llc_settings import Settings
 from families.shared_arrays import shared_with
@@ -20,75 +15,142 @@ from src.checks import require
 from src.model import Params
 from src.precision import use_highest_precision
 from store import layout, rundir, snapshots
-from store.atomic import write_csv, write_npz
+from store.lock import in_use
 from store.params import read_params
-from store.readers import expecting
+from store.readers import StoreError
 
-ROW = "row"  # the array of a trace's file that holds its row, as JSON
+POLL_SECONDS = 1.0  # between two looks at a run that is training
+NO_SNAPSHOTS = "has no snapshots of its training; --config.snapshots=true keeps them"
 
 
-def estimate_run(run: Path, settings: Settings, selection: str) -> list[dict[str, Any]]:
-    """Estimates the checkpoints that are not estimated yet with these settings, and gives the rows of all selected."""
-    use_highest_precision()
+def estimate_run(run: Path, settings: Settings, selection: str) -> Iterator[dict[str, Any]]:
+    """Estimates the checkpoints that are not estimated yet with these settings; gives the rows of all selected.
+
+    The run must be locked.
+    """
+    config, estimate = rundir.read_config(run), _Estimates(run, settings)
+    steps = selected(run, config.training.steps, selection)
+    llc_traces.check_own(run, settings, steps)
+    for step, params in _at(run, steps, selection):
+        row = llc_traces.known_row(run, settings, step, params)
+        if row is None:
+            row = llc_traces.write(run, settings, step, estimate(step, params))
+            llc_traces.write_table(run)
+        llc_traces.take_over(run, settings, step)
+        yield row
+    llc_traces.write_table(run)
+
+
+def follow(run: Path, settings: Settings, selection: str) -> Iterator[dict[str, Any]]:
+    """Estimates the checkpoints of a run that somebody else trains, until that has ended; gives their rows.
+
+    Nothing of the run is written, and its lock is left alone: `estimate_run` takes over what was kept beside it.
+    """
+    check_training(run)
+    estimate, seen = _Estimates(run, settings), set[int]()
+    llc_traces.check_own(run, settings, planned(run, selection))
+    while True:
+        ended = not is_training(run)  # asked first: what is recorded before the end is seen
+        due = [step for step in _recorded(run, selection) if step not in seen]
+        for step, params in _at(run, due, selection):
+            row = llc_traces.known_row(run, settings, step, params)
+            if row is None:
+                row = llc_traces.write_aside(run, settings, step, estimate(step, params))
+            seen.add(step)
+            yield row
+        if ended and not due:
+            return
+        if not due:
+            time.sleep(POLL_SECONDS)
+
+
+class _Estimates:
+    """What traces have on disk, of an estimator that is made for the first."""
+
+    def __init__(self, run: Path, settings: Settings):
+        self.run, self.settings = run, settings
+        self.estimator: Estimator | None = None
+
+    def __call__(self, step: int, params: Params) -> bytes:
+        if self.estimator is None:
+            use_highest_precision()
+            config = rundir.read_config(self.run)
+            self.estimator = Estimator(config, self.settings, shared_with(config, self.run))
+        return llc_traces.content(*self.estimator(step, params), params)
+
+
+# --- a run that is training ---
+
+
+def is_training(run: Path) -> bool:
+    """Whether a process trains this run now."""
+    return rundir.read_status(run) == "running" and in_use(run)
+
+
+def check_training(run: Path) -> None:
+    """`StoreError` unless a process trains this run now and keeps snapshots."""
+    if not rundir.read_config(run).snapshots:
+        raise StoreError(f"{run} {NO_SNAPSHOTS}")
+    if not is_training(run):
+        status = rundir.read_status(run)
+        ended = status in rundir.FINISHED
+        remedy = "leave --follow out" if ended else "start it first, or leave --follow out for what it has so far"
+        raise StoreError(f"{run} is not training: {_STATUSES.get(status, f'its status is {status}')}; {remedy}")
+
+
+_STATUSES = {"new": "it has not begun", "running": "its process was killed"}
+
+
+def planned(run: Path, selection: str) -> list[int]:
+    """The selected steps of those that a run will have snapshots of; `ConfigError` for a step without."""
     config = rundir.read_config(run)
-    estimator, rows = None, []
-    for step, params in checkpoints(run, config.training.steps, selection):
-        if (known := trace_file(run, settings, step)).exists():
-            rows.append(read_row(known))
-            continue
-        estimator = estimator or Estimator(config, settings, shared_with(config, run))
-        rows.append(keep(run, settings, step, *estimator(step, params)))
-    return rows
+    return _choose(run, list(config.record_steps), config.training.steps, selection)
 
 
-def keep(run: Path, settings: Settings, step: int, row: Mapping[str, Any], traces: Mapping[str, np.ndarray]) -> Any:
-    """Writes a checkpoint's traces and row, then the table of all rows; gives the row as it will be read."""
-    path = trace_file(run, settings, step)
-    single = {name: values.astype(np.float32) for name, values in traces.items()}
-    write_npz(path, single | {ROW: np.frombuffer(json.dumps(row).encode(), np.uint8)})
-    write_csv(run / layout.LLC, [{"settings": name, **kept} for name, kept in all_rows(run)])
-    return read_row(path)
+def _recorded(run: Path, selection: str) -> list[int]:
+    """The selected steps that can be read by now; the last parameters only when the run has ended."""
+    return [] if selection == "last" else [step for step in planned(run, selection) if step in snapshots.steps(run)]
 
 
-def trace_file(run: Path, settings: Settings, step: int) -> Path:
-    """Where the traces of a checkpoint are kept."""
-    return run / layout.LLC_TRACES / f"{settings.name}_step_{step:08d}.npz"
-
-
-def read_row(path: Path) -> dict[str, Any]:
-    """The row of a file of traces; `StoreError` if it is not one."""
-    with expecting(path, "the traces of an LLC"), np.load(path, allow_pickle=False) as arrays:
-        row: dict[str, Any] = json.loads(arrays[ROW].tobytes())
-    return row
-
-
-def all_rows(run: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The name of its settings and the row of every checkpoint that is estimated, by settings, then by step."""
-    for path in sorted((run / layout.LLC_TRACES).glob("*_step_*.npz")):
-        if layout.is_run_file(f"{layout.LLC_TRACES}/{path.name}"):
-            yield path.name.partition("_")[0], read_row(path)
+# --- which checkpoints ---
 
 
 def checkpoints(run: Path, last: int, selection: str) -> Iterator[tuple[int, Params]]:
     """(step, parameters) of the selected checkpoints: all, last, every:K (one in K of them) or steps.
 
-    `StoreError` for a run that has no snapshots, unless only the last is asked for; `ConfigError` for a step without.
+    Of a run that is not finished those that it has so far. `StoreError` for a run that has no snapshots, unless only
+    the last is asked for; `ConfigError` for a step without.
     """
+    yield from _at(run, selected(run, last, selection), selection)
+
+
+def selected(run: Path, last: int, selection: str) -> list[int]:
+    """The steps of the selected checkpoints, with the errors of `checkpoints`."""
+    known = [] if selection == "last" else snapshots.steps(run)
+    if not known and selection != "last":
+        raise StoreError(f"{run} {NO_SNAPSHOTS}")
+    return _choose(run, known, last, selection)
+
+
+def _choose(run: Path, known: list[int], last: int, selection: str) -> list[int]:
     if selection == "last":
-        yield last, read_params(run)
-        return
-    found = snapshots.read(run)
+        return [last]
     if selection == "all" or selection.startswith("every:"):
-        every = int(selection.partition(":")[2] or 1)
-        yield from (kept for index, kept in enumerate(found) if index % every == 0)
-        return
-    wanted, seen = [int(word) for word in selection.split(",")], []
-    for step, params in found:
-        seen.append(step)
-        if step in wanted:
-            yield step, params
-    missing = sorted({*wanted} - {*seen})
-    require(not missing, f"{run} has no snapshot of step {missing[0] if missing else ''}; it has {_listed(seen)}")
+        return known[:: int(selection.partition(":")[2] or 1)]
+    wanted = {int(word) for word in selection.split(",")}
+    missing = sorted(wanted - {*known})
+    require(not missing, f"{run} has no snapshot of step {missing[0] if missing else ''}; it has {_listed(known)}")
+    return sorted(wanted)
+
+
+def _at(run: Path, steps: Sequence[int], selection: str) -> Iterator[tuple[int, Params]]:
+    """The parameters at steps that are there."""
+    if selection == "last":
+        yield from ((step, read_params(run)) for step in steps)
+    elif (run / layout.SNAPSHOTS).exists():
+        yield from (kept for kept in snapshots.read(run) if kept[0] in steps)
+    else:
+        yield from snapshots.so_far(run, steps)
 
 
 def _listed(steps: list[int]) -> str:

@@ -242,6 +242,7 @@ NAMES = [
     *FILES,
     "attn/layer0.npz",
     "figs/loss.png",
+    "llc/0123abcd_step_00000010.npz",
     "analysis/of_a_plugin.csv",
     "checkpoints/step_00000010.safetensors",
 ]

@@ -37,6 +37,7 @@ OF_RUNS = (
     *sorted(layout.FIXED_NAMES - {layout.DRAFT}),
     *("notes.md", "analysis/paper.tex", "checkpoints/epoch3.pt", "checkpoints/step_00000002.safetensors"),
     *("attn/layer0.npz", "figs/loss.png", "figs/mine.png", "checkpoints/step_best.safetensors", ".metrics.jsonl"),
+    *("llc/0123abcd_step_00000010.npz", "llc/notes.md"),
 )
 OF_FIGURES = ("order_sensitivity.png", "ood_curve.csv", "compare_gd_vs_transformer.pdf", "attention_layer0_head0.png")
 PLACES = [*SCATTERED, *(f"run/{name}" for name in OF_RUNS), *(f"figs/{name}" for name in OF_FIGURES)]

@@ -59,7 +59,10 @@ def model_of(architecture: Architecture[StackConfig]) -> Model:
     def losses(params: Params, batch: Batch) -> Array:
         return binary_cross_entropies(stack.predict(params, batch), batch.y_query)
 
-    return stack._replace(losses=losses, mean_loss=None)
+    def null_losses(batch: Batch) -> Array:
+        return binary_cross_entropies(jnp.zeros_like(batch.y_query), batch.y_query)
+
+    return stack._replace(losses=losses, mean_loss=None, null_losses=null_losses)
 
 
 def batches(config: LogisticConfig) -> BatchFn:

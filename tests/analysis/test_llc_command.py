@@ -1,0 +1,205 @@
+"""`python -m analysis.llc`: what it leaves, that a kill costs one checkpoint at most, and what it refuses."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.measures import llc_traces
+from analysis.measures.llc_settings import Settings
+from store import layout, manifest, rundir
+from store.atomic import write_bytes
+from tests.analysis.llc_runs import EVERY_SECOND, OF_FAMILIES, SETTINGS, estimated, table, trained, words
+from tests.doors import Refused, ran, refused
+from tests.runners.tiny import INTERRUPTED, RECORDED, Workshop, copied
+
+__all__ = ["ran", "refused"]
+
+OWN = Settings(**SETTINGS)
+COLUMNS = (
+    "settings step llc llc_low llc_high loss null_loss draw_loss saturation acceptance stability trend r_hat ess below "
+    "distance radius norm relaxation top_eigenvalue health eps nbeta gamma batch_size tasks data chains burn_in draws "
+    "thin mask preconditioner seed"
+).split()
+IN_A_RECORD = {
+    **{name: name for name in ("llc", "llc_low", "llc_high")},
+    **{f"llc_{name}": name for name in ("saturation", "health")},
+}
+
+
+@pytest.fixture
+def run(workshop: Workshop, tmp_path: Path) -> Path:
+    """A run of one linear layer that may be changed."""
+    return copied(trained(workshop, "lsa1"), tmp_path / "run")
+
+
+def traces(run: Path) -> dict[str, bytes]:
+    """The files of traces."""
+    return {path.name: path.read_bytes() for path in (run / layout.LLC_TRACES).iterdir()}
+
+
+@pytest.mark.parametrize("family", OF_FAMILIES)
+def test_records_of_a_training_are_the_commands_rows_to_the_bit(
+    family: str, workshop: Workshop, tmp_path: Path
+) -> None:
+    run = copied(trained(workshop, family), tmp_path / "run")
+    done = estimated(workshop, run, "--checkpoints", f"every:{EVERY_SECOND}", *words())
+    rows = table(run)
+    assert rows.columns.tolist() == COLUMNS
+    records = [record for record in rundir.read_metrics(run) if "llc" in record]
+    recorded = [record["step"] for record in rundir.read_metrics(run)]
+    assert rows["step"].tolist() == [record["step"] for record in records] == recorded[::EVERY_SECOND]
+    assert [line.split()[1] for line in done.stdout.splitlines()] == [str(step) for step in rows["step"]]
+    for record, (_, row) in zip(records, rows.iterrows(), strict=True):
+        for name, column in IN_A_RECORD.items():
+            is_none = isinstance(row[column], float) and math.isnan(row[column])
+            assert record[name] == (None if is_none else row[column]), (record["step"], name)
+    assert (run / layout.LLC_FIGURE).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_row_is_what_its_traces_say(run: Path, workshop: Workshop) -> None:
+    estimated(workshop, run, "--checkpoints", "30,90", *words())
+    for row in table(run).to_dict("records"):
+        with np.load(run / layout.LLC_TRACES / f"{row['settings']}_step_{row['step']:08d}.npz") as kept:
+            arrays = {name: kept[name] for name in kept}
+        draws, checks = OWN.burn_in + OWN.draws, -(-(OWN.burn_in + OWN.draws) // OWN.check_every)
+        assert arrays["excess"].shape == arrays["distance"].shape == (OWN.chains, draws)
+        assert arrays["fixed_loss"].shape == arrays["acceptance"].shape == (OWN.chains, checks)
+        means = OWN.nbeta * arrays["excess"][:, OWN.burn_in :].astype(float).mean(axis=1)
+        assert row["llc"] == pytest.approx(means.mean(), rel=1e-5)
+        half = 4.302652729911275 * means.std(ddof=1) / math.sqrt(3)  # t of 2 degrees of freedom at .975, of a table
+        assert (row["llc_high"] - row["llc_low"]) / 2 == pytest.approx(half, rel=1e-5)
+        assert row["distance"] == pytest.approx(arrays["distance"][:, OWN.burn_in :].mean(), rel=1e-5)
+        assert row["draw_loss"] - row["loss"] == pytest.approx(row["llc"] / row["nbeta"], rel=1e-9)
+        assert (arrays["distance"][:, 0] == 0).all()  # each chain begins at w*
+        assert json.loads(arrays["row"].tobytes())["step"] == row["step"]
+
+
+def test_checkpoints_are_all_the_last_one_in_k_or_those_named(run: Path, workshop: Workshop) -> None:
+    estimated(workshop, run, "--checkpoints", "all", *words())
+    whole, files = (run / layout.LLC).read_bytes(), traces(run)
+    inodes = {path.name: path.stat().st_ino for path in (run / layout.LLC_TRACES).iterdir()}
+    for words_of, expected in {"last": (100,), "every:3": (0, 90), "60,0": (0, 60), "all": RECORDED}.items():
+        said = estimated(workshop, run, "--checkpoints", words_of, *words()).stdout.splitlines()
+        assert [int(line.split()[1]) for line in said] == list(expected), words_of
+    assert (run / layout.LLC).read_bytes() == whole
+    assert traces(run) == files
+    assert {path.name: path.stat().st_ino for path in (run / layout.LLC_TRACES).iterdir()} == inodes  # none anew
+
+
+def test_settings_share_a_table_and_leave_each_other_alone(run: Path, workshop: Workshop) -> None:
+    estimated(workshop, run, "--checkpoints", "0,60", *words())
+    before = table(run).to_dict("records")
+    estimated(workshop, run, "--checkpoints", "60", *words(gamma=10.0))
+    after = table(run)
+    assert sorted(zip(after["gamma"], after["step"], strict=True)) == [(10.0, 60), (667.0, 0), (667.0, 60)]
+    assert after["settings"].nunique() == 2
+    assert str(after[after["gamma"] == 667.0].to_dict("records")) == str(before)
+
+
+def test_a_kill_between_checkpoints_loses_one_at_most(run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    whole = copied(run, tmp_path / "whole")
+    estimated(workshop, whole, "--checkpoints", "all", *words())
+    line = ["analysis.llc", "--run", run, "--checkpoints", "all", *words()]
+    inodes: dict[str, int] = {}
+    for place, left in (("before:*_step_00000030.npz", 1), ("after:*_step_00000060.npz", 3), ("before:llc.csv:", 4)):
+        killed = workshop.run(*line, INTERRUPT=f"{place.rstrip(':')}:SIGKILL", PYTHONPATH=INTERRUPTED)
+        assert killed.returncode == -9, killed.stderr
+        kept = {path.name: path.stat().st_ino for path in (run / layout.LLC_TRACES).glob("[!.]*")}
+        assert len(kept) == left
+        assert inodes.items() <= kept.items()  # what was estimated is not estimated again
+        inodes = kept
+    estimated(workshop, *line[2:])
+    assert traces(run) == traces(whole)
+    assert (run / layout.LLC).read_bytes() == (whole / layout.LLC).read_bytes()
+
+
+def test_a_checkpoint_whose_parameters_have_changed_is_estimated_again(run: Path, workshop: Workshop) -> None:
+    path = llc_traces.trace_file(run, OWN, 100)
+    estimated(workshop, run, *words())
+    good = path.read_bytes()
+    with np.load(path) as arrays:
+        other = {name: arrays[name] for name in arrays} | {"parameters": np.zeros(32, np.uint8)}
+    np.savez(path, **other)
+    estimated(workshop, run, *words())
+    assert path.read_bytes() == good
+
+
+# --- files of others, and broken ones ---
+
+
+def test_what_is_not_the_runs_stays_and_is_in_no_table(run: Path, workshop: Workshop) -> None:
+    estimated(workshop, run, "--checkpoints", "0", *words())
+    good = llc_traces.trace_file(run, OWN, 0).read_bytes()
+    strange = {"0123abcd_step_00000000.npz": good, "0123abcd_step_00000010.npz": b"mine", "mine.npz": b"mine"}
+    for name, content in strange.items():
+        (run / layout.LLC_TRACES / name).write_bytes(content)
+    write_bytes(run / layout.LLC_TRACES / "0123abcd_step_00000020.npz", b"the run's, and torn")
+    done = estimated(workshop, run, "--checkpoints", "0,30", *words())
+    assert table(run)["step"].tolist() == [0, 30]
+    for name in (*strange, "0123abcd_step_00000020.npz"):
+        assert f"{name} is not the traces of an LLC of this run\n" in done.stderr
+    assert {name: (run / layout.LLC_TRACES / name).read_bytes() for name in strange} == strange
+
+
+def test_traces_that_somebody_else_put_there_are_refused(run: Path, refused: Refused) -> None:
+    path = llc_traces.trace_file(run, OWN, 30)
+    path.parent.mkdir()
+    path.write_bytes(b"mine")
+    said = refused("analysis.llc", "--run", run, "--checkpoints", "all", *words())
+    assert f"{path} was not written by the laboratory and would be overwritten; move it away" in said
+
+
+def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused: Refused) -> None:
+    path = llc_traces.trace_file(run, OWN, 30)
+    for content in (b"", b"half", b"PK\x03\x04 and no more"):
+        write_bytes(path, content)
+        said = refused("analysis.llc", "--run", run, "--checkpoints", "30", *words())
+        assert (
+            said
+            == f"error: {path} is not the traces of an LLC; move it away, and the same command estimates them again\n"
+        )
+    assert manifest.owns(run, path)
+
+
+# --- bad input ---
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--eps", 0], "eps is 0; it must be above 0"),
+        (["--eps", "nan"], "eps is nan; it must be above 0"),
+        (["--nbeta", -1], "nbeta is -1; it must be above 0"),
+        (["--nbeta", "inf"], "nbeta is inf; it must be above 0"),
+        (["--gamma", -0.5], "gamma is -0.5; it must not be negative"),
+        (["--mask", "(w"], "mask is '(w', which is no regular expression"),
+        (["--mask", "no_such"], "mask 'no_such' is found in no parameter; there are "),
+        (["--gamma", 0], "with gamma 0 nothing bounds the flat directions at these parameters"),
+        (["--batch_size", 129], "batch_size is 129, more than the 128 tasks it is drawn from; raise tasks"),
+        (["--batch_size", 0], "batch_size is 0; it must be 1 or more"),
+        (["--chains", 1], "chains is 1; it must be 2 or more"),
+        (["--data", "new"], "data is 'new'; choose fixed, fresh, full"),
+        (["--preconditioner", "adam"], "preconditioner is 'adam'; choose rmsprop"),
+        (["--checkpoints", "first"], "checkpoints is 'first'; choose all, last, every:K or steps"),
+        (["--checkpoints", "every:0"], "checkpoints is 'every:0'; choose all, last, every:K or steps"),
+        (["--checkpoints", "0,31"], "has no snapshot of step 31; it has 0, 30, 60, 90, 100"),
+        (["--follow"], "is not training: its status is done; leave --follow out"),
+    ],
+)
+def test_bad_input_is_one_sentence(flags: list[object], sentence: str, run: Path, refused: Refused) -> None:
+    assert sentence in refused("analysis.llc", "--run", run, *words(), *flags)
+
+
+@pytest.mark.parametrize("flags", [["--checkpoints", "all"], ["--checkpoints", "30"], ["--follow"]])
+def test_a_run_without_snapshots_is_refused(flags: list[str], lsa1_run: Path, tmp_path: Path, refused: Refused) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    (run / layout.LOCK).touch()
+    said = refused("analysis.llc", "--run", run, *flags)
+    assert said == f"error: {run} has no snapshots of its training; --config.snapshots=true keeps them\n"
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, refused: Refused) -> None:
+    assert "is not a run directory: it has no config.json" in refused("analysis.llc", "--run", tmp_path, "--follow")

@@ -1,0 +1,123 @@
+"""`--llc_every K`: estimates during the training, which they change nothing of."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from store import layout, rundir
+from tests.analysis.llc_runs import words
+from tests.families.small import SIZES as PLUGIN_SIZES
+from tests.families.small import TOKENS
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, Workshop, copied, results
+
+EVERY = ("--llc_every", 2, *words("llc_"))
+FIELDS = {"llc", "llc_low", "llc_high", "llc_saturation", "llc_health"}
+
+
+@pytest.fixture(scope="module")
+def run(workshop: Workshop) -> Path:
+    """A run that is estimated at every second record. Read only."""
+    return workshop.finished("llc_every", LSA1, *EVERY)
+
+
+def test_they_change_nothing_else(run: Path, workshop: Workshop) -> None:
+    without = workshop.finished("llc_never", LSA1)
+    found, expected = results(run), results(without)
+    told = {layout.METRICS, layout.SUMMARY}
+    assert {name: found[name] for name in found if name not in told} == {
+        name: expected[name] for name in expected if name not in told
+    }
+    for record, other in zip(rundir.read_metrics(run), rundir.read_metrics(without), strict=True):
+        due = RECORDED.index(record["step"]) % 2 == 0
+        assert {*record} - {*other} == (FIELDS if due else set())
+        assert {name: record[name] for name in other} == other
+    assert "llc" not in rundir.read_meta(without)
+    began = rundir.read_meta(run)["llc"]
+    assert (began["every"], began["chains"], began["nbeta"], began["gamma"]) == (2, 3, 66.7, 667.0)
+
+
+def test_killed_and_resumed_it_has_the_same_bytes(run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    line = [LSA1, *SIZES, *EVERY_CHUNK, *EVERY, "--quiet", "--out", tmp_path / "run"]
+    for place in ("during:metrics.jsonl:SIGKILL:3", "after:step_00000090.safetensors:SIGKILL"):
+        assert workshop.run(*line, INTERRUPT=place, PYTHONPATH=INTERRUPTED).returncode == -9, place
+    done = workshop.run(*line)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert results(tmp_path / "run") == results(run)
+
+
+def test_the_progress_says_the_last_estimate(workshop: Workshop, tmp_path: Path) -> None:
+    done = workshop.run(LSA1, *SIZES, "--llc_every", 2, *words("llc_"), "--out", tmp_path / "run")
+    last = rundir.read_metrics(tmp_path / "run")[-1]
+    marked = "" if last["llc_health"] == "healthy" else " (not healthy)"
+    assert done.stderr.splitlines()[-1].endswith(f"  llc {last['llc']:.4g}{marked}")
+
+
+def test_diverged_chains_are_no_number_and_the_progress_says_so(workshop: Workshop, tmp_path: Path) -> None:
+    done = workshop.run(LSA1, *SIZES, *EVERY, "--llc_eps", 1e6, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    record = rundir.read_metrics(tmp_path / "run")[-1]
+    assert record["llc"] is record["llc_low"] is record["llc_high"] is None
+    health = "chain 0 diverged at draw "
+    assert record["llc_health"].startswith(health)
+    assert f"  no llc: {health}" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ((), "began with --llc_every 2 --llc_batch_size 32 --llc_tasks 128 --llc_chains 3 --llc_burn_in 10 "),
+        ((*EVERY, "--llc_nbeta", 10), "--llc_draws 40; give these, or --overwrite retrains it"),
+    ],
+)
+def test_a_run_goes_on_with_the_estimates_that_it_began_with(
+    flags: tuple[Any, ...], sentence: str, workshop: Workshop, tmp_path: Path
+) -> None:
+    line = [LSA1, *SIZES, *EVERY_CHUNK, "--out", tmp_path / "run"]
+    place = "after:step_00000030.safetensors:SIGKILL"
+    assert workshop.run(*line, *EVERY, INTERRUPT=place, PYTHONPATH=INTERRUPTED).returncode == -9
+    before = (tmp_path / "run" / layout.METRICS).read_bytes()
+    done = workshop.run(*line, *flags)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert sentence in done.stderr
+    assert (tmp_path / "run" / layout.METRICS).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--llc_every", 0), "llc_every is 0; it must be 1 or more"),
+        (("--llc_eps", 1e-5), "--llc_eps is of --llc_every K, which is not given"),
+        (("--llc_every", 1, "--llc_gamma", -1), "gamma is -1; it must not be negative"),
+        (("--llc_every", 1, "--llc_mask", "no_such"), "mask 'no_such' is found in no parameter; there are "),
+    ],
+)
+def test_bad_settings_are_refused_before_a_run_is_cleared(
+    flags: tuple[Any, ...], sentence: str, run: Path, workshop: Workshop, tmp_path: Path
+) -> None:
+    own = copied(run, tmp_path / "run")
+    done = workshop.run(LSA1, *SIZES, *flags, "--out", own, "--overwrite")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert sentence in done.stderr
+    assert results(own) == results(run)
+
+
+def test_a_model_without_a_null_predictor_says_what_to_add(workshop: Workshop, tmp_path: Path) -> None:
+    line = ["runners.run", "reader", *PLUGIN_SIZES, "--plugin", TOKENS, "--out", tmp_path / "run"]
+    done = workshop.run(*line, *EVERY)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: the model of reader names no null predictor, which saturation is measured by: give its Model "
+        "null_losses(batch) -> [B], the losses of a predictor that takes nothing from the context\n"
+    )
+    assert not (tmp_path / "run" / layout.CONFIG).exists()
+
+
+def test_a_plugins_model_is_estimated(workshop: Workshop, tmp_path: Path) -> None:
+    logistic = TOKENS.with_name("logistic")
+    line = ["runners.run", "logistic", *PLUGIN_SIZES, "--plugin", logistic, "--out", tmp_path / "run"]
+    done = workshop.run(*line, *EVERY)
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "run" / layout.METRICS).read_text().splitlines()
+    assert [{*json.loads(line)} >= FIELDS for line in lines] == [True, False, True, False]
