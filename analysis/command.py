@@ -19,7 +19,7 @@ from store.params import NO_PICKLES
 from store.readers import StoreError, is_number
 from store.rundir import read_config
 
-OF_ANY_FAMILY = ("losses", "llc", "llc_calibrate")
+OF_ANY_FAMILY = ("losses", "llc", "llc_calibrate", "llc_saturation")
 Results = Mapping[str, Any] | list[dict[str, Any]]  # what is printed: values by name, or rows
 
 

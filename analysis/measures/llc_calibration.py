@@ -119,8 +119,8 @@ def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
     best = min((cell for cell in healthy if cell.gamma / cell.nbeta == weakest), key=lambda cell: width(healthy[cell]))
     return Advice(
         best,
-        f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}: of {len(healthy)} cells in {len(cells)} that "
-        f"are healthy at every checkpoint the one with the weakest pull (gamma / nbeta {weakest:.3g}) and the "
+        f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}: of {len(healthy)} cells in {len(cells)} "
+        f"that are healthy at every checkpoint the one with the weakest pull (gamma / nbeta {weakest:.3g}) and the "
         f"narrowest intervals (±{100 * width(healthy[best]):.0f} % of the LLC)",
         order,
     )
