@@ -95,10 +95,15 @@ def _add(parser: cli.Parser) -> None:
     add_flags(parser)
 
 
-def _check(flags: argparse.Namespace) -> None:
-    words = flags.checkpoints
-    known = words in (None, "all", "last") or re.fullmatch(r"every:[1-9]\d*|\d+(,\d+)*", words)
+def check_selection(words: str) -> None:
+    """`ConfigError` for what selects no checkpoints."""
+    known = words in ("all", "last") or re.fullmatch(r"every:[1-9]\d*|\d+(,\d+)*", words)
     require(bool(known), f"checkpoints is {words!r}; choose {SELECTIONS}")
+
+
+def _check(flags: argparse.Namespace) -> None:
+    if flags.checkpoints is not None:
+        check_selection(flags.checkpoints)
     settings_of(flags)
 
 

@@ -14,12 +14,10 @@ L(w) - L(w*), and what the choice of tasks adds to both losses cancels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
@@ -28,7 +26,6 @@ from src.model import Batch, Model, Params
 from src.prng import Purpose, purpose_key
 
 Losses = Callable[[Array, Batch], Array]  # of a vector [d] and a batch of B tasks -> [B]
-WORDS = 2**16  # of a table of normal quantiles
 
 
 class Target(NamedTuple):
@@ -124,26 +121,14 @@ def fresh_tasks(losses: Losses, centre: Array, batch_of: Callable[[Array], Batch
 # --- noise ---
 
 
-@partial(jax.jit, static_argnames=("shape", "dtype"))
-def quantile_normals(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Normal numbers rounded to 65 536 quantiles of equal probability, of variance 1, at half the cost of exact ones.
-
-    The largest is 4.2. Langevin steps need the first moments of their noise alone (weak order 1).
-    """
-    words = jax.random.bits(key, shape, np.uint16)
-    return jnp.asarray(_quantiles(), dtype)[words]
-
-
-def _quantiles() -> np.ndarray:
-    from scipy.special import ndtri
-
-    values = ndtri((np.arange(WORDS) + 0.5) / WORDS)
-    return np.asarray(values / np.sqrt(np.mean(values**2)))
-
-
 def exact_normals(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Normal numbers as JAX draws them."""
-    values: Array = jax.random.normal(key, shape, dtype)
+    """Standard normal numbers.
+
+    The barrier makes the key once; XLA would fold it anew for each number, at ten times the cost of all of them.
+    """
+    words = lax.optimization_barrier(jax.random.key_data(key))
+    once = jax.random.wrap_key_data(words, impl=jax.random.key_impl(key))
+    values: Array = jax.random.normal(once, shape, dtype)
     return values
 
 
@@ -229,7 +214,7 @@ def chain(
     eps: Array | float,
     steps: Steps,
     preconditioner: Preconditioner = PLAIN,
-    normals: Normals = quantile_normals,
+    normals: Normals = exact_normals,
 ) -> Draws:
     """One chain from w*: numbers of `steps.burn_in + steps.draws` draws. `fixed` is the batch of the checks."""
 

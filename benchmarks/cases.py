@@ -48,9 +48,11 @@ def lsa1(num_layers: int = 1, **values: Any) -> RegressionConfig:
     return resolved
 
 
-def decoder(model: str) -> DiversityConfig:
-    """A decoder on a pool of 16 tasks."""
-    resolved: DiversityConfig = resolve(preset(model))
+def decoder(model: str, **values: Any) -> DiversityConfig:
+    """A decoder on a pool of 16 tasks, with these fields."""
+    config = preset(model)
+    set_values(config, values)
+    resolved: DiversityConfig = resolve(config)
     return resolved
 
 
@@ -108,7 +110,13 @@ SWEEPS: dict[str, Sweep] = {
     "growth_pack": Sweep("runs in a pack", (1, 2, 4, 8, 16, 32, 64), lambda width: (lsa1(), width)),
 }
 
-NAMES = ("peak", "same_loss", *CASES, *(f"compile_{name}" for name in COMPILED), *COMMANDS, *SWEEPS)
+# of benchmarks/llc.py
+LLC = (
+    *("llc_step_256", "llc_step_64", "llc_chains_64", "llc_error_published", "llc_error_default"),
+    *("llc_bias_published", "llc_bias_default", "llc_run"),
+)
+
+NAMES = ("peak", "same_loss", *CASES, *(f"compile_{name}" for name in COMPILED), *COMMANDS, *SWEEPS, *LLC)
 
 
 class Settings(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from benchmarks import compiling, flops, processes
+from benchmarks import compiling, flops, llc, processes
 from benchmarks.cases import CASES, COMMANDS, COMPILED, SWEEPS, Settings, lsa1
 from benchmarks.plain_loop import plain_loop, test_batch
 from benchmarks.programs import WORK, our_program
@@ -133,4 +133,5 @@ MEASUREMENTS: dict[str, Callable[[Settings], Entry]] = {
     **{f"compile_{name}": partial(compilation, name) for name in COMPILED},
     **{name: partial(command, name) for name in COMMANDS},
     **{name: partial(growth, name) for name in SWEEPS},
+    **llc.MEASURED,
 }

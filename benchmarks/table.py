@@ -7,6 +7,7 @@ from typing import Any
 
 Entry = Mapping[str, Any]
 HEADER = ("", "ours", "plain loop", "times faster", "GFLOP/s")
+LLC_HEADER = ("local learning coefficient", "ours", "compared with", "its time", "ours over it")
 SUFFIXES = {"cached": ", programs kept", "separate": ": one of 16 by itself, 16 times"}  # of a row's text
 UNITS = ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6))  # (from this many seconds, unit, factor)
 
@@ -14,7 +15,8 @@ UNITS = ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6))  # (from this ma
 def text(results: Mapping[str, Entry]) -> str:
     """The table and the notes below it."""
     rows = [row for entry in results.values() if "seconds" in entry for row in _rows(entry, results.get("peak"))]
-    return "\n".join([*_aligned([HEADER, *rows]), "", *_sentences(results)])
+    lines = [*_aligned([HEADER, *rows]), "", *_sentences(results)] if rows or "peak" in results else []
+    return "\n".join([*lines, *_llc(results)])
 
 
 def duration(measured: Mapping[str, float]) -> str:
@@ -78,6 +80,30 @@ def _sentences(results: Mapping[str, Entry]) -> list[str]:
             f"{abs(entry['difference']):.2%}, {'within' if entry['same'] else 'more than'} {entry['tolerance']:.0%}."
         )
     return sentences
+
+
+def _llc(results: Mapping[str, Entry]) -> list[str]:
+    """The table of what an LLC costs, and sentences on its bias by batch size."""
+    entries = [entry for name, entry in results.items() if name.startswith("llc_")]
+    rows = [row for entry in entries if "llc_seconds" in entry for row in _costs(entry)]
+    table = ["", *_aligned([LLC_HEADER, *rows]), ""] if rows else []
+    notes = dict.fromkeys(entry["note"] + "." for entry in entries if entry.get("note"))
+    return [*table, *(_bias(entry) for entry in entries if "by_batch" in entry), *notes]
+
+
+def _costs(entry: Entry) -> list[tuple[str, ...]]:
+    """A row for each that an entry of an LLC is compared with, or one row."""
+    ours = duration(entry["llc_seconds"]["ours"])
+    others: list[tuple[str, ...]] = [
+        (entry["text"], ours, who, duration(entry["llc_seconds"][who]), between(ratio))
+        for who, ratio in entry["cost"].items()
+    ]
+    return others or [(entry["text"], ours, "", "", "")]
+
+
+def _bias(entry: Entry) -> str:
+    by_batch = ", ".join(f"{batch}: {llc:.3g} ± {error:.2g}" for batch, (llc, error) in entry["by_batch"].items())
+    return f"{entry['text']}, with its standard error: {by_batch}."
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,0 +1,78 @@
+"""Does a curve of local learning coefficients measure more than the loss? The LLC against the loss over checkpoints.
+
+Where the chains leave the model their draws have one loss, whatever the checkpoint, L_draw. Then
+
+    LLC = nbeta (L_draw - L(w*)),
+
+a line of slope -nbeta in the loss: the curve is the loss, turned over. It is so at the setting of the published curves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from analysis.measures.llc_health import HEALTHY
+from analysis.measures.llc_run import estimate_run
+from analysis.measures.llc_settings import Settings
+from src.checks import require
+
+# Hoogland et al. 2024: nbeta 66.67 of the mean squared error, which is 133.3 of half of it, this laboratory's loss
+PUBLISHED: dict[str, Any] = {"eps": 3e-4, "nbeta": 133.3, "gamma": 6.67}
+LEAST = 3  # checkpoints that say something of a line
+
+
+class Line(NamedTuple):
+    """The LLC of a setting as a line in the loss L(w*), by least squares over checkpoints.
+
+    slope and slope / -nbeta, which is 1 where all draws have one loss; correlation of LLC and loss; mean saturation;
+    healthy: of how many checkpoints.
+    """
+
+    setting: str
+    eps: float
+    nbeta: float
+    gamma: float
+    slope: float
+    slope_over_minus_nbeta: float
+    correlation: float
+    saturation: float
+    healthy: int
+    checkpoints: int
+
+
+def settings_of(given: Mapping[str, Any]) -> dict[str, Settings]:
+    """The published setting and the default one, with what is given for both: chains, draws, batch_size."""
+    default = Settings(**given)
+    return {"published": replace(default, **PUBLISHED), "default": default}
+
+
+def compare_settings(run: Path, given: Mapping[str, Any], selection: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows of the selected checkpoints at both settings; those that llc.csv has are not estimated again."""
+    return {name: estimate_run(run, settings, selection) for name, settings in settings_of(given).items()}
+
+
+def line(name: str, rows: Sequence[Mapping[str, Any]]) -> Line:
+    """The line of a setting's rows; `ConfigError` for fewer than three checkpoints with an estimate."""
+    kept = [row for row in rows if np.isfinite(row["llc"])]
+    require(len(kept) >= LEAST, f"a line needs {LEAST} checkpoints with an estimate, {name} has {len(kept)}")
+    losses, llcs = (np.array([row[column] for row in kept], float) for column in ("loss", "llc"))
+    require(bool(np.ptp(losses) > 0), "all checkpoints have one loss, of which nothing can be a line")
+    slope = float(np.polyfit(losses, llcs, 1)[0])
+    eps, nbeta, gamma = (kept[0][column] for column in ("eps", "nbeta", "gamma"))
+    return Line(
+        name,
+        eps,
+        nbeta,
+        gamma,
+        slope,
+        -slope / nbeta,
+        float(np.corrcoef(losses, llcs)[0, 1]) if np.ptp(llcs) > 0 else 0.0,
+        float(np.mean([row["saturation"] for row in kept])),
+        sum(row["health"] == HEALTHY for row in rows),
+        len(rows),
+    )
