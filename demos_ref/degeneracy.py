@@ -50,7 +50,7 @@ settings = {
 rows = {}
 for num_tasks, run in runs.items():
     for name, setting in settings.items():
-        rows[num_tasks, name] = estimate_run(run, setting, "every:2")
+        rows[num_tasks, name] = list(estimate_run(run, setting, "every:2"))
         draw_llc(run, setting.name)
         print(f"\nM = {num_tasks}, {name}: eps {setting.eps:g}, nbeta {setting.nbeta:g}, gamma {setting.gamma:g}")
         for row in rows[num_tasks, name]:

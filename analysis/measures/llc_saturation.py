@@ -53,7 +53,7 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Settings]:
 
 def compare_settings(run: Path, given: Mapping[str, Any], selection: str) -> dict[str, list[dict[str, Any]]]:
     """The rows of the selected checkpoints at both settings; those that llc.csv has are not estimated again."""
-    return {name: estimate_run(run, settings, selection) for name, settings in settings_of(given).items()}
+    return {name: list(estimate_run(run, settings, selection)) for name, settings in settings_of(given).items()}
 
 
 def line(name: str, rows: Sequence[Mapping[str, Any]]) -> Line:
