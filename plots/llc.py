@@ -1,10 +1,12 @@
 """The dashboard of a run's local learning coefficients: the estimate, and beside it what says if it can be trusted.
 
-Filled points are healthy checkpoints, hollow ones are not, and are joined by no line.
+Filled points are healthy checkpoints; hollow ones are not, and no line goes through them; a cross is a checkpoint
+without an estimate, whose chains diverged.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +28,10 @@ NUMBERS = (
     *("distance", "radius", "norm", "eps", "nbeta", "gamma", "batch_size", "chains", "burn_in", "draws"),
 )
 BOUNDS = {"saturation": 0.3, "stability": 1.0, "acceptance": 0.1}  # beyond which a checkpoint is unhealthy
-FIRST = 0.5  # where step 0 stands on a logarithmic axis
+FIRST = 0.5  # of the next step: where step 0 stands on a logarithmic axis
 SHOWN = 3  # checkpoints whose traces are drawn
 RUNNING = 20  # draws that a trace is averaged over, for the eye
+LETTERS = 46  # of a title above a trace
 CHAIN: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.7}
 
 
@@ -46,7 +49,7 @@ def _dashboard(run: Path, settings: str, table: pd.DataFrame) -> Path:
     figure, axes = style.new_figure(3, 3, width=3.1, height=2.1)
     panels: dict[str, Callable[[Axes, pd.DataFrame], None]] = {
         "LLC, 95 % interval over chains": _llc,
-        "loss: L(w*), of the draws, of the null predictor": _losses,
+        "loss of the draws": _losses,
         "saturation": _bounded("saturation"),
         "acceptance of a Metropolis step": _bounded("acceptance"),
         "eps (nbeta h_max + gamma)": _bounded("stability"),
@@ -62,41 +65,55 @@ def _dashboard(run: Path, settings: str, table: pd.DataFrame) -> Path:
 
 
 def _steps(table: pd.DataFrame) -> np.ndarray:
-    return np.asarray(np.maximum(table["step"].to_numpy(float), FIRST))
+    steps = table["step"].to_numpy(float)
+    return np.asarray(np.maximum(steps, FIRST * min(steps[steps > 0], default=1.0)))
 
 
 def _over_training(panel: Axes, table: pd.DataFrame) -> None:
-    if len(table) > 1:
+    """The same steps on all panels, of which step 0 is marked as such."""
+    steps = _steps(table)
+    if len(steps) > 1:
         panel.set_xscale("log")
+        panel.set_xlim(steps[0] / 1.2, steps[-1] * 1.2)
+        panel.xaxis.set_minor_formatter(lambda *_: "")
+        shown = dict.fromkeys((steps[0], steps[len(steps) // 2], steps[-1]))
+        named = dict(zip(steps, table["step"], strict=True))
+        panel.set_xticks(list(shown), [f"{named[step]:g}" for step in shown])
     panel.set_xlabel("training step")
 
 
 def _points(panel: Axes, table: pd.DataFrame, name: str, colour: str = style.TRANSFORMER) -> None:
-    """Healthy points filled and joined, the others hollow."""
+    """Healthy points filled and joined, the others hollow, and crosses where there is no number."""
     good = (table["health"] == HEALTHY).to_numpy()
     steps, values = _steps(table), table[name].to_numpy(float)
-    panel.plot(steps[good], values[good], "o-", color=colour, markersize=3)
+    panel.plot(steps, np.where(good, values, np.nan), "o-", color=colour, markersize=3)
     panel.plot(steps[~good], values[~good], "o", color=colour, markersize=3.5, markerfacecolor="white")
+    missing = steps[~np.isfinite(values)]
+    panel.plot(missing, np.full(len(missing), 0.03), "x", color="black", transform=panel.get_xaxis_transform())
 
 
 def _llc(panel: Axes, table: pd.DataFrame) -> None:
     panel.vlines(_steps(table), table["llc_low"], table["llc_high"], color=style.TRANSFORMER, linewidth=0.9)
     _points(panel, table, "llc")
     panel.axhline(0, color=style.GREY, linewidth=0.6)
+    if (table["saturation"] > BOUNDS["saturation"]).any():
+        ceiling = table["nbeta"] * (table["null_loss"] - table["loss"])
+        panel.plot(_steps(table), ceiling, color=style.GREY, linestyle=":", label="nbeta (L_null - L(w*))")
+        panel.legend()
 
 
 def _losses(panel: Axes, table: pd.DataFrame) -> None:
-    panel.plot(_steps(table), table["loss"], color="black")
+    panel.plot(_steps(table), table["loss"], color="black", label="L(w*)")
     _points(panel, table, "draw_loss")
-    panel.plot(_steps(table), table["null_loss"], color=style.GREY, linestyle=":")
+    panel.plot(_steps(table), table["null_loss"], color=style.GREY, linestyle=":", label="null predictor")
+    panel.legend()
 
 
 def _bounded(name: str) -> Callable[[Axes, pd.DataFrame], None]:
     def draw(panel: Axes, table: pd.DataFrame) -> None:
         _points(panel, table, name)
         panel.axhline(BOUNDS[name], color=style.OTHER, linestyle="--", linewidth=1)
-        if name != "stability":
-            panel.set_ylim(min(0.0, float(np.nanmin([0, *table[name]]))), None)
+        panel.set_ylim(min(0.0, 1.1 * float(np.nanmin([0, *table[name]]))), None)
 
     return draw
 
@@ -106,7 +123,8 @@ def _distances(panel: Axes, table: pd.DataFrame) -> None:
     panel.plot(_steps(table), table["norm"], color="black", linestyle="--")
     if np.isfinite(table["radius"]).all():
         panel.plot(_steps(table), table["radius"], color=style.GREY, linestyle=":")
-    panel.set_yscale("log")
+    if np.isfinite(table[["distance", "norm"]]).any(axis=None):
+        panel.set_yscale("log")
 
 
 def _traces(panels: np.ndarray, run: Path, settings: str, table: pd.DataFrame) -> None:
@@ -114,19 +132,31 @@ def _traces(panels: np.ndarray, run: Path, settings: str, table: pd.DataFrame) -
     steps = list(table["step"])
     chosen = dict.fromkeys(steps[round(place)] for place in np.linspace(0, len(steps) - 1, SHOWN))
     for panel, step in zip(panels, chosen, strict=False):
-        row = table[table["step"] == step].iloc[0]
-        excess = row["nbeta"] * _excess(run, settings, int(step))
-        width = min(RUNNING, excess.shape[1])
-        kernel = np.ones(width) / width
-        for number, values in enumerate(excess):
-            smooth = np.convolve(values, kernel, "valid")
-            panel.plot(np.arange(len(smooth)) + width / 2, smooth, color=f"C{number}", **CHAIN)
-        panel.axvspan(0, row["burn_in"], color=style.PALE, zorder=0)
-        panel.set_title(f"step {int(step)}: {'' if row['health'] == HEALTHY else 'not '}healthy", fontsize=8)
-        panel.set_xlabel("draw")
-        panel.set_ylabel("nbeta x excess loss")
+        _trace(panel, table[table["step"] == step].iloc[0], _excess(run, settings, int(step)))
     for panel in panels[len(chosen) :]:
         panel.set_axis_off()
+
+
+def _trace(panel: Axes, row: pd.Series, excess: np.ndarray) -> None:
+    """A checkpoint's chains, with its LLC; diverging ones draw by draw, on an axis that shows how they do."""
+    values = row["nbeta"] * excess
+    diverged = not np.isfinite(values).all()
+    width = 1 if diverged else min(RUNNING, values.shape[1])
+    kernel = np.ones(width) / width
+    for number, chain in enumerate(values):
+        smooth = np.convolve(chain, kernel, "valid")
+        panel.plot(np.arange(len(smooth)) + width / 2, smooth, color=f"C{number}", **CHAIN)
+    panel.axvspan(0, row["burn_in"], color=style.PALE, zorder=0)
+    panel.plot([row["burn_in"], values.shape[1]], 2 * [row["llc"]], color="black", linewidth=1)
+    if diverged:
+        panel.set_yscale("symlog", linthresh=1.0)
+        panel.set_yticks([0, 1e5, 1e10, 1e20, 1e30])
+    panel.set_xlim(0, values.shape[1] - 1)
+    panel.set_title(
+        textwrap.shorten(f"step {int(row['step'])}: {row['health']}", LETTERS, placeholder=" ..."), fontsize=8
+    )
+    panel.set_xlabel("draw")
+    panel.set_ylabel("nbeta x excess loss")
 
 
 def _excess(run: Path, settings: str, step: int) -> np.ndarray:
@@ -140,6 +170,7 @@ def _caption(run: Path, table: pd.DataFrame) -> str:
     settings = ", ".join(f"{name} {row[name]:g}" for name in ("eps", "nbeta", "gamma", "batch_size"))
     chains = f"{row['chains']:g} chains of {row['draws']:g} draws after {row['burn_in']:g}, {row['data']} tasks"
     return (
-        f"{run.name}: {settings}; {chains}; hollow: {unhealthy} of {len(table)} checkpoints are not healthy; "
-        f"traces: running means of {RUNNING} draws, burn-in shaded"
+        f"{run.name}: {settings}; {chains}. Hollow: {unhealthy} of {len(table)} checkpoints are not healthy; crosses: "
+        f"no number. Dashed orange: the bound of what is healthy. Traces: running means of {RUNNING} draws, burn-in "
+        "shaded, black the LLC"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from plots import style
 from plots.llc import HEALTHY
 from store import layout
-from store.readers import read_csv
+from store.readers import read_csv, read_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,38 +21,66 @@ if TYPE_CHECKING:
 MEASURES: dict[str, tuple[str, dict[str, Any]]] = {
     "llc": ("LLC", {"cmap": "viridis"}),
     "saturation": ("saturation", {"cmap": "viridis", "vmin": 0.0, "vmax": 1.0}),
-    "trend": ("trend, standard errors", {"cmap": "PuOr", "vmin": -6.0, "vmax": 6.0}),
+    "trend": ("trend (SE)", {"cmap": "PuOr", "vmin": -6.0, "vmax": 6.0}),
     "acceptance": ("acceptance", {"cmap": "viridis", "vmin": 0.0, "vmax": 1.0}),
 }
 NUMBERS = ("step", "eps", "nbeta", "gamma", *MEASURES)
-CELL, ROW = 0.52, 0.26  # inches of a cell
+CELL, ROW = 0.52, 0.3  # inches of a cell
 
 
 def draw_calibration(run: Path) -> Path:
-    """figs/llc_calibration.png, from llc_calibration.csv."""
-    return _draw(run, read_csv(run / layout.LLC_CALIBRATION, NUMBERS, ("health",)))
+    """figs/llc_calibration.png, from llc_calibration.csv and .json."""
+    table = read_csv(run / layout.LLC_CALIBRATION, NUMBERS, ("health",))
+    return _draw(run, table, read_json(run / layout.LLC_ADVICE).get("cell"))
 
 
 @style.styled
-def _draw(run: Path, table: pd.DataFrame) -> Path:
+def _draw(run: Path, table: pd.DataFrame, advised: Mapping[str, float] | None) -> Path:
     steps = sorted(table["step"].unique())
     pairs = list(dict.fromkeys(zip(table["nbeta"], table["gamma"], strict=True)))
     sizes = int(table.groupby(["step", "nbeta", "gamma"])["eps"].nunique().max())
     height = ROW * len(pairs) + 0.55
-    figure, axes = style.new_figure(len(MEASURES), len(steps), width=CELL * sizes + 1.3, height=height)
+    figure, axes = style.new_figure(
+        len(MEASURES), len(steps), width=CELL * sizes + 1.6 / len(steps) + 0.3, height=height
+    )
     for row, (name, (title, colours)) in zip(axes, MEASURES.items(), strict=True):
         finite = table[name][np.isfinite(table[name])]
         limits = {"vmin": finite.min(), "vmax": finite.max()} if len(finite) else {}
         for panel, step in zip(row, steps, strict=True):
-            _heat_map(panel, table[table["step"] == step], name, pairs, limits | colours)
+            own = table[table["step"] == step]
+            _heat_map(panel, own, name, pairs, limits | colours)
+            _outline(panel, own, pairs, advised)
             panel.set_title(f"{title}, step {int(step)}", fontsize=8)
             if panel is row[0]:
-                panel.set_yticks(range(len(pairs)), [f"{nbeta:g}, {gamma:g}" for nbeta, gamma in pairs])
+                panel.set_yticks(range(len(pairs)), [_label(own, nbeta, gamma) for nbeta, gamma in pairs])
     style.caption(
         figure,
-        f"{run.name}; rows: nbeta, gamma; columns: eps from the smallest; a stroke: not healthy; blank: diverged",
+        f"{run.name}; columns: step sizes eps from the smallest; a stroke: not healthy; blank: no number; SE: standard errors; "
+        f"{'the frame: recommended' if advised else 'no cell is recommended'}",
     )
     return style.save(figure, run / layout.LLC_CALIBRATION_FIGURE, run)
+
+
+def _label(table: pd.DataFrame, nbeta: float, gamma: float) -> str:
+    """A row of cells: nbeta and gamma, and the step sizes of its columns."""
+    sizes = table[(table["nbeta"] == nbeta) & (table["gamma"] == gamma)]["eps"].sort_values()
+    return f"nbeta {nbeta:.4g}, gamma {gamma:.4g}\neps {', '.join(f'{size:.1e}' for size in sizes)}"
+
+
+def _outline(panel: Axes, table: pd.DataFrame, pairs: list[Any], advised: Mapping[str, float] | None) -> None:
+    """A frame around the recommended cell."""
+    if advised is None:
+        return
+    pair = advised["nbeta"], advised["gamma"]
+    sizes = sorted(table[(table["nbeta"] == pair[0]) & (table["gamma"] == pair[1])]["eps"])
+    left, bottom = sizes.index(advised["eps"]) - 0.5, pairs.index(pair) - 0.5
+    panel.plot(
+        [left, left + 1, left + 1, left, left],
+        [bottom, bottom, bottom + 1, bottom + 1, bottom],
+        color="red",
+        linewidth=2,
+        clip_on=False,
+    )
 
 
 def _heat_map(panel: Axes, table: pd.DataFrame, name: str, pairs: list[Any], colours: dict[str, Any]) -> None:
@@ -71,4 +100,4 @@ def _heat_map(panel: Axes, table: pd.DataFrame, name: str, pairs: list[Any], col
     panel.set_xticks(range(len(sizes)), [""] * len(sizes))
     panel.set_yticks([])
     panel.grid(False)
-    panel.tick_params(length=0, labelsize=7)
+    panel.tick_params(length=0, labelsize=6)

@@ -1,0 +1,123 @@
+"""`python -m analysis.llc_calibrate`: which cell it recommends of rows that are made here, and what it leaves."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis.measures.llc_calibration import FRACTIONS, advise, grid, nearest
+from store import layout
+from tests.analysis.llc_runs import trained, words
+from tests.doors import Refused, ran, refused
+from tests.runners.tiny import Workshop, copied
+
+__all__ = ["ran", "refused"]
+
+SATURATED = "saturated: draws are 0.91 of the way to the null predictor"
+MOVING = "the draws still move: +3.1 standard errors from first to last quarter"
+
+
+def rows(cell: tuple[float, float, float], *llcs: float, half: float = 1.0, health: str = "healthy") -> list[Any]:
+    """The rows of a cell (eps, nbeta, gamma) at steps 100, 200, ..., with intervals of this half width."""
+    setting = dict(zip(("eps", "nbeta", "gamma"), cell, strict=True))
+    return [
+        setting
+        | {"step": 100 * (place + 1), "llc": llc, "llc_low": llc - half, "llc_high": llc + half, "health": health}
+        for place, llc in enumerate(llcs)
+    ]
+
+
+def test_of_healthy_cells_the_weakest_pull_and_then_the_narrowest_intervals() -> None:
+    advice = advise(
+        [
+            *rows((1e-4, 10.0, 1000.0), 5.0, 6.0, half=0.1),  # pulled harder
+            *rows((1e-4, 10.0, 100.0), 5.0, 6.0, half=2.0),
+            *rows((3e-4, 10.0, 100.0), 5.0, 6.0, half=1.0),
+            *rows((3e-4, 10.0, 10.0), 5.0, 6.0, half=0.1, health=SATURATED),  # pulled least
+        ]
+    )
+    assert advice.cell == (3e-4, 10.0, 100.0)
+    assert "of 3 cells in 4 that are healthy at every checkpoint" in advice.reason
+    assert "(±18 % of the LLC)" in advice.reason  # 1 / 5.5
+    assert advice.order == "the order of the checkpoints is the same in all 4 cells with an estimate: 200 > 100 in 4"
+
+
+def test_a_cell_has_to_be_healthy_at_every_checkpoint_and_where_none_is_it_says_why() -> None:
+    first, second = rows((1e-4, 10.0, 100.0), -5.0, 6.0)
+    advice = advise(
+        [first, second | {"health": f"{SATURATED}; {MOVING}"}, *rows((1e-4, 10.0, 10.0), -7.0, 8.0, health=MOVING)]
+    )
+    assert advice.cell is None
+    assert advice.reason == (
+        "no cell of 2 is healthy at every checkpoint; of 4 estimates: still moving (3), saturated (1); at step 100 "
+        "chains go below L(w*): w* is no local minimum there, as before the learning rate has decayed"
+    )
+
+
+def test_an_order_that_depends_on_the_setting_is_said_with_whether_it_does_among_healthy_cells() -> None:
+    weak, strong = rows((1e-4, 10.0, 100.0), 5.0, 6.0), rows((1e-4, 10.0, 1000.0), 6.0, 5.0)
+    said = advise([*weak, *strong]).order
+    assert said.startswith("the order of the checkpoints depends on the setting: steps ")
+    assert "200 > 100 in 1" in said
+    assert "100 > 200 in 1" in said
+    assert said.endswith("of 2 cells; and differs between healthy ones")
+    sick = [row | {"health": SATURATED} for row in strong]
+    assert advise([*weak, *sick]).order.endswith("; the same in all healthy ones")
+    assert advise([row | {"health": MOVING} for row in (*weak, *sick)]).order.endswith("; none is healthy")
+    assert advise(rows((1e-4, 10.0, 100.0), 5.0)).order == "one checkpoint has no order"
+
+
+def test_cells_without_eps_or_gamma_are_fractions_of_the_bound_and_multiples_of_nbeta() -> None:
+    assert grid([1e-4], [10.0, 20.0], [5.0], 3.0) == [(1e-4, 10.0, 5.0), (1e-4, 20.0, 5.0)]
+    cells = grid([], [10.0], [], 3.0)
+    assert sorted({cell.gamma for cell in cells}) == [10.0, 100.0, 1000.0]
+    for cell in cells:
+        assert min(abs(cell.eps * (10.0 * 3.0 + cell.gamma) - fraction) for fraction in FRACTIONS) < 1e-12
+    assert [nearest([0, 30, 60, 100], to) for to in (10, 50, 45, 100)] == [0, 60, 30, 100]
+
+
+def test_it_leaves_a_grid_with_advice_and_a_figure(workshop: Workshop, tmp_path: Path) -> None:
+    run = copied(trained(workshop, "lsa1"), tmp_path / "run")
+    line = ["--run", run, "--steps", "early,100", "--eps", "1e-5,1e-4", "--nbeta", 10, "--gamma", "100,1000", *words()]
+    done = workshop.run("analysis.llc_calibrate", *line)
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(run / layout.LLC_CALIBRATION)
+    expected = {(eps, 10.0, gamma, step) for eps in (1e-5, 1e-4) for gamma in (100.0, 1000.0) for step in (0, 100)}
+    assert {*zip(table["eps"], table["nbeta"], table["gamma"], table["step"], strict=True)} == expected
+    assert len(table) == len(expected)
+    stored = json.loads((run / layout.LLC_ADVICE).read_text())
+    assert [*stored] == ["cell", "reason", "order", "top_eigenvalues"]
+    assert [*stored["top_eigenvalues"]] == ["0", "100"]
+    assert stored["reason"] in done.stdout
+    assert stored["order"] in done.stdout
+    healthy = table.groupby(["eps", "gamma"])["health"].apply(lambda health: (health == "healthy").all())
+    assert (stored["cell"] is None) == (not healthy.any())
+    assert (run / layout.LLC_CALIBRATION_FIGURE).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--eps", "1e-4,0"], "eps has 0; it must be above 0"),
+        (["--nbeta", "inf"], "nbeta has inf; it must be above 0"),
+        (["--gamma", 0], "gamma has 0; it must be above 0"),
+        (["--steps", "late"], "steps has 'late'; choose of early, middle, last, or steps"),
+        (["--steps", 31], "has no snapshot of step 31; it has 0, 30, 60, 90, 100"),
+        (["--mask", "no_such"], "mask 'no_such' is found in no parameter; there are "),
+        (["--batch_size", 129], "batch_size is 129, more than the 128 tasks it is drawn from; raise tasks"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    flags: list[object], sentence: str, workshop: Workshop, tmp_path: Path, refused: Refused
+) -> None:
+    run = copied(trained(workshop, "lsa1"), tmp_path / "run")
+    assert sentence in refused("analysis.llc_calibrate", "--run", run, *words(), *flags)
+
+
+def test_a_run_without_snapshots_is_refused(lsa1_run: Path, tmp_path: Path, refused: Refused) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    (run / layout.LOCK).touch()
+    said = refused("analysis.llc_calibrate", "--run", run)
+    assert said == f"error: {run} has no snapshots of its training; --config.snapshots=true keeps them\n"
