@@ -81,7 +81,7 @@ def diagnose(
         norm=float(np.linalg.norm(weights)),
         relaxation=2 / (settings.eps * settings.gamma) if settings.gamma > 0 else math.inf,
         top_eigenvalue=top_eigenvalue,
-        health=gone or "; ".join(reasons(**found)) or HEALTHY,
+        health=gone or "; ".join([*reasons(**found), *off_minimum(kept["excess"])]) or HEALTHY,
     )
 
 
@@ -108,6 +108,13 @@ def reasons(saturation: float, stability: float, trend: float, acceptance: float
     if acceptance < REJECTED:
         found.append(f"acceptance is {acceptance:.2g}")
     return found
+
+
+def off_minimum(excess: np.ndarray) -> list[str]:
+    """Whether draws [C, T] lie below L(w*), beyond two standard errors between chains: then w* is no local minimum."""
+    means = excess.mean(axis=1)
+    below = means.mean() + TRENDING * means.std(ddof=1) / math.sqrt(len(means)) < 0
+    return ["w* is no local minimum: the draws lie below L(w*)"] if below else []
 
 
 def trend(excess: np.ndarray, since: int = 0) -> float:
