@@ -88,7 +88,7 @@ FINDINGS: tuple[Finding, ...] = (
                 "component_of_ood_loss",
                 "one of the first two components of the joint trajectory PCA has a |correlation| of {value} with the "
                 "loss on fresh tasks",
-                "A main direction of training is the loss on fresh tasks",
+                "A main direction of training follows the loss on fresh tasks",
             ),
             Statement("components", "these two components explain {value} of the variance"),
         ),
