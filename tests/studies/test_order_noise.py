@@ -11,6 +11,7 @@ from studies.contrast import Cells, results
 from studies.order_noise import table
 from studies.order_noise.findings import FINDINGS
 from studies.order_noise.measures import CONTRASTS
+from studies.order_noise.page import LEADING, UNSUPPORTED
 from studies.order_noise.page import values as values_of
 from studies.order_noise.runs import MODELS, SEEDS, grids
 from studies.order_noise.table import NUMBERS, OPTIONAL, PROVENANCE, read_cells
@@ -104,10 +105,14 @@ def test_all_that_was_planned_is_done_with_every_seed(committed: pd.DataFrame) -
 
 
 def test_every_finding_is_on_the_page_and_every_finding_on_the_page_is_one() -> None:
-    """Those at its top have places of their own, the others are a list."""
-    template, shown = TEMPLATE.read_text(), values_of(FOLDER)["other_findings"]
-    assert {name for name in FINDINGS if f'finding("{name}")' in template} == set(FINDINGS) - set(shown)
-    assert template.count("finding(") == len(FINDINGS) - len(shown) + 1
+    """Those at its top and those that are not supported have places of their own, the others are a list."""
+    template, values = TEMPLATE.read_text(), values_of(FOLDER)
+    listed = [*LEADING, *UNSUPPORTED, *values["other_findings"]]
+    assert sorted(listed) == sorted(FINDINGS)
+    assert {name for name in FINDINGS if f'finding("{name}")' in template} == set(UNSUPPORTED)
+    assert template.count("finding(") == len(UNSUPPORTED) + 1
+    for name in LEADING:
+        assert values["finding"](name) in values["findings"]
 
 
 @pytest.mark.parametrize(
