@@ -84,6 +84,17 @@ def test_columns_that_a_sweep_lacks_have_no_values(
         assert found[name].isna().all() if name in lacking else set(found[name]) == {value}
 
 
+def test_runs_of_claims_are_no_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stand in the sweep's table too, with settings and seeds that cells have."""
+    monkeypatch.setattr(table, "provenance", lambda runs, names: {})
+    monkeypatch.setattr(table, "write_contrasts", lambda folder: None)
+    source = pd.read_csv(FOLDER / table.CELLS)
+    claims = source[source["model"] == "twolayer"].assign(exp=lambda rows: rows["exp"] + "_with_snapshots")
+    pd.concat([source, claims]).to_csv(tmp_path / "sweep.csv", index=False)
+    table.write(tmp_path / "sweep.csv", tmp_path, tmp_path, seeds=SEEDS["full"])
+    assert list(read_cells(tmp_path)["exp"]) == list(source["exp"])
+
+
 def test_the_page_is_made_from_the_committed_table() -> None:
     """To the character: every number on it comes from there, and every claim on it holds."""
     assert page.render(load("order_noise"), "full", REPORT) == PAGE.read_text()
