@@ -59,7 +59,7 @@ def expected_losses(rates: Rates, spectra: Array, data: LinearData) -> Array:
     return 0.5 * data.input_variance * jnp.sum(errors, axis=-1)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def fit_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int, starts: int = STARTS) -> Rates:
     """Rates of `steps` steps of GD++ with the least expected loss, by L-BFGS from several starts.
 

@@ -25,7 +25,7 @@ POOL, TRIED = 65_536, 8192  # contexts: from which batches are drawn, and for th
 GRID = np.linspace(0.02, 6.6, 330)  # of the start, in units of the best step size of one step
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def train_gd_plus_plus(data: LinearData, steps: int, seed: int) -> Rates:
     """Rates that all steps share after 1000 steps of Adam, from the shared optimum; von Oswald et al. 2023, App. A.10.
 

@@ -23,6 +23,7 @@ LABELS = {
     "gd_own_steps": "GD, own step sizes",
     "gd_plus_plus_paper": "GD++, the paper's",
     "gd_plus_plus": "GD++, best",
+    "gd_plus_plus_own_rates": "GD++, own rates",
     "conjugate_gradients": "conjugate gradients",
     "newton_schulz": "Newton-Schulz",
 }
@@ -39,6 +40,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "gd_own_steps": {"color": "#000000", **OVER},
     "gd_plus_plus": {"color": "#E69F00", "linewidth": 2.4},
     "gd_plus_plus_paper": {"color": "#882255", **OVER},
+    "gd_plus_plus_own_rates": {"color": "#D55E00", "linestyle": "-."},
     "conjugate_gradients": {"color": "#0072B2"},
     "newton_schulz": {"color": "#56B4E9", "linestyle": "-."},
     "ridge": {"color": style.GREY, "linestyle": ":"},
