@@ -76,7 +76,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("two_layers_teachers", "6b", "teachers of .5 to 5 times the scale: as GD++, largest |ratio - 1|", 0.0, 0.0, 0.1, PLOT, trained.furthest_under("weight_scale", (0.5, 1.0, 2.0, 5.0)), "two_layers"),
     Claim("two_layers_other_inputs", "6c", "other inputs, .5 to 2 times: as GD++, largest |ratio - 1|", 0.0, 0.0, 0.1, PLOT, trained.furthest_under("other_inputs", (0.5, 1.0, 2.0)), "two_layers"),
     Claim("two_layers_descend_first", "", "two recurrent layers are gradient descent first: cosine with it at step 750", 0.995, 0.99, 1.0, OURS, distances.cosine_at("gd", 750), "two_layers", **COSINE, **FOUND, **OVER_TRAINING),
-    Claim("two_layers_turn", "", "and turn to GD++ for good at step", 1625, 1000, 2250, OURS, distances.step_of_turn, "two_layers", spacing=250, **FOUND, **OVER_TRAINING),
+    Claim("two_layers_turn", "", "and turn to GD++ for good at step", 1625, 1000, 2250, OURS, distances.turn_from("gd"), "two_layers", spacing=250, **FOUND, **OVER_TRAINING),
     Claim("two_layers_own_steps", "", "they are nearer to GD++ than to descent with a step size for each step: 1 - cosine, ratio", 0.05, 0.0, 0.2, OURS, distances.nearer_than("gd_plus_plus", "gd_own_steps"), "two_layers", **FOUND),
     Claim("replaced_one_step", "code", "2 of 10 labels replaced: one step of gradient descent", 0.257, *around(0.257, 0.05), DERIVED, distances.loss_with_replaced(2, "gd"), "one_layer", **CHECK),
     Claim("replaced_two_layers", "", "two recurrent layers", 0.234, *around(0.234, 0.1), OURS, distances.loss_with_replaced(2), "two_layers", **FOUND),
