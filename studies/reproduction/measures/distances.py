@@ -17,7 +17,7 @@ from analysis.measures.shifts import replaced_labels
 from studies.reproduction.measures.trained import Measure, compared_run
 
 WITH_DIRECTION = tuple(name for name in ALGORITHMS if name != "zero")  # of what predicts zero no sensitivity has any
-DESCENTS = ("gd", "gd_own_steps", "gd_plus_plus_paper", "gd_plus_plus")  # whose losses with replaced labels are shown
+DESCENTS = ("gd", "gd_own_steps", "gd_plus_plus", "gd_plus_plus_paper")  # whose losses with replaced labels are shown
 REPLACED = (0, 1, 2, 4)  # labels of each context
 
 
@@ -43,6 +43,22 @@ def replaced_losses(run: Path) -> dict[str, tuple[float, ...]]:
     predictors = {TF: loaded.predict, **defined(algorithms_of(loaded, DESCENTS))}
     losses = replaced_labels(loaded.config, predictors, REPLACED)
     return {name: tuple(float(losses[count][name].mean()) for count in losses) for name in predictors}
+
+
+def final_cosines(run: Path) -> dict[tuple[str, str], float]:
+    """The cosines of the transformer and the algorithms with one another, by row and column."""
+    return {(row, column): value for (row, column, name), value in distances(run).items() if name == "cosine"}
+
+
+def cosines_at_snapshots(run: Path) -> dict[tuple[str, int], float]:
+    """The transformer's cosines with the algorithms over training, by algorithm and step."""
+    found = cosines(run)
+    curves = {name: values for name, values in found.items() if name != "step"}
+    return {
+        (name, int(step)): float(value)
+        for name in curves
+        for step, value in zip(found["step"], curves[name], strict=True)
+    }
 
 
 def loss_with_replaced(labels: int, whose: str = TF) -> Measure:
