@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from analysis.compared_run import ComparedRun
 from analysis.measures import over_training
@@ -17,6 +18,9 @@ from baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
 from configs.regression import RegressionConfig
 from families.regression import find_gd, make_model, make_test_batch
 from src.config import DataConfig, ModelConfig
+from studies.distance_figure import Distances
+from studies.reproduction.curves import replaced
+from studies.reproduction.figures import FIGURES
 from studies.reproduction.measures import distances
 
 RUN = Path("run")
@@ -175,3 +179,55 @@ def test_the_turn_from_own_step_sizes_is_a_later_one(given: dict[str, np.ndarray
     assert distances.turn_from("gd_own_steps")(RUN) == 625
     given["gd_plus_plus"][-1] = 0.8
     assert distances.turn_from("gd")(RUN) == np.inf
+
+
+# Figures
+
+
+def test_a_matrix_over_seeds_has_means_on_fishers_scale(constructed: Any) -> None:
+    """Of runs by hand, with SciPy's t interval; what no seed has is no row."""
+    runs = {
+        Path(name): loaded_of(seed, lambda config: gd_params(config.architecture, 0.6))
+        for seed, name in enumerate("abc")
+    }
+    constructed(runs)
+    (figure,) = (figure for figure in FIGURES if figure.name == "distances_five_layers")
+    rows = {(row["row"], row["column"]): row for row in figure.rows({"five_layers": [*runs]})}
+    each = np.arctanh([distances.distances(run)["tf", "ridge", "cosine"] for run in runs])
+    low, high = np.tanh(stats.t.interval(0.95, 2, each.mean(), stats.sem(each)))
+    found = rows["tf", "ridge"]
+    assert (found["mean"], found["low"], found["high"]) == pytest.approx((np.tanh(each.mean()), low, high))
+    assert found == rows["ridge", "tf"] | {"row": "tf", "column": "ridge"}
+    assert found["seeds"] == 3
+    assert all(rows[name, name]["mean"] == 1 for name, _ in rows)
+    assert not any("newton_schulz" in pair and np.isnan(row["mean"]) for pair, row in rows.items())
+
+
+def test_a_cosine_that_a_seed_lacks_is_of_the_others() -> None:
+    values = {Path("a"): {("x",): 0.5}, Path("b"): {("x",): np.nan, ("y",): np.nan}}
+    figure = Distances("name", "Title", ("runs",), values.__getitem__, ("algorithm",), lambda table, title: [])
+    assert figure.rows({"runs": [*values]}) == [{"algorithm": "x", "mean": 0.5, "low": 0.5, "high": 0.5, "seeds": 1}]
+
+
+def test_curves_over_training_are_the_cosines_at_snapshots(given: dict[str, np.ndarray]) -> None:
+    (figure,) = (figure for figure in FIGURES if figure.name == "nearest_two_layers")
+    rows = {(row["algorithm"], row["step"]): row["mean"] for row in figure.rows({"two_layers": [RUN, Path("other")]})}
+    assert {name for name, _ in rows} == {"gd", "gd_own_steps", "gd_plus_plus"}
+    for name in ("gd", "gd_plus_plus"):
+        np.testing.assert_allclose([rows[name, step] for step in (0, 250, 500, 750)], given[name])
+
+
+def test_each_depth_has_its_matrix() -> None:
+    profiles = {figure.name: figure.profile for figure in FIGURES if isinstance(figure, Distances)}
+    quick = {"distances_one_layer", "distances_two_layers", "nearest_two_layers"}
+    assert {name for name, profile in profiles.items() if profile == "quick"} == quick
+    deeper = {f"distances_{depth}_layers" for depth in ("three", "five", "ten", "twelve")}
+    assert {*profiles} == quick | deeper | {"nearest_five_layers", "nearest_ten_layers"}
+
+
+def test_a_panel_of_replaced_labels_has_the_losses_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    losses = {"tf": (0.1, 0.2, 0.3, 0.5), "gd_plus_plus": (0.1, 0.2, 0.25, 0.4)}
+    monkeypatch.setattr(distances, "replaced_losses", lambda run: losses)
+    found = replaced(RUN, "two_layers")
+    assert {*found} == {(panel := "two recurrent layers, two steps", "Trained Transformer"), (panel, "GD++, best")}
+    assert found[panel, "Trained Transformer"] == ((0, 1, 2, 4), losses["tf"])
