@@ -26,6 +26,9 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "Gradient descent": {"color": style.DESCENT, "linestyle": "-"},
     "Trained Transformer": {"color": style.TRANSFORMER, "marker": "+", "linestyle": "none", "markersize": 4},
     "GD++": {"color": style.OTHER, "linestyle": "--"},
+    "GD, own step sizes": {"color": "#000000", "linestyle": (0, (3, 2))},
+    "GD++, best": {"color": style.OTHER},
+    "GD++, the paper's": {"color": "#882255", "linestyle": (0, (3, 2))},
     "Interpolated": {"color": style.GREY, "linestyle": ":"},
     "Control": {"color": style.DESCENT, "linestyle": "--"},
     "Sine": {"color": style.GREY, "linestyle": ":"},
@@ -41,7 +44,7 @@ LOOKS: Mapping[str, dict[str, Any]] = {
 }
 ALONE: dict[str, Any] = {"marker": "o", "markersize": 3}  # a series of one point
 ORDERED = "M = "  # how the names of series begin that are coloured in order
-COUNTED = ("GD Steps / Transformer Layers", "rank", "position")  # axes of whole numbers
+COUNTED = ("GD Steps / Transformer Layers", "rank", "position", "labels replaced")  # axes of whole numbers
 MOST_TICKS = 11
 AS_LINES = ("training step", "x")  # axes along which a transformer is a line, not points
 

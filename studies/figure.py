@@ -16,6 +16,7 @@ from plots.trajectories import draw_trajectories
 from plots.weights import draw_products
 from src.statistics import mean_and_interval
 from store.rundir import read_config
+from studies.distance_figure import Distances
 
 SEEDS = (0, 1, 2)  # of what needs no training
 
@@ -114,7 +115,7 @@ class HeatMaps(NamedTuple):
         draw_products(table, self.title)
 
 
-AnyFigure = Figure | Plane | HeatMaps
+AnyFigure = Figure | Plane | HeatMaps | Distances
 
 
 def mean_rows(curves: Sequence[Series], limit: float = np.inf) -> list[Row]:

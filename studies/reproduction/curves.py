@@ -23,9 +23,23 @@ from families.regression import gd_steps
 from src.config import DataConfig
 from store.rundir import read_metrics
 from studies.figure import Series, Values
-from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
+from studies.reproduction.measures import algorithms, depth, distances, over_training, rolled, sines, trained
 
 TF, GD, GDPP, HALFWAY, CONTROL = "Trained Transformer", "Gradient descent", "GD++", "Interpolated", "Control"
+OWN_STEPS, BEST_GDPP, PAPER_GDPP = "GD, own step sizes", "GD++, best", "GD++, the paper's"
+REPLACED_OF = {
+    "tf": TF,
+    "gd": GD,
+    "gd_own_steps": OWN_STEPS,
+    "gd_plus_plus": BEST_GDPP,
+    "gd_plus_plus_paper": PAPER_GDPP,
+}
+LAYERS = {
+    "one_layer": "one layer, one step",
+    "two_layers": "two recurrent layers, two steps",
+    "five_layers": "five layers with weights of their own, five steps",
+    "ten_layers": "ten recurrent layers, ten steps",
+}
 STEPS = "GD Steps / Transformer Layers"
 ALGORITHMS = {"gd": GD, "gd_plus_plus": GDPP}
 # panel -> its column in `analysis.measures.over_training`, after the algorithm's name
@@ -109,6 +123,12 @@ def shifted(run: Path, name: str) -> Series:
         statistic = np.median if gd_steps(loaded.config.model) >= 5 else np.mean
         found |= {(panel, series): (values, statistic(losses[series], axis=1)) for series in predictors}
     return found
+
+
+def replaced(run: Path, name: str) -> Series:
+    """Losses with labels replaced, of a run and of as many steps of each descent; a panel for each number of layers."""
+    losses = distances.replaced_losses(run)
+    return {(LAYERS[name], REPLACED_OF[whose]): (distances.REPLACED, losses[whose]) for whose in losses}
 
 
 def sizes(run: Path, name: str) -> Series:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from plots.distances_over_seeds import draw_matrix, draw_nearest
+from studies.distance_figure import Distances
 from studies.figure import AnyFigure, Figure, HeatMaps
 from studies.reproduction import curves
+from studies.reproduction.measures import distances
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
@@ -19,6 +22,27 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("ten_layers_shifts", "Ten recurrent layers on contexts of another distribution, medians over tasks", ("ten_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
     Figure("five_layers_training", "Five layers with weights of their own over training", ("five_layers",), curves.compared, "training step", "", profile="full"),
     Figure("five_layers_shifts", "Five layers on contexts of another distribution, medians over tasks", ("five_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
+    *(
+        Distances(f"distances_{runs}", f"{words} and the algorithms of as many steps", (runs,), distances.final_cosines, ("row", "column"), draw_matrix, profile)
+        for runs, words, profile in (
+            ("one_layer", "One layer", "quick"),
+            ("two_layers", "Two recurrent layers", "quick"),
+            ("three_layers", "Three recurrent layers", "full"),
+            ("five_layers", "Five layers with weights of their own", "full"),
+            ("ten_layers", "Ten recurrent layers", "full"),
+            ("twelve_layers", "Twelve layers with weights of their own", "full"),
+        )
+    ),
+    *(
+        Distances(f"nearest_{runs}", f"{words} over training, compared with the algorithms of as many steps", (runs,), distances.cosines_at_snapshots, ("algorithm", "step"), draw_nearest, profile)
+        for runs, words, profile in (
+            ("two_layers", "Two recurrent layers", "quick"),
+            ("five_layers", "Five layers with weights of their own", "full"),
+            ("ten_layers", "Ten recurrent layers", "full"),
+        )
+    ),
+    Figure("replaced_labels", "Loss with some of the 10 labels replaced by N(0, 1)", ("one_layer", "two_layers"), curves.replaced, "labels replaced", "Loss"),
+    Figure("replaced_labels_deep", "Loss of deep stacks with some of the 10 labels replaced by N(0, 1)", ("five_layers", "ten_layers"), curves.replaced, "labels replaced", "Loss", log_y=True, profile="full"),
     Figure("rollout_dampings", "Roll-outs by damping, without a clip", ("one_layer",), curves.rolled_out(1.0, 0.875, 0.75), curves.STEPS, "Loss", log_y=True),
     Figure("softmax_training", "Softmax attention over training", ("softmax_1_head", "softmax_2_heads"), curves.logged, "training step", "", profile="full"),
     Figure("layer_norm_training", "One layer with layer norm over training", ("layer_norm",), curves.logged, "training step", "", profile="full"),
