@@ -16,6 +16,7 @@ from store.atomic import json_bytes
 from studies import ledger, page
 from studies.claim import LISTS, UNBOUNDED
 from studies.contrast import change_of
+from studies.drawing import as_drawn
 from studies.study import Study, all_studies
 
 SCHEMA_VERSION = 2
@@ -97,9 +98,9 @@ def _bounded(high: float) -> float | None:
 
 def _figures(study: Study, out: Path) -> list[Entry]:
     return [
-        _figure(study, study.name, figure.name, figure.title, figure.profile) | {"bundle": f"{stem}.json"}
-        for figure in study.figures
-        if (out / (stem := f"{study.name}/{figure.name}")).with_suffix(".png").exists()
+        _figure(study, study.name, figure.name, figure.title, figure.profile)
+        | {"bundle": f"{study.name}/{figure.name}.json"}
+        for figure in as_drawn(study, out / study.name)
     ]
 
 

@@ -9,6 +9,7 @@ from plots import style
 from store import outputs
 from studies import ledger
 from studies.claim import LISTS
+from studies.drawing import as_drawn
 from studies.figure import AnyFigure
 from studies.study import Study
 from studies.template import rendered
@@ -39,8 +40,7 @@ def write(study: Study, profile: str, out: Path) -> None:
 def render(study: Study, profile: str, out: Path) -> str:
     """The page: claims with their verdicts from the ledger there, and the figures that are there."""
     folder = study.results(profile)
-    drawn = [figure for figure in study.figures if (out / folder / f"{figure.name}.png").exists()]
     lines = ledger.counted(ledger.rows_of([study], ledger.known(out)))
     values = study.conditions.values(out / folder) if study.conditions else {}
     template = Path(__file__).parent / study.name / "page.md.j2"
-    return rendered(template, figures=drawn, folder=folder, profile=profile, **lines, **values)
+    return rendered(template, figures=as_drawn(study, out / folder), folder=folder, profile=profile, **lines, **values)
