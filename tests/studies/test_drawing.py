@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from store.atomic import write_csv, write_json
+from store import outputs
+from store.atomic import csv_bytes, json_bytes
 from store.readers import StoreError, read_json
 from studies.drawing import as_drawn, redraw
 from studies.figure import Figure, HeatMaps, Plane, of_first_seed, over_seeds
+from studies.ledger import WRITER
 from studies.study import Study
 
 CURVES = Figure("curves", "Today's title", ("runs",), lambda run, name: {}, "step", "loss", means=False, by_seed=True)
@@ -22,12 +24,9 @@ EARLIER = {"title": "As it was", "x_label": "share", "y_label": "loss", "log_x":
 def lies(folder: Path, name: str, rows: list[dict[str, Any]], seeds: tuple[int, ...], **labels: Any) -> Path:
     """A table with its bundle; two runs of each seed."""
     table = folder / "made" / f"{name}.csv"
-    table.parent.mkdir(exist_ok=True)
-    write_csv(table, rows)
     configs = [{"init_seed": seed} for seed in seeds for _ in range(2)]
-    write_json(
-        table.with_suffix(".json"), {"labels": labels, "command": "python -m studies.run made", "configs": configs}
-    )
+    bundle = {"labels": labels, "command": "python -m studies.run made", "configs": configs}
+    outputs.write({table: csv_bytes(rows), table.with_suffix(".json"): json_bytes(bundle)}, WRITER)
     return table
 
 
