@@ -31,10 +31,14 @@ class Distances(NamedTuple):
     drawn: Callable[[Path, str], list[Path]]
     profile: str = "quick"
 
-    @property
-    def labels(self) -> dict[str, Any]:
+    def labels(self, seeds: Sequence[int]) -> Mapping[str, Any]:
         """What is written on it."""
         return {"title": self.title}
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns of its table that tables of earlier versions may lack."""
+        return ()
 
     def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[Row]:
         """The means over runs of all cosines that are defined."""
@@ -44,9 +48,9 @@ class Distances(NamedTuple):
                 found.setdefault(key, []).append(value)
         return [dict(zip(self.columns, key, strict=True)) | row for key, own in found.items() for row in _mean(own)]
 
-    def draw(self, table: Path) -> None:
+    def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
         """Draws the table."""
-        self.drawn(table, self.title)
+        self.drawn(table, labels["title"])
 
 
 def _mean(cosines: Sequence[float]) -> list[Row]:

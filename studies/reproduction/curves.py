@@ -1,7 +1,7 @@
 """The curves of the reproduction's figures.
 
 Each is a function of one run (or of one seed, where nothing is trained) to {(panel, series): (x, y)}; over the seeds it
-becomes rows of panel, series, x, mean, low and high (`studies.figure.mean_rows`).
+becomes rows of panel, series, x, mean, low and high (`studies.curve_rows`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from baselines.gradient_descent import Predictor
 from families.regression import gd_steps
 from src.config import DataConfig
 from store.rundir import read_metrics
-from studies.figure import Series, Values
+from studies.curve_rows import Series, Values
 from studies.reproduction.measures import algorithms, depth, distances, over_training, rolled, sines, trained
 
 TF, GD, GDPP, HALFWAY, CONTROL = "Trained Transformer", "Gradient descent", "GD++", "Interpolated", "Control"
@@ -41,6 +41,7 @@ LAYERS = {
     "ten_layers": "ten recurrent layers, ten steps",
 }
 STEPS = "GD Steps / Transformer Layers"
+POOL_LOSS = "test loss"
 ALGORITHMS = {"gd": GD, "gd_plus_plus": GDPP}
 # panel -> its column in `analysis.measures.over_training`, after the algorithm's name
 COMPARED = {
@@ -106,7 +107,7 @@ def pools(run: Path, name: str) -> Series:
     """The test loss and the cosine over training, by size of the pool."""
     records = read_metrics(run, ("model_cos",))
     steps, series = [record["step"] for record in records], f"{name.removeprefix('pool_')} tasks"
-    columns = {"test loss": "test_loss", "cosine with gradient descent's sensitivities": "model_cos"}
+    columns = {POOL_LOSS: "test_loss", "cosine with gradient descent's sensitivities": "model_cos"}
     return {(panel, series): (steps, [record[field] for record in records]) for panel, field in columns.items()}
 
 
