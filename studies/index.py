@@ -16,6 +16,7 @@ from store.atomic import json_bytes
 from studies import ledger, page
 from studies.claim import LISTS, UNBOUNDED
 from studies.contrast import change_of
+from studies.drawing import as_drawn
 from studies.study import Study, all_studies
 
 SCHEMA_VERSION = 2
@@ -117,9 +118,9 @@ def _findings(study: Study, out: Path, rows: Sequence[tuple[Study, ledger.Row]])
 
 def _figures(study: Study, out: Path) -> list[Entry]:
     return [
-        _figure(study, study.name, figure.name, figure.title, figure.profile) | {"bundle": f"{stem}.json"}
-        for figure in study.figures
-        if (out / (stem := f"{study.name}/{figure.name}")).with_suffix(".png").exists()
+        _figure(study, study.name, figure.name, figure.title, figure.profile)
+        | {"bundle": f"{study.name}/{figure.name}.json"}
+        for figure in as_drawn(study, out / study.name)
     ]
 
 

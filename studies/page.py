@@ -9,6 +9,7 @@ from plots import style
 from store import outputs
 from studies import ledger
 from studies.claim import LISTS
+from studies.drawing import as_drawn
 from studies.figure import AnyFigure
 from studies.findings import Told, image, numbered, told
 from studies.study import Study
@@ -41,7 +42,7 @@ def render(study: Study, profile: str, out: Path) -> str:
     """The page: claims with their verdicts from the ledger there, findings that rest on them, and the figures there."""
     folder = study.results(profile)
     shown = {finding.figure for finding in study.findings}
-    further = [one for one in study.figures if one.name not in shown and (out / image_of(folder, one.name)).exists()]
+    further = [figure for figure in as_drawn(study, out / folder) if figure.name not in shown]
     lines = ledger.counted(ledger.rows_of([study], ledger.known(out)))
     values = {"findings": numbered(findings(study, lines["rows"], out)), "figures": further, **lines}
     values |= study.conditions.values(out / folder) if study.conditions else {}
@@ -51,7 +52,8 @@ def render(study: Study, profile: str, out: Path) -> str:
 
 def findings(study: Study, rows: Sequence[ledger.Row], out: Path) -> list[Told]:
     """A study's findings as these lines of the ledger have them, with the figures there."""
-    by_name, titles = {row["claim"]: row for row in rows}, {figure.name: figure.title for figure in study.figures}
+    by_name = {row["claim"]: row for row in rows}
+    titles = {figure.name: figure.title for figure in (*study.figures, *as_drawn(study, out / study.name))}
     images = {one: image(out, image_of(study.name, one), titles[one]) for one in (f.figure for f in study.findings)}
     return [told(finding, by_name, images[finding.figure]) for finding in study.findings]
 
