@@ -61,7 +61,7 @@ eval_noise_inference: $(STAMP) ## corrupted pairs (p 0, .5; mixed, noisy first) 
 study: $(STAMP) ## what order and noise of a context do: report/order_noise.md, its figures and tables; PROFILE=quick or full
 	$(PY) -m studies.run order_noise --profile $(or $(PROFILE),quick) $(ARGS)
 
-reproduce: $(STAMP) ## the paper's results: their claims in report/claims.md, and figures; PROFILE=quick, full or gpu
+reproduce: $(STAMP) ## the paper's results: report/reproduction.md, its claims and figures; PROFILE=quick, full or gpu
 	$(PY) -m studies.run reproduction --profile $(or $(PROFILE),quick) $(ARGS)
 
 diversity: $(STAMP) ## task diversity and the transient ridge: report/task_diversity.md, its claims and figures; PROFILE=quick, full or gpu

@@ -59,7 +59,7 @@ def expected_losses(rates: Rates, spectra: Array, data: LinearData) -> Array:
     return 0.5 * data.input_variance * jnp.sum(errors, axis=-1)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def fit_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int, starts: int = STARTS) -> Rates:
     """Rates of `steps` steps of GD++ with the least expected loss, by L-BFGS from several starts.
 
@@ -87,6 +87,7 @@ def fit_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int, star
 Objective = Callable[[Any, Array], tuple[Array, Array]]
 
 
+@lru_cache(maxsize=32)  # one program for all seeds
 def _objective(data: LinearData, steps: int) -> Objective:
     """The logarithm of the mean loss of rates [2 T] on spectra, and its gradient; T is 1 if shared, or the steps.
 

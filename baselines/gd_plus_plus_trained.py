@@ -6,8 +6,7 @@ size is near 5.4 and this one is near 3.0, and the losses are .031 and .039 (D =
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +24,7 @@ POOL, TRIED = 65_536, 8192  # contexts: from which batches are drawn, and for th
 GRID = np.linspace(0.02, 6.6, 330)  # of the start, in units of the best step size of one step
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def train_gd_plus_plus(data: LinearData, steps: int, seed: int) -> Rates:
     """Rates that all steps share after 1000 steps of Adam, from the shared optimum; von Oswald et al. 2023, App. A.10.
 
@@ -48,8 +47,16 @@ def shared_optimum(spectra: Array, data: LinearData, steps: int) -> float:
     """The c of least expected loss on spectra [B, D] among GD++ of gamma = c / N, on a grid."""
     grid = GRID * one_step_size(data)
     tried = jnp.asarray(np.stack([grid, grid / data.num_pairs], axis=1))
-    losses = jax.lax.map(jax.jit(lambda rates: _loss(rates, spectra, data, steps)), tried)
+    losses = _losses(tried, spectra, data, steps)
     return float(grid[np.argmin(np.nan_to_num(np.asarray(losses), nan=np.inf))])
+
+
+# One program for all seeds.
+@partial(jax.jit, static_argnames=("data", "steps"))
+def _losses(tried: Array, spectra: Array, data: LinearData, steps: int) -> Array:
+    """The expected losses [T] of rates [T, 2]."""
+    losses: Array = jax.lax.map(lambda rates: _loss(rates, spectra, data, steps), tried)
+    return losses
 
 
 def _loss(rates: Array, spectra: Array, data: LinearData, steps: int) -> Array:
@@ -57,6 +64,7 @@ def _loss(rates: Array, spectra: Array, data: LinearData, steps: int) -> Array:
     return jnp.mean(expected_losses(Rates(*(jnp.broadcast_to(rate, (steps,)) for rate in rates)), spectra, data))
 
 
+@partial(jax.jit, static_argnames=("data", "steps"))
 def _trained(data: LinearData, steps: int, start: Array, pool: Array, key: Array) -> Array:
     """The rates [2] that Adam ends at, on batches of the pool's spectra."""
     optimizer = optax.adam(LEARNING_RATE)
@@ -67,12 +75,9 @@ def _trained(data: LinearData, steps: int, start: Array, pool: Array, key: Array
         update, moments = optimizer.update(jax.grad(_loss)(rates, batch, data, steps), moments)
         return (optax.apply_updates(rates, update), moments), None
 
-    def train(start: Array, keys: Array) -> Array:
-        (rates, _), _ = jax.lax.scan(step, (start, optimizer.init(start)), keys)
-        return rates
-
-    trained: Callable[[Array, Array], Array] = jax.jit(train)
-    return trained(start, jax.random.split(key, TRAINING_STEPS))
+    keys = jax.random.split(key, TRAINING_STEPS)
+    (rates, _), _ = jax.lax.scan(step, (start, optimizer.init(start)), keys)
+    return rates
 
 
 def trained_gd_plus_plus(data: LinearData, steps: int, seed: int) -> Partial:

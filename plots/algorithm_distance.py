@@ -23,6 +23,7 @@ LABELS = {
     "gd_own_steps": "GD, own step sizes",
     "gd_plus_plus_paper": "GD++, the paper's",
     "gd_plus_plus": "GD++, best",
+    "gd_plus_plus_own_rates": "GD++, own rates",
     "conjugate_gradients": "conjugate gradients",
     "newton_schulz": "Newton-Schulz",
 }
@@ -39,6 +40,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "gd_own_steps": {"color": "#000000", **OVER},
     "gd_plus_plus": {"color": "#E69F00", "linewidth": 2.4},
     "gd_plus_plus_paper": {"color": "#882255", **OVER},
+    "gd_plus_plus_own_rates": {"color": "#D55E00", "linestyle": "-."},
     "conjugate_gradients": {"color": "#0072B2"},
     "newton_schulz": {"color": "#56B4E9", "linestyle": "-."},
     "ridge": {"color": style.GREY, "linestyle": ":"},
@@ -68,7 +70,7 @@ def _draw_matrix(run: Path, table: pd.DataFrame) -> Path:
     for panel, measure in zip(axes[0], MEASURES, strict=True):
         rows = pairs[pairs["measure"] == measure]
         values = rows.pivot(index="row", columns="column", values="value").reindex(index=names, columns=names)
-        _heat_map(panel, values.to_numpy(float), measure)
+        heat_map(panel, values.to_numpy(float), measure)
         labels = [style.plain(LABELS.get(name, name)) for name in names]
         panel.set_xticks(range(len(names)), labels, rotation=40, ha="right", rotation_mode="anchor")
         panel.set_yticks(range(len(names)), labels if panel is axes[0, 0] else [])
@@ -76,7 +78,7 @@ def _draw_matrix(run: Path, table: pd.DataFrame) -> Path:
     return style.save(figure, layout.figure(run, "algorithm_distance"), run)
 
 
-def _heat_map(panel: Axes, values: np.ndarray, measure: str) -> None:
+def heat_map(panel: Axes, values: np.ndarray, measure: str) -> None:
     """A matrix as colours with a number in each cell, dark on light and light on dark; ratios by their logarithm."""
     title, digits, colours = MEASURES[measure]
     with np.errstate(divide="ignore"):
@@ -110,14 +112,19 @@ def _draw_training(run: Path, table: pd.DataFrame) -> Path:
         look = LOOKS.get(name, {"linewidth": 1})
         distances = np.maximum(1 - rows["value"], NEAREST)
         panel.plot(rows["step"].astype(int), distances, label=LABELS.get(name, style.plain(name)), **look)
+    scale_of_cosines(panel)
+    style.legend_above(figure)
+    style.caption(figure, _of(run))
+    return style.save(figure, layout.figure(run, "algorithms_over_training"), run)
+
+
+def scale_of_cosines(panel: Axes) -> None:
+    """The axes of 1 - cosine over training: logarithmic, 1 at the top, with cosines at its ticks."""
     panel.set_yscale("log")
     panel.set_yticks([1 - cosine for cosine in COSINES], [f"{cosine:g}" for cosine in COSINES])
     panel.minorticks_off()
     panel.invert_yaxis()
     panel.set(xlabel="training step", ylabel="cosine of sensitivities")
-    style.legend_above(figure)
-    style.caption(figure, _of(run))
-    return style.save(figure, layout.figure(run, "algorithms_over_training"), run)
 
 
 def _of(run: Path) -> str:

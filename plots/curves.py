@@ -1,4 +1,9 @@
-"""Curves with intervals from a table of panel, series, x, mean, low, high, seeds: a panel below another."""
+"""Curves from a table of panel, series, x, mean, low, high, seeds: a panel below another.
+
+Rows are means with intervals. With a column `seed`, those that have one are a seed's own values; with `censored`, those
+marked "above" or "below" are of a seed whose value lies beyond; with `diverged` above 0, of so many seeds too large to
+draw.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plots import style
-from store.readers import read_csv
+from plots import curve_marks, style
+from store.readers import StoreError, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +31,9 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "Gradient descent": {"color": style.DESCENT, "linestyle": "-"},
     "Trained Transformer": {"color": style.TRANSFORMER, "marker": "+", "linestyle": "none", "markersize": 4},
     "GD++": {"color": style.OTHER, "linestyle": "--"},
+    "GD, own step sizes": {"color": "#000000", "linestyle": (0, (3, 2))},
+    "GD++, best": {"color": style.OTHER},
+    "GD++, the paper's": {"color": "#882255", "linestyle": (0, (3, 2))},
     "Interpolated": {"color": style.GREY, "linestyle": ":"},
     "Control": {"color": style.DESCENT, "linestyle": "--"},
     "Sine": {"color": style.GREY, "linestyle": ":"},
@@ -38,38 +46,82 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "From predictions": {"color": style.TRANSFORMER, "marker": "o", "linestyle": "none", "markersize": 3},
     "From derivatives": {"color": style.OTHER, "marker": "x", "linestyle": "none", "markersize": 3},
     "Smoothed dMMSE": {"color": style.GREY, "linestyle": ":"},
+    "own token": {"color": style.SERIES[0]},
+    "next token": {"color": style.SERIES[1]},
+    "other token": {"color": "#000000", "linestyle": ":"},
 }
 ALONE: dict[str, Any] = {"marker": "o", "markersize": 3}  # a series of one point
 ORDERED = "M = "  # how the names of series begin that are coloured in order
-COUNTED = ("GD Steps / Transformer Layers", "rank", "position")  # axes of whole numbers
+COUNTED = ("GD Steps / Transformer Layers", "rank", "position", "labels replaced")  # axes of whole numbers
 MOST_TICKS = 11
-AS_LINES = ("training step", "x")  # axes along which a transformer is a line, not points
+AS_LINES = ("training step", "x", "share of the other model")  # axes along which a transformer is a line, not points
 
 
 @style.compact
 def draw_curves(source: Path, labels: Mapping[str, Any]) -> list[Path]:
-    """Draws a table's curves next to it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y."""
+    """Draws a table's curves next to it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y.
+
+    log_y: whether y is logarithmic, or the panels in which it is.
+    """
     table = read_csv(source, NUMBERS, TEXT, infinite=("x",)).fillna({"panel": ""})
-    figure = _figure(table, labels)
-    return style.save_both(figure, source)
+    _check_marks(source, table)
+    return style.save_both(_figure(table, labels), source)
+
+
+def _check_marks(source: Path, table: pd.DataFrame) -> None:
+    for name in {"seed", "diverged"} & {*table.columns}:
+        if table[name].dtype.kind not in "iuf":
+            raise StoreError(f"{source} is not a table of curves: its column {name} does not hold numbers")
+    if "censored" in table and not table["censored"].dropna().isin(curve_marks.WAYS).all():
+        raise StoreError(f"{source} has values of censored that are none of {', '.join(curve_marks.WAYS)}")
 
 
 def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
-    panels = list(dict.fromkeys(table["panel"]))
-    table, ticks = _with_infinity(table)
+    table, ticks = _with_infinity(_with_marks(table))
+    panels, looks = list(dict.fromkeys(table["panel"])), _looks(table, labels)
     figure, axes = style.column_figure([LONE_HEIGHT if len(panels) == 1 else HEIGHT] * len(panels))
     handles: dict[str, Line2D] = {}
     for panel, name in zip(axes[:, 0], panels, strict=True):
-        for series, handle in _draw_panel(panel, table[table["panel"] == name], labels).items():
+        rows = table[table["panel"] == name]
+        for series, handle in _draw_panel(panel, rows, looks).items():
             handles.setdefault(series, handle)
+        _set_axes(panel, rows, labels, _is_log(labels["log_y"], name))
         panel.set_title(style.plain(name))
         panel.set_ylabel(labels["y_label"])
     for panel in axes[:, 0] if ticks else ():
         panel.set_xticks([*ticks], [*ticks.values()])
+        panel.set_xlim(*_around(table["x"], panel.get_xscale() == "log"))
         panel.minorticks_off()
+    for panel, name in zip(axes[:, 0], panels, strict=True):  # where the axes lie is known now
+        _draw_marks(panel, table[table["panel"] == name], looks)
     axes[-1, 0].set_xlabel(labels["x_label"])
-    style.finish(figure, handles, f"{labels['title']}; {_seeds(table)}")
+    style.finish(figure, handles | curve_marks.handles(table), f"{labels['title']}; {_seeds(table)}")
     return figure
+
+
+def _with_marks(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the columns that mark rows, empty where it has none."""
+    empty = {"seed": float("nan"), "censored": "", "diverged": 0}
+    table = table.assign(**{name: value for name, value in empty.items() if name not in table})
+    return table.fillna({"censored": ""})
+
+
+def _is_log(log_y: Any, panel: str) -> bool:
+    return log_y if isinstance(log_y, bool) else panel in log_y
+
+
+def _looks(table: pd.DataFrame, labels: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """How each series looks, in all panels: a table's look, a place in an order, or a colour of the spare ones."""
+    names = list(dict.fromkeys(table["series"]))
+    ordered = style.in_order([name for name in names if name.startswith(ORDERED)])
+    spare = [name for name in names if name not in LOOKS and name not in ordered]
+    looks = {name: dict(LOOKS.get(name) or {"color": ordered.get(name)}) for name in names}
+    for number, name in enumerate(spare):
+        looks[name] = {"color": style.SERIES[number % len(style.SERIES)]}
+    for look in looks.values() if labels["x_label"] in AS_LINES else ():
+        if "marker" in look:
+            del look["marker"], look["linestyle"], look["markersize"]
+    return looks
 
 
 def _with_infinity(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[float, str]]:
@@ -82,36 +134,61 @@ def _with_infinity(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[float, str]]
     return table.assign(x=table["x"].clip(upper=end)), {x: f"{x:g}" for x in shown} | {end: "∞"}
 
 
+def _around(values: pd.Series, log: bool) -> tuple[float, float]:
+    """Limits of an axis around these values."""
+    low, high = (math.log(v) if log else v for v in (values.min(), values.max()))
+    room = 0.05 * (high - low) or 1.0
+    ends = (low - room, high + room)
+    return (math.exp(ends[0]), math.exp(ends[1])) if log else ends
+
+
 def _seeds(table: pd.DataFrame) -> str:
-    """Of how many seeds the means are, in words."""
-    fewest, most = int(table["seeds"].min()), int(table["seeds"].max())
-    if most == 1:
-        return "one seed"
-    return f"means over {most if fewest == most else f'{fewest} to {most}'} seeds, 95 % t intervals"
+    """Of how many seeds the means are, and how many are drawn one by one, in words."""
+    said, means = [], table.loc[table["seed"].isna() & table["mean"].notna(), "seeds"]
+    if len(means):
+        fewest, most = int(means.min()), int(means.max())
+        counts = f"{most if fewest == most else f'{fewest} to {most}'} seeds"
+        said.append("one seed" if most == 1 else f"means over {counts}, 95 % t intervals")
+    if table["seed"].notna().any():
+        said.append(f"{'dots: ' * bool(said)}{table['seed'].nunique()} seeds, each on its own")
+    return "; ".join(said)
 
 
-def _draw_panel(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> dict[str, Line2D]:
-    """Draws a panel's curves and gives a handle for each of its series."""
+def _draw_panel(panel: Axes, table: pd.DataFrame, looks: Mapping[str, dict[str, Any]]) -> dict[str, Line2D]:
+    """Draws a panel's means and seeds, and gives a handle for each of its series."""
+    from matplotlib.lines import Line2D
+
     handles = {}
-    ordered = style.in_order([name for name in table["series"] if name.startswith(ORDERED)])
     for name, rows in table.groupby("series", sort=False):
-        rows = rows.sort_values("x")
-        look = dict(LOOKS.get(str(name), {"color": ordered[name]} if name in ordered else {}))
-        if labels["x_label"] in AS_LINES and "marker" in look:
-            look = {"color": look["color"]}
-        if len(rows) == 1:
-            look |= ALONE
-        (line,) = panel.plot(rows["x"], rows["mean"], label=style.plain(name), **look)
-        if "marker" in look:
-            panel.vlines(rows["x"], rows["low"], rows["high"], color=line.get_color(), linewidth=0.8)
-        else:
-            panel.fill_between(rows["x"], rows["low"], rows["high"], color=line.get_color(), alpha=0.2, linewidth=0)
-        handles[str(name)] = line
-    _set_axes(panel, table, labels)
+        look = looks[str(name)]
+        means = rows[rows["seed"].isna() & rows["mean"].notna()].sort_values("x")
+        seeds = rows[rows["seed"].notna() & (rows["censored"] == "")]
+        curve_marks.draw_seeds(panel, seeds, look, alone=means.empty)
+        if len(means):
+            look = look | (ALONE if len(means) == 1 else {})
+            _draw_means(panel, means, look, str(name), alone=seeds.empty)
+        handles[str(name)] = Line2D([], [], **look)
     return handles
 
 
-def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> None:
+def _draw_means(panel: Axes, rows: pd.DataFrame, look: Mapping[str, Any], name: str, alone: bool) -> None:
+    """A series' means with their intervals: a band, or, where there are markers or seeds beside them, bars."""
+    panel.plot(rows["x"], rows["mean"], label=style.plain(name), **look)
+    if "marker" in look or not alone:
+        panel.vlines(rows["x"], rows["low"], rows["high"], color=look["color"], linewidth=0.8)
+    else:
+        panel.fill_between(rows["x"], rows["low"], rows["high"], color=look["color"], alpha=0.2, linewidth=0)
+
+
+def _draw_marks(panel: Axes, table: pd.DataFrame, looks: Mapping[str, dict[str, Any]]) -> None:
+    """Draws what is cut off and what has diverged."""
+    colours = {name: look["color"] for name, look in looks.items()}
+    panel.set_xlim(panel.get_xlim())
+    curve_marks.draw_censored(panel, table[table["censored"] != ""], colours)
+    curve_marks.draw_diverged(panel, table[table["diverged"] > 0], colours)
+
+
+def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any], log_y: bool) -> None:
     """Scales, limits around the means, which an interval may leave, and ticks that have room."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
@@ -120,12 +197,14 @@ def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any]) -> No
         panel.set_xscale("log")
     else:
         panel.xaxis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10), integer=labels["x_label"] in COUNTED))
-    if not labels["log_y"]:
+    if table["mean"].isna().any() or (table["censored"] != "").any():  # of what is not drawn as curves
+        panel.set_xlim(*_around(table["x"], labels["log_x"]))
+    if not log_y:
         panel.set_ylim(bottom=0 if low >= 0 else None)
         return
     panel.set_yscale("log")
     decades = math.log10(high / low) if low > 0 else 1.0
     panel.set_ylim(low / 1.3, high * 1.3)
-    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 1.5 else (1,)))
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2 else (1,)))
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     panel.yaxis.set_minor_locator(NullLocator())

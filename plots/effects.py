@@ -51,8 +51,10 @@ UNITS = {
     "auroc": Unit(("low", "difference", "high"), 1, 0.01, "difference of AUROC", RegressionConfig.eval_tasks, (-1, 1)),
 }
 FAR = ("linear_mmse", "mask_bayes")  # controls that know the noise: changes from them are of another magnitude
-DECADES, STEPS = (1, 10, 100), (1, 2, 5, 10)  # margins at which a logarithmic axis has its ticks, or a wide one
-LINEAR, NEAR = 10, 20  # margins up to which an axis is linear, and up to which it has room for all steps
+# margins at which a logarithmic axis has its ticks: the most that have room
+DECADES, STEPS, FEW = (1, 10, 100), (1, 2, 5, 10), (1, 3, 10)
+LINEAR, NEAR = 10, 20  # margins up to which an axis is linear, and up to which it may have ticks between decades
+TICK = 0.23  # inches between numbers below an axis
 LETTERS, LETTERS_OF_TITLE = 28, 22  # of a contrast's name in one line, and of a panel's where two stand in a row
 COLUMNS = 2
 WHOLE = ""  # the title of a block's only panel
@@ -145,13 +147,12 @@ def _height(block: Block, looks: dict[str, tuple[str, str]]) -> float:
 
 
 def _draw_block(axes: np.ndarray, block: Block, looks: dict[str, tuple[str, str]]) -> None:
-    """Draws a block's panels, with the same limits; only those that have none below them have numbers there."""
+    """Draws a block's panels, with the same limits; only those that have none below them say what numbers are of."""
     count, columns = len(block.panels), axes.shape[1]
     for number, (panel, (title, rows)) in enumerate(zip(axes.flat, block.panels.items(), strict=False)):
         _draw_panel(panel, block, rows, looks)
         panel.set_title(textwrap.fill(style.plain(title), LETTERS_OF_TITLE))
         lowest = number + columns >= count
-        panel.tick_params(labelbottom=lowest)
         panel.set_xlabel(UNITS[rows["unit"].iloc[0]].label if lowest else "")
     for panel in axes.flat[count:]:
         panel.set_axis_off()
@@ -187,8 +188,13 @@ def _draw_panel(panel: Axes, block: Block, rows: pd.DataFrame, looks: dict[str, 
         if not whole.all():
             panel.plot(middle[~whole], places[~whole], marker, markerfacecolor="white", **how)
     ends = (unit.scale * block.rows[list(unit.columns)]).clip(*unit.within)
-    wide = WHOLE in block.panels
-    _scale(panel, unit.margin, float(ends.min(axis=None)), float(ends.max(axis=None)), wide)
+    _scale(panel, unit.margin, float(ends.min(axis=None)), float(ends.max(axis=None)), _width(block))
+
+
+def _width(block: Block) -> float:
+    """About how wide a block's panels are, in inches: what the names of its rows leave."""
+    letters = max(len(line) for name in block.names for line in _folded(style.plain(name)).split("\n"))
+    return (style.COLUMN - letters * style.INCHES_A_LETTER) / (1 if WHOLE in block.panels else COLUMNS) - 0.1
 
 
 def _any_cut(rows: pd.DataFrame) -> bool:
@@ -201,23 +207,35 @@ def _any_cut(rows: pd.DataFrame) -> bool:
     )
 
 
-def _scale(panel: Axes, margin: float, low: float, high: float, wide: bool) -> None:
+def _scale(panel: Axes, margin: float, low: float, high: float, width: float) -> None:
     """An axis of what is there, 0 and the margin: linear, or where it reaches far logarithmic beyond the margin."""
     low, high = min(low, -margin), max(high, margin)
     if max(-low, high) <= LINEAR * margin:
         room = 0.05 * (high - low)
         panel.set_xlim(low - room, high + room)
-        panel.locator_params(axis="x", nbins=5 if wide else 4, steps=[1, 2, 5, 10])
+        panel.locator_params(axis="x", nbins=5 if width > style.COLUMN / COLUMNS else 4, steps=[1, 2, 5, 10])
         panel.xaxis.set_major_formatter(lambda tick, _: _number(tick))
         return
     panel.set_xscale("symlog", linthresh=margin, linscale=0.4)
     low, high = 1.3 * low, 1.3 * high
     panel.set_xlim(low, high)
-    steps = STEPS if wide and max(-low, high) <= NEAR * margin else DECADES
-    ticks = [sign * margin * step for sign in (-1, 1) for step in steps]
-    ticks = sorted([0.0, *(tick for tick in ticks if low <= tick <= high)])
+    choices = (STEPS, FEW, DECADES) if max(-low, high) <= NEAR * margin else (DECADES,)
+    ticks = next((found for steps in choices if _fit(panel, found := _ticks(steps, margin, low, high), width)), [])
+    ticks = ticks or _ticks(DECADES, margin, low, high)
     panel.set_xticks(ticks, [_number(tick) for tick in ticks])
     panel.minorticks_off()
+
+
+def _ticks(steps: Iterable[float], margin: float, low: float, high: float) -> list[float]:
+    ticks = [sign * margin * step for sign in (-1, 1) for step in steps]
+    return sorted([0.0, *(tick for tick in ticks if low <= tick <= high)])
+
+
+def _fit(panel: Axes, ticks: Iterable[float], width: float) -> bool:
+    """Whether the numbers of these ticks have room on an axis of so many inches."""
+    scale = panel.xaxis.get_transform()
+    (low, high), places = scale.transform(panel.get_xlim()), scale.transform(list(ticks))
+    return bool(np.diff(places).min() / (high - low) * width >= TICK)
 
 
 def _number(tick: float) -> str:

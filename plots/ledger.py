@@ -40,8 +40,9 @@ ROW, ROWS = 0.17, 44  # inches of a claim, claims in a column
 CONTROL: dict[str, Any] = {"marker": "D", "color": "white", "markeredgecolor": "#444444", "markersize": 3}
 CAPTION = (
     "dots: seeds; bars: 90 % intervals; diamonds: controls, measured alike; bands: accepted ranges, open where they "
-    "have one end; triangles: beyond what is drawn; each claim on an axis of its own"
+    "have one end; triangles: beyond what is drawn, hollow of controls; each claim on an axis of its own"
 )
+SPACE = 0.08  # of a column, between one's controls and the next one's names
 WIDTH, EDGE = 3.7, 0.8  # inches of a column; how far beyond the range, in its widths, is drawn
 
 
@@ -58,7 +59,7 @@ def draw_ledger(source: Path, out: Path) -> list[Path]:
 def _draw_list(rows: Sequence[Mapping[str, Any]], source: Path, path: Path) -> Path:
     columns = -(-len(rows) // ROWS)
     per_column = -(-len(rows) // columns)
-    figure, axes = style.new_figure(1, columns, WIDTH, ROW * per_column + 0.9)
+    figure, axes = style.new_figure(1, columns, WIDTH, ROW * per_column + 0.9, gridspec_kw={"wspace": SPACE})
     for column in range(columns):
         _draw_column(axes[0, column], rows[column * per_column : (column + 1) * per_column], per_column, source)
     style.finish(figure, _handles({row["verdict"] for row in rows}), CAPTION)
@@ -88,7 +89,9 @@ def _draw_row(axes: Axes, place: int, row: Mapping[str, Any], values: np.ndarray
     axes.plot([middle], [place], "|", color=colour, markersize=7)
     _dots(axes, at(values[~np.isnan(values)]), place, colour)
     if not np.isnan(row["control_mean"]):
-        axes.plot(at(np.array([row["control_mean"]])), [place], **CONTROL)
+        x = float(at(np.array([row["control_mean"]]))[0])
+        beyond = "<" if x <= -EDGE else ">" if x >= 1 + EDGE else CONTROL["marker"]
+        axes.plot([x], [place], **CONTROL | {"marker": beyond})
 
 
 def _dots(axes: Axes, x: np.ndarray, place: int, colour: str) -> None:

@@ -36,7 +36,12 @@ MODELS = {"lsa1": ("#0072B2", "o"), "lsa1_pe": ("#D55E00", "s"), "twolayer": ("#
 SPARE = (("#E69F00", "D"), ("#56B4E9", "v"), ("#000000", "P"), ("#CC79A7", "X"))  # of models that are not in the table
 
 COLUMN = 3.3  # inches: the width of a journal's column, at which the figures of tables are drawn
-LIGHTEST = 0.9  # of viridis, whose end is too light on white
+# Colours of series that have an order, such as numbers of tasks: Tol's muted ones by hue, which readers of any colour
+# vision can tell apart. Fewer series have those that are furthest apart; an infinite one is black.
+ORDERED = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499")
+INFINITE = ("∞", "#000000")  # how the name of such a series ends
+# of series without an order or a look of their own; none is green, which is gradient descent's
+SERIES = ("#0072B2", "#CC3311", "#33BBEE", "#EE3377", "#000000")
 INCHES_A_LETTER = 0.052  # of 7 points, on average
 AMPLE = 6.0  # inches that are enough for all that stands around axes
 CUT = "arrows: intervals that leave the possible values are cut there"  # what a caption says of `mark_cut`'s
@@ -176,11 +181,18 @@ def caption(figure: Figure, text: str) -> None:
 
 
 def in_order(names: Iterable[str]) -> dict[str, Any]:
-    """A colour for each name along viridis, in the order in which they first appear."""
-    from matplotlib import colormaps
+    """A colour for each name along `ORDERED`, in the order in which they first appear."""
+    from matplotlib.colors import LinearSegmentedColormap, to_hex
 
     once = list(dict.fromkeys(names))
-    return dict(zip(once, colormaps["viridis"](np.linspace(0, LIGHTEST, len(once))), strict=True))
+    finite = [name for name in once if not name.endswith(INFINITE[0])]
+    places = np.linspace(0, len(ORDERED) - 1, len(finite))
+    if len(finite) > len(ORDERED):
+        between = LinearSegmentedColormap.from_list("", ORDERED)(places / (len(ORDERED) - 1))
+        colours = dict(zip(finite, map(to_hex, between), strict=True))
+    else:
+        colours = {name: ORDERED[round(place)] for name, place in zip(finite, places, strict=True)}
+    return {name: colours.get(name, INFINITE[1]) for name in once}
 
 
 def legend_above(figure: Figure, handles: Mapping[str, Any] | None = None) -> None:

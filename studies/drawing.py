@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import cli
 from configs.run import to_dict
 from store import outputs, rundir
 from store.atomic import csv_bytes, json_bytes
-from store.readers import read_json
-from studies.figure import AnyFigure
+from store.readers import expecting, read_json
+from studies.figure import AnyFigure, Labels
 from studies.ledger import WRITER
 from studies.study import Study
 
 
+def as_drawn(study: Study, folder: Path) -> list[AnyFigure]:
+    """The study's figures in a folder, each with the title that is written on it."""
+    found = []
+    for figure in study.figures:
+        path = folder / f"{figure.name}.json"
+        if path.with_suffix(".png").exists():
+            with expecting(path, "what a figure is drawn with"):
+                found.append(figure._replace(title=str(read_json(path)["labels"]["title"])))
+    return found
+
+
 def redraw(study: Study, out: Path) -> None:
-    """Draws the figures again whose tables are there, with today's labels."""
+    """Draws the figures again whose tables are there, with today's labels.
+
+    One whose table an earlier version wrote, without columns that the figure needs today, is drawn with its own labels.
+    """
     for figure in study.figures:
         table = out / study.name / f"{figure.name}.csv"
         if table.exists():
-            figure.draw(table)
             path = table.with_suffix(".json")
-            outputs.write({path: json_bytes(read_json(path) | {"labels": figure.labels})}, WRITER)
+            bundle = read_json(path)
+            with expecting(path, "what a figure is drawn with"):
+                labels = _labels(figure, table, bundle)
+            figure.draw(table, labels)
+            outputs.write({path: json_bytes(bundle | {"labels": labels})}, WRITER)
 
 
 def draw(study: Study, profile: str, runs_dir: Path, out: Path) -> None:
@@ -30,13 +49,32 @@ def draw(study: Study, profile: str, runs_dir: Path, out: Path) -> None:
         runs = {name: study.runs[name].finished(runs_dir) for name in figure.run_names}
         if all(runs.values()):
             table = out / study.name / f"{figure.name}.csv"
+            bundle = _bundle(study, figure, [run for own in runs.values() for run in own])
             outputs.write({table: csv_bytes(figure.rows(runs))}, WRITER)
-            figure.draw(table)
-            _write_bundle(table, study, figure, [run for own in runs.values() for run in own])
+            figure.draw(table, bundle["labels"])
+            outputs.write({table.with_suffix(".json"): json_bytes(bundle)}, WRITER)
 
 
-def _write_bundle(table: Path, study: Study, figure: AnyFigure, runs: Sequence[Path]) -> None:
+def _labels(figure: AnyFigure, table: Path, bundle: Mapping[str, Any]) -> Labels:
+    """Today's labels, or those of a table that was written before the figure had what it needs today."""
+    with table.open(encoding="utf-8") as file:
+        columns = file.readline().strip().split(",")
+    missing = [name for name in figure.needs if name not in columns]
+    if not missing:
+        return figure.labels(_seeds(bundle["configs"]))
+    print(
+        f"{cli.printable(table)} was written before it had a column {', '.join(missing)}: it is drawn as it was; "
+        f"'{bundle['command']}' measures it again"
+    )
+    labels: Labels = bundle["labels"]
+    return labels
+
+
+def _seeds(configs: Sequence[Mapping[str, Any]]) -> list[int]:
+    return sorted({int(config["init_seed"]) for config in configs})
+
+
+def _bundle(study: Study, figure: AnyFigure, runs: Sequence[Path]) -> dict[str, Any]:
     configs = [to_dict(rundir.read_config(run)) for run in runs]
     command = f"python -m studies.run {study.name} --profile {figure.profile}"
-    bundle = {"labels": figure.labels, "command": command, "configs": configs}
-    outputs.write({table.with_suffix(".json"): json_bytes(bundle)}, WRITER)
+    return {"labels": figure.labels(_seeds(configs)), "command": command, "configs": configs}

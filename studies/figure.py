@@ -1,35 +1,33 @@
 """Figures as data: which runs each is of, what of them it shows, and how that is drawn.
 
-A figure's rows become a table, NAME.csv, and NAME.png and .pdf are drawn from the table.
+A figure's rows become a table, NAME.csv, and NAME.png and .pdf are drawn from the table with labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from plots.curves import draw_curves
 from plots.trajectories import draw_trajectories
 from plots.weights import draw_products
-from src.statistics import mean_and_interval
 from store.rundir import read_config
+from studies.curve_rows import Row, Series, curve_rows
+from studies.distance_figure import Distances
 
 SEEDS = (0, 1, 2)  # of what needs no training
 
-Row = dict[str, Any]
-Values = Sequence[float] | np.ndarray
-Series = Mapping[tuple[str, str], tuple[Values, Values]]  # (panel, series) -> x, y
 RunsByName = Mapping[str, Sequence[Path]]
+Labels = Mapping[str, Any]
 
 
 class Figure(NamedTuple):
-    """Curves of runs, as means over seeds with 95 % t intervals.
+    """Curves of runs: `means` over seeds with 95 % t intervals, or `by_seed` each seed's own, or both.
 
-    Where there are no runs, curves takes a seed; where they go `together`, all runs of a seed. A point is left out
-    where a mean is beyond `limit`: it has diverged.
+    Where there are no runs, curves takes a seed; where they go `together`, all runs of a seed. A value beyond `limit`
+    has diverged. log_y: whether y is logarithmic, or in which panels. By seed is right where a mean is no run: where
+    some seeds have learnt and others have not, or all have at different times.
     """
 
     name: str
@@ -39,34 +37,62 @@ class Figure(NamedTuple):
     x_label: str
     y_label: str
     log_x: bool = False
-    log_y: bool = False
+    log_y: bool | Collection[str] = False
     profile: str = "quick"
     limit: float = 100.0
     together: bool = False
+    means: bool = True
+    by_seed: bool = False
 
-    @property
-    def labels(self) -> dict[str, Any]:
+    def labels(self, seeds: Sequence[int]) -> Labels:
         """What is written on it."""
         return {name: getattr(self, name) for name in ("title", "x_label", "y_label", "log_x", "log_y")}
 
-    def rows(self, runs: RunsByName) -> list[Row]:
-        """Rows of panel, series, x, mean, low, high and seeds."""
-        if not self.run_names:
-            return mean_rows([self.curves(seed, "") for seed in SEEDS], self.limit)
-        if not self.together:
-            return mean_rows([self.curves(run, name) for name, own in runs.items() for run in own], self.limit)
-        of_seed: dict[int, list[Path]] = {}
-        for run in (run for own in runs.values() for run in own):
-            of_seed.setdefault(read_config(run).init_seed, []).append(run)
-        return mean_rows([self.curves(own, "") for own in of_seed.values()], self.limit)
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns of its table that tables of earlier versions may lack."""
+        return ("seed",) if self.by_seed else ()
 
-    def draw(self, table: Path) -> None:
+    def rows(self, runs: RunsByName) -> list[Row]:
+        """Rows as in `studies.curve_rows`."""
+        return curve_rows(self._by_seed(runs), self.limit, self.means, self.by_seed)
+
+    def _by_seed(self, runs: RunsByName) -> Iterator[tuple[int, Series]]:
+        """A seed and its curves, for each seed or run."""
+        if not self.run_names:
+            yield from ((seed, self.curves(seed, "")) for seed in SEEDS)
+        elif not self.together:
+            yield from ((_seed(run), self.curves(run, name)) for name, own in runs.items() for run in own)
+        else:
+            of_seed: dict[int, list[Path]] = {}
+            for run in (run for own in runs.values() for run in own):
+                of_seed.setdefault(_seed(run), []).append(run)
+            yield from ((seed, self.curves(own, "")) for seed, own in of_seed.items())
+
+    def draw(self, table: Path, labels: Labels) -> None:
         """Draws the table."""
-        draw_curves(table, self.labels)
+        draw_curves(table, labels)
+
+
+def _seed(run: Path) -> int:
+    return int(read_config(run).init_seed)
+
+
+def over_seeds(seeds: Sequence[int]) -> str:
+    """Says that what is shown is a mean over these seeds."""
+    return f"mean over {len(seeds)} seeds" if len(seeds) > 1 else of_first_seed(seeds)
+
+
+def of_first_seed(seeds: Sequence[int]) -> str:
+    """Says that the first of these seeds is shown."""
+    return f"seed {min(seeds)}"
 
 
 class Plane(NamedTuple):
-    """Paths in a plane: rows of panel, series, step, x, y and kind, made of all of its runs together."""
+    """Paths in a plane: rows of panel, series, step, x, y and kind, made of all of its runs together.
+
+    whose: says of which of the runs' seeds the paths are.
+    """
 
     name: str
     title: str
@@ -75,20 +101,22 @@ class Plane(NamedTuple):
     x_label: str
     y_label: str
     points: str
+    whose: Callable[[Sequence[int]], str]
     profile: str = "quick"
+    needs: tuple[str, ...] = ()
 
-    @property
-    def labels(self) -> dict[str, Any]:
-        """What is written on it."""
-        return {name: getattr(self, name) for name in ("title", "x_label", "y_label", "points")}
+    def labels(self, seeds: Sequence[int]) -> Labels:
+        """What is written on it, of runs of these seeds."""
+        labels = {name: getattr(self, name) for name in ("x_label", "y_label", "points")}
+        return {"title": f"{self.title}; {self.whose(seeds)}", **labels}
 
     def rows(self, runs: RunsByName) -> list[Row]:
         """The paths of the runs."""
         return self.paths([run for own in runs.values() for run in own])
 
-    def draw(self, table: Path) -> None:
+    def draw(self, table: Path, labels: Labels) -> None:
         """Draws the table."""
-        draw_trajectories(table, self.labels)
+        draw_trajectories(table, labels)
 
 
 class HeatMaps(NamedTuple):
@@ -99,37 +127,19 @@ class HeatMaps(NamedTuple):
     run_names: tuple[str, ...]
     matrices: Callable[[Sequence[Path]], list[Row]]
     profile: str = "quick"
+    needs: tuple[str, ...] = ()
 
-    @property
-    def labels(self) -> dict[str, Any]:
-        """What is written on it."""
-        return {"title": self.title}
+    def labels(self, seeds: Sequence[int]) -> Labels:
+        """What is written on it, of runs of these seeds."""
+        return {"title": f"{self.title}, {over_seeds(seeds)}"}
 
     def rows(self, runs: RunsByName) -> list[Row]:
         """The matrices of the runs."""
         return self.matrices([run for own in runs.values() for run in own])
 
-    def draw(self, table: Path) -> None:
+    def draw(self, table: Path, labels: Labels) -> None:
         """Draws the table."""
-        draw_products(table, self.title)
+        draw_products(table, labels["title"])
 
 
-AnyFigure = Figure | Plane | HeatMaps
-
-
-def mean_rows(curves: Sequence[Series], limit: float = np.inf) -> list[Row]:
-    """Means and 95 % t intervals over runs, for each panel, series and x at which none of them is beyond the limit."""
-    points: dict[tuple[str, str, float], list[float]] = {}
-    for series in curves:
-        for (panel, name), (xs, ys) in series.items():
-            for x, y in zip(xs, ys, strict=True):
-                points.setdefault((panel, name, float(x)), []).append(float(y))
-    rows = []
-    for (panel, name, x), values in points.items():
-        if not (np.abs(values) <= limit).all():
-            continue
-        mean, width = mean_and_interval(np.array(values))
-        half = 0.0 if np.isnan(width) else float(width)
-        line = {"panel": panel, "series": name, "x": x, "mean": float(mean), "low": mean - half, "high": mean + half}
-        rows.append(line | {"seeds": len(values)})
-    return rows
+AnyFigure = Figure | Plane | HeatMaps | Distances

@@ -16,6 +16,7 @@ from store.atomic import json_bytes
 from studies import ledger, page
 from studies.claim import LISTS, UNBOUNDED
 from studies.contrast import change_of
+from studies.drawing import as_drawn
 from studies.study import Study, all_studies
 
 SCHEMA_VERSION = 2
@@ -38,7 +39,7 @@ def index(out: Path) -> Entry:
         "pages": _pages(studies, out),
         "claims": [_claim(study, row) for study, row in rows],
         "contrasts": [],
-        "findings": [],
+        "findings": [entry for study in studies for entry in _findings(study, out, rows)],
         "figures": [*_of_the_ledger(out), *(entry for study in studies for entry in _figures(study, out))],
         "tables": _tables(out),
     }
@@ -95,11 +96,31 @@ def _bounded(high: float) -> float | None:
     return None if high >= UNBOUNDED else high
 
 
+def _findings(study: Study, out: Path, rows: Sequence[tuple[Study, ledger.Row]]) -> list[Entry]:
+    """Those that rest on claims, where the study's page is there."""
+    profile = study.profiles[-1]
+    if not (out / page.name_of(study, profile)).exists():
+        return []
+    found = page.findings(study, [row for own, row in rows if own is study], out)
+    return [
+        {
+            "id": f"{study.name}/{finding.name}",
+            "study": study.name,
+            "profile": "full",
+            **_command(study, "full"),
+            "says": one.says,
+            "holds": one.holds,
+            "claims": [statement.claim for statement in finding.statements],
+        }
+        for finding, one in zip(study.findings, found, strict=True)
+    ]
+
+
 def _figures(study: Study, out: Path) -> list[Entry]:
     return [
-        _figure(study, study.name, figure.name, figure.title, figure.profile) | {"bundle": f"{stem}.json"}
-        for figure in study.figures
-        if (out / (stem := f"{study.name}/{figure.name}")).with_suffix(".png").exists()
+        _figure(study, study.name, figure.name, figure.title, figure.profile)
+        | {"bundle": f"{study.name}/{figure.name}.json"}
+        for figure in as_drawn(study, out / study.name)
     ]
 
 
@@ -158,7 +179,7 @@ def _pages(studies: Sequence[Study], out: Path) -> list[Entry]:
     for study in studies:
         for profile in study.profiles if study.conditions else study.profiles[-1:]:
             name = page.name_of(study, profile)
-            if study.has_page and (out / name).exists():
+            if (out / name).exists():
                 own = {"id": Path(name).stem, "study": study.name, "path": name, "title": _title(out / name)}
                 pages.append(own | _command(study, profile if study.conditions else "full"))
     return pages

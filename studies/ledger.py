@@ -100,15 +100,26 @@ def error_rates_in(out: Path) -> list[Row]:
 
 def page(rows: Sequence[Row], error_rates: Sequence[Row] = ()) -> str:
     """The ledger as Markdown, with how often its rules err, if that was simulated."""
-    groups = len({(row["paper"], row["runs"]) for row in rows if row["runs"] and row["verdict"] != "not run"})
     papers = list(dict.fromkeys(row["paper"] for row in rows if row["paper"] != OURS))
     lists = {about: counted([row for row in rows if row["about"] == about]) for about in LISTS}
-    return rendered(TEMPLATE, papers=papers, lists=lists, headings=LISTS, groups=groups, error_rates=error_rates)
+    values = {"lists": lists, "headings": LISTS, "groups": groups(rows), "error_rates": error_rates}
+    return rendered(TEMPLATE, papers=papers, **values)
 
 
 def counted(rows: Sequence[Row]) -> dict[str, Any]:
-    """Lines of the ledger, and how many have each verdict."""
-    return {"rows": rows, "counts": {name: sum(row["verdict"] == name for row in rows) for name in VERDICTS}}
+    """Lines of the ledger, how many have each verdict, and the groups of trainings that they are of."""
+    counts = {name: sum(row["verdict"] == name for row in rows) for name in VERDICTS}
+    return {"rows": rows, "counts": counts, "groups": groups(rows)}
+
+
+def groups(rows: Sequence[Row]) -> int:
+    """How many groups of trainings the measured claims are of: no training of one is in another, controls included."""
+    apart: list[set[str]] = []
+    for row in rows:
+        cells = set(row["cells"].split())
+        joined = [group for group in apart if group & cells]
+        apart = [group for group in apart if not group & cells] + ([cells.union(*joined)] if cells else [])
+    return len(apart)
 
 
 def known(out: Path) -> dict[str, Measurement]:

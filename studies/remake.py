@@ -53,7 +53,7 @@ def _pages(study: Study, out: Path, figures: bool) -> list[str]:
     made = profiles if study.conditions else study.profiles[-1:]
     for profile in made:
         page.write(study, profile, out)
-    return [page.name_of(study, profile) for profile in made if study.has_page]
+    return [page.name_of(study, profile) for profile in made]
 
 
 if __name__ == "__main__":

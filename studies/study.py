@@ -14,6 +14,7 @@ from studies.profile import PROFILES, of_profile
 
 if TYPE_CHECKING:
     from studies.figure import AnyFigure
+    from studies.findings import Finding
     from studies.runs import Runs
     from sweeps.grid import Grid
 
@@ -43,7 +44,7 @@ class Conditions:
 class Study:
     """What a command trains, measures, draws and writes.
 
-    remarks: what limits a claim that was not reproduced, by its name; has_page: whether it has one beside the ledger.
+    remarks: what limits a claim that was not reproduced, by its name; findings: what its page begins with.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Study:
     figures: Sequence[AnyFigure] = ()
     remarks: Mapping[str, str] = field(default_factory=dict)
     conditions: Conditions | None = None
-    has_page: bool = True
+    findings: Sequence[Finding] = ()
 
     @property
     def profiles(self) -> tuple[str, ...]:

@@ -11,33 +11,41 @@ from store.readers import StoreError
 from studies.claim import OURS, UNBOUNDED
 from studies.verdict import FEW
 
+LARGEST = 1e5  # what is larger has diverged, and its digits say nothing
 SMALLEST = 1e-5  # a lower end below it stands for 0, which is not in the range
 
 
 def rendered(template: Path, **values: Any) -> str:
-    """The template with the values in it. `StoreError` where jinja2 is missing."""
+    """The template with the values in it; it may import those in studies/. `StoreError` where jinja2 is missing."""
     try:
         import jinja2
     except ModuleNotFoundError:
         raise StoreError("pages are made with jinja2, which is missing: pip install jinja2") from None
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        loader=jinja2.FileSystemLoader([template.parent, Path(__file__).parent]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     environment.filters |= {"accepted": accepted, "measured": measured, "verdict": verdict, "control": control}
-    environment.filters |= {"place": place, "cell": cell}
-    return environment.from_string(template.read_text(encoding="utf-8")).render(**values)
+    environment.filters |= {"place": place, "cell": cell, "number": number}
+    return environment.get_template(template.name).render(**values)
 
 
 def accepted(row: Mapping[str, Any]) -> str:
     """The range of a line of the ledger, with the one before it was revised."""
-    words = _range(row["low"], row["high"])
-    return words if row["range"] == "original" else f"{words} (was {_range(row['earlier_low'], row['earlier_high'])})"
+    words = range_in_words(row["low"], row["high"])
+    if row["range"] == "original":
+        return words
+    return f"{words} (was {range_in_words(row['earlier_low'], row['earlier_high'])})"
 
 
-def _range(low: float, high: float) -> str:
+def range_in_words(low: float, high: float) -> str:
+    """An accepted range."""
     if high >= UNBOUNDED:
-        return f"at least {low:.4g}" if low > SMALLEST else "above 0"
-    return f"at most {high:.4g}" if low == 0 else f"{low:.4g} to {high:.4g}"
+        return f"at least {number(low)}" if low > SMALLEST else "above 0"
+    return f"at most {number(high)}" if low == 0 else f"{number(low)} to {number(high)}"
 
 
 def measured(row: Mapping[str, Any]) -> str:
@@ -48,13 +56,19 @@ def measured(row: Mapping[str, Any]) -> str:
         return f"{row['share'] * row['n']:.0f} of {row['n']}: at least {100 * row['share_low']:.0f} % of runs"
     if not math.isfinite(row["mean"]):
         return "diverged"
-    low, high = (number(row[name]) for name in ("mean_low", "mean_high"))
-    return f"{row['mean']:.4g} [{low}, {high}]" if row["n"] > 1 else f"{row['mean']:.4g}, one run"
+    mean, low, high = (number(row[name]) for name in ("mean", "mean_low", "mean_high"))
+    return f"{mean} [{low}, {high}]" if row["n"] > 1 else f"{mean}, one run"
 
 
 def number(value: float) -> str:
-    """A number with four digits; what is not finite in words."""
-    return f"{value:.4g}" if math.isfinite(value) else "unbounded"
+    """A number with four digits and at most five decimals, without exponents; what is huge or infinite in words."""
+    if not math.isfinite(value):
+        return "unbounded"
+    if abs(value) < 1e-3:
+        return f"{value:.5f}".rstrip("0").rstrip(".")
+    if value >= LARGEST:
+        return f"over {LARGEST:.0f}"
+    return f"{value:.0f}" if abs(value) >= 1e3 else f"{value:.4g}"
 
 
 def verdict(row: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from runners import flags, run_layerwise
 from scripts.reference_page import files
 from store import layout
 from store.rundir import read_meta
+from studies.reproduction.findings import without_the_next
 from tests.doors import Ran, ran
 
 __all__ = ["ran"]
@@ -369,6 +370,18 @@ def test_the_readme_counts_the_claims_as_the_ledger_does(root: Path) -> None:
         found = re.findall(r"(\d+) (?:are )?(reproduced|contradicted|undecided|no effect|not counted|not run)", told[2])
         counts = {verdict: int(count) for count, verdict in found}
         assert counts == {verdict: own.count(verdict) for verdict in set(own)}
+
+
+def test_the_readme_has_both_ratios_of_copying_as_the_ledger_has(root: Path) -> None:
+    rows = csv.DictReader((root / "report/claims.csv").read_text(encoding="utf-8").splitlines())
+    line = next(row for row in rows if row["claim"] == "interleaved_ratio")
+    told = re.search(
+        r"not counted \| ~17; \| ([\d.]+) \[(.+), (.+)\]; ([\d.]+) \[(.+), (.+)\]", (root / "README.md").read_text()
+    )
+    assert told
+    published = [float(line[name]) for name in ("mean", "mean_low", "mean_high")]
+    expected = [*published, *map(without_the_next, published)]
+    assert list(told.groups()) == [f"{value:.1f}" for value in expected]
 
 
 # The README, top to bottom

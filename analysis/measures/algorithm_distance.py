@@ -20,6 +20,7 @@ from analysis.measures.algorithms import TF, algorithms_of, defined
 from analysis.measures.shifts import replaced_labels
 from analysis.measures.test_set import mean_and_error, ratio_and_error
 from baselines.comparison import SMALLEST_NORM, sensitivity
+from configs.regression import RegressionConfig
 from families.regression import make_test_batch
 from src.batch import Batch
 from store import layout
@@ -78,15 +79,21 @@ def matrix(loaded: ComparedRun) -> list[dict[str, Any]]:
     The loss also with replaced labels. Of an algorithm that is not defined the reason.
     """
     found = algorithms_of(loaded)
-    batch = make_test_batch(loaded.config)
-    targets = np.asarray(batch.y_query, np.float64)
     predictors = {TF: loaded.predict, **defined(found)}
-    responses = {name: response(predict, batch) for name, predict in predictors.items()}
-    rows = [row for name in responses for row in _against(FINAL, name, responses, targets)]
+    rows = pairs(loaded.config, predictors)
     for count, losses in replaced_labels(loaded.config, predictors).items():
         rows += [_row(FINAL, name, "", f"loss_replaced_{count}", mean_and_error(each)) for name, each in losses.items()]
     reasons = {name: reason for name, reason in found.items() if isinstance(reason, str)}
     return rows + [_row(FINAL, name, "", "loss", UNDEFINED, reason) for name, reason in reasons.items()]
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def pairs(config: RegressionConfig, predictors: Mapping[str, Partial]) -> list[dict[str, Any]]:
+    """The rows of predictors' losses on the test tasks, and of all pairs of them."""
+    batch = make_test_batch(config)
+    targets = np.asarray(batch.y_query, np.float64)
+    responses = {name: response(predict, batch) for name, predict in predictors.items()}
+    return [row for name in responses for row in _against(FINAL, name, responses, targets)]
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -2,8 +2,9 @@
 
     gd                   gradient descent, the best step size for all steps
     gd_own_steps         the best step size for each step: no polynomial of that degree in S is better
-    gd_plus_plus_paper   GD++ with the two rates that a short training finds, as the paper's
+    gd_plus_plus_paper   GD++ with one step size and one gamma for all steps, which a short training finds: the paper's
     gd_plus_plus         GD++ with the best rates: shared by all steps where the layers share their weights
+    gd_plus_plus_own_rates  the best rates for each step, where the layers share their weights: no GD++ is better
     conjugate_gradients  adapts to each context; no fixed polynomial
     newton_schulz        squares its error in every step
     ridge                Bayes on clean contexts: the end of all of them
@@ -25,6 +26,7 @@ from jax.tree_util import Partial
 from analysis.compared_run import ComparedRun
 from analysis.measures.over_training import baselines_of
 from analysis.measures.test_set import zero
+from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
 from baselines.gd_plus_plus_trained import trained_gd_plus_plus
 from baselines.iterations import Normal, conjugate_gradients, descent_with_own_steps, newton_schulz, normal_equations
 from baselines.linear_mmse import bayes_penalty, ridge
@@ -38,9 +40,7 @@ from src.registries import OPPONENTS
 
 TF = "tf"  # the transformer's name among them
 NO_GD_PLUS_PLUS = "GD++ is compared with where there are several linear layers on concatenated tokens"
-OWN_RATES = (
-    "rates of GD++ that each layer has for itself depend on where their training starts; gd_plus_plus has the best"
-)
+OWN_RATES = "these layers have weights of their own: gd_plus_plus has rates for each step"
 
 
 def with_own_steps(loaded: ComparedRun) -> Partial:
@@ -49,7 +49,7 @@ def with_own_steps(loaded: ComparedRun) -> Partial:
     return Partial(_with_own_steps, own_step_sizes(loaded.config, loaded.gd.steps))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def own_step_sizes(config: RegressionConfig, steps: int) -> np.ndarray:
     """The step sizes [K] of least expected loss on the clean contexts on which a run's step size is searched."""
     spectrum = guarded(spectrum_of(np.asarray(step_size_batch(config).x)))
@@ -57,11 +57,25 @@ def own_step_sizes(config: RegressionConfig, steps: int) -> np.ndarray:
 
 
 def paper_gd_plus_plus(loaded: ComparedRun) -> Partial:
-    """The paper's GD++, of rates that all steps share."""
+    """The paper's GD++, of rates that all steps share, also where layers have weights of their own.
+
+    The paper has rates for each layer there. What a short training finds of those depends on where it starts.
+    """
     config, steps = loaded.config, loaded.gd.steps
-    require(steps > 1 and config.model.tokens == "concatenated", NO_GD_PLUS_PLUS)
-    require(config.model.recurrent, OWN_RATES)
+    _require_gd_plus_plus(loaded)
     return trained_gd_plus_plus(config.data, steps, config.data_seed)
+
+
+def own_rates_gd_plus_plus(loaded: ComparedRun) -> Partial:
+    """GD++ with the best rates for each step, of layers that share their weights."""
+    config, steps = loaded.config, loaded.gd.steps
+    _require_gd_plus_plus(loaded)
+    require(config.model.recurrent, OWN_RATES)
+    return fitted_gd_plus_plus(config.data, steps, False, config.data_seed)
+
+
+def _require_gd_plus_plus(loaded: ComparedRun) -> None:
+    require(loaded.gd.steps > 1 and loaded.config.model.tokens == "concatenated", NO_GD_PLUS_PLUS)
 
 
 def best_gd_plus_plus(loaded: ComparedRun) -> Partial:
@@ -84,8 +98,15 @@ def _predictions(path: Array, batch: Batch) -> Array:
     return jnp.einsum("bd,bd->b", path[-1], batch.x_query)
 
 
+# One object for all runs, and so one program: a `functools.partial` is equal to itself alone.
+@lru_cache(maxsize=64)
 def _solver(solver: Callable[[Normal, int], Array], most: int) -> Partial:
     return Partial(partial(_solved, solver, most))
+
+
+@lru_cache(maxsize=64)
+def _ridge(penalty: float) -> Partial:
+    return Partial(partial(ridge, penalty=penalty))
 
 
 # name -> how it is made for a run; `ConfigError` says why it is not defined there
@@ -94,9 +115,10 @@ ALGORITHMS: dict[str, Callable[[ComparedRun], Partial]] = {
     "gd_own_steps": with_own_steps,
     "gd_plus_plus_paper": paper_gd_plus_plus,
     "gd_plus_plus": best_gd_plus_plus,
+    "gd_plus_plus_own_rates": own_rates_gd_plus_plus,
     "conjugate_gradients": lambda loaded: _solver(conjugate_gradients, min(loaded.gd.steps, loaded.config.data.dim)),
     "newton_schulz": lambda loaded: _solver(newton_schulz, min(loaded.gd.steps, MOST_SQUARINGS)),
-    "ridge": lambda loaded: Partial(partial(ridge, penalty=bayes_penalty(loaded.config.data))),
+    "ridge": lambda loaded: _ridge(bayes_penalty(loaded.config.data)),
     "zero": lambda loaded: Partial(zero),
 }
 

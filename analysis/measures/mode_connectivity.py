@@ -36,8 +36,13 @@ def _between(one: Any, other: Any, a: float) -> Any:
 
 def barrier(losses: np.ndarray) -> float:
     """max_a [loss(a) - ((1 - a) loss(0) + a loss(1))]: 0 where no point of the line [P] is above its chord."""
-    chord = np.linspace(losses[0], losses[-1], len(losses))
-    return float(np.max(losses - chord))
+    return float(np.max(above_chord(losses)))
+
+
+def above_chord(losses: np.ndarray) -> np.ndarray:
+    """loss(a) - ((1 - a) loss(0) + a loss(1)) at each point of a line [P]."""
+    above: np.ndarray = losses - np.linspace(losses[0], losses[-1], len(losses))
+    return above
 
 
 def weight_distance(one: LoadedRun, other: LoadedRun) -> float:

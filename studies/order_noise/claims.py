@@ -18,14 +18,14 @@ CLAIMS: tuple[Claim, ...] = (
         claim
         for order in SORTED
         for claim in (
-            Claim(f"steps_explain_{order}", "", f"twolayer trained {SHORT[order]}: a step size for each position explains its predictions, R^2", 0.98, 0.95, 1.0, "ours", step_sizes.variance_explained, f"twolayer_{order}", "full", scale="fraction", about="ours", paper=OURS),
-            Claim(f"steps_read_{order}", "", f"twolayer trained {SHORT[order]}: its step sizes are those predicted, R^2 over positions", 0.97, 0.95, 1.0, "ours", step_sizes.agreement("regressed"), f"twolayer_{order}", "full", scale="linear", about="ours", paper=OURS),
-            Claim(f"steps_loss_{order}", "", f"twolayer trained and tested {SHORT[order]}: loss ratio to one tuned step less the predicted one", 0.0, -0.02, 0.02, "ours", step_sizes.beyond_the_prediction, f"twolayer_{order}", "full", scale="linear", about="ours", paper=OURS),
+            Claim(f"steps_explain_{order}", "", f"twolayer trained {SHORT[order]}: R^2 of its predictions on GD with a step size for each position", 0.98, 0.95, 1.0, "ours", step_sizes.variance_explained, f"twolayer_{order}", "full", scale="fraction", about="ours", paper=OURS),
+            Claim(f"steps_read_{order}", "", f"twolayer trained {SHORT[order]}: R^2 over positions of its step sizes, read by regression, on those predicted", 0.97, 0.95, 1.0, "ours", step_sizes.agreement("regressed"), f"twolayer_{order}", "full", scale="linear", about="ours", paper=OURS),
+            Claim(f"steps_loss_{order}", "", f"twolayer trained and tested {SHORT[order]}: loss ratio to one tuned step of GD less the predicted ratio", 0.0, -0.02, 0.02, "ours", step_sizes.beyond_the_prediction, f"twolayer_{order}", "full", scale="linear", about="ours", paper=OURS),
         )
     ),
-    Claim("steps_differentiated", "", "so they are, read from derivatives in the labels, easy first, R^2", 0.97, 0.95, 1.0, "ours", step_sizes.agreement("differentiated"), "twolayer_easy2hard", "full", scale="linear", about="ours", paper=OURS),
-    Claim("steps_flat_random", "", "twolayer trained in random order takes one step size: spread over positions", 0.0, 0.0, 0.05, "ours", step_sizes.spread, "twolayer_random", "full", about="ours", paper=OURS, control=("twolayer_easy2hard",)),
-    Claim("steps_flat_linear", "", "lsa1_pe trained easy first takes one step size: spread over positions", 0.0, 0.0, 0.05, "ours", step_sizes.spread, "lsa1_pe_easy2hard", "full", about="ours", paper=OURS, control=("twolayer_easy2hard",)),
-    Claim("steps_explain_deeper", "", "three layers trained easy first: a step size for each position explains their predictions, R^2", 0.8, 0.5, 1.0, "ours", step_sizes.variance_explained, "three_layers_easy2hard", "full", scale="fraction", about="ours", paper=OURS),
+    Claim("steps_differentiated", "", "twolayer trained easy first: R^2 over positions of its step sizes, read from derivatives in the labels, on those predicted", 0.97, 0.95, 1.0, "ours", step_sizes.agreement("differentiated"), "twolayer_easy2hard", "full", scale="linear", about="ours", paper=OURS),
+    Claim("steps_flat_random", "", "twolayer trained in random order: standard deviation over positions of its step sizes over their mean", 0.0, 0.0, 0.05, "ours", step_sizes.spread, "twolayer_random", "full", about="ours", paper=OURS, control=("twolayer_easy2hard",)),
+    Claim("steps_flat_linear", "", "lsa1_pe trained easy first: standard deviation over positions of its step sizes over their mean", 0.0, 0.0, 0.05, "ours", step_sizes.spread, "lsa1_pe_easy2hard", "full", about="ours", paper=OURS, control=("twolayer_easy2hard",)),
+    Claim("steps_explain_deeper", "", "three layers trained easy first: R^2 of their predictions on GD with a step size for each position", 0.8, 0.5, 1.0, "ours", step_sizes.variance_explained, "three_layers_easy2hard", "full", scale="fraction", about="ours", paper=OURS),
 )
 # fmt: on

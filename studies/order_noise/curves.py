@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from studies.figure import Figure, Series
+from studies.curve_rows import Series
+from studies.figure import Figure
 from studies.order_noise.runs import SORTED
 from studies.order_noise.step_sizes import steps_of
 from studies.runs import summary_part

@@ -5,27 +5,36 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from configs.regression import ALIGNED
 from store.readers import read_json
 from studies.contrast import by_name, results
+from studies.findings import Told, image, numbered
 from studies.order_noise.agreement import agreement
 from studies.order_noise.curves import RUN_FIGURES
 from studies.order_noise.figures import FIGURES
 from studies.order_noise.findings import FINDINGS, TOO_FEW, stated
-from studies.order_noise.findings.wording import in_percent
+from studies.order_noise.findings.order import stuck_in_words
+from studies.order_noise.findings.wording import Rows, in_percent
 from studies.order_noise.measures import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
 from studies.order_noise.plateaus import plateaus
 from studies.order_noise.predictions import FOLDER
 from studies.order_noise.runs import MODELS, NOISE, RATES
 from studies.order_noise.table import PROVENANCE, number_planned, predictions_of, read_cells
 
-# findings that have places of their own on the page
-ON_TOP = (
-    *("learns_the_order", "order_alone", "noise_like_descent", "shorter_steps", "no_detection"),
-    *("unsupported_curriculum", "unsupported_attention"),
-)
+if TYPE_CHECKING:
+    import pandas as pd
+
+# the findings that the page begins with, and the figure of each
+LEADING = {
+    "learns_the_order": "agreement",
+    "order_alone": "order_sensitivity",
+    "noise_like_descent": "noise_robustness",
+    "shorter_steps": "effects_the_step_a_model_takes",
+    "no_detection": "attention_separation",
+}
+UNSUPPORTED = ("unsupported_curriculum", "unsupported_attention")  # they have a place of their own
 SMALLEST = 0.002  # of a loss: predicted changes below it have no row on the page
 
 
@@ -36,20 +45,21 @@ def values(folder: Path) -> dict[str, Any]:
     named = by_name(rows)
 
     def finding(name: str) -> str:
-        sentence, holds = stated(name, named, table)
-        return sentence if holds or sentence == TOO_FEW else f"**Not shown by these runs:** {sentence}"
+        return _finding(name, named, table).says
 
     def figure(name: str) -> str:
-        drawn = (folder / f"{name}.png").exists()
-        return f"![{FIGURES[name]}]({folder.name}/{name}.png)" if drawn else "No figure: nothing of it is measured."
+        return image(folder.parent, f"{folder.name}/{name}.png", FIGURES[name])
 
     agreed = agreement(table, CONTRASTS, predictions_of(folder))
+    leading = [_finding(name, named, table, figure(of)) for name, of in LEADING.items()]
+    explained = f" Predicted from tasks alone, by a step size for each position: {_verdicts(agreed)}."
+    steps = _run_figure(folder, "steps_by_position")
+    first = leading[0]._replace(says=leading[0].says + explained, figures=(*leading[0].figures, steps))
     return {
-        "other_findings": [name for name in FINDINGS if name not in ON_TOP],
+        "findings": numbered([first, *leading[1:]]),
+        "other_findings": [name for name in FINDINGS if name not in (*LEADING, *UNSUPPORTED)],
         "number_of_contrasts": len(rows),
-        "predicted": _verdicts(agreed),
         "predictions": predictions_of(folder).parent.name,
-        "run_figure": lambda name: _run_figure(folder, name),
         "finding": finding,
         "figure": figure,
         "contrasts": lambda question: _folded(question, [row for row in rows if row["question"] == question]),
@@ -57,6 +67,7 @@ def values(folder: Path) -> dict[str, Any]:
         "plateaus": _plateaus(plateaus(table)),
         "aligned": ALIGNED,
         "noise_table": _noise_table(named),
+        "stuck": stuck_in_words(table),
         "by_score": BY_SCORE,
         "copying": COPYING,
         "provenance": read_json(folder / PROVENANCE),
@@ -64,6 +75,13 @@ def values(folder: Path) -> dict[str, Any]:
         "planned": number_planned(folder),
         "seeds": sorted({int(seed) for seed in table["seed"]}),
     }
+
+
+def _finding(name: str, rows: Rows, table: pd.DataFrame, *figures: str) -> Told:
+    """A finding, marked where the numbers do not bear it out."""
+    sentence, holds = stated(name, rows, table)
+    marked = sentence if holds or sentence == TOO_FEW else f"**Not shown by these runs:** {sentence}"
+    return Told(marked, holds, figures)
 
 
 def _run_figure(folder: Path, name: str) -> str:

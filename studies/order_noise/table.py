@@ -17,6 +17,8 @@ from studies.order_noise.agreement import AGREEMENT, agreement
 from studies.order_noise.measures import CONTRASTS
 from studies.order_noise.plateaus import PLATEAUS, plateaus
 from studies.order_noise.predictions import FOLDER, PREDICTIONS
+from studies.order_noise.runs import grids
+from sweeps.plan import plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,11 +46,14 @@ OPTIONAL = ("mask_bayes_auroc", "loo_gd_auroc", "gd_positions_loss", "gd_positio
 
 
 def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> None:
-    """Writes cells.csv and provenance.json from a sweep's table and its runs, and contrasts.csv from these."""
+    """Writes cells.csv and provenance.json from a sweep's table and its runs, and contrasts.csv from these.
+
+    The table may also hold runs that claims are measured on, some of the same settings and seeds.
+    """
     cells, facts, contrasts = (folder / name for name in (CELLS, PROVENANCE, CONTRASTS_OF))
     outputs.check([cells, facts, contrasts], WRITER)
     table = read_csv(source, (*SETTINGS, *NUMBERS), TEXT)
-    table = table[table["seed"].isin(seeds)]
+    table = table[table["exp"].isin([row.cell.name for row in plan(grids(seeds))])]
     columns = [*TEXT, *SETTINGS, *NUMBERS, *(name for name in OPTIONAL if name in table)]
     chosen = [_rounded(row) for row in table[columns].to_dict("records")]
     found = provenance(runs_dir, table["exp"])

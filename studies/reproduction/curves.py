@@ -1,7 +1,7 @@
 """The curves of the reproduction's figures.
 
 Each is a function of one run (or of one seed, where nothing is trained) to {(panel, series): (x, y)}; over the seeds it
-becomes rows of panel, series, x, mean, low and high (`studies.figure.mean_rows`).
+becomes rows of panel, series, x, mean, low and high (`studies.curve_rows`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,26 @@ from baselines.gradient_descent import Predictor
 from families.regression import gd_steps
 from src.config import DataConfig
 from store.rundir import read_metrics
-from studies.figure import Series, Values
-from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
+from studies.curve_rows import Series, Values
+from studies.reproduction.measures import algorithms, depth, distances, over_training, rolled, sines, trained
 
 TF, GD, GDPP, HALFWAY, CONTROL = "Trained Transformer", "Gradient descent", "GD++", "Interpolated", "Control"
+OWN_STEPS, BEST_GDPP, PAPER_GDPP = "GD, own step sizes", "GD++, best", "GD++, the paper's"
+REPLACED_OF = {
+    "tf": TF,
+    "gd": GD,
+    "gd_own_steps": OWN_STEPS,
+    "gd_plus_plus": BEST_GDPP,
+    "gd_plus_plus_paper": PAPER_GDPP,
+}
+LAYERS = {
+    "one_layer": "one layer, one step",
+    "two_layers": "two recurrent layers, two steps",
+    "five_layers": "five layers with weights of their own, five steps",
+    "ten_layers": "ten recurrent layers, ten steps",
+}
 STEPS = "GD Steps / Transformer Layers"
+POOL_LOSS = "test loss"
 ALGORITHMS = {"gd": GD, "gd_plus_plus": GDPP}
 # panel -> its column in `analysis.measures.over_training`, after the algorithm's name
 COMPARED = {
@@ -92,7 +107,7 @@ def pools(run: Path, name: str) -> Series:
     """The test loss and the cosine over training, by size of the pool."""
     records = read_metrics(run, ("model_cos",))
     steps, series = [record["step"] for record in records], f"{name.removeprefix('pool_')} tasks"
-    columns = {"test loss": "test_loss", "cosine with gradient descent's sensitivities": "model_cos"}
+    columns = {POOL_LOSS: "test_loss", "cosine with gradient descent's sensitivities": "model_cos"}
     return {(panel, series): (steps, [record[field] for record in records]) for panel, field in columns.items()}
 
 
@@ -109,6 +124,12 @@ def shifted(run: Path, name: str) -> Series:
         statistic = np.median if gd_steps(loaded.config.model) >= 5 else np.mean
         found |= {(panel, series): (values, statistic(losses[series], axis=1)) for series in predictors}
     return found
+
+
+def replaced(run: Path, name: str) -> Series:
+    """Losses with labels replaced, of a run and of as many steps of each descent; a panel for each number of layers."""
+    losses = distances.replaced_losses(run)
+    return {(LAYERS[name], REPLACED_OF[whose]): (distances.REPLACED, losses[whose]) for whose in losses}
 
 
 def sizes(run: Path, name: str) -> Series:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from studies.reproduction.claims import CLAIMS
 from studies.reproduction.figures import FIGURES
+from studies.reproduction.findings import FINDINGS
 from studies.reproduction.remarks import REMARKS
 from studies.reproduction.runs import RUNS
 from studies.study import Study
 
-STUDY = Study("reproduction", RUNS, CLAIMS, FIGURES, REMARKS, has_page=False)
+STUDY = Study("reproduction", RUNS, CLAIMS, FIGURES, REMARKS, findings=FINDINGS)

@@ -26,79 +26,79 @@ SNAPSHOTS: dict[str, Any] = {"control": (), "uncontrolled": "a network that is n
 # fmt: off
 CLAIMS: tuple[Claim, ...] = (
     # the exact predictors: D = 4, K = 8, noise variance 1/8; a pool's own luck moves its losses by a tenth at M = 16
-    Claim("exact_ridge", "2", "ridge's loss on fresh tasks, D = 4, K = 8", 0.3835, *around(0.3835, 0.04), DERIVED, measures.exact(4, 128, "ood_ridge"), **CHECK, earlier=was(*around(0.389, 0.04), "the derived value was corrected to .3835")),
+    Claim("exact_ridge", "2", "ridge, D = 4, K = 8: loss on fresh tasks", 0.3835, *around(0.3835, 0.04), DERIVED, measures.exact(4, 128, "ood_ridge"), **CHECK, earlier=was(*around(0.389, 0.04), "the derived value was corrected to .3835")),
     *(
-        Claim(f"exact_{where}_{m}", "2", f"dMMSE's loss on {words}, M = {m}", value, *around(value, share), DERIVED, measures.exact(4, m, f"{where}_dmmse"), **CHECK, earlier=earlier)
+        Claim(f"exact_{where}_{m}", "2", f"dMMSE, D = 4, K = 8, M = {m}: loss on {words}", value, *around(value, share), DERIVED, measures.exact(4, m, f"{where}_dmmse"), **CHECK, earlier=earlier)
         for where, words, m, value, share, earlier in (
             ("ood", "fresh tasks", 16, 0.839, 0.12, was(*around(0.803, 0.12), "that was the mean of four pools; over a hundred it is .839")),
             ("ood", "fresh tasks", 128, 0.544, 0.06, None),
             ("id", "the pool's tasks", 16, 0.213, 0.12, None), ("id", "the pool's tasks", 128, 0.306, 0.06, None),
         )
     ),
-    Claim("exact_gap_closes", "3", "what dMMSE gains over ridge on the pool's tasks shrinks with M: at 128 over at 16", 0.455, *around(0.455, 0.25), DERIVED, measures.memorising(4, 128, 16), **CHECK, earlier=was(0.0, 0.99, "any fall passed; the derived losses give .455")),
-    Claim("exact_gap_by_dimension", "6", "at M = 2^15 dMMSE is further from ridge in 16 dimensions than in 8, ratio", 3.0, 2.0, UNBOUNDED, TEXT, measures.gap_by_dimension(8, 16, 2**15), profile="full", **CHECK, earlier=was(1.0, UNBOUNDED, "any difference passed")),
+    Claim("exact_gap_closes", "3", "ridge's loss less dMMSE's on the pool's tasks: at M = 128 over at M = 16", 0.455, *around(0.455, 0.25), DERIVED, measures.memorising(4, 128, 16), **CHECK, earlier=was(0.0, 0.99, "any fall passed; the derived losses give .455")),
+    Claim("exact_gap_by_dimension", "6", "Δ(dMMSE, ridge) on fresh tasks at M = 2^15: in 16 dimensions over in 8", 3.0, 2.0, UNBOUNDED, TEXT, measures.gap_by_dimension(8, 16, 2**15), profile="full", **CHECK, earlier=was(1.0, UNBOUNDED, "any difference passed")),
     # where training ends
-    Claim("quick_one_task", "2", "trained on one task it is dMMSE: its share of the way to ridge", 0.0, 0.0, 0.1, OURS, measures.from_dmmse(1), "pools_quick", **BY_RAVENTOS),
-    Claim("quick_infinite", "2", "trained on infinitely many tasks it is ridge: Delta", 0.03, 0.0, 0.06, OURS, measures.from_ridge(INFINITE), "pools_quick", **BY_RAVENTOS),
-    Claim("quick_dip", "2", "5000 steps on 8 tasks: the loss on fresh ones falls and then rises, by", 0.05, 0.02, UNBOUNDED, OURS, measures.rise_of(8), "pools_quick", **RISE),
-    Claim("few_tasks", "2", "trained on 4 tasks it is dMMSE: its share of the way to ridge", 0.05, 0.0, 0.1, OURS, measures.from_dmmse(4), "pools", "full", **BY_RAVENTOS),
-    Claim("some_tasks", "2", "trained on 8 tasks it is dMMSE: its share of the way to ridge", 0.05, 0.0, 0.1, OURS, measures.from_dmmse(8), "pools", "full", **BY_CARROLL),
-    Claim("many_tasks", "2", "trained on 512 tasks it is ridge: its share of the way to dMMSE", 0.1, 0.0, 0.25, OURS, measures.from_ridge(512), "pools", "full", **BY_RAVENTOS),
-    Claim("infinite_tasks", "2", "trained on infinitely many tasks it is ridge: Delta", 0.02, 0.0, 0.03, OURS, measures.from_ridge(INFINITE), "pools", "full", **BY_RAVENTOS),
-    Claim("two_blocks", "2", "so it is with two blocks, the preset's: Delta", 0.02, 0.0, 0.03, OURS, measures.last_delta, "two_blocks", "full", **BY_RAVENTOS),
-    Claim("beyond_the_threshold", "10", "trained on 512 tasks it is as on infinitely many: loss on fresh tasks, ratio", 1.0, 0.95, 1.05, TEXT, measures.over_infinite(512), "pools", "full", **BY_RAVENTOS, **BETWEEN_RUNS),
+    Claim("quick_one_task", "2", "M = 1, 5000 steps: Δ(model, dMMSE) over Δ(ridge, dMMSE) on the pool's tasks", 0.0, 0.0, 0.1, OURS, measures.from_dmmse(1), "pools_quick", **BY_RAVENTOS),
+    Claim("quick_infinite", "2", "M = ∞, 5000 steps: Δ(model, ridge) on fresh tasks", 0.03, 0.0, 0.06, OURS, measures.from_ridge(INFINITE), "pools_quick", **BY_RAVENTOS),
+    Claim("quick_dip", "2", "M = 8, 5000 steps: rise of the loss on fresh tasks after its minimum", 0.05, 0.02, UNBOUNDED, OURS, measures.rise_of(8), "pools_quick", **RISE),
+    Claim("few_tasks", "2", "M = 4: Δ(model, dMMSE) over Δ(ridge, dMMSE) on the pool's tasks", 0.05, 0.0, 0.1, OURS, measures.from_dmmse(4), "pools", "full", **BY_RAVENTOS),
+    Claim("some_tasks", "2", "M = 8: Δ(model, dMMSE) over Δ(ridge, dMMSE) on the pool's tasks", 0.05, 0.0, 0.1, OURS, measures.from_dmmse(8), "pools", "full", **BY_CARROLL),
+    Claim("many_tasks", "2", "M = 512: Δ(model, ridge) over Δ(dMMSE, ridge) on fresh tasks", 0.1, 0.0, 0.25, OURS, measures.from_ridge(512), "pools", "full", **BY_RAVENTOS),
+    Claim("infinite_tasks", "2", "M = ∞: Δ(model, ridge) on fresh tasks", 0.02, 0.0, 0.03, OURS, measures.from_ridge(INFINITE), "pools", "full", **BY_RAVENTOS),
+    Claim("two_blocks", "2", "M = ∞, two blocks instead of four: Δ(model, ridge) on fresh tasks", 0.02, 0.0, 0.03, OURS, measures.last_delta, "two_blocks", "full", **BY_RAVENTOS),
+    Claim("beyond_the_threshold", "10", "loss on fresh tasks: M = 512 over M = ∞", 1.0, 0.95, 1.05, TEXT, measures.over_infinite(512), "pools", "full", **BY_RAVENTOS, **BETWEEN_RUNS),
     # two budgets
-    Claim("more_training_few_tasks", "2", "8 tasks: four times the training takes it away from ridge, ratio of Deltas", 1.2, 1.0, UNBOUNDED, TEXT, measures.moved_from_ridge(8), "pools", "full", "pools_short", **BY_RAVENTOS, **BETWEEN_RUNS),
-    Claim("more_training_many_tasks", "2", "512 tasks: it takes it towards ridge, ratio of Deltas", 0.5, 0.0, 0.9, TEXT, measures.moved_from_ridge(512), "pools", "full", "pools_short", **BY_RAVENTOS, **BETWEEN_RUNS, earlier=was(0.0, 0.99, "a change of 1 % passed")),
-    Claim("threshold", "2", "the two budgets cross between 16 and 64 tasks, log2 M", 5.0, 4.0, 6.0, OURS, measures.crossing_of, "pools", "full", "pools_short", about="ours", scale="linear", paper=RAVENTOS, **BETWEEN_RUNS, earlier=was(3.0, 8.0, "it was nearly the grid, 8 to 512 tasks")),
+    Claim("more_training_few_tasks", "2", "M = 8: Δ(model, ridge) on fresh tasks after 20 000 steps over after 5000", 1.2, 1.0, UNBOUNDED, TEXT, measures.moved_from_ridge(8), "pools", "full", "pools_short", **BY_RAVENTOS, **BETWEEN_RUNS),
+    Claim("more_training_many_tasks", "2", "M = 512: Δ(model, ridge) on fresh tasks after 20 000 steps over after 5000", 0.5, 0.0, 0.9, TEXT, measures.moved_from_ridge(512), "pools", "full", "pools_short", **BY_RAVENTOS, **BETWEEN_RUNS, earlier=was(0.0, 0.99, "a change of 1 % passed")),
+    Claim("threshold", "2", "log2 of the M at which Δ(model, ridge) on fresh tasks is the same after 5000 and 20 000 steps", 5.0, 4.0, 6.0, OURS, measures.crossing_of, "pools", "full", "pools_short", about="ours", scale="linear", paper=RAVENTOS, **BETWEEN_RUNS, earlier=was(3.0, 8.0, "it was nearly the grid, 8 to 512 tasks")),
     # over training
-    Claim("exponent", "4", "below the threshold t*, nearest to ridge, grows as M to the power", 0.47, 0.37, 0.57, TEXT, measures.exponent(8, 16, 32), "pools", "full", scale="linear", **BY_RAVENTOS, **SNAPSHOTS),
-    Claim("transient_8", "2", "8 tasks: the loss on fresh tasks falls and then rises, by", 0.1, 0.02, UNBOUNDED, OURS, measures.rise_of(8), "pools", "full", **RISE),
-    Claim("transient_16", "2", "16 tasks: it falls and then rises, by", 0.05, 0.02, UNBOUNDED, OURS, measures.rise_of(16), "pools", "full", **RISE),
+    Claim("exponent", "4", "exponent in M of the step at which Δ(model, ridge) is least", 0.47, 0.37, 0.57, TEXT, measures.exponent(8, 16, 32), "pools", "full", scale="linear", **BY_RAVENTOS, **SNAPSHOTS),
+    Claim("transient_8", "2", "M = 8: rise of the loss on fresh tasks after its minimum", 0.1, 0.02, UNBOUNDED, OURS, measures.rise_of(8), "pools", "full", **RISE),
+    Claim("transient_16", "2", "M = 16: rise of the loss on fresh tasks after its minimum", 0.05, 0.02, UNBOUNDED, OURS, measures.rise_of(16), "pools", "full", **RISE),
     *(
-        Claim(f"transient_{m}_smoothed", "2", f"{m} tasks, by the rule that was committed first: each seed, over three records, by", 0.05, 0.02, UNBOUNDED, OURS, measures.smoothed_rise_of(m), "pools", "full", every=True, **RISE)
+        Claim(f"transient_{m}_smoothed", "2", f"M = {m}, each seed, means of three records: rise of the loss on fresh tasks after its minimum", 0.05, 0.02, UNBOUNDED, OURS, measures.smoothed_rise_of(m), "pools", "full", every=True, **RISE)
         for m in (8, 16)
     ),
-    Claim("transient_long_8", "2", "8 tasks, 30 000 steps at a constant learning rate: it falls and then rises, by", 0.07, 0.02, UNBOUNDED, OURS, measures.rise_of(8), "pools_long", "full", **RISE),
-    Claim("transient_long_16", "2", "16 tasks, 30 000 steps at a constant learning rate: by", 0.07, 0.02, UNBOUNDED, OURS, measures.rise_of(16), "pools_long", "full", **RISE),
+    Claim("transient_long_8", "2", "M = 8, constant learning rate: rise of the loss on fresh tasks after its minimum", 0.07, 0.02, UNBOUNDED, OURS, measures.rise_of(8), "pools_long", "full", **RISE),
+    Claim("transient_long_16", "2", "M = 16, constant learning rate: rise of the loss on fresh tasks after its minimum", 0.07, 0.02, UNBOUNDED, OURS, measures.rise_of(16), "pools_long", "full", **RISE),
     *(
-        Claim(f"transient_long_{m}_smoothed", "2", f"{m} tasks at a constant learning rate, by the rule that was committed first: each seed, over three records, by", 0.05, 0.02, UNBOUNDED, OURS, measures.smoothed_rise_of(m), "pools_long", "full", every=True, **RISE)
+        Claim(f"transient_long_{m}_smoothed", "2", f"M = {m}, constant learning rate, each seed, means of three records: rise of the loss on fresh tasks after its minimum", 0.05, 0.02, UNBOUNDED, OURS, measures.smoothed_rise_of(m), "pools_long", "full", every=True, **RISE)
         for m in (8, 16)
     ),
     *(
-        Claim(f"transient_long_{words}", "2", f"{words} tasks at a constant learning rate: it falls and stays", 0.0, 0.0, 0.02, OURS, measures.rise_of(m), "pools_many_long", "full", **RISE)
+        Claim(f"transient_long_{words}", "2", f"M = {'∞' if m == INFINITE else words}, constant learning rate: rise of the loss on fresh tasks after its minimum", 0.0, 0.0, 0.02, OURS, measures.rise_of(m), "pools_many_long", "full", **RISE)
         for words, m in (("64", 64), ("512", 512), ("infinite", INFINITE))
     ),
     *(
-        Claim(f"nearest_ridge_{m}", "2", f"{m} tasks at a constant learning rate: the dip reaches ridge, least Delta to it over dMMSE's", 0.2, 0.0, 0.25, OURS, measures.least_from_ridge(m), "pools_long", "full", **BY_CARROLL)
+        Claim(f"nearest_ridge_{m}", "2", f"M = {m}, constant learning rate: least Δ(model, ridge) over training, over Δ(dMMSE, ridge), on fresh tasks", 0.2, 0.0, 0.25, OURS, measures.least_from_ridge(m), "pools_long", "full", **BY_CARROLL)
         for m in (8, 16)
     ),
-    Claim("recipe", "2", "16 tasks, 5000 steps: a constant learning rate of the same mean leaves it elsewhere than the triangle, |log2| of the Deltas' ratio", 0.5, 0.1, 10.0, OURS, measures.apart_at(16), "pools_constant", "full", "pools_short", **BY_RAVENTOS, control=("pools_short", "pools_short_again")),
-    Claim("later", "2", "t_crit grows with M: log2 of that of 16 tasks over that of 8", 1.0, 1e-6, UNBOUNDED, TEXT, measures.later_critical_step(8, 16), "pools", "full", scale="linear", spacing=0.15, **BY_CARROLL, **SNAPSHOTS),
-    Claim("later_long", "2", "so it does at a constant learning rate, log2", 1.0, 1e-6, UNBOUNDED, TEXT, measures.later_critical_step(8, 16), "pools_long", "full", scale="linear", spacing=0.15, **BY_CARROLL, **SNAPSHOTS),
-    Claim("deeper", "1", "deflection grows with M: the least loss on fresh tasks of 16 over that of 8", 0.8, 0.0, 0.95, TEXT, measures.deeper(8, 16), "pools", "full", **BY_CARROLL, earlier=was(0.0, 0.99, "a difference of 1 % passed")),
+    Claim("recipe", "2", "M = 16, 5000 steps: |log2| of Δ(model, ridge) at a constant learning rate over that with a triangle of the same mean", 0.5, 0.1, 10.0, OURS, measures.apart_at(16), "pools_constant", "full", "pools_short", **BY_RAVENTOS, control=("pools_short", "pools_short_again")),
+    Claim("later", "2", "log2 of the step of the least loss on fresh tasks: M = 16 less M = 8", 1.0, 1e-6, UNBOUNDED, TEXT, measures.later_critical_step(8, 16), "pools", "full", scale="linear", spacing=0.15, **BY_CARROLL, **SNAPSHOTS),
+    Claim("later_long", "2", "constant learning rate, log2 of the step of the least loss on fresh tasks: M = 16 less M = 8", 1.0, 1e-6, UNBOUNDED, TEXT, measures.later_critical_step(8, 16), "pools_long", "full", scale="linear", spacing=0.15, **BY_CARROLL, **SNAPSHOTS),
+    Claim("deeper", "1", "least loss on fresh tasks over training: M = 16 over M = 8", 0.8, 0.0, 0.95, TEXT, measures.deeper(8, 16), "pools", "full", **BY_CARROLL, earlier=was(0.0, 0.99, "a difference of 1 % passed")),
     # between tasks, between models
-    Claim("paths_few", "5", "4 tasks: halfway between two of them its loss is dMMSE's (1), not ridge's (0)", 1.0, 0.75, 1.25, OURS, measures.middle_of_paths(4), "pools", "full", scale="linear", **BY_RAVENTOS),
-    Claim("paths_fall", "5", "from 4 to 256 tasks it goes from dMMSE's towards ridge's, by", 1.0, 0.25, UNBOUNDED, OURS, measures.fall_of_paths(4, 256), "pools", "full", scale="linear", **BY_RAVENTOS),
-    Claim("paths_order", "5", "from 16 to 256 tasks too, by", 0.3, 0.05, UNBOUNDED, OURS, measures.fall_of_paths(16, 256), "pools", "full", scale="linear", no_effect=(-0.05, 0.05), **BY_RAVENTOS),
-    Claim("paths_many", "5", "256 tasks: halfway it is ridge's", 0.0, -0.25, 0.25, OURS, measures.middle_of_paths(256), "pools", "full", scale="linear", **BY_RAVENTOS),
-    Claim("barrier_few", "11", "4 tasks: the barrier to a model of infinitely many, over that of two of these", 5.0, 1.5, UNBOUNDED, OURS, measures.barrier_of(4), "pools", "full", "twin", **BY_RAVENTOS),
-    Claim("barrier_many", "11", "512 tasks: the same", 1.0, 0.75, 1.33, OURS, measures.barrier_of(512), "pools", "full", "twin", **BY_RAVENTOS, earlier=was(0.5, 1.5, "half of it, or half more, passed")),
+    Claim("paths_few", "5", "M = 4, a task halfway between two of the pool: loss on a scale from ridge's (0) to dMMSE's (1)", 1.0, 0.75, 1.25, OURS, measures.middle_of_paths(4), "pools", "full", scale="linear", **BY_RAVENTOS),
+    Claim("paths_fall", "5", "a task halfway between two of the pool, loss on a scale from ridge's (0) to dMMSE's (1): fall from M = 4 to M = 256", 1.0, 0.25, UNBOUNDED, OURS, measures.fall_of_paths(4, 256), "pools", "full", scale="linear", **BY_RAVENTOS),
+    Claim("paths_order", "5", "a task halfway between two of the pool, loss on a scale from ridge's (0) to dMMSE's (1): fall from M = 16 to M = 256", 0.3, 0.05, UNBOUNDED, OURS, measures.fall_of_paths(16, 256), "pools", "full", scale="linear", no_effect=(-0.05, 0.05), **BY_RAVENTOS),
+    Claim("paths_many", "5", "M = 256, a task halfway between two of the pool: loss on a scale from ridge's (0) to dMMSE's (1)", 0.0, -0.25, 0.25, OURS, measures.middle_of_paths(256), "pools", "full", scale="linear", **BY_RAVENTOS),
+    Claim("barrier_few", "11", "loss barrier on the line from a model of M = 4 to one of M = ∞, over that between two of M = ∞", 5.0, 1.5, UNBOUNDED, OURS, measures.barrier_of(4), "pools", "full", "twin", **BY_RAVENTOS),
+    Claim("barrier_many", "11", "loss barrier on the line from a model of M = 512 to one of M = ∞, over that between two of M = ∞", 1.0, 0.75, 1.33, OURS, measures.barrier_of(512), "pools", "full", "twin", **BY_RAVENTOS, earlier=was(0.5, 1.5, "half of it, or half more, passed")),
     # smoothing, weight decay, capacity, another prior
-    Claim("smoothing", "12", "64 tasks: its loss on fresh tasks over that of dMMSE with the best smoothing", 0.9, 0.0, 0.999, TEXT, measures.over_smoothed(64), "pools", "full", **BY_RAVENTOS),
-    Claim("decay_threshold", "7", "16 tasks: weight decay takes it towards ridge, ratio of Deltas", 0.8, 0.0, 0.95, TEXT, measures.ratio_at(16, "ood_delta_ridge"), "decay", "full", "pools_short", no_effect=(0.95, 1.05), **BY_RAVENTOS, **BETWEEN_RUNS, earlier=was(0.0, 0.99, "a change of 1 % passed")),
-    Claim("decay_loss", "7", "at a worse loss on the pool's tasks, ratio", 1.1, 1.02, UNBOUNDED, TEXT, measures.ratio_at(16, "id_tf_loss"), "decay", "full", "pools_short", no_effect=(0.98, 1.02), **BY_RAVENTOS, **BETWEEN_RUNS, earlier=was(1.0001, UNBOUNDED, "any difference passed")),
-    Claim("width", "7", "16 tasks: 64 channels are further from ridge than 16, ratio of Deltas", 1.5, 1.05, UNBOUNDED, TEXT, measures.ratio_at(16, "ood_delta_ridge"), "wide", "full", "narrow", no_effect=(0.95, 1.05), **BY_RAVENTOS, **BETWEEN_RUNS, earlier=was(1.0001, UNBOUNDED, "any difference passed")),
-    Claim("laplace_few", "14", "4 Laplace tasks: it is dMMSE, its share of the way to ridge", 0.05, 0.0, 0.1, OURS, measures.from_dmmse(4), "laplace", "full", **BY_RAVENTOS),
-    Claim("laplace_infinite", "14", "infinitely many: it is nearer to the Laplace prior's mean than to ridge, ratio of Deltas", 0.9, 0.0, 0.999, TEXT, measures.nearer_to_laplace, "laplace", "full", **BY_RAVENTOS),
+    Claim("smoothing", "12", "M = 64: loss on fresh tasks over that of dMMSE with the best smoothing", 0.9, 0.0, 0.999, TEXT, measures.over_smoothed(64), "pools", "full", **BY_RAVENTOS),
+    Claim("decay_threshold", "7", "M = 16, 5000 steps: Δ(model, ridge) on fresh tasks with weight decay .1 over without", 0.8, 0.0, 0.95, TEXT, measures.ratio_at(16, "ood_delta_ridge"), "decay", "full", "pools_short", no_effect=(0.95, 1.05), **BY_RAVENTOS, **BETWEEN_RUNS, earlier=was(0.0, 0.99, "a change of 1 % passed")),
+    Claim("decay_loss", "7", "M = 16, 5000 steps: loss on the pool's tasks with weight decay .1 over without", 1.1, 1.02, UNBOUNDED, TEXT, measures.ratio_at(16, "id_tf_loss"), "decay", "full", "pools_short", no_effect=(0.98, 1.02), **BY_RAVENTOS, **BETWEEN_RUNS, earlier=was(1.0001, UNBOUNDED, "any difference passed")),
+    Claim("width", "7", "M = 16, 5000 steps: Δ(model, ridge) on fresh tasks with 64 channels over with 16", 1.5, 1.05, UNBOUNDED, TEXT, measures.ratio_at(16, "ood_delta_ridge"), "wide", "full", "narrow", no_effect=(0.95, 1.05), **BY_RAVENTOS, **BETWEEN_RUNS, earlier=was(1.0001, UNBOUNDED, "any difference passed")),
+    Claim("laplace_few", "14", "Laplace tasks, M = 4, 5000 steps: Δ(model, dMMSE) over Δ(ridge, dMMSE) on the pool's tasks", 0.05, 0.0, 0.1, OURS, measures.from_dmmse(4), "laplace", "full", **BY_RAVENTOS),
+    Claim("laplace_infinite", "14", "Laplace tasks, M = ∞, 5000 steps: Δ to the mean under the Laplace prior over Δ to ridge", 0.9, 0.0, 0.999, TEXT, measures.nearer_to_laplace, "laplace", "full", **BY_RAVENTOS),
     # trajectories
-    Claim("components", "1", "two components of the joint trajectory PCA explain 27.5 %", 0.275, 0.22, 0.33, TEXT, measures.explained(2), "pools", "full", scale="fraction", **BY_CARROLL, **SNAPSHOTS),
-    Claim("components_null", "1", "more than those of as many random walks, ratio", 2.0, 1.05, UNBOUNDED, OURS, measures.explained_over_null(2), "pools", "full", about="ours", **BY_CARROLL, **SNAPSHOTS, earlier=was(1.0001, UNBOUNDED, "any difference passed")),
-    Claim("component_of_ood_loss", "1", "one of the two goes with the loss on fresh tasks, |correlation| over checkpoints", 0.9, 0.7, 1.0, TEXT, measures.component_of_ood_loss, "pools", "full", scale="fisher", **BY_CARROLL, **SNAPSHOTS),
+    Claim("components", "1", "share of variance of the first two components of the joint trajectory PCA", 0.275, 0.22, 0.33, TEXT, measures.explained(2), "pools", "full", scale="fraction", **BY_CARROLL, **SNAPSHOTS),
+    Claim("components_null", "1", "share of variance of the first two components of the joint trajectory PCA, over that of random walks", 2.0, 1.05, UNBOUNDED, OURS, measures.explained_over_null(2), "pools", "full", about="ours", **BY_CARROLL, **SNAPSHOTS, earlier=was(1.0001, UNBOUNDED, "any difference passed")),
+    Claim("component_of_ood_loss", "1", "joint trajectory PCA, the better of the first two components: |correlation| with the loss on fresh tasks over checkpoints", 0.9, 0.7, 1.0, TEXT, measures.component_of_ood_loss, "pools", "full", scale="fisher", **BY_CARROLL, **SNAPSHOTS),
     # at the papers' size
-    Claim("paper_few", "2, 4", "the small decoder, 32 tasks, 500 000 steps of 512: it is dMMSE, its share of the way to ridge", 0.05, 0.0, 0.1, OURS, measures.from_dmmse(32), "paper_scale", "gpu", **BY_RAVENTOS),
-    Claim("paper_many", "4", "65 536 tasks: it is ridge, its share of the way to dMMSE", 0.1, 0.0, 0.25, OURS, measures.from_ridge(65_536), "paper_scale", "gpu", **BY_RAVENTOS),
-    Claim("paper_infinite", "4", "infinitely many: Delta to ridge", 0.02, 0.0, 0.03, OURS, measures.from_ridge(INFINITE), "paper_scale", "gpu", **BY_RAVENTOS),
-    Claim("paper_exponent", "4", "t* grows as M to the power", 0.47, 0.37, 0.57, TEXT, measures.exponent(32, 256, 1024), "paper_scale", "gpu", scale="linear", **BY_RAVENTOS, **SNAPSHOTS),
+    Claim("paper_few", "2, 4", "the paper's small decoder, M = 32, 500 000 steps: Δ(model, dMMSE) over Δ(ridge, dMMSE) on the pool's tasks", 0.05, 0.0, 0.1, OURS, measures.from_dmmse(32), "paper_scale", "gpu", **BY_RAVENTOS),
+    Claim("paper_many", "4", "the paper's small decoder, M = 65 536: Δ(model, ridge) over Δ(dMMSE, ridge) on fresh tasks", 0.1, 0.0, 0.25, OURS, measures.from_ridge(65_536), "paper_scale", "gpu", **BY_RAVENTOS),
+    Claim("paper_infinite", "4", "the paper's small decoder, M = ∞: Δ(model, ridge) on fresh tasks", 0.02, 0.0, 0.03, OURS, measures.from_ridge(INFINITE), "paper_scale", "gpu", **BY_RAVENTOS),
+    Claim("paper_exponent", "4", "the paper's small decoder: exponent in M of the step at which Δ(model, ridge) is least", 0.47, 0.37, 0.57, TEXT, measures.exponent(32, 256, 1024), "paper_scale", "gpu", scale="linear", **BY_RAVENTOS, **SNAPSHOTS),
 )
 # fmt: on

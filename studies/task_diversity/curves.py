@@ -1,7 +1,7 @@
 """The curves of the figures of task diversity: of one run, or of a seed, to {(panel, series): (x, y)}.
 
 M goes along x, infinity at its right end; over the seeds curves become means with intervals
-(`studies.figure.mean_rows`).
+(`studies.curve_rows`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measures import trajectory_pca
+from analysis.measures import mode_connectivity, task_paths, trajectory_pca
 from store.rundir import read_metrics
-from studies.figure import Series
+from studies.curve_rows import ABOVE, BELOW, Curve, Series
 from studies.task_diversity import measures
 
 TF, RIDGE, DMMSE, SMOOTHED = "Trained Transformer", "Ridge", "dMMSE", "Smoothed dMMSE"
@@ -24,6 +24,10 @@ WHERE = {"id": "tasks of the pool", "ood": "fresh tasks"}
 EXACT = tuple(2**power for power in range(16))
 SMOOTHED_TASKS = tuple(2**power for power in range(0, 13, 2))
 FALLEN = 0.95  # of the first loss: what never falls so low goes straight to dMMSE
+TURNS = {
+    "t_crit: least loss on fresh tasks": measures.critical_step,
+    "t*: nearest to ridge": measures.nearest_to_ridge,
+}
 LIGHT = 1.0  # checkpoints: the width of the Gaussian that smooths trajectories, for the eye alone
 
 
@@ -104,14 +108,20 @@ def capacity(tasks: float) -> Callable[[Path, str], Series]:
 
 
 def critical_steps(run: Path, name: str) -> Series:
-    """t_crit and t* against M; of infinite M there is no turn, nor where the least loss is the first."""
-    if not np.isfinite(measures.tasks_of(run)) or measures.critical_step(run) * measures.nearest_to_ridge(run) == 0:
+    """t_crit and t* against M; of infinite M there is no turn.
+
+    A least value at the last record says that the turn is later, if there is one; at the first, that it never fell.
+    """
+    tasks = measures.tasks_of(run)
+    if not np.isfinite(tasks):
         return {}
-    found = {
-        "t_crit: least loss on fresh tasks": measures.critical_step,
-        "t*: nearest to ridge": measures.nearest_to_ridge,
-    }
-    return {("", series): ([measures.tasks_of(run)], [of(run)]) for series, of in found.items()}
+    first, *_, last = measures.history(run, "step")[1:]  # a logarithmic axis has no step 0
+    found = {}
+    for series, turn in TURNS.items():
+        step = turn(run)
+        censored = BELOW if step < first else ABOVE if step == last else ""
+        found["", series] = Curve([tasks], [max(step, first)], [censored])
+    return found
 
 
 def deflection(run: Path, name: str) -> Series:
@@ -139,26 +149,31 @@ def errors_by_position(*shown: float) -> Callable[[Path, str], Series]:
     return curves
 
 
-def paths(*shown: float) -> Callable[[Path, str], Series]:
-    """Losses on the way from one task of the pool to another, of these M."""
+def halfway(run: Path, name: str) -> Series:
+    """Where the loss halfway between two tasks of the pool lies, against M: 0 at ridge's, 1 at dMMSE's."""
+    tasks = measures.tasks_of(run)
+    if not 2 <= tasks < np.inf:
+        return {}
+    place = task_paths.share_of_dmmse(measures.paths_of(run))
+    return {("", series): ([tasks], [value]) for series, value in ((TF, place), (RIDGE, 0.0), (DMMSE, 1.0))}
 
-    def curves(run: Path, name: str) -> Series:
-        if measures.tasks_of(run) not in shown:
-            return {}
-        losses_on_paths = measures.paths_of(run)
-        return {
-            (tasks_in_words(run), NAMES[who]): (np.linspace(0, 1, len(values)), values)
-            for who, values in losses_on_paths.items()
+
+def lines(*shown: float) -> Callable[[Sequence[Path], str], Series]:
+    """How far losses on the lines from a seed's runs to one of infinitely many tasks and other data exceed the chord.
+
+    A panel for each of these M.
+    """
+
+    def curves(runs: Sequence[Path], name: str) -> Series:
+        other, own = _twin(runs)
+        found = {
+            tasks_in_words(run): mode_connectivity.above_chord(measures.losses_on_line(run, other))
+            for run in own
+            if measures.tasks_of(run) in shown
         }
+        return {(panel, TF): (np.linspace(0, 1, len(values)), values) for panel, values in found.items()}
 
     return curves
-
-
-def lines(runs: Sequence[Path], name: str) -> Series:
-    """Losses on the lines from a seed's runs to one of infinitely many tasks and other data."""
-    other, own = _twin(runs)
-    found = {tasks_in_words(run): measures.losses_on_line(run, other) for run in own}
-    return {("", series): (np.linspace(0, 1, len(values)), values) for series, values in found.items()}
 
 
 def barriers(runs: Sequence[Path], name: str) -> Series:

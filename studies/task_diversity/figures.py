@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from studies.figure import AnyFigure, Figure, Plane
+from studies.figure import AnyFigure, Figure, Plane, of_first_seed, over_seeds
 from studies.task_diversity import curves
 from studies.task_diversity.measures import INFINITE
 
 M, STEP, DELTA = "M, tasks in the pool", "training step", "Δ, squared difference / D"
 LOSS = "squared error / D"
-MIDDLE = (8.0, 16.0, 64.0, 512.0)
+ON_LINES = (4.0, 16.0, 64.0, 512.0, INFINITE)
 PER_POSITION = (1.0, 8.0, INFINITE)
 BUDGETS = {"pools": "all steps", "pools_short": "a quarter of them"}
 RECIPES = {"pools_short": "triangle", "pools_constant": "constant"}
@@ -27,24 +27,24 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("capacity", "Width and weight decay, 16 tasks, 5000 steps", ("narrow", "pools_short", "wide", "decay"), curves.capacity(16), "channels", "", profile="full"),
     Figure("learning_curves", "Distance to ridge on fresh tasks over training", ("pools",), curves.over_training("", "ood_delta_ridge"), STEP, DELTA, log_x=True, log_y=True, profile="full"),
     Figure("ood_over_training", "Loss on fresh tasks over training", ("pools",), curves.over_training("", "ood_loss"), STEP, LOSS, log_x=True, log_y=True, profile="full"),
-    Figure("critical_steps", "When models lose least on fresh tasks, and when they are nearest to ridge", ("pools",), curves.critical_steps, M, STEP, log_x=True, log_y=True, profile="full", limit=INFINITE),
+    Figure("critical_steps", "When models lose least on fresh tasks, and when they are nearest to ridge", ("pools",), curves.critical_steps, M, STEP, log_x=True, log_y=True, profile="full", limit=INFINITE, by_seed=True),
     Figure("deflection", "Loss on fresh tasks: how low it falls, and how far it rises again", ("pools",), curves.deflection, M, LOSS, log_x=True, profile="full"),
     Figure("positions", "By the number of pairs seen", ("pools",), curves.errors_by_position(*PER_POSITION), "pairs seen", LOSS, profile="full"),
-    Figure("paths", "On the way between two tasks of the pool", ("pools",), curves.paths(*MIDDLE), "share of the second task", LOSS, profile="full"),
-    Figure("lines", "On the line to a model of infinitely many tasks", ("pools", "twin"), curves.lines, "share of the other model", LOSS, profile="full", together=True),
-    Figure("barriers", "Linear mode connectivity with a model of infinitely many tasks", ("pools", "twin"), curves.barriers, M, "", log_x=True, profile="full", together=True),
+    Figure("paths", "Halfway between two tasks of the pool: the model's loss between ridge's (0) and dMMSE's (1)", ("pools",), curves.halfway, M, "place from ridge to dMMSE", log_x=True, profile="full", by_seed=True),
+    Figure("lines", "On the line to a model of infinitely many tasks: loss on fresh tasks, squared error / D, less the chord of its ends", ("pools", "twin"), curves.lines(*ON_LINES), "share of the other model", "loss less chord", profile="full", together=True, means=False, by_seed=True),
+    Figure("barriers", "Linear mode connectivity with a model of infinitely many tasks", ("pools", "twin"), curves.barriers, M, "", log_x=True, profile="full", together=True, means=False, by_seed=True),
     Figure("laplace", "Tasks with Laplace coordinates", ("laplace",), curves.deltas({"laplace": curves.TF}), M, DELTA, log_x=True, log_y=True, profile="full"),
     Figure("ood_recipes", "Loss on fresh tasks over training, two schedules", ("pools_short", "pools_constant"), curves.by_recipe({"pools_short": "triangle", "pools_constant": "constant"}, (8, 16, 64)), STEP, LOSS, log_x=True, profile="full"),
     Figure("ood_long", "Loss on fresh tasks at a constant learning rate", ("pools_long",), curves.over_training("", "ood_loss"), STEP, LOSS, log_x=True, profile="full"),
-    Plane("phase", "From both exact predictors, over training", ("pools",), curves.phase_portrait, curves.FROM_DMMSE, curves.FROM_RIDGE, "dMMSE of the same M", profile="full"),
-    Plane("trajectories", "Joint trajectory PCA", ("pools",), curves.plane, "component", "component", "dMMSE of the same M", profile="full"),
+    Plane("phase", "From both exact predictors, over training", ("pools",), curves.phase_portrait, curves.FROM_DMMSE, curves.FROM_RIDGE, "hollow: dMMSE of the same M", over_seeds, profile="full"),
+    Plane("trajectories", "Joint trajectory PCA", ("pools",), curves.plane, "component", "component", "hollow: dMMSE of the same M", of_first_seed, profile="full"),
     Figure("components", "Variance explained by the components of the joint PCA", ("pools",), curves.explained, "rank", "share", profile="full", together=True),
     # the quick runs
     Figure("quick_losses", "At the end of training (quick runs)", ("pools_quick",), curves.losses, M, LOSS, log_x=True),
     Figure("quick_training", "Over training (quick runs)", ("pools_quick",), curves.over_training("loss on fresh tasks", "ood_loss"), STEP, LOSS, log_x=True, log_y=True),
     Figure("quick_positions", "By the number of pairs seen (quick runs)", ("pools_quick",), curves.errors_by_position(*PER_POSITION), "pairs seen", LOSS),
-    Plane("quick_phase", "From both exact predictors, over training (quick runs)", ("pools_quick",), curves.phase_portrait, curves.FROM_DMMSE, curves.FROM_RIDGE, "dMMSE of the same M"),
-    Plane("quick_trajectories", "Joint trajectory PCA (quick runs)", ("pools_quick",), curves.plane, "component", "component", "dMMSE of the same M"),
+    Plane("quick_phase", "From both exact predictors, over training (quick runs)", ("pools_quick",), curves.phase_portrait, curves.FROM_DMMSE, curves.FROM_RIDGE, "hollow: dMMSE of the same M", over_seeds),
+    Plane("quick_trajectories", "Joint trajectory PCA (quick runs)", ("pools_quick",), curves.plane, "component", "component", "hollow: dMMSE of the same M", of_first_seed),
     Figure("quick_idealised", "Exact predictors, D = 4, K = 8", (), curves.exact_losses(4, curves.EXACT[:10]), M, LOSS, log_x=True),
 )
 # fmt: on

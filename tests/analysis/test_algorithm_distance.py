@@ -115,9 +115,14 @@ def test_what_has_no_direction_or_no_loss_has_no_distance() -> None:
     [
         (
             {"num_layers": 1},
-            {"gd_own_steps": "one step size", "gd_plus_plus": "several", "gd_plus_plus_paper": "several"},
+            {
+                "gd_own_steps": "one step size",
+                "gd_plus_plus_paper": "several",
+                "gd_plus_plus": "several",
+                "gd_plus_plus_own_rates": "several",
+            },
         ),
-        ({"num_layers": 2}, {"gd_plus_plus_paper": "where their training starts"}),
+        ({"num_layers": 2}, {"gd_plus_plus_own_rates": "weights of their own"}),
         ({"num_layers": 2, "recurrent": True}, {}),
     ],
 )
@@ -127,13 +132,22 @@ def test_what_is_not_defined_says_why(
     from analysis.measures import algorithms, over_training
 
     monkeypatch.setattr(algorithms, "trained_gd_plus_plus", lambda *_: Partial(jnp.zeros_like))
-    monkeypatch.setattr(over_training, "fitted_gd_plus_plus", lambda *_: Partial(jnp.zeros_like))
+    for module in (algorithms, over_training):
+        monkeypatch.setattr(module, "fitted_gd_plus_plus", lambda *_: Partial(jnp.zeros_like))
     found = algorithms_of(loaded_of(**model))
     assert [*found] == [*ALGORITHMS]
     reasons = {name: value for name, value in found.items() if isinstance(value, str)}
     assert reasons.keys() == missing.keys()
     for name, word in missing.items():
         assert word in reasons[name]
+
+
+@pytest.mark.parametrize("name", ["conjugate_gradients", "newton_schulz", "ridge"])
+def test_runs_of_as_many_layers_share_a_program(name: str) -> None:
+    """A predictor without numbers of its own is the same object for both, so that nothing is compiled again."""
+    one, other, deeper = (algorithms_of(loaded_of(num_layers=layers), (name,))[name] for layers in (2, 2, 3))
+    assert one is other
+    assert (one is deeper) == (name == "ridge")
 
 
 def test_an_opponent_that_the_config_names_is_among_them(registered: Any) -> None:

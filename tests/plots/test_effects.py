@@ -128,9 +128,13 @@ def test_what_rows_would_repeat_is_a_panels_title(tmp_path: Path) -> None:
     for axes in drawn.axes:
         np.testing.assert_allclose(of_model[axes], [0.6, 6, 0.6, 6])
     check_readable(drawn)
+    assert all(axes.xaxis.get_tick_params()["labelbottom"] for axes in drawn.axes)
     several = {**GRID, **{name.replace("tuned", "other"): change for name, change in GRID.items()}}
     several |= {name.partition(" /")[0] + " / linear_mmse": 2 * change for name, change in GRID.items()}
     figure_of_four = figure(rows("noise", several), tmp_path)
+    upper = figure_of_four.axes[0]
+    assert upper.xaxis.get_tick_params()["labelbottom"]  # its numbers stand there, their unit below its column
+    assert upper.get_xlabel() == ""
     assert len([axes for axes in figure_of_four.axes if axes.axison]) == 4
     check_readable(figure_of_four)
     whole = len(figure(rows("noise", dict(list(GRID.items())[1:])), tmp_path).axes)
@@ -172,6 +176,23 @@ def test_a_wide_axis_has_numbers_between_its_decades(tmp_path: Path) -> None:
     (axes,) = drawn.axes
     shown = [text.get_text().replace("\N{MINUS SIGN}", "-") for text in axes.get_xticklabels()]
     assert shown == ["-10", "-5", "-2", "-1", "0", "1", "2", "5", "10"]
+    check_readable(drawn)
+
+
+def test_numbers_have_room_beside_long_names(tmp_path: Path) -> None:
+    changes = {"trained smallnorm2largenorm, tested smallnorm2largenorm": -0.028, "trained easy2hard": 0.034}
+    drawn = figure(rows("order in training", changes), tmp_path)
+    (axes,) = drawn.axes
+    shown = [text.get_text().replace("\N{MINUS SIGN}", "-") for text in axes.get_xticklabels()]
+    assert shown == [
+        "-10",
+        "-3",
+        "-1",
+        "0",
+        "1",
+        "3",
+        "10",
+    ]  # without those at 2 and 5, which short names leave room for
     check_readable(drawn)
 
 

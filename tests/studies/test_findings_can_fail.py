@@ -81,13 +81,23 @@ CHANGES = {
         LOSSES,
         1.03,
         0,
-        {"noise_is_gd", "noise_like_descent"},
+        {"noise_is_gd", "noise_does_not_grow", "noise_like_descent"},
     ),
     "most noise costs least": Change(
         lambda t: noisy(t, "eval") & (t["eval_p"] == 0.5), LOSSES, 0.5, 0, {"noise_growth"}
     ),
     "no better than the Bayesian": Change(lambda t: noisy(t, "eval"), ["mask_bayes_loss"], 3, 0, {"far_from_bayes"}),
     "steps that do not move": Change(lambda t: noisy(t, "train"), ["slope"], 0, 1, {"noise_training", "shorter_steps"}),
+    "trained on noise lsa1 is worse than gradient descent": Change(
+        lambda t: of("lsa1")(t) & noisy(t, "train") & noisy(t, "eval"),
+        LOSSES,
+        1.03,
+        0,
+        {"noise_training_loss"},
+    ),
+    "training on noise does not pay": Change(
+        lambda t: noisy(t, "train") & noisy(t, "eval"), LOSSES, 1.05, 0, {"noise_training_pays"}
+    ),
     "training on noise pays when clean": Change(
         lambda t: noisy(t, "train") & ~noisy(t, "eval"), LOSSES, 0.9, 0, {"noise_training_cost"}
     ),

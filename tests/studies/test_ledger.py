@@ -10,7 +10,7 @@ from store.atomic import csv_bytes, write_bytes
 from store.readers import StoreError
 from studies import measuring, page
 from studies.claim import CHECK_SEEDS, UNBOUNDED, UNTRAINED_SUFFIX, VON_OSWALD, Claim, Earlier, Measurement
-from studies.ledger import PAGE, error_rates_in, known, read_measurements, row, rows_of
+from studies.ledger import PAGE, error_rates_in, groups, known, read_measurements, row, rows_of
 from studies.ledger import page as ledger_page
 from studies.profile import PROFILES, of_profile
 from studies.study import Study, all_studies, load
@@ -104,7 +104,7 @@ def test_the_committed_ledger_is_made_from_its_table() -> None:
             assert set(measurements[c.name].seeds) <= set(RUNS[c.runs].seeds if c.runs else CHECK_SEEDS), c.name
 
 
-@pytest.mark.parametrize("name", [study.name for study in all_studies() if study.has_page])
+@pytest.mark.parametrize("name", [study.name for study in all_studies()])
 def test_the_committed_page_of_a_study_is_made_from_the_committed_tables(name: str) -> None:
     study = load(name)
     profile = study.profiles[-1]
@@ -133,9 +133,18 @@ def test_a_page_says_which_paper_and_no_number_that_is_none() -> None:
     figures = {"2a": "Fig. 2a", "A.10": "App. A.10", "code": "published code", "1, depth": "Fig. 1, depth curve"}
     for figure, words in figures.items():
         assert place(row(A_STUDY, bounded._replace(figure=figure), None)) == f"von Oswald et al. 2023, {words}"
-    for name in (PAGE, "task_diversity.md"):
+    assert measured_words(row(A_STUDY, bounded, measured(2e10, 2e10))) == "over 100000 [over 100000, over 100000]"
+    assert measured_words(row(A_STUDY, bounded, measured(2e-5, 2e-5))) == "0.00002 [0.00002, 0.00002]"
+    for name in (PAGE, "task_diversity.md", "reproduction.md"):
         text = (REPORT / name).read_text()
         assert not any(word in text for word in ("e+0", "inf [", "nan", "None"))
+
+
+def test_claims_that_share_a_training_are_one_group() -> None:
+    """The third joins the first two, the fourth is alone, the fifth is not measured."""
+    trained_on = (("a", "b"), ("c",), ("b", "c", "d"), ("e",), ())
+    rows = [row(A_STUDY, claim(0, 1), measured(0.5)._replace(cells=cells)) for cells in trained_on]
+    assert [groups(rows[:count]) for count in range(6)] == [0, 1, 2, 1, 2, 2]
 
 
 def test_a_line_says_whose_claim_it_is_and_how_to_measure_it() -> None:

@@ -11,6 +11,7 @@ from studies.contrast import Cells, results
 from studies.order_noise import table
 from studies.order_noise.findings import FINDINGS
 from studies.order_noise.measures import CONTRASTS
+from studies.order_noise.page import LEADING, UNSUPPORTED
 from studies.order_noise.page import values as values_of
 from studies.order_noise.runs import MODELS, SEEDS, grids
 from studies.order_noise.table import NUMBERS, OPTIONAL, PROVENANCE, read_cells
@@ -83,6 +84,17 @@ def test_columns_that_a_sweep_lacks_have_no_values(
         assert found[name].isna().all() if name in lacking else set(found[name]) == {value}
 
 
+def test_runs_of_claims_are_no_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stand in the sweep's table too, with settings and seeds that cells have."""
+    monkeypatch.setattr(table, "provenance", lambda runs, names: {})
+    monkeypatch.setattr(table, "write_contrasts", lambda folder: None)
+    source = pd.read_csv(FOLDER / table.CELLS)
+    claims = source[source["model"] == "twolayer"].assign(exp=lambda rows: rows["exp"] + "_with_snapshots")
+    pd.concat([source, claims]).to_csv(tmp_path / "sweep.csv", index=False)
+    table.write(tmp_path / "sweep.csv", tmp_path, tmp_path, seeds=SEEDS["full"])
+    assert list(read_cells(tmp_path)["exp"]) == list(source["exp"])
+
+
 def test_the_page_is_made_from_the_committed_table() -> None:
     """To the character: every number on it comes from there, and every claim on it holds."""
     assert page.render(load("order_noise"), "full", REPORT) == PAGE.read_text()
@@ -104,10 +116,14 @@ def test_all_that_was_planned_is_done_with_every_seed(committed: pd.DataFrame) -
 
 
 def test_every_finding_is_on_the_page_and_every_finding_on_the_page_is_one() -> None:
-    """Those at its top have places of their own, the others are a list."""
-    template, shown = TEMPLATE.read_text(), values_of(FOLDER)["other_findings"]
-    assert {name for name in FINDINGS if f'finding("{name}")' in template} == set(FINDINGS) - set(shown)
-    assert template.count("finding(") == len(FINDINGS) - len(shown) + 1
+    """Those at its top and those that are not supported have places of their own, the others are a list."""
+    template, values = TEMPLATE.read_text(), values_of(FOLDER)
+    listed = [*LEADING, *UNSUPPORTED, *values["other_findings"]]
+    assert sorted(listed) == sorted(FINDINGS)
+    assert {name for name in FINDINGS if f'finding("{name}")' in template} == set(UNSUPPORTED)
+    assert template.count("finding(") == len(UNSUPPORTED) + 1
+    for name in LEADING:
+        assert values["finding"](name) in values["findings"]
 
 
 @pytest.mark.parametrize(

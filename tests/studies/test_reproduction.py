@@ -14,7 +14,7 @@ from src.data import sample_batch
 from src.prng import Purpose, key
 from store import layout
 from store.atomic import json_text
-from studies.figure import mean_rows
+from studies.curve_rows import curve_rows
 from studies.reproduction.curves import heat_maps
 from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
 from studies.study import all_studies, load
@@ -236,11 +236,12 @@ def test_the_best_step_is_the_closed_form() -> None:
     assert algorithms.best_step(0) == pytest.approx(8.3333 / 13.75, rel=0.02)  # sampled: 65 536 tasks
 
 
-def test_a_point_beyond_the_limit_is_left_out() -> None:
-    found = [{("", "a"): ([1, 2], [1.0, value])} for value in (1.0, 101.0)]
-    assert [row["x"] for row in mean_rows(found, 100.0)] == [1]
-    assert [row["x"] for row in mean_rows(found)] == [1, 2]
-    assert mean_rows([{("", "a"): ([1], [np.nan])}], 100.0) == []
+def test_a_point_beyond_the_limit_has_no_mean_and_is_counted() -> None:
+    found = [(seed, {("", "a"): ([1, 2], [1.0, value])}) for seed, value in enumerate((1.0, 101.0))]
+    assert [(row["x"], row["mean"], row["diverged"]) for row in curve_rows(found, 100.0)] == [(1, 1, 0), (2, None, 1)]
+    assert [(row["x"], row["mean"]) for row in curve_rows(found)] == [(1, 1), (2, 51)]
+    (row,) = curve_rows([(0, {("", "a"): ([1], [np.nan])})], 100.0)
+    assert (row["mean"], row["seeds"], row["diverged"]) == (None, 1, 1)
 
 
 def test_heat_maps_have_the_constructions_products_beside_the_trained_ones(lsa1_run: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from configs.overrides import resolve
 from configs.presets import preset
+from configs.run import to_dict
 from store import layout, rundir
 from store.atomic import write_json
 from studies.task_diversity import curves as pool_curves
@@ -80,7 +81,7 @@ def test_curves_have_infinity_at_their_end_and_leave_out_what_is_not_there(runs:
     found = curves(runs[0], "pools")
     assert found[pool_curves.FROM_RIDGE, "dMMSE"] == ([4], [0.8])
     assert found[pool_curves.FROM_DMMSE, "ours"] == ([4], [0.01])
-    assert pool_curves.critical_steps(runs[2], "") == {}
+    assert pool_curves.critical_steps(runs[2], "") == {}  # M = infinity has no turn
     over = pool_curves.over_training("", "ood_loss")(runs[0], "")
     assert [list(values) for values in over["", "M = 4"]] == [[10, 20, 40], [0.8, 1.1, 1.2]]
 
@@ -103,3 +104,48 @@ def test_gains_of_the_exact_predictors_shrink_with_the_pool() -> None:
     assert pools.gain(4, 16, 0) == pytest.approx(
         np.diff([pools.exact(4, 16, f"id_{who}")(0) for who in ("dmmse", "ridge")])[0]
     )
+
+
+@pytest.mark.parametrize(
+    ("losses", "step", "censored"),
+    [
+        ((1.0, 0.8, 0.5, 0.6), 20, ""),
+        ((1.0, 0.8, 0.5, 0.4), 40, "above"),  # still falling at the last record
+        ((0.3, 0.8, 0.5, 0.4), 10, "below"),  # never below where it began; step 0 has no place on the axis
+    ],
+)
+def test_a_turn_that_is_not_within_training_is_censored(
+    losses: tuple[float, ...], step: int, censored: str, tmp_path: Path
+) -> None:
+    run = made(tmp_path, 8, losses, (0.6, 0.4, 0.2, 0.3))
+    found = pool_curves.critical_steps(run, "")
+    assert found["", "t_crit: least loss on fresh tasks"] == ([8], [step], [censored])
+    assert found["", "t*: nearest to ridge"] == ([8], [20], [""])
+
+
+def test_halfway_is_placed_between_ridge_and_dmmse_seed_by_seed(
+    runs: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ridge loses .25 halfway and dMMSE .75; the model .5, the middle; other points do not count."""
+    losses = {"tf": [9, 0.5, 9], "ridge": [0, 0.25, 0], "dmmse": [1, 0.75, 1]}
+    monkeypatch.setattr(pools, "paths_of", lambda run: losses)
+    found = pool_curves.halfway(runs[1], "")
+    assert found == {
+        ("", name): ([16], [place]) for name, place in zip((pool_curves.TF, "Ridge", "dMMSE"), (0.5, 0, 1), strict=True)
+    }
+    assert pool_curves.halfway(runs[2], "") == {}  # no pool has two tasks to go between
+
+
+def test_lines_are_measured_from_the_chord_of_their_own_ends(
+    runs: tuple[Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 3 to 1 the chord is 2 halfway, where the loss is 5; only the M that are shown have a panel."""
+    twin = made(tmp_path / "twin", 0, (1.0,) * 4, (1.0,) * 4)
+    config = rundir.read_config(twin)
+    write_json(twin / layout.CONFIG, to_dict(replace(config, data_seed=100)))
+    pools.config_of.cache_clear()
+    monkeypatch.setattr(pools, "losses_on_line", lambda run, other: np.array([3.0, 5.0, 1.0]))
+    ((place, (shares, values)),) = pool_curves.lines(4.0)([*runs, twin], "").items()
+    assert place == ("M = 4", pool_curves.TF)
+    np.testing.assert_array_equal(shares, [0, 0.5, 1])
+    np.testing.assert_array_equal(values, [0, 3, 0])

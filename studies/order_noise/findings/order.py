@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from configs.regression import ALIGNED
 from studies.contrast import EXACT, has_learnt
 from studies.order_noise.findings.wording import (
     SHOWN,
@@ -12,8 +11,8 @@ from studies.order_noise.findings.wording import (
     all_equivalent,
     contrasts_of,
     in_percent,
-    listed,
     loss_ratios,
+    span,
     widest,
 )
 from studies.order_noise.runs import MODELS, SORTED
@@ -41,8 +40,8 @@ def order_lsa1(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     largest = max(row["largest_change"] for row in exact)
     return (
         f"**lsa1: exactly none.** In {len(exact)} contrasts of order and placement at evaluation, clean and noisy, the "
-        f"largest change of any seed's loss is {largest:g} of it, at the table's seven digits. Without codes a linear "
-        "layer sums over the pairs.",
+        f"largest change of any seed's loss is {largest:g}, at seven digits. Without codes a linear layer sums over "
+        "the pairs.",
         largest <= EXACT,
     )
 
@@ -62,8 +61,8 @@ def order_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     found = contrasts_of(rows, "order at evaluation", "twolayer: ")
     shown = [row for row in found if row["verdict"] in SHOWN]
     return (
-        f"**twolayer, measured: within ±1 %** ({widest(found)}), with {len(shown)} of {len(found)} differences shown "
-        f"after Holm's correction: {listed(found)}.",
+        f"**twolayer, measured: within ±1 %** ({widest(found)}). Of {len(found)} differences {len(shown)} are shown "
+        "after Holm's correction.",
         len(found) == len(SORTED) and all_equivalent(found),
     )
 
@@ -72,9 +71,8 @@ def curriculum_linear(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Equivalence."""
     found = [row for model in ("lsa1: ", "lsa1_pe: ") for row in contrasts_of(rows, "order in training", model)]
     return (
-        "**A curriculum in training leaves the linear layers where they are without**: after 5000 steps, in all "
-        f"{len(found)} contrasts lsa1 and lsa1_pe trained in another order are equivalent to themselves trained in "
-        f"random order, tested in either ({widest(found)}).",
+        "**A curriculum in training leaves the linear layers where they are.** lsa1 and lsa1_pe trained in another "
+        f"order are equivalent to themselves trained in random order, in all {len(found)} contrasts ({widest(found)}).",
         len(found) == 4 * len(SORTED) and all_equivalent(found),
     )
 
@@ -86,32 +84,40 @@ def curriculum_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     easy = loss_ratios(table, "twolayer", "easy2hard", "easy2hard")
     easy_same, easy_random = same[SORTED.index("easy2hard")], random[SORTED.index("easy2hard")]
     return (
-        f"**twolayer learns the order it is trained in.** Tested in the same order: {listed(same)}. Tested in random "
-        f"order: {listed(random)}. Trained and tested in easy2hard it ends below gradient descent, at {easy.min():.3f} "
-        f"to {easy.max():.3f} of its loss.",
+        f"**twolayer learns the order it is trained in.** Tested in it the loss changes by {span(same)}, in random "
+        f"order by {span(random)}. Trained and tested in easy2hard it ends at "
+        f"{easy.min():.3f} to {easy.max():.3f} of gradient descent's.",
         easy.max() < 1 and easy_same["verdict"] == "lower" and easy_random["verdict"] == "higher",
     )
 
 
 def plateau(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Trainings that had not begun to learn, of all; each once."""
-    placed = table["train_placement"].where(table["train_noise_mode"] != "clean", "mixed")
-    settings = ["model", "seed", *(f"train_{name}" for name in ("ordering", "noise_mode", "p", "placement"))]
-    trainings = table.assign(train_placement=placed).drop_duplicates(settings)
-    stuck = trainings[~has_learnt(trainings)]
+    trainings, stuck = _trainings(table)
     counts = ", ".join(
         f"{model} {sum(stuck['model'] == model)} of {sum(trainings['model'] == model)}" for model in MODELS
     )
-    names = "; ".join(f"{row['model']} seed {row['seed']:.0f}, {_trained(row)}" for _, row in stuck.iterrows())
     clean = (trainings["train_ordering"] == "random") & (trainings["train_noise_mode"] == "clean")
     return (
-        f"**Plateaus.** {len(stuck)} of {len(trainings)} trainings are still on the plateau after 5000 steps, with "
-        f"sensitivities that have a cosine below {ALIGNED:g} with gradient descent's: {counts} ({names}). None is of "
-        f"the {sum(clean)} trained clean in random order. Contrasts are of the seeds that left it in all of their "
-        "conditions, with all seeds beside them where these are more. Whether an order or noise makes a plateau more "
-        "likely is not shown by these few.",
+        f"**Plateaus.** {len(stuck)} of {len(trainings)} trainings are still on the plateau after 5000 steps: "
+        f"{counts}. None is of the {sum(clean)} trained clean in random order.",
         0 < len(stuck) < 0.1 * len(trainings) and not set(stuck.index) & set(trainings[clean].index),
     )
+
+
+def stuck_in_words(table: pd.DataFrame) -> str:
+    """The trainings that are still on the plateau, each with its model, seed, order and noise."""
+    return "; ".join(
+        f"{row['model']} seed {row['seed']:.0f}, {_trained(row)}" for _, row in _trainings(table)[1].iterrows()
+    )
+
+
+def _trainings(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All trainings, each once, and those of them that are on the plateau."""
+    placed = table["train_placement"].where(table["train_noise_mode"] != "clean", "mixed")
+    settings = ["model", "seed", *(f"train_{name}" for name in ("ordering", "noise_mode", "p", "placement"))]
+    trainings = table.assign(train_placement=placed).drop_duplicates(settings)
+    return trainings, trainings[~has_learnt(trainings)]
 
 
 def _trained(row: pd.Series) -> str:
@@ -125,8 +131,8 @@ def unsupported_curriculum(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     found = [row for model in MODELS for row in contrasts_of(rows, "order in training", f"{model}: ", "tested random")]
     best = min(found, key=lambda row: row["change"])
     return (
-        "That a curriculum in training makes a better in-context learner: tested in random order, no model trained in "
-        f"another order is shown to beat itself trained in random order, in any of {len(found)} contrasts (the best is "
-        f"{best['contrast']}, {in_percent(best)}, {best['verdict']}). The speed of learning is not measured here.",
+        f"That a curriculum in training makes a better in-context learner: none of {len(found)} contrasts shows a "
+        "lower loss in random order than after training in random order. The best is "
+        f"{best['contrast']}, {in_percent(best)}, {best['verdict']}.",
         all(row["verdict"] != "lower" for row in found),
     )

@@ -71,14 +71,10 @@ def short(row: Row) -> str:
     return str(row["contrast"].partition(": ")[2])
 
 
-def listed(rows: Sequence[Row]) -> str:
-    """Contrasts with their changes and verdicts; for those that show no difference, whether they are equivalent."""
-    words = []
-    for row in rows:
-        small = row["verdict"] == "no difference shown" and is_equivalent(row)
-        verdict = "no difference shown and within the margin" if small else row["verdict"]
-        words.append(f"{short(row)} {in_percent(row)}, {verdict}")
-    return "; ".join(words)
+def span(rows: Sequence[Row]) -> str:
+    """The smallest and the largest of their changes."""
+    changes = sorted(100 * row["change"] for row in rows)
+    return f"{changes[0]:+.2f} to {changes[-1]:+.2f} %"
 
 
 def treated_over_control(rows: Rows, question: str, name: str) -> float:

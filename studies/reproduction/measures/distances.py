@@ -1,4 +1,7 @@
-"""Measures on the algorithm-distance matrix of a run, and on its turn from one algorithm to another in training."""
+"""Measures on the distances of a run and the algorithms, over training too, and on their losses with labels replaced.
+
+Claims and figures share what is computed here for a run; predictions are on its test tasks.
+"""
 
 from __future__ import annotations
 
@@ -8,44 +11,83 @@ from pathlib import Path
 import numpy as np
 
 from analysis.measures import turn
-from analysis.measures.algorithm_distance import matrix
-from analysis.measures.algorithms import TF
+from analysis.measures.algorithm_distance import pairs
+from analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of, defined
+from analysis.measures.shifts import replaced_labels
 from studies.reproduction.measures.trained import Measure, compared_run
 
-
-@lru_cache(maxsize=64)
-def _matrix(run: Path) -> dict[tuple[str, str, str], float]:
-    """The matrix by row, column and measure."""
-    return {(row["row"], row["column"], row["measure"]): float(row["value"]) for row in matrix(compared_run(run))}
+WITH_DIRECTION = tuple(name for name in ALGORITHMS if name != "zero")  # of what predicts zero no sensitivity has any
+DESCENTS = ("gd", "gd_own_steps", "gd_plus_plus", "gd_plus_plus_paper")  # whose losses with replaced labels are shown
+REPLACED = (0, 1, 2, 4)  # labels of each context
 
 
-@lru_cache(maxsize=64)
-def _cosines(run: Path) -> dict[str, np.ndarray]:
-    return turn.cosines(compared_run(run), ("gd", "gd_plus_plus"))
+@lru_cache(maxsize=256)
+def distances(run: Path) -> dict[tuple[str, str, str], float]:
+    """What `algorithm_distance.pairs` measures of the transformer and the algorithms, by row, column and measure."""
+    loaded = compared_run(run)
+    predictors = {TF: loaded.predict, **defined(algorithms_of(loaded, WITH_DIRECTION))}
+    rows = pairs(loaded.config, predictors)
+    return {(row["row"], row["column"], row["measure"]): float(row["value"]) for row in rows}
+
+
+@lru_cache(maxsize=256)
+def cosines(run: Path) -> dict[str, np.ndarray]:
+    """`turn.cosines` with all algorithms that are defined, of a run that kept snapshots."""
+    return turn.cosines(compared_run(run), WITH_DIRECTION)
+
+
+@lru_cache(maxsize=256)
+def replaced_losses(run: Path) -> dict[str, tuple[float, ...]]:
+    """The losses with so many labels of each context replaced by N(0, 1), in the order of `REPLACED`."""
+    loaded = compared_run(run)
+    predictors = {TF: loaded.predict, **defined(algorithms_of(loaded, DESCENTS))}
+    losses = replaced_labels(loaded.config, predictors, REPLACED)
+    return {name: tuple(float(losses[count][name].mean()) for count in losses) for name in predictors}
+
+
+def final_cosines(run: Path) -> dict[tuple[str, str], float]:
+    """The cosines of the transformer and the algorithms with one another, by row and column."""
+    return {(row, column): value for (row, column, name), value in distances(run).items() if name == "cosine"}
+
+
+def cosines_at_snapshots(run: Path) -> dict[tuple[str, int], float]:
+    """The transformer's cosines with the algorithms over training, by algorithm and step."""
+    found = cosines(run)
+    curves = {name: values for name, values in found.items() if name != "step"}
+    return {
+        (name, int(step)): float(value)
+        for name in curves
+        for step, value in zip(found["step"], curves[name], strict=True)
+    }
 
 
 def loss_with_replaced(labels: int, whose: str = TF) -> Measure:
     """The loss with so many labels of each context replaced by N(0, 1)."""
-    return lambda run: _matrix(run)[whose, "", f"loss_replaced_{labels}"]
+    return lambda run: replaced_losses(run)[whose][REPLACED.index(labels)]
 
 
-def cosine(whose: str) -> Measure:
-    """The cosine of the transformer's sensitivities with an algorithm's."""
-    return lambda run: _matrix(run)[TF, whose, "cosine"]
+def between(measure: str, whose: str) -> Measure:
+    """A measure of the transformer with respect to an algorithm: "cosine", "difference" or "loss_ratio"."""
+    return lambda run: distances(run)[TF, whose, measure]
 
 
 def nearer_than(near: str, far: str) -> Measure:
     """1 - cosine with one algorithm over that with another: below 1 the transformer is nearer to the first."""
-    return lambda run: (1 - cosine(near)(run)) / (1 - cosine(far)(run))
+    one, other = (between("cosine", name) for name in (near, far))
+    return lambda run: (1 - one(run)) / (1 - other(run))
 
 
 def cosine_at(whose: str, step: int) -> Measure:
     """The cosine with an algorithm at a snapshot."""
-    return lambda run: float(_cosines(run)[whose][_cosines(run)["step"] == step][0])
+    return lambda run: float(cosines(run)[whose][cosines(run)["step"] == step][0])
 
 
-def step_of_turn(run: Path) -> float:
-    """The step from which it is nearer to GD++ than to gradient descent for good; infinite if it never is."""
-    found = _cosines(run)
-    at = turn.turn(found["step"], found["gd"], found["gd_plus_plus"])
-    return at.step if at else float("inf")
+def turn_from(before: str) -> Measure:
+    """The step from which it is nearer to GD++ than to an algorithm for good; infinite if it never is."""
+
+    def measure(run: Path) -> float:
+        found = cosines(run)
+        at = turn.turn(found["step"], found[before], found["gd_plus_plus"])
+        return at.step if at else float("inf")
+
+    return measure

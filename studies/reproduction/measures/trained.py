@@ -13,6 +13,7 @@ from jax.tree_util import Partial
 
 from analysis.compared_run import ComparedRun, load_compared
 from analysis.measures import shifts
+from analysis.measures.algorithms import algorithms_of, defined
 from analysis.measures.copying import copying
 from analysis.measures.interpolation import interpolated
 from analysis.measures.over_training import baselines_of
@@ -33,7 +34,7 @@ CONTEXTS, DRAWS = 512, 64  # of medians over contexts
 Measure = Callable[[Path], float]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def compared_run(run: Path) -> ComparedRun:
     """A finished run, loaded once for all claims on it."""
     return load_compared(run)
@@ -77,11 +78,12 @@ def median_loss(run: Path) -> float:
 
 
 def median_over(other: str) -> Measure:
-    """That median over another's, on the same contexts, teachers and queries."""
+    """That median over an algorithm's, on the same contexts, teachers and queries."""
 
     def measure(run: Path) -> float:
         loaded = compared_run(run)
-        found = context_losses({"tf": loaded.predict, "other": defined_baselines(loaded)[other]}, loaded.config)
+        predict = defined(algorithms_of(loaded, (other,)))[other]
+        found = context_losses({"tf": loaded.predict, "other": predict}, loaded.config)
         return float(np.median(found["tf"]) / np.median(found["other"]))
 
     return measure

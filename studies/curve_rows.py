@@ -1,0 +1,93 @@
+"""Rows of a figure's table from the curves of its seeds: means, seeds one by one, what is cut off, what has diverged.
+
+Columns: panel, series, x, mean, low, high, seeds; further ones only where a row needs them:
+
+- seed: the row is this seed's value, without an interval; empty in rows of means.
+- censored: the seed's value lies `above` the one given, or `below` it; it is in no mean.
+- diverged: how many of the row's seeds are beyond the limit or not a number; where any is, there is no mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from src.statistics import mean_and_interval
+
+ABOVE, BELOW = "above", "below"
+
+Row = dict[str, Any]
+Values = Sequence[float] | np.ndarray
+
+
+class Curve(NamedTuple):
+    """A curve of which some values are bounds; `censored` says of each what it is: "", `above` or `below`."""
+
+    x: Values
+    y: Values
+    censored: Sequence[str]
+
+
+Series = Mapping[tuple[str, str], tuple[Values, Values] | Curve]  # (panel, series) -> x, y
+
+
+class Value(NamedTuple):
+    """What one seed has at a point."""
+
+    seed: int
+    y: float
+    censored: str
+
+
+def curve_rows(
+    curves: Iterable[tuple[int, Series]], limit: float = np.inf, means: bool = True, by_seed: bool = False
+) -> list[Row]:
+    """Means over seeds with 95 % t intervals, and `by_seed` the values of seeds, at each point of their curves.
+
+    What is censored always has rows of its own.
+    """
+    rows = []
+    for (panel, series, x), values in _points(curves).items():
+        place = {"panel": panel, "series": series, "x": x}
+        kept = [value for value in values if abs(value.y) <= limit]
+        exact = [value for value in kept if not value.censored]
+        if len(kept) < len(values):
+            rows.append(place | _no_mean(values, len(values) - len(kept)))
+        elif exact and means:
+            rows.append(place | _mean([value.y for value in exact]))
+        rows += [place | _alone(value) for value in kept if by_seed or value.censored]
+    return _filled(rows)
+
+
+def _points(curves: Iterable[tuple[int, Series]]) -> dict[tuple[str, str, float], list[Value]]:
+    points: dict[tuple[str, str, float], list[Value]] = {}
+    for seed, found in curves:
+        for (panel, series), (xs, ys, *censored) in found.items():
+            for x, y, how in zip(xs, ys, *(censored or [[""] * len(xs)]), strict=True):
+                points.setdefault((panel, series, float(x)), []).append(Value(seed, float(y), how))
+    return points
+
+
+def _mean(values: Sequence[float]) -> Row:
+    mean, width = mean_and_interval(np.array(values))
+    half = 0.0 if np.isnan(width) else float(width)
+    return {"mean": float(mean), "low": mean - half, "high": mean + half, "seeds": len(values)}
+
+
+def _no_mean(values: Sequence[Value], diverged: int) -> Row:
+    return {"mean": None, "low": None, "high": None, "seeds": len(values), "diverged": diverged}
+
+
+def _alone(value: Value) -> Row:
+    row = {"mean": value.y, "low": value.y, "high": value.y, "seeds": 1, "seed": str(value.seed)}
+    return row | ({"censored": value.censored} if value.censored else {})
+
+
+def _filled(rows: Sequence[Row]) -> list[Row]:
+    """The rows with the same columns, of the further ones those that any row has."""
+    further = {"seed": "", "censored": "", "diverged": 0}
+    shown = {name: empty for name, empty in further.items() if any(name in row for row in rows)}
+    base = ("panel", "series", "x", "mean", "low", "high", "seeds")
+    return [{name: row[name] for name in base} | {name: row.get(name, e) for name, e in shown.items()} for row in rows]

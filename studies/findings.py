@@ -1,0 +1,102 @@
+"""The findings that a page begins with: a sentence or two with their numbers, each with its figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from studies.template import measured, range_in_words
+
+Row = Mapping[str, Any]
+
+# verdict -> how a sentence begins whose claim does not have the verdict "reproduced"
+OPENINGS = {
+    "undecided": "Undecided",
+    "contradicted": "Not what the paper finds",
+    "no effect": "No effect is found",
+    "not counted": "Not counted, for its control has it too",
+    "not run": "Not run",
+}
+OWN_CONTRADICTED = "Not what we expected"  # of a claim that is no paper's
+NOT_MEASURED = "…"
+
+
+class Statement(NamedTuple):
+    """What a claim measures, and what it means if the claim is reproduced.
+
+    number: a sentence with {value}, the number with its interval and n; {accepted}, the range; and {also}, the same
+    number as `also` has it, a function that rises with it. meaning: stands before it where the claim is reproduced.
+    """
+
+    claim: str
+    number: str
+    meaning: str = ""
+    also: Callable[[float], float] | None = None
+
+
+class Finding(NamedTuple):
+    """Statements that share a figure of their study."""
+
+    name: str
+    figure: str
+    statements: tuple[Statement, ...]
+
+
+class Told(NamedTuple):
+    """A finding in words, whether the numbers bear out all of it, and its figures as Markdown."""
+
+    says: str
+    holds: bool
+    figures: tuple[str, ...]
+
+
+def told(finding: Finding, rows: Mapping[str, Row], figure: str) -> Told:
+    """A finding as the lines of the ledger have it."""
+    own = [rows[statement.claim] for statement in finding.statements]
+    says = " ".join(sentence(statement, row) for statement, row in zip(finding.statements, own, strict=True))
+    return Told(says, all(row["verdict"] == "reproduced" for row in own), (figure,))
+
+
+def sentence(statement: Statement, row: Row) -> str:
+    """A statement as its claim's verdict allows: with its meaning if reproduced, else with verdict and range."""
+    accepted = range_in_words(row["low"], row["high"])
+    number = statement.number.format(value=value(row), also=_also(statement, row), accepted=accepted)
+    if row["verdict"] == "reproduced":
+        said = f"{statement.meaning}: {number}" if statement.meaning else number
+        return f"{said[0].upper()}{said[1:]}."
+    own = row["verdict"] == "contradicted" and row["about"] != "paper"
+    opening = OWN_CONTRADICTED if own else OPENINGS[row["verdict"]]
+    return f"{opening}: {number} (accepted: {accepted if row['share'] is None else 'all'})."
+
+
+def value(row: Row) -> str:
+    """The number of a line with its interval and n; of what is said of every run, in how many it holds."""
+    if row["mean"] is None:
+        return NOT_MEASURED
+    if row["share"] is not None:
+        return f"{row['share'] * row['n']:.0f} of {row['n']} runs"
+    if not math.isfinite(row["mean"]):
+        return f"infinite (n = {row['n']})"
+    return measured(row).replace("]", f"; n = {row['n']}]")
+
+
+def _also(statement: Statement, row: Row) -> str:
+    if statement.also is None or row["mean"] is None:
+        return NOT_MEASURED
+    numbers = {name: statement.also(row[name]) for name in ("mean", "mean_low", "mean_high")}
+    return measured({**row, **numbers}) if math.isfinite(numbers["mean"]) else "infinite"
+
+
+def numbered(findings: Sequence[Told]) -> str:
+    """Findings as a numbered list, each followed by its figures."""
+    return "\n\n".join(
+        "\n\n".join((f"{number}. {finding.says}", *filter(None, finding.figures)))
+        for number, finding in enumerate(findings, 1)
+    )
+
+
+def image(out: Path, path: str, title: str) -> str:
+    """A figure below a folder of results as Markdown; where it is not drawn, the sentence that says so."""
+    return f"![{title}]({path})" if (out / path).exists() else f"No figure yet: {title}."

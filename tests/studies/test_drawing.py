@@ -1,0 +1,83 @@
+"""Figures from tables: labels that are computed, and tables of earlier versions."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from store import outputs
+from store.atomic import csv_bytes, json_bytes
+from store.readers import StoreError, read_json
+from studies.drawing import as_drawn, redraw
+from studies.figure import Figure, HeatMaps, Plane, of_first_seed, over_seeds
+from studies.ledger import WRITER
+from studies.study import Study
+
+CURVES = Figure("curves", "Today's title", ("runs",), lambda run, name: {}, "step", "loss", means=False, by_seed=True)
+MAPS = HeatMaps("maps", "one layer", ("runs",), lambda runs: [])
+STUDY = Study("made", figures=(CURVES, MAPS))
+MEAN = {"panel": "", "series": "a", "x": 1.0, "mean": 2.0, "low": 1.0, "high": 3.0, "seeds": 3}
+CELL = {"row": "trained", "i": 0, "j": 0, "value": 1.0}
+EARLIER = {"title": "As it was", "x_label": "share", "y_label": "loss", "log_x": False, "log_y": False}
+
+
+def lies(folder: Path, name: str, rows: list[dict[str, Any]], seeds: tuple[int, ...], **labels: Any) -> Path:
+    """A table with its bundle; two runs of each seed."""
+    table = folder / "made" / f"{name}.csv"
+    configs = [{"init_seed": seed} for seed in seeds for _ in range(2)]
+    bundle = {"labels": labels, "command": "python -m studies.run made", "configs": configs}
+    outputs.write({table: csv_bytes(rows), table.with_suffix(".json"): json_bytes(bundle)}, WRITER)
+    return table
+
+
+def title(table: Path) -> str:
+    return str(read_json(table.with_suffix(".json"))["labels"]["title"])
+
+
+@pytest.mark.parametrize(
+    ("seeds", "mean", "first"),
+    [
+        ((0, 1, 2), "mean over 3 seeds", "seed 0"),
+        (tuple(range(8)), "mean over 8 seeds", "seed 0"),
+        ((4,), "seed 4", "seed 4"),
+    ],
+)
+def test_what_is_shown_of_which_seeds_is_computed(
+    seeds: tuple[int, ...], mean: str, first: str, tmp_path: Path
+) -> None:
+    maps = lies(tmp_path, "maps", [CELL | {"matrix": matrix} for matrix in (0, 1)], seeds, title="over 99 seeds")
+    redraw(STUDY, tmp_path)
+    assert title(maps) == f"one layer, {mean}"
+    planes = [
+        Plane("p", "Title", (), lambda runs: [], "x", "y", "stars", whose) for whose in (over_seeds, of_first_seed)
+    ]
+    assert [plane.labels(seeds)["title"] for plane in planes] == [f"Title; {mean}", f"Title; {first}"]
+
+
+def test_a_table_without_a_column_of_today_is_drawn_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The axes of its own labels, and the figures after it too."""
+    table = lies(tmp_path, "curves", [MEAN], (0,), **EARLIER)
+    maps = lies(tmp_path, "maps", [CELL | {"matrix": matrix} for matrix in (0, 1)], (0, 1), title="earlier")
+    redraw(STUDY, tmp_path)
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1
+    assert "curves.csv was written before it had a column seed: it is drawn as it was" in said
+    assert "'python -m studies.run made' measures it again" in said
+    assert (title(table), title(maps)) == ("As it was", "one layer, mean over 2 seeds")
+    assert table.with_suffix(".png").exists()
+    assert [figure.title for figure in as_drawn(STUDY, tmp_path / "made")] == [title(table), title(maps)]
+
+
+def test_a_table_with_all_columns_has_todays_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = lies(tmp_path, "curves", [MEAN | {"seed": "0", "seeds": 1}], (0,), **EARLIER)
+    redraw(STUDY, tmp_path)
+    assert (title(table), capsys.readouterr().out) == ("Today's title", "")
+
+
+def test_a_bundle_of_something_else_is_refused(tmp_path: Path) -> None:
+    table = lies(tmp_path, "maps", [CELL | {"matrix": 0}], ())
+    with pytest.raises(StoreError, match=r"maps\.json is not what a figure is drawn with"):
+        redraw(STUDY, tmp_path)
+    assert not table.with_suffix(".png").exists()
