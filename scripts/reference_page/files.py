@@ -71,8 +71,8 @@ interval over chains `llc_low`, `llc_high`; `loss` L(w*) and `null_loss` on the 
 gamma) steps, `top_eigenvalue` h_max; `health` (`healthy`, or why not); the settings"""
 LLC_TRACES = """of a checkpoint's chains: `excess` and `distance` [C,T] of each draw, burn-in included, `fixed_loss` and
 `acceptance` [C,K] of each check; `row`, as JSON, and `parameters`, the SHA-256 of w*"""
-LLC_ADVICE = """`cell` (`eps`, `nbeta`, `gamma`, or null), `reason`, `order` (whether that of the checkpoints depends on the
-setting), `top_eigenvalues` by step"""
+LLC_ADVICE = """`cell` (`eps`, `nbeta`, `gamma`, or null), `reason`, `order` (whether that of the checkpoints depends
+on the setting), `top_eigenvalues` by step"""
 
 ESTIMATED, CALIBRATED = "`analysis.llc`", "`analysis.llc_calibrate`"
 CAPTURED, COMPARING = "`--save_attention`", "`analysis.compare_sine`"
