@@ -55,8 +55,7 @@ def _draw(run: Path, table: pd.DataFrame, advised: Mapping[str, float] | None) -
                 panel.set_yticks(range(len(pairs)), [_label(own, nbeta, gamma) for nbeta, gamma in pairs])
     style.caption(
         figure,
-        f"{run.name}; columns: step sizes eps from the smallest; a stroke: not healthy; blank: no number; SE: standard "
-        "errors; "
+        f"{run.name}; columns: step sizes eps from the smallest; a stroke: not healthy; blank: no number; "
         f"{'the frame: recommended' if advised else 'no cell is recommended'}",
     )
     return style.save(figure, run / layout.LLC_CALIBRATION_FIGURE, run)

@@ -64,6 +64,17 @@ COMPARED = """losses with standard errors, paired ratio and difference, `preds_d
 `model_cos`; in the transformer's run"""
 MAPS = "the mean map of a head, drawn; of linear attention raw scores, whose sign and scale are free"
 
+LLC = """a row for each settings and checkpoint: `settings` (eight hexadecimal digits), `step`, `llc` with its 95 % t
+interval over chains `llc_low`, `llc_high`; `loss` L(w*) and `null_loss` on the fixed set, `draw_loss`, `saturation`,
+`acceptance` of a Metropolis step, `stability` eps (nbeta h_max + gamma), `trend` in standard errors, `r_hat`, `ess`,
+`below` (share of draws below L(w*)), `distance` from w*, `radius` sqrt(d / gamma), `norm` |w*|, `relaxation` 2 / (eps
+gamma) steps, `top_eigenvalue` h_max; `health` (`healthy`, or why not); the settings"""
+LLC_TRACES = """of a checkpoint's chains: `excess` and `distance` [C,T] of each draw, burn-in included, `fixed_loss` and
+`acceptance` [C,K] of each check; `row`, as JSON, and `parameters`, the SHA-256 of w*"""
+LLC_ADVICE = """`cell` (`eps`, `nbeta`, `gamma`, or null), `reason`, `order` (whether that of the checkpoints depends
+on the setting), `top_eigenvalues` by step"""
+
+ESTIMATED, CALIBRATED = "`analysis.llc`", "`analysis.llc_calibrate`"
 CAPTURED, COMPARING = "`--save_attention`", "`analysis.compare_sine`"
 MEASURED = "regression on corrupted or ordered contexts, where it takes a second; sweeps; `analysis.comparators`"
 FILES = (
@@ -100,6 +111,12 @@ FILES = (
     File(layout.COPYING, "`twolayer`; `analysis.copying`", COPYING),
     File(layout.COMPARATORS, MEASURED, COMPARATORS),
     File(layout.POSITION_STEPS, "`analysis.position_steps`", POSITION_STEPS),
+    File(layout.LLC, ESTIMATED, LLC),
+    File("llc/{SETTINGS}_step_{STEP}.npz", ESTIMATED, LLC_TRACES),
+    File(layout.LLC_FIGURE, ESTIMATED, "the estimates of the settings last asked for, with their diagnostics"),
+    File(layout.LLC_CALIBRATION, CALIBRATED, "a row for each cell of the grid and checkpoint, columns as in llc.csv"),
+    File(layout.LLC_ADVICE, CALIBRATED, LLC_ADVICE),
+    File(layout.LLC_CALIBRATION_FIGURE, CALIBRATED, "heat maps of LLC, saturation, trend and acceptance"),
     File(layout.ATTENTION_STATS, "sweeps of regression; `analysis.attention_stats`", SEPARATION),
     File(layout.ATTENTION_STATS_FIGURE, "`analysis.attention_stats`", "the same, drawn"),
     File(layout.OVER_TRAINING, "`analysis.over_training`", OVER_TRAINING),
