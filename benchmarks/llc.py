@@ -28,7 +28,7 @@ from src.sequences import tokenise
 from store.params import flattened
 
 TASKS = 4096  # of the fixed set
-BLOCK = 20  # draws of a call that is timed
+BLOCK = 40  # draws of a call that is timed
 CHECK_EVERY = 10  # draws between two checks, as in an estimate with 400 draws
 CHAINS = 8
 TRAINING_BATCH, OUR_BATCH, PLAIN_BATCH = 64, 64, 256
@@ -60,7 +60,9 @@ def trained(steps: int) -> Point:
     return Point(config, params, tasks, jax.jit(model_of(config).losses)(params, tasks))
 
 
-def chains(point: Point, setting: Setting, batch: int, number: int, draws: int) -> Callable[[int], sgld.Draws]:
+def chains(
+    point: Point, setting: Setting, batch: int, number: int, draws: int, check_every: int = CHECK_EVERY
+) -> Callable[[int], sgld.Draws]:
     """A compiled program of so many chains and draws, from a seed."""
 
     @jax.jit
@@ -72,7 +74,7 @@ def chains(point: Point, setting: Setting, batch: int, number: int, draws: int) 
             return jax.tree.map(lambda values: values[chosen], tasks), baseline[chosen]
 
         target = sgld.Target(losses, centre, setting.nbeta, setting.gamma)
-        steps = sgld.Steps(0, draws, 1, CHECK_EVERY)
+        steps = sgld.Steps(0, draws, 1, check_every)
         alone = partial(sgld.chain, fixed=first(tasks, CHECK_TASKS), eps=setting.eps, steps=steps)
         return jax.vmap(lambda key: alone(key, target, sgld.Source(draw)))(keys)
 
@@ -84,9 +86,9 @@ def chains(point: Point, setting: Setting, batch: int, number: int, draws: int) 
     return from_seed
 
 
-def timed_chains(point: Point, setting: Setting, batch: int, number: int) -> Timed:
+def timed_chains(point: Point, setting: Setting, batch: int, number: int, check_every: int = CHECK_EVERY) -> Timed:
     """Seconds of so many calls of `BLOCK` draws of each chain."""
-    program = chains(point, setting, batch, number, BLOCK)
+    program = chains(point, setting, batch, number, BLOCK, check_every)
     return lambda calls: seconds_of(lambda: [program(call) for call in range(calls)])
 
 
@@ -98,17 +100,18 @@ def timed_loop(loop: torch_sgld.Chain, calls: int) -> float:
 # --- measurements ---
 
 
-def step(batch: int, number: int, settings: Settings) -> Entry:
-    """A chain's step against a training step of the same batch."""
+def step(batch: int, number: int, check_every: int, settings: Settings) -> Entry:
+    """A chain's step against a training step of the same batch; checks every so many draws are a part of it."""
     point = trained(settings.loss_steps)
     training = our_program(decoder("hoogland", batch_size=batch, steps=settings.loss_steps)).train
     timed = {
-        "ours": timed_chains(point, settings_of({})["default"], batch, number),
+        "ours": timed_chains(point, settings_of({})["default"], batch, number, check_every),
         "training step": lambda calls: training(calls * BLOCK),
     }
     found = compare(timed, settings.seconds, settings.repeats, {"ours": number * BLOCK, "training step": BLOCK})
     chain = "an SGLD step" if number == 1 else f"a step of one of {number} chains"
-    return {"text": f"{chain}, batch {batch}", **against(found["seconds"])}
+    checks = "" if check_every == BLOCK else f", with a check every {check_every} draws"
+    return {"text": f"{chain}, batch {batch}{checks}", **against(found["seconds"])}
 
 
 def error(name: str, settings: Settings) -> Entry:
@@ -203,9 +206,9 @@ def against(seconds: Mapping[str, Mapping[str, Any]]) -> Entry:
 
 
 MEASURED: dict[str, Callable[[Settings], Entry]] = {
-    "llc_step_256": partial(step, 256, 1),
-    "llc_step_64": partial(step, 64, 1),
-    "llc_chains_64": partial(step, 64, CHAINS),
+    "llc_step_256": partial(step, 256, 1, BLOCK),
+    "llc_step_64": partial(step, 64, 1, BLOCK),
+    "llc_chains_64": partial(step, 64, CHAINS, CHECK_EVERY),
     **{f"llc_error_{name}": partial(error, name) for name in LABELS},
     **{f"llc_bias_{name}": partial(bias, name) for name in LABELS},
     "llc_run": whole,

@@ -63,7 +63,8 @@ for num_tasks, run in runs.items():
 # ## Is it the loss?
 #
 # Where the draws know nothing, they have one loss at every checkpoint, and the LLC is nbeta times what L(w*) lacks to it: a
-# line of slope -nbeta in the loss. At the healthy setting it is not.
+# line of slope -nbeta in the loss. At the healthy setting the early checkpoints, where w* is no minimum and the draws go below
+# it, make a slope too; the checkpoints that are healthy are on no such line.
 
 # %%
 for (num_tasks, name), own in rows.items():
@@ -76,10 +77,12 @@ for (num_tasks, name), own in rows.items():
 
 # %% [markdown]
 # Each run's figs/llc.png shows the published setting, the last that was drawn, with hollow points where it is not healthy;
-# analysis/llc.csv has both. With one task the decoder needs no context, and with two it has to tell them apart: its LLC is
-# higher.
+# analysis/llc.csv has both. With two tasks the decoder has to tell them apart by the context, and its LLC is higher than
+# with one.
 
 # %%
 for name in settings:
-    ends = [rows[num_tasks, name][-1] for num_tasks in runs]
-    print(f"{name}: LLC at the end", *(f"{row['llc']:.1f} ({row['health'].partition(':')[0]})" for row in ends))
+    for num_tasks in runs:
+        end = rows[num_tasks, name][-1]
+        healthy = end["health"] == HEALTHY
+        print(f"{name:9s} M = {num_tasks}: LLC at the end {end['llc']:.1f}, {'' if healthy else 'not '}healthy")

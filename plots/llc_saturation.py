@@ -32,7 +32,6 @@ def _draw(run: Path, rows: Mapping[str, Rows]) -> Path:
         _points(axes[0, 0], own, "llc", name, label)
         _points(axes[0, 1], own, "saturation", name)
         _ceiling(axes[0, 0], own, COLOURS[name])
-        axes[0, 2].plot(*_over_training(own), color=COLOURS[name])
         _points(axes[0, 2], own, "llc", name, over="step")
     axes[0, 1].axhline(BOUNDS["saturation"], color=style.GREY, linestyle="--", linewidth=1)
     axes[0, 2].set_xscale("symlog", linthresh=1)
@@ -53,11 +52,11 @@ def _draw(run: Path, rows: Mapping[str, Rows]) -> Path:
 
 
 def _points(panel: Axes, rows: Rows, column: str, name: str, label: str | None = None, over: str = "loss") -> None:
-    """A point a checkpoint, filled where it is healthy."""
+    """A point a checkpoint, filled where it is healthy; over training the healthy ones are joined."""
     healthy = np.array([row["health"] == HEALTHY for row in rows])
     x, y = (np.array([row[key] for row in rows], float) for key in (over, column))
     colour = COLOURS[name]
-    panel.plot(x[healthy], y[healthy], "o", color=colour, markersize=4)
+    panel.plot(x[healthy], y[healthy], "o-" if over == "step" else "o", color=colour, markersize=4)
     panel.plot(x[~healthy], y[~healthy], "o", color=colour, markersize=4, markerfacecolor="white")
     if label:
         panel.plot([], [], "o", color=colour, markersize=4, label=label)
@@ -66,7 +65,3 @@ def _points(panel: Axes, rows: Rows, column: str, name: str, label: str | None =
 def _ceiling(panel: Axes, rows: Rows, colour: str) -> None:
     losses = np.sort([row["loss"] for row in rows])
     panel.plot(losses, rows[0]["nbeta"] * (rows[0]["null_loss"] - losses), color=colour, linestyle="--", linewidth=1)
-
-
-def _over_training(rows: Rows) -> tuple[list[float], list[float]]:
-    return [row["step"] for row in rows], [row["llc"] for row in rows]

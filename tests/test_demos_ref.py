@@ -42,3 +42,18 @@ def test_sine_waves(root: Path) -> None:
     zero = float(re.search(r"predicting 0: ([\d.]+)", text)[1])
     assert zero == pytest.approx(0.0258, rel=0.05)  # E a^2 / 4 = (.1^2 + .1 .5 + .5^2) / 12, for whole periods
     assert max(losses.values()) < 0.005
+
+
+@pytest.mark.slow
+def test_degeneracy(root: Path) -> None:
+    """At the published setting the LLC is the loss times -nbeta, plus a constant; no end of a training is healthy."""
+    text = printed(root, "degeneracy")
+    slopes = dict(re.findall(r"M = \d, (healthy|published) *: slope / -nbeta +(\S+),", text))
+    assert float(slopes["published"]) == pytest.approx(1, abs=0.1)
+    assert float(slopes["healthy"]) < 0.6
+    ends = re.findall(r"(healthy|published) +M = (\d): LLC at the end (\S+), (.*)", text)
+    health = {(name, tasks): said for name, tasks, _, said in ends}
+    assert {said for (name, _), said in health.items() if name == "healthy"} == {"healthy"}
+    assert {said for (name, _), said in health.items() if name == "published"} == {"not healthy"}
+    llc = {(name, tasks): float(value) for name, tasks, value, _ in ends}
+    assert 0 < llc["healthy", "1"] < llc["healthy", "2"] < 0.2 * llc["published", "2"]

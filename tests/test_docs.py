@@ -29,7 +29,14 @@ from tests.doors import Ran, ran
 __all__ = ["ran"]
 
 SMALL = "--batch_size 64 --config.eval_tasks=64 --config.test_tasks=200 --config.step_size_tasks=256".split()
-PAGES = ("docs/contract.md", "docs/reference.md", "docs/fidelity.md", "docs/extending.md", "docs/performance.md")
+PAGES = (
+    "docs/contract.md",
+    "docs/reference.md",
+    "docs/fidelity.md",
+    "docs/extending.md",
+    "docs/performance.md",
+    "docs/llc.md",
+)
 CODE_BLOCK = re.compile(r"```(\S+)([^\n]*)\n(.*?)```", re.S)
 
 

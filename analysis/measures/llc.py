@@ -34,7 +34,7 @@ from src.prng import Purpose
 from src.train import BatchFn, Shared
 from store.params import flattened, nested
 
-CURVATURE_TASKS = 1024  # of the fixed set, for the largest eigenvalue of the Hessian
+CURVATURE_TASKS = 256  # of the fixed set, for the largest eigenvalue of the Hessian: a bound on eps needs no more
 CHECK_TASKS = 256  # of the fixed set, for the losses that R-hat and the share below L(w*) are taken from
 LEVEL = 0.95  # of intervals over chains
 NO_ESTIMATE = intervals.Interval(np.nan, np.nan, np.nan, 0)

@@ -29,8 +29,8 @@ LEAST = 3  # checkpoints that say something of a line
 class Line(NamedTuple):
     """The LLC of a setting as a line in the loss L(w*), by least squares over checkpoints.
 
-    slope and slope / -nbeta, which is 1 where all draws have one loss; correlation of LLC and loss; mean saturation;
-    healthy: of how many checkpoints.
+    slope and slope / -nbeta, which is 1 where all draws have one loss; correlation of LLC and loss; mean saturation,
+    where L(w*) is below the null predictor's loss; healthy: of how many checkpoints.
     """
 
     setting: str
@@ -72,7 +72,7 @@ def line(name: str, rows: Sequence[Mapping[str, Any]]) -> Line:
         slope,
         -slope / nbeta,
         float(np.corrcoef(losses, llcs)[0, 1]) if np.ptp(llcs) > 0 else 0.0,
-        float(np.mean([row["saturation"] for row in kept])),
+        float(np.mean([value for row in kept if np.isfinite(value := row["saturation"])] or [np.nan])),
         sum(row["health"] == HEALTHY for row in rows),
         len(rows),
     )

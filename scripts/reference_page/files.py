@@ -109,6 +109,11 @@ FILES = (
     File(layout.OOD, "regression; `analysis.ood_eval`", OOD),
     File(layout.WEIGHTS, REGRESSION, "`kq` = W_K^T W_Q, `pv` = P W_V [L,heads,W,W]; rescaled; the construction's"),
     File(layout.COPYING, "`twolayer`; `analysis.copying`", COPYING),
+    File(
+        layout.LLC_SATURATION_FIGURE,
+        "`analysis.llc_saturation`",
+        "the LLC against the loss at the published and at the default setting",
+    ),
     File(layout.COMPARATORS, MEASURED, COMPARATORS),
     File(layout.POSITION_STEPS, "`analysis.position_steps`", POSITION_STEPS),
     File(layout.LLC, ESTIMATED, LLC),

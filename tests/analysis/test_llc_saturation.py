@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis import llc_saturation
-from analysis.measures.llc_saturation import PUBLISHED, line, settings_of
+from analysis.measures.llc_saturation import line, settings_of
 from src.checks import ConfigError
 
 LOSSES = (2.0, 1.5, 1.2, 0.9)
@@ -60,7 +60,9 @@ def test_what_is_no_line_is_refused(own: list[dict[str, Any]], sentence: str) ->
 def test_the_settings_differ_in_eps_nbeta_and_gamma_alone() -> None:
     found = settings_of({"chains": 3, "draws": 50})
     published, default = vars(found["published"]), vars(found["default"])
-    assert {name for name in published if published[name] != default[name]} == set(PUBLISHED)
+    assert {name for name in published if published[name] != default[name]} == {"eps", "nbeta", "gamma"}
+    assert np.sqrt(51_717 / published["gamma"]) == pytest.approx(88, abs=0.5)  # the published radius
+    assert published["nbeta"] == pytest.approx(2 * 66.67, rel=1e-3)  # of half the squared error
     assert (published["chains"], published["draws"]) == (3, 50)
 
 
