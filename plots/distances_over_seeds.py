@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUMBERS = ("mean", "low", "high", "seeds")
+NARROWEST = 4.0  # inches: a caption of one line has room
 
 
 @style.styled
@@ -25,7 +26,7 @@ def draw_matrix(source: Path, title: str) -> list[Path]:
         raise StoreError(f"{source} has a row and column twice")
     names = list(dict.fromkeys(table["row"]))
     size = CELL * len(names)
-    figure, axes = style.new_figure(width=size + 1.3, height=size + 1.4)
+    figure, axes = style.new_figure(width=max(size + 1.3, NARROWEST), height=size + 1.4)
     panel = axes[0, 0]
     values = table.pivot(index="row", columns="column", values="mean").reindex(index=names, columns=names)
     heat_map(panel, values.to_numpy(float), "cosine")
