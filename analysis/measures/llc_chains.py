@@ -31,9 +31,9 @@ def estimate(
     """
     sizes = map(np.float32, (settings.eps, settings.nbeta, settings.gamma))
     keys = jax.random.split(key(settings.seed), settings.chains)
-    shape = sgld.Steps(settings.burn_in, settings.draws, 0, settings.check_every)
+    shape = sgld.Steps(settings.burn_in, settings.draws, settings.thin, settings.check_every)
     source_of = source_of or (_minibatches(settings.batch_size) if settings.data == "fixed" else sgld.all_tasks)
-    drawn = _chains(case.losses, shape, source_of, keys, case.centre, case.tasks, settings.thin, *sizes)
+    drawn = _chains(case.losses, shape, source_of, keys, case.centre, case.tasks, *sizes)
     traces = {name: np.asarray(values, np.float64) for name, values in drawn._asdict().items()}
     loss = losses_at_centre(case).mean()
     found = diagnose(traces, settings, loss, case.null_loss, float(hessian_eigenvalues(case)[-1]), case.centre)
@@ -81,15 +81,13 @@ def _chains(
     keys: Array,
     centre: Array,
     tasks: Any,
-    thin: Array,
     eps: Array,
     nbeta: Array,
     gamma: Array,
 ) -> sgld.Draws:
     target = sgld.Target(losses, centre, nbeta, gamma)
-    spaced = steps._replace(thin=thin)  # type: ignore[arg-type]  # traced: chains of any spacing share a program
     source = source_of(losses, centre, tasks)
-    return jax.vmap(lambda own: sgld.chain(own, target, source, tasks, eps, spaced))(keys)
+    return jax.vmap(lambda own: sgld.chain(own, target, source, tasks, eps, steps))(keys)
 
 
 @partial(jax.jit, static_argnames=("losses", "chains", "burn_in", "draws"))
