@@ -30,6 +30,8 @@ OF_ONE = {
     "benchmarks/flops.py": "operations of two families' models, counted by hand",
     "benchmarks/plain_*.py": "a plain loop of the same model and data, written apart from ours",
     "benchmarks/cases.py": "what is timed",
+    "benchmarks/llc.py": "chains around a decoder, which are timed",
+    "benchmarks/torch_sgld.py": "the same decoder in PyTorch",
     "benchmarks/programs.py": "the evaluation that is timed, of regression",
 }
 # words that are a field of one family and mean something else here -> what

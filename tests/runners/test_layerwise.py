@@ -163,11 +163,13 @@ def test_the_analysis_refuses(stack_run: Path, refused: Refused, tmp_path: Path,
 
 def test_analyses_of_another_family_say_so(lsa_run: Path, lsa1_run: Path, refused: Refused, tmp_path: Path) -> None:
     ours, theirs = copied(lsa_run, tmp_path / "ours"), copied(lsa1_run, tmp_path / "theirs")
-    assert "is a run of the family layerwise, which has no alignment; it has losses, layerwise\n" in refused(
+    have = "losses, llc, llc_calibrate, llc_saturation, layerwise"
+    assert f"is a run of the family layerwise, which has no alignment; it has {have}\n" in refused(
         "analysis.alignment", "--run", ours
     )
-    assert "is a run of the family regression, which has no layerwise; it has losses, alignment" in refused(
-        "analysis.layerwise", "--run", theirs
+    assert (
+        "is a run of the family regression, which has no layerwise; it has losses, llc, llc_calibrate, llc_saturation, alignment"
+        in refused("analysis.layerwise", "--run", theirs)
     )
 
 

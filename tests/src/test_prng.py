@@ -196,6 +196,8 @@ def test_purposes_are_pinned():
         "PATH": 10,
         "IDEALISED": 11,
         "POSITION_STEPS": 12,
+        "LLC_TASKS": 13,
+        "LLC_CHAIN": 14,
         "TASK": 16,
         "INPUT": 17,
         "QUERY": 18,
