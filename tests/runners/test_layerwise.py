@@ -167,9 +167,9 @@ def test_analyses_of_another_family_say_so(lsa_run: Path, lsa1_run: Path, refuse
     assert f"is a run of the family layerwise, which has no alignment; it has {have}\n" in refused(
         "analysis.alignment", "--run", ours
     )
-    assert (
-        "is a run of the family regression, which has no layerwise; it has losses, llc, llc_calibrate, llc_saturation, alignment"
-        in refused("analysis.layerwise", "--run", theirs)
+    have = "losses, llc, llc_calibrate, llc_saturation, alignment"
+    assert f"is a run of the family regression, which has no layerwise; it has {have}" in refused(
+        "analysis.layerwise", "--run", theirs
     )
 
 
