@@ -206,6 +206,66 @@ def log_acceptance(
     return jnp.minimum(change, 0.0)
 
 
+class _State(NamedTuple):
+    """Where a chain is: w [d], the preconditioner's state, and the number of the step."""
+
+    w: Array
+    scaling: Any
+    step: Array
+
+
+class _Made(NamedTuple):
+    """What a step was made of: mean loss, losses [B] and their baseline on its tasks, grad L_B and G [d], the tasks."""
+
+    loss: Array
+    losses: Array
+    baseline: Array
+    gradient: Array
+    scale: Array
+    batch: Batch
+
+
+class _Walk(NamedTuple):
+    """What the steps of a chain have in common."""
+
+    key: Array
+    target: Target
+    source: Source
+    eps: Array | float
+    preconditioner: Preconditioner
+    normals: Normals
+
+    def gradient(self, w: Array, batch: Batch) -> tuple[tuple[Array, Array], Array]:
+        """(mean loss, losses [B]) and the gradient [d] of the mean at w."""
+
+        def loss_of(w: Array) -> tuple[Array, Array]:
+            losses = self.target.losses(w, batch)
+            return jnp.mean(losses), losses
+
+        return jax.value_and_grad(loss_of, has_aux=True)(w)
+
+    def move(self, state: _State) -> tuple[_State, _Made]:
+        """A step."""
+        own = jax.random.fold_in(self.key, state.step)
+        batch, baseline = self.source.draw(purpose_key(own, Purpose.TASK))
+        (loss, losses), gradient = self.gradient(state.w, batch)
+        scaling, scale = self.preconditioner.update(state.scaling, gradient)
+        noise = self.normals(purpose_key(own, Purpose.NOISE_VALUE), state.w.shape, state.w.dtype)
+        w = sgld_step(self.target, state.w, gradient, scale, noise, self.eps)
+        return _State(w, scaling, state.step + 1), _Made(loss, losses, baseline, gradient, scale, batch)
+
+    def drawn(self, state: _State, made: _Made) -> tuple[Array, Array]:
+        """The excess loss and the distance of a draw, which is where a step begins."""
+        return jnp.mean(made.losses - made.baseline), jnp.linalg.norm(state.w - self.target.centre)
+
+    def checked(self, state: _State, made: _Made, moved: _State, fixed: Batch) -> tuple[Array, Array]:
+        """The loss of a draw on the fixed set, and the acceptance of the step that follows."""
+        (loss, _), gradient = self.gradient(moved.w, made.batch)
+        points = (state.w, made.loss, made.gradient), (moved.w, loss, gradient)
+        accepted = jnp.exp(log_acceptance(self.target, made.scale, self.eps, *points))
+        return jnp.mean(self.target.losses(state.w, fixed)), accepted
+
+
 def chain(
     key: Array,
     target: Target,
@@ -217,58 +277,28 @@ def chain(
     normals: Normals = exact_normals,
 ) -> Draws:
     """One chain from w*: numbers of `steps.burn_in + steps.draws` draws. `fixed` is the batch of the checks."""
+    walk = _Walk(key, target, source, eps, preconditioner, normals)
 
-    def loss_of(w: Array, batch: Batch) -> tuple[Array, Array]:
-        losses = target.losses(w, batch)
-        return jnp.mean(losses), losses
-
-    value_and_grad = jax.value_and_grad(loss_of, has_aux=True)
-
-    class State(NamedTuple):
-        w: Array
-        scaling: Any
-        step: Array
-
-    def move(state: State) -> tuple[State, tuple[Any, ...]]:
-        own = jax.random.fold_in(key, state.step)
-        batch, baseline = source.draw(purpose_key(own, Purpose.TASK))
-        (loss, losses), gradient = value_and_grad(state.w, batch)
-        scaling, scale = preconditioner.update(state.scaling, gradient)
-        noise = normals(purpose_key(own, Purpose.NOISE_VALUE), state.w.shape, state.w.dtype)
-        w = sgld_step(target, state.w, gradient, scale, noise, eps)
-        return State(w, scaling, state.step + 1), (loss, losses, baseline, gradient, scale, batch)
-
-    def rest(moved: State) -> State:
+    def rest(moved: _State) -> _State:
         """The steps between a draw and the next; where there are none no loop, which would be compiled all the same."""
         if steps.thin == 1:
             return moved
-        last: State = lax.fori_loop(1, steps.thin, lambda _, now: move(now)[0], moved)
+        last: _State = lax.fori_loop(1, steps.thin, lambda _, now: walk.move(now)[0], moved)
         return last
 
-    def drawn(state: State, found: tuple[Any, ...]) -> tuple[Array, Array]:
-        _, losses, baseline, *_ = found
-        return jnp.mean(losses - baseline), jnp.linalg.norm(state.w - target.centre)
+    def draw(state: _State, _: None) -> tuple[_State, tuple[Array, Array]]:
+        moved, made = walk.move(state)
+        return rest(moved), walk.drawn(state, made)
 
-    def draw(state: State, _: None) -> tuple[State, tuple[Array, Array]]:
-        moved, found = move(state)
-        return rest(moved), drawn(state, found)
-
-    def checked_draw(state: State) -> tuple[State, tuple[Array, Array], tuple[Array, Array]]:
-        moved, found = move(state)
-        loss, _, _, gradient, scale, batch = found
-        (loss_after, _), gradient_after = value_and_grad(moved.w, batch)
-        points = (state.w, loss, gradient), (moved.w, loss_after, gradient_after)
-        checks = loss_of(state.w, fixed)[0], jnp.exp(log_acceptance(target, scale, eps, *points))
-        return rest(moved), drawn(state, found), checks
-
-    def block(state: State, _: None) -> tuple[State, tuple[tuple[Array, Array], tuple[Array, Array]]]:
-        state, first, checks = checked_draw(state)
-        state, others = lax.scan(draw, state, None, steps.check_every - 1)
+    def block(state: _State, _: None) -> tuple[_State, tuple[tuple[Array, Array], tuple[Array, Array]]]:
+        """A draw that is checked, and those until the next check."""
+        moved, made = walk.move(state)
+        first, checks = walk.drawn(state, made), walk.checked(state, made, moved, fixed)
+        state, others = lax.scan(draw, rest(moved), None, steps.check_every - 1)
         draws = jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), first, others)
         return state, (draws, checks)
 
     count = steps.burn_in + steps.draws
-    blocks = -(-count // steps.check_every)
-    state = State(target.centre, preconditioner.start(target.centre), jnp.zeros((), jnp.int32))
-    _, ((excess, distance), (fixed_loss, acceptance)) = lax.scan(block, state, None, blocks)
+    state = _State(target.centre, preconditioner.start(target.centre), jnp.zeros((), jnp.int32))
+    _, ((excess, distance), (fixed_loss, acceptance)) = lax.scan(block, state, None, -(-count // steps.check_every))
     return Draws(excess.ravel()[:count], distance.ravel()[:count], fixed_loss, acceptance)

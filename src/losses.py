@@ -37,3 +37,4 @@ LOSSES: dict[str, Callable[[Array, Array], Array]] = {
     "binary_cross_entropy": binary_cross_entropies,
     "cross_entropy": cross_entropies,
 }
+OF_A_NUMBER = ("half_squared_error", "binary_cross_entropy")  # losses whose prediction has the shape of the target

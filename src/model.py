@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from src.attn import Hook, no_hook
-from src.losses import LOSSES
+from src.losses import LOSSES, OF_A_NUMBER
 
 Params = Mapping[str, Mapping[str, Any]]  # module -> name -> array, JAX's or NumPy's
 Batch = Any  # any pytree of arrays with a leading axis of tasks
@@ -98,11 +98,6 @@ def as_model(
         tasks = int(deep_supervision)  # the axis of tasks: behind that of layers
         return jnp.mean(errors, axis=tuple(axis for axis in range(errors.ndim) if axis != tasks))
 
-    def null_losses(batch: Batch) -> Array:
-        """Of predicting zero, of logits an even chance."""
-        errors = LOSSES[loss](jnp.zeros_like(batch.y_query), batch.y_query)
-        return jnp.mean(errors, axis=tuple(range(1, errors.ndim)))
-
     def mean_loss(params: Params, batch: Batch) -> Array:
         return jnp.mean(LOSSES[loss](supervised(params, batch), batch.y_query))
 
@@ -116,4 +111,19 @@ def as_model(
         forward(params, tokenise(batch), collect)
         return Trace(jnp.stack(seen["prediction"]), tuple(seen["attention"]), tuple(seen["tokens"]))
 
-    return Model(init, predict, losses, trace, forward, decayed, mean_loss, null_losses)
+    return Model(init, predict, losses, trace, forward, decayed, mean_loss, losses_of_zero(loss))
+
+
+def losses_of_zero(loss: str) -> Callable[[Batch], Array] | None:
+    """The losses [B] of predicting zero, which takes nothing from the context and is an even chance in logits.
+
+    None for a loss of several logits: their number is not the batch's to say.
+    """
+    if loss not in OF_A_NUMBER:
+        return None
+
+    def losses(batch: Batch) -> Array:
+        errors = LOSSES[loss](jnp.zeros_like(batch.y_query), batch.y_query)
+        return jnp.mean(errors, axis=tuple(range(1, errors.ndim)))
+
+    return losses

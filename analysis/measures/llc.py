@@ -73,8 +73,9 @@ class Estimator:
         fixed = self._keys(step), params, mask, self.tasks, self.lane, self.shared
         drawn = _chains(self.model, settings.program, self.batches, *fixed, *sizes)
         traces = {name: np.asarray(values, np.float64) for name, values in drawn._asdict().items()}
-        weights = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
-        found = diagnose(traces, settings, losses.mean(), self.null_loss, top, weights)
+        weights = np.asarray(ravel_pytree(params)[0])
+        moving = weights if mask is None else weights[np.asarray(ravel_pytree(mask)[0]) > 0]
+        found = diagnose(traces, settings, losses.mean(), self.null_loss, top, moving)
         own = row(step, traces, settings, float(losses.mean()), self.null_loss, found)
         return own | {"tasks": self.size}, traces  # of a finite training set, whatever was asked for
 

@@ -30,7 +30,8 @@ class Diagnostics(NamedTuple):
     trend: last less first quarter of the draws over its standard error between chains, in which 0 is none.
     r_hat, ess: rank-normalised split R-hat and bulk effective sample size of losses on the fixed set, over all chains;
     below: share of those that are below L(w*) on the same tasks, which noise alone makes at a minimum of no width.
-    distance: mean |w - w*| of the draws; radius: sqrt(d / gamma), that of the localisation alone; norm: |w*|.
+    distance: mean |w - w*| of the draws; radius: sqrt(d / gamma), that of the localisation alone; norm: |w*|; of what
+    moves.
     relaxation: 2 / (eps gamma) steps, in which a flat direction forgets its start. health: "healthy", or why not.
     """
 
@@ -58,7 +59,10 @@ def diagnose(
     top_eigenvalue: float,
     weights: np.ndarray,
 ) -> Diagnostics:
-    """The diagnostics of chains: excess and distance [C, T], fixed_loss and acceptance [C, K], burn-in included."""
+    """The diagnostics of chains: excess and distance [C, T], fixed_loss and acceptance [C, K], burn-in included.
+
+    weights [d]: of the parameters that move, at w*.
+    """
     kept = {name: _kept(values, settings) for name, values in traces.items()}
     excess, moved = kept["excess"].mean(), kept["fixed_loss"]
     gone = divergence(traces["excess"])

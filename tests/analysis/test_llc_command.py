@@ -11,6 +11,7 @@ from analysis.measures import llc_traces
 from analysis.measures.llc_settings import Settings
 from store import layout, manifest, rundir
 from store.atomic import write_bytes
+from store.params import flattened, read_params
 from tests.analysis.llc_runs import EVERY_SECOND, OF_FAMILIES, SETTINGS, estimated, table, trained, words
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import INTERRUPTED, RECORDED, Workshop, copied
@@ -203,3 +204,14 @@ def test_a_run_without_snapshots_is_refused(flags: list[str], lsa1_run: Path, tm
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, refused: Refused) -> None:
     assert "is not a run directory: it has no config.json" in refused("analysis.llc", "--run", tmp_path, "--follow")
+
+
+def test_a_mask_counts_what_moves(workshop: Workshop, run: Path) -> None:
+    """The radius is that of the parameters that move, sqrt(d / gamma), and |w*| theirs."""
+    estimated(workshop, run, "--checkpoints", "last", *words(), "--mask", "value")
+    row = table(run).iloc[-1]
+    moving = [leaf for name, leaf in flattened(read_params(run)).items() if "value" in name]
+    size = sum(leaf.size for leaf in moving)
+    assert 0 < size < sum(leaf.size for leaf in flattened(read_params(run)).values())
+    assert row["radius"] == pytest.approx(math.sqrt(size / OWN.gamma))
+    assert row["norm"] == pytest.approx(math.sqrt(sum(float(np.sum(leaf**2)) for leaf in moving)), rel=1e-6)

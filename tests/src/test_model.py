@@ -11,7 +11,8 @@ import pytest
 from src import decoder, layerwise, sine, transformer
 from src.attn import no_hook
 from src.config import Architecture, DecoderConfig, EmbeddedModel, ModelConfig, SineModel
-from src.model import Model, as_model
+from src.losses import LOSSES, OF_A_NUMBER
+from src.model import Model, as_model, losses_of_zero
 from src.prng import key
 from tests.reference import random_batch
 
@@ -96,3 +97,22 @@ def test_a_function_of_tokens_becomes_a_model() -> None:
     expected = 0.5 * (BATCH.x.sum(axis=(1, 2)) - BATCH.y_query) ** 2
     np.testing.assert_allclose(model.losses({}, BATCH), expected, rtol=1e-5)
     assert float(model.loss({}, BATCH)) == pytest.approx(expected.mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_null_predictor_is_zero(name: str) -> None:
+    """Half the mean square of each task's targets, whatever the model and its layers; NumPy."""
+    model, batch, _ = MODELS[name]
+    assert model.null_losses is not None
+    expected = 0.5 * np.mean(np.reshape(batch.y_query, (TASKS, -1)) ** 2, axis=1)
+    np.testing.assert_allclose(model.null_losses(batch), expected, rtol=1e-6)
+
+
+def test_null_losses_of_logits() -> None:
+    """One logit: an even chance, log 2. Several: how many there are is not in the batch, so that there is none."""
+    labels = BATCH._replace(y_query=np.array([0.0, 1.0, 1.0, 0.0, 1.0])[:, None])
+    found = losses_of_zero("binary_cross_entropy")
+    assert found is not None
+    np.testing.assert_allclose(found(labels), np.log(2), rtol=1e-6)
+    assert losses_of_zero("cross_entropy") is None
+    assert {*LOSSES} == {*OF_A_NUMBER, "cross_entropy"}
