@@ -99,7 +99,11 @@ def all_tasks(losses: Losses, centre: Array, tasks: Batch) -> Source:
 
 def minibatches(losses: Losses, centre: Array, tasks: Batch, size: int) -> Source:
     """At each step `size` tasks of a fixed set, drawn with replacement."""
-    baseline = losses(centre, tasks)
+    return drawn_from(tasks, losses(centre, tasks), size)
+
+
+def drawn_from(tasks: Batch, baseline: Array, size: int) -> Source:
+    """The same of a fixed set whose losses at w* [n] are known."""
 
     def draw(key: Array) -> tuple[Batch, Array]:
         chosen = jax.random.randint(key, (size,), 0, len(baseline))

@@ -20,8 +20,7 @@ from analysis.measures.llc_settings import Settings as Setting
 from benchmarks import torch_sgld
 from benchmarks.cases import Settings, decoder
 from benchmarks.programs import our_program
-from benchmarks.timing import Timed, compare, in_turns, spread
-from benchmarks.torch_sgld import seconds_of
+from benchmarks.timing import Timed, compare, in_turns, seconds_of, spread
 from configs.diversity import DiversityConfig
 from families.experiment import model_of
 from src.sequences import tokenise
@@ -68,15 +67,11 @@ def chains(
     @jax.jit
     def run(keys: jax.Array, params: Any, tasks: Any, baseline: jax.Array) -> sgld.Draws:
         losses, centre = sgld.flat(model_of(point.config), params)
-
-        def draw(key: jax.Array) -> tuple[Any, jax.Array]:
-            chosen = jax.random.randint(key, (batch,), 0, TASKS)
-            return jax.tree.map(lambda values: values[chosen], tasks), baseline[chosen]
-
+        source = sgld.drawn_from(tasks, baseline, batch)
         target = sgld.Target(losses, centre, setting.nbeta, setting.gamma)
         steps = sgld.Steps(0, draws, 1, check_every)
         alone = partial(sgld.chain, fixed=first(tasks, CHECK_TASKS), eps=setting.eps, steps=steps)
-        return jax.vmap(lambda key: alone(key, target, sgld.Source(draw)))(keys)
+        return jax.vmap(lambda key: alone(key, target, source))(keys)
 
     def from_seed(seed: int) -> sgld.Draws:
         keys = jax.random.split(jax.random.key(seed), number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -72,3 +73,10 @@ def report(values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
         "seconds": {name: spread(own)._asdict() for name, own in values.items()},
         "times_faster": {name: ratio._asdict() for name, ratio in ratios(values, "plain").items()},
     }
+
+
+def seconds_of(work: Callable[[], Any]) -> float:
+    """Seconds of a call."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

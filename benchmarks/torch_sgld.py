@@ -5,8 +5,7 @@ PyTorch is an extra of the bench alone: `pip install torch`.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -102,10 +101,3 @@ class Chain:
                 w.add_(drift, alpha=-0.5 * self.eps).add_(noise, alpha=self.eps**0.5)
         at_centre = self.baseline[chosen] if self.paired else self.baseline
         return float(loss.detach() - at_centre.mean())
-
-
-def seconds_of(work: Callable[[], Any]) -> float:
-    """Seconds of a call."""
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began

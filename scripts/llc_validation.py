@@ -18,7 +18,7 @@ from store.atomic import csv_bytes
 from store.readers import StoreError
 
 if TYPE_CHECKING:
-    from analysis.measures.llc_validation import Check
+    from analysis.measures.llc_check import Check
     from analysis.measures.llc_wrong import Wrong
 
 WRITER = "scripts.llc_validation"

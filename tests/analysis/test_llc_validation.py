@@ -10,7 +10,7 @@ import pytest
 from analysis.measures import llc_cases as cases
 from analysis.measures import llc_validation as validation
 from analysis.measures.llc_chains import hessian_eigenvalues, reference
-from analysis.measures.llc_validation import Check, Known, in_nbeta
+from analysis.measures.llc_check import Check, Known, in_nbeta
 from analysis.measures.llc_wrong import Wrong, wrong_estimators
 from baselines import learning_coefficients as known
 from scripts import llc_validation as command

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from analysis.measures import llc_health
 from plots import style
-from plots.llc import draw_llc
+from plots.llc import BOUNDS, HEALTHY, draw_llc
 from plots.llc_calibration import draw_calibration
 from store import layout
 from store.atomic import write_csv, write_json, write_npz
@@ -98,3 +99,10 @@ def test_the_heat_maps_frame_what_is_recommended(
     for frame in frames:
         assert {*frame.get_xdata()} == {0.5, 1.5} == {*frame.get_ydata()}  # the second column of the second row
     assert json.loads((tmp_path / layout.LLC_ADVICE).read_text())["cell"] == cell
+
+
+def test_the_bounds_that_are_drawn_are_those_of_health() -> None:
+    """Plots import no measures, so the numbers stand twice."""
+    bounds = llc_health.SATURATED, llc_health.UNSTABLE, llc_health.REJECTED
+    assert tuple(BOUNDS[name] for name in ("saturation", "stability", "acceptance")) == bounds
+    assert HEALTHY == llc_health.HEALTHY
