@@ -48,12 +48,13 @@ OPTIONAL = ("mask_bayes_auroc", "loo_gd_auroc", "gd_positions_loss", "gd_positio
 def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> None:
     """Writes cells.csv and provenance.json from a sweep's table and its runs, and contrasts.csv from these.
 
-    The table may also hold runs that claims are measured on, some of the same settings and seeds.
+    The table may also hold runs that claims are measured on, some of the same settings and seeds, in any order.
     """
     cells, facts, contrasts = (folder / name for name in (CELLS, PROVENANCE, CONTRASTS_OF))
     outputs.check([cells, facts, contrasts], WRITER)
     table = read_csv(source, (*SETTINGS, *NUMBERS), TEXT)
-    table = table[table["exp"].isin([row.cell.name for row in plan(grids(seeds))])]
+    places = {row.cell.name: place for place, row in enumerate(plan(grids(seeds)))}
+    table = table[table["exp"].isin(places)].sort_values("exp", key=lambda names: names.map(places), kind="stable")
     columns = [*TEXT, *SETTINGS, *NUMBERS, *(name for name in OPTIONAL if name in table)]
     chosen = [_rounded(row) for row in table[columns].to_dict("records")]
     found = provenance(runs_dir, table["exp"])

@@ -85,14 +85,14 @@ def test_columns_that_a_sweep_lacks_have_no_values(
 
 
 def test_runs_of_claims_are_no_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They stand in the sweep's table too, with settings and seeds that cells have."""
+    """They stand in the sweep's table too, with settings and seeds that cells have; cells are in the order of the plan."""
     monkeypatch.setattr(table, "provenance", lambda runs, names: {})
     monkeypatch.setattr(table, "write_contrasts", lambda folder: None)
     source = pd.read_csv(FOLDER / table.CELLS)
     claims = source[source["model"] == "twolayer"].assign(exp=lambda rows: rows["exp"] + "_with_snapshots")
-    pd.concat([source, claims]).to_csv(tmp_path / "sweep.csv", index=False)
+    pd.concat([claims, source.sample(frac=1, random_state=0)]).to_csv(tmp_path / "sweep.csv", index=False)
     table.write(tmp_path / "sweep.csv", tmp_path, tmp_path, seeds=SEEDS["full"])
-    assert list(read_cells(tmp_path)["exp"]) == list(source["exp"])
+    assert list(read_cells(tmp_path)["exp"]) == [row.cell.name for row in plan(grids(SEEDS["full"]))]
 
 
 def test_the_page_is_made_from_the_committed_table() -> None:
