@@ -7,29 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runners.training import device_text
 from store import rundir
 from store.provenance import git_commit, now
-from studies import ledger
 from studies.claim import CHECK_SEEDS, Claim, Measurement
 from studies.runs import Runs, each
 from studies.study import Study
-from studies.verdict import judge
 
 OfSeed = Path | tuple[Path, ...]
 
 
-def measure_all(study: Study, claims: Sequence[Claim], runs_dir: Path, out: Path) -> list[Claim]:
-    """Measures the claims whose runs have ended, writing each into the ledger, and gives the others."""
-    left, device = [], device_text()
-    for number, claim in enumerate(claims, 1):
-        measurement = measure(study, claim, runs_dir, device)
-        if measurement is None:
-            left.append(claim)
-            continue
-        print(f"{number} of {len(claims)}, {claim.name}: {judge(claim, measurement).verdict}", flush=True)
-        ledger.write(out, {claim.name: measurement})
-    return left
+def can_measure(study: Study, claim: Claim, runs_dir: Path) -> bool:
+    """Whether all runs of a claim and of its control have ended."""
+    return None not in _runs(study, claim, runs_dir)
 
 
 def measure(study: Study, claim: Claim, runs_dir: Path, device: str) -> Measurement | None:
@@ -38,8 +27,7 @@ def measure(study: Study, claim: Claim, runs_dir: Path, device: str) -> Measurem
     if not claim.runs:
         values = tuple(float(claim.measure(seed)) for seed in CHECK_SEEDS)
         return Measurement(values, CHECK_SEEDS, _minutes_since(began), device, date, commit)
-    own, control = ([study.runs_of(name) for name in names] for names in (claim.run_names, claim.control_names))
-    ended = [_ended(runs, runs_dir) for runs in (own, control)]
+    ended = _runs(study, claim, runs_dir)
     if None in ended:
         return None
     values, control_values = (tuple(_value(claim, runs) for runs in of_seeds or ()) for of_seeds in ended)
@@ -48,9 +36,14 @@ def measure(study: Study, claim: Claim, runs_dir: Path, device: str) -> Measurem
     minutes = sum(map(_minutes, metas)) + _minutes_since(began)
     devices, trained_at = (" and ".join(sorted({str(meta[key]) for meta in metas})) for key in ("device", "git_hash"))
     cells = tuple(dict.fromkeys(run.name for run in runs))
-    return Measurement(
-        values, own[0].seeds, minutes, devices, date, commit, trained_at, cells, control_values=control_values
-    )
+    seeds = study.runs_of(claim.run_names[0]).seeds
+    return Measurement(values, seeds, minutes, devices, date, commit, trained_at, cells, control_values=control_values)
+
+
+def _runs(study: Study, claim: Claim, runs_dir: Path) -> list[list[tuple[OfSeed, ...]] | None]:
+    """Those of the claim and of its control, by seed; None unless all of them have ended."""
+    names = (claim.run_names, claim.control_names)
+    return [_ended([study.runs_of(name) for name in of_one], runs_dir) for of_one in names]
 
 
 def _ended(runs: Sequence[Runs], runs_dir: Path) -> list[tuple[OfSeed, ...]] | None:

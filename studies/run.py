@@ -116,16 +116,32 @@ def _execution(study: Study, flags: argparse.Namespace) -> Execution:
 
 
 def _train_and_measure(study: Study, claims: Sequence[Claim], rows: Sequence[Row], how: Execution, out: Path) -> int:
-    from studies.measuring import measure_all
-
     at_once = not (how.dry_run or how.overwrite)
-    left = measure_all(study, claims, how.folder, out) if at_once else claims
+    left = _measure(study, claims, how.folder, out) if at_once else claims
     status = carry_out(rows, how)
     if not how.dry_run and status <= 128:
-        left = measure_all(study, left, how.folder, out)
+        left = _measure(study, left, how.folder, out)
         if left:
             print(f"{len(left)} of {len(claims)} claims are not measured: their runs have not ended")
     return status
+
+
+def _measure(study: Study, claims: Sequence[Claim], runs_dir: Path, out: Path) -> list[Claim]:
+    """Measures the claims whose runs have ended, writing each into the ledger, and gives the others."""
+    from studies import ledger
+    from studies.measuring import can_measure
+    from studies.verdict import judge
+    from studies.workers import measured
+
+    ready = [claim for claim in claims if can_measure(study, claim, runs_dir)]
+    left = [claim for claim in claims if claim not in ready]
+    for number, (claim, measurement) in enumerate(measured(study, ready, runs_dir), 1):
+        if measurement is None:  # its runs were taken away
+            left.append(claim)
+            continue
+        print(f"{number} of {len(ready)}, {claim.name}: {judge(claim, measurement).verdict}", flush=True)
+        ledger.write(out, {claim.name: measurement})
+    return left
 
 
 def _compare(study: Study, rows: Sequence[Row], how: Execution, flags: argparse.Namespace) -> bool:

@@ -85,7 +85,7 @@ def test_columns_that_a_sweep_lacks_have_no_values(
 
 
 def test_runs_of_claims_are_no_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They stand in the sweep's table too, with settings and seeds that cells have; cells are in the order of the plan."""
+    """They stand in the table too, with settings and seeds that cells have; cells are in the order of the plan."""
     monkeypatch.setattr(table, "provenance", lambda runs, names: {})
     monkeypatch.setattr(table, "write_contrasts", lambda folder: None)
     source = pd.read_csv(FOLDER / table.CELLS)

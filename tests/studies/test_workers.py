@@ -1,0 +1,91 @@
+"""Claims measured in processes: as in this one, with its errors; and none is left over."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from store.readers import StoreError
+from studies.measuring import measure
+from studies.study import load
+from studies.workers import measured
+
+REPRODUCTION = load("reproduction")
+CHECKS = [claim for claim in REPRODUCTION.claims if claim.name in ("gamma", "condition_falls", "exact_ood_16")]
+
+
+def test_each_claim_is_measured_once_as_in_this_process(tmp_path: Path) -> None:
+    """Up to the last bits, which depend on the number of threads."""
+    found = list(measured(REPRODUCTION, CHECKS, tmp_path))
+    assert {claim.name for claim, _ in found} == {claim.name for claim in CHECKS}
+    assert len(found) == len(CHECKS)
+    for claim, measurement in found:
+        here = measure(REPRODUCTION, claim, tmp_path, "")
+        assert here is not None
+        assert measurement is not None
+        assert measurement.values == pytest.approx(here.values, rel=1e-4)
+        assert "1 threads" in measurement.device
+    assert list(measured(REPRODUCTION, [], tmp_path)) == []
+
+
+def test_a_claim_without_its_runs_has_no_measurement(tmp_path: Path) -> None:
+    trained = next(claim for claim in REPRODUCTION.claims if claim.runs)
+    assert list(measured(REPRODUCTION, [trained], tmp_path)) == [(trained, None)]
+
+
+def test_what_a_measure_raises_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match="absent"):
+        list(measured(REPRODUCTION, [CHECKS[0]._replace(name="absent")], tmp_path))
+
+
+def test_a_process_that_dies_is_said(tmp_path: Path) -> None:
+    found = measured(REPRODUCTION, CHECKS, tmp_path)
+    next(found)
+    for child in multiprocessing.active_children():
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGKILL)
+    with pytest.raises(StoreError, match="has died; the same command goes on"):
+        list(found)
+
+
+KILLED = """
+import multiprocessing
+from pathlib import Path
+from studies.study import load
+from studies.workers import measured
+
+if __name__ == "__main__":
+    study = load("reproduction")
+    long = ["gamma", "tuned_gd_2", "tuned_gd_5", "gd_plus_plus_5_own"]
+    found = measured(study, [claim for claim in study.claims if claim.name in long], Path("."))
+    next(found)
+    print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+    list(found)
+"""
+
+
+def test_killed_it_leaves_no_process(tmp_path: Path) -> None:
+    (tmp_path / "killed.py").write_text(KILLED)
+    line = [sys.executable, str(tmp_path / "killed.py")]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": os.getcwd()}) as ran:
+        assert ran.stdout is not None
+        children = [int(word) for word in ran.stdout.readline().split()]
+        ran.kill()
+    assert children
+    for _ in range(100):
+        if not any(_alive(child) for child in children):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{children} are still there")
+
+
+def _alive(process: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return False
