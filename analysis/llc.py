@@ -1,6 +1,6 @@
 """How degenerate is the solution, at each checkpoint of a training? Writes analysis/llc.csv, traces and a dashboard.
 
-python -m analysis.llc --run DIR --checkpoints all --eps 3.5e-5 --nbeta 66.7 --gamma 667
+python -m analysis.llc --run DIR --checkpoints all --eps 3.5e-5 --nbeta 133.3 --gamma 667
 
 The local learning coefficient with its interval, and the diagnostics that say whether it can be trusted. A kill loses
 at most one checkpoint: the same command goes on. With --follow the run may still be training: its checkpoints are

@@ -42,7 +42,7 @@ def _settings(flags: argparse.Namespace) -> Any:
 
 def _add(parser: cli.Parser) -> None:
     cli.add_list(parser, "--steps", str, WORDS, f"checkpoints: {', '.join(WORDS)} or steps")
-    defaults = {"eps": "fractions of the stability bound", "nbeta": "10, 66.7, 1000", "gamma": "1, 10, 100 x nbeta"}
+    defaults = {"eps": "fractions of the stability bound", "nbeta": "10, 133.3, 1000", "gamma": "1, 10, 100 x nbeta"}
     for name, text in defaults.items():
         cli.add_list(parser, f"--{name}", float, (), f"{FLAGS[name][1]} (default: {text})")
     for name, (kind, _) in FLAGS.items():

@@ -136,7 +136,7 @@ class Watch:
 
 
 def short(row: Mapping[str, Any]) -> str:
-    """An estimate in the progress display: `llc 12.3`, `llc 12.3 (not healthy)`, `no llc: chain 0 diverged at ...`."""
+    """An estimate in the progress display: `llc 12.3`, `llc 12.3 (not healthy)`, `no llc: diverged`."""
     if math.isnan(row["llc"]):
         return f"no llc: {row['health'].partition(':')[0]}"
     return f"llc {row['llc']:.4g}" + ("" if row["health"] == HEALTHY else " (not healthy)")

@@ -4,6 +4,7 @@ checkpoints at once, and the cell to use, or why there is none.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +28,7 @@ from store.atomic import write_csv, write_json
 
 WORDS = {"early": 0.1, "middle": 0.5, "last": 1.0}  # of the training's steps: the nearest checkpoint
 FRACTIONS = (0.05, 0.2, 0.5)  # of 1 / (nbeta h_max + gamma): step sizes where none are given
-NBETAS, PULLS = (10.0, 66.7, 1000.0), (1.0, 10.0, 100.0)  # gamma / nbeta where no gamma is given
+NBETAS, PULLS = (10.0, 133.3, 1000.0), (1.0, 10.0, 100.0)  # gamma / nbeta where no gamma is given
 NEGATIVE = "descends"  # the word for a cell whose interval lies below 0
 
 
@@ -108,22 +109,38 @@ def nearest(steps: Sequence[int], to: float) -> int:
 
 
 def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
-    """The healthy cell of the weakest pull gamma / nbeta, of these the one of the narrowest intervals."""
+    """Of the healthy cells that forget w* within their burn-in the one of the weakest pull gamma / nbeta, and of these
+    the one of the narrowest intervals.
+    """
     require(bool(rows), "a grid has a cell or more")
     cells = by_cell(rows)
     healthy = {cell: own for cell, own in cells.items() if all(row["health"] == HEALTHY for row in own)}
     order = order_of_checkpoints(cells, healthy)
     if not healthy:
         return Advice(None, why_none(cells), order)
-    weakest = min(cell.gamma / cell.nbeta for cell in healthy)
-    best = min((cell for cell in healthy if cell.gamma / cell.nbeta == weakest), key=lambda cell: width(healthy[cell]))
+    known = {cell for cell, own in healthy.items() if forgets(own[0])}
+    if not known:
+        least = min(own[0]["relaxation"] / own[0]["thin"] for own in healthy.values())
+        return Advice(
+            None,
+            f"{len(healthy)} of {len(cells)} cells are healthy at every checkpoint, but none forgets w* within its "
+            f"burn-in, 2 / (eps gamma) steps: raise burn_in to {math.ceil(least)} or more",
+            order,
+        )
+    weakest = min(cell.gamma / cell.nbeta for cell in known)
+    best = min((cell for cell in known if cell.gamma / cell.nbeta == weakest), key=lambda cell: width(healthy[cell]))
     return Advice(
         best,
-        f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}: of {len(healthy)} cells in {len(cells)} "
-        f"that are healthy at every checkpoint the one with the weakest pull (gamma / nbeta {weakest:.3g}) and the "
+        f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}: of {len(known)} cells in {len(cells)} "
+        f"that are healthy at every checkpoint and forget w* within their burn-in the one with the weakest pull (gamma / nbeta {weakest:.3g}) and the "
         f"narrowest intervals (±{100 * width(healthy[best]):.0f} % of the LLC)",
         order,
     )
+
+
+def forgets(row: Mapping[str, Any]) -> bool:
+    """Whether a flat direction relaxes within the burn-in: 2 / (eps gamma) steps at most."""
+    return bool(row["relaxation"] <= row["burn_in"] * row["thin"])
 
 
 def by_cell(rows: Sequence[Mapping[str, Any]]) -> dict[Cell, list[Mapping[str, Any]]]:
@@ -142,7 +159,7 @@ def width(rows: Sequence[Mapping[str, Any]]) -> float:
 
 def why_none(cells: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> str:
     """Why no cell is healthy at every checkpoint: the reasons with their counts, and where w* is no minimum."""
-    kinds = Counter(_kind(reason) for own in cells.values() for row in own for reason in row["health"].split("; "))
+    kinds = Counter(reason.partition(":")[0] for own in cells.values() for row in own for reason in row["health"].split("; "))
     kinds.pop(HEALTHY, None)
     counts = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common())
     total = sum(len(own) for own in cells.values())
@@ -154,13 +171,6 @@ def why_none(cells: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> str:
         else ""
     )
     return f"no cell of {len(cells)} is healthy at every checkpoint; of {total} estimates: {counts}{no_minimum}"
-
-
-def _kind(reason: str) -> str:
-    """A reason without its numbers."""
-    words = {"saturated": "saturated", "eps": "eps too large", "the draws": "still moving", "acceptance": "rejected"}
-    words |= {"chain": "diverged", "L(w*)": "not below the null predictor"}
-    return next((word for start, word in words.items() if reason.startswith(start)), reason)
 
 
 def order_of_checkpoints(cells: Mapping[Cell, Sequence[Mapping[str, Any]]], healthy: Mapping[Cell, Any]) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SATURATED = 0.3  # of the way to the null predictor: the chain has left the model
 UNSTABLE = 1.0  # eps (nbeta h_max + gamma): a step as long as the steepest direction's width
 TRENDING = 2.0  # standard errors between the first and the last quarter of the draws
+UNMIXED = 1.2  # R-hat (Brooks and Gelman 1998): a chain's half holds two or so independent draws, or fewer
 REJECTED = 0.1  # mean Metropolis acceptance: the steps are too long for the target
 HEALTHY = "healthy"
 QUARTERS = 4
@@ -32,7 +33,8 @@ class Diagnostics(NamedTuple):
     below: share of those that are below L(w*) on the same tasks, which noise alone makes at a minimum of no width.
     distance: mean |w - w*| of the draws; radius: sqrt(d / gamma), that of the localisation alone; norm: |w*|; of what
     moves.
-    relaxation: 2 / (eps gamma) steps, in which a flat direction forgets its start. health: "healthy", or why not.
+    relaxation: 2 / (eps gamma) steps, in which a flat direction forgets its start. health: "healthy", or each reason
+    why not as `word: sentence`, joined by semicolons.
     """
 
     draw_loss: float
@@ -65,6 +67,7 @@ def diagnose(
     """
     kept = {name: _kept(values, settings) for name, values in traces.items()}
     excess, moved = kept["excess"].mean(), kept["fixed_loss"]
+    mixed = mixing(moved)
     gone = divergence(traces["excess"])
     saturation = float(excess / (null_loss - loss)) if null_loss > loss else math.nan
     rate = settings.eps * (settings.nbeta * max(top_eigenvalue, 0.0) + settings.gamma)
@@ -78,14 +81,14 @@ def diagnose(
     return Diagnostics(
         draw_loss=float(loss + excess),
         **found,
-        **mixing(moved),
+        **mixed,
         below=float(np.mean(moved < traces["fixed_loss"][:, :1])),
         distance=float(kept["distance"].mean()),
         radius=math.sqrt(len(weights) / settings.gamma) if settings.gamma > 0 else math.inf,
         norm=float(np.linalg.norm(weights)),
         relaxation=2 / (settings.eps * settings.gamma) if settings.gamma > 0 else math.inf,
         top_eigenvalue=top_eigenvalue,
-        health=gone or "; ".join([*reasons(**found), *off_minimum(kept["excess"])]) or HEALTHY,
+        health=gone or "; ".join([*reasons(**found, r_hat=mixed["r_hat"]), *off_minimum(kept["excess"])]) or HEALTHY,
     )
 
 
@@ -95,22 +98,25 @@ def divergence(excess: np.ndarray) -> str:
     if not gone.any():
         return ""
     draw = int(np.argmax(gone.any(axis=0)))
-    return f"chain {int(np.argmax(gone[:, draw]))} diverged at draw {draw}: eps is too large for these nbeta and gamma"
+    chain = int(np.argmax(gone[:, draw]))
+    return f"diverged: chain {chain} at draw {draw}, as eps is too large for these nbeta and gamma"
 
 
-def reasons(saturation: float, stability: float, trend: float, acceptance: float) -> list[str]:
-    """Why chains are unhealthy; none if they are not."""
+def reasons(saturation: float, stability: float, trend: float, acceptance: float, r_hat: float) -> list[str]:
+    """Why chains are unhealthy; none if they are not. r_hat may be nan, of which nothing is said."""
     found = []
     if math.isnan(saturation):
-        found.append("L(w*) is above the null predictor's loss")
+        found.append("above null: L(w*) is above the null predictor's loss")
     elif saturation > SATURATED:
         found.append(f"saturated: draws are {saturation:.2f} of the way to the null predictor")
     if stability >= UNSTABLE:
-        found.append(f"eps (nbeta h_max + gamma) is {stability:.2g}, not below {UNSTABLE:g}")
+        found.append(f"unstable: eps (nbeta h_max + gamma) is {stability:.2g}, not below {UNSTABLE:g}")
     if abs(trend) > TRENDING:
-        found.append(f"the draws still move: {trend:+.1f} standard errors from first to last quarter")
+        found.append(f"moving: {trend:+.1f} standard errors from the first to the last quarter of the draws")
+    if r_hat > UNMIXED:
+        found.append(f"unmixed: R-hat is {r_hat:.2f}, above {UNMIXED:g}")
     if acceptance < REJECTED:
-        found.append(f"acceptance is {acceptance:.2g}")
+        found.append(f"rejected: acceptance is {acceptance:.2g}")
     return found
 
 
@@ -118,7 +124,7 @@ def off_minimum(excess: np.ndarray) -> list[str]:
     """Whether draws [C, T] lie below L(w*), beyond two standard errors between chains: then w* is no local minimum."""
     means = excess.mean(axis=1)
     below = means.mean() + TRENDING * means.std(ddof=1) / math.sqrt(len(means)) < 0
-    return ["w* is no local minimum: the draws lie below L(w*)"] if below else []
+    return ["no minimum: the draws lie below L(w*)"] if below else []
 
 
 def trend(excess: np.ndarray, since: int = 0) -> float:

@@ -1,5 +1,6 @@
 """Diagnostics of chains, on traces that are built: what is healthy is called healthy, and what is not, why."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,12 @@ def test_healthy_chains_and_their_numbers() -> None:
     ("changed", "said"),
     [
         ({"null_loss": 1.1}, "saturated: draws are 0.50 of the way to the null predictor"),
-        ({"null_loss": 0.9}, "L(w*) is above the null predictor's loss"),
-        ({"top": 9.9}, "eps (nbeta h_max + gamma) is 1, not below 1"),
-        ({"acceptance": np.full((8, 44), 0.04)}, "acceptance is 0.04"),
-        ({"excess": np.linspace(0, 0.1, 440) + 1e-3 * RNG.standard_normal((8, 440))}, "the draws still move: +"),
-        ({"excess": np.linspace(0.1, 0, 440) + 1e-3 * RNG.standard_normal((8, 440))}, "the draws still move: -"),
+        ({"null_loss": 0.9}, "above null: L(w*) is above the null predictor's loss"),
+        ({"top": 9.9}, "unstable: eps (nbeta h_max + gamma) is 1, not below 1"),
+        ({"acceptance": np.full((8, 44), 0.04)}, "rejected: acceptance is 0.04"),
+        ({"excess": np.linspace(0, 0.1, 440) + 1e-3 * RNG.standard_normal((8, 440))}, "moving: +"),
+        ({"excess": np.linspace(0.1, 0, 440) + 1e-3 * RNG.standard_normal((8, 440))}, "moving: -"),
+        ({"fixed_loss": 1.05 + 0.01 * (RNG.standard_normal((8, 44)) + 2 * np.arange(8)[:, None])}, "unmixed: R-hat is "),
     ],
 )
 def test_unhealthy_chains_say_why(changed: dict[str, Any], said: str) -> None:
@@ -59,15 +61,15 @@ def test_unhealthy_chains_say_why(changed: dict[str, Any], said: str) -> None:
 
 
 def test_all_reasons_are_said() -> None:
-    assert len(reasons(saturation=0.9, stability=2.0, trend=3.0, acceptance=0.0)) == 4
-    assert reasons(saturation=0.3, stability=0.99, trend=2.0, acceptance=0.1) == []
-    assert len(reasons(saturation=-0.5, stability=0.0, trend=-2.1, acceptance=1.0)) == 1
+    assert len(reasons(saturation=0.9, stability=2.0, trend=3.0, acceptance=0.0, r_hat=1.3)) == 5
+    assert reasons(saturation=0.3, stability=0.99, trend=2.0, acceptance=0.1, r_hat=1.2) == []
+    assert len(reasons(saturation=-0.5, stability=0.0, trend=-2.1, acceptance=1.0, r_hat=math.nan)) == 1
 
 
 def test_a_divergence_names_its_first_chain_and_draw() -> None:
     excess = traces()["excess"]
     excess[5, 30:], excess[2, 17:], excess[6, 17:] = np.nan, np.inf, np.nan
-    assert divergence(excess).startswith("chain 2 diverged at draw 17:")
+    assert divergence(excess).startswith("diverged: chain 2 at draw 17,")
     assert found(excess=excess).health == divergence(excess)
     assert divergence(traces()["excess"]) == ""
 

@@ -24,8 +24,8 @@ ROW: dict[str, Any] = {
     **{"data": "fixed", "chains": 3, "burn_in": 20, "draws": 60},
 }
 GONE: dict[str, Any] = dict.fromkeys(("llc", "llc_low", "llc_high", "draw_loss", "saturation", "distance"), np.nan)
-GONE |= {"acceptance": np.nan, "health": "chain 1 diverged at draw 7: eps is too large for these nbeta and gamma"}
-TRENDING = {"health": "the draws still move: +2.4 standard errors from first to last quarter"}
+GONE |= {"acceptance": np.nan, "health": "diverged: chain 1 at draw 7, as eps is too large for these nbeta and gamma"}
+TRENDING = {"health": "moving: +2.4 standard errors from the first to the last quarter of the draws"}
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_chains_that_diverged_are_drawn_and_named(tmp_path: Path, figures: list[
     crosses = next(line for line in llc.lines if line.get_marker() == "x")
     np.testing.assert_array_equal(crosses.get_xdata(), [50.0, 100.0, 200.0])  # step 0 at half of the next
     assert [label.get_text() for label in llc.get_xticklabels()] == ["0", "100", "200"]
-    assert figures[0].axes[6].get_title().startswith("step 0: chain 1 diverged at draw 7")
+    assert figures[0].axes[6].get_title().startswith("step 0: diverged: chain 1 at draw 7")
 
 
 def test_a_saturated_curve_has_its_ceiling_beside_it(tmp_path: Path, figures: list[Figure]) -> None:
