@@ -235,3 +235,19 @@ def test_acceptance_of_no_step_is_one_and_ignores_what_is_masked() -> None:
 def test_rmsprop_refuses(wrong: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="must be"):
         sgld.rmsprop(**wrong)
+
+
+def test_memory_does_not_depend_on_the_number_of_draws() -> None:
+    """A longer chain needs no more than the two numbers of each draw and the two of each check."""
+
+    def memory(draws: int) -> tuple[int, int]:
+        target = sgld.Target(losses, jnp.asarray(START), 5.0, 2.0)
+        source, steps = sgld.all_tasks(losses, target.centre, TASKS), sgld.Steps(0, draws)
+        found = jax.jit(lambda k: sgld.chain(k, target, source, TASKS, 1e-2, steps)).lower(OWN).compile()
+        used = found.memory_analysis()
+        assert used is not None
+        return used.temp_size_in_bytes, used.output_size_in_bytes
+
+    (short, few), (long, many) = memory(100), memory(10_000)
+    assert short == long
+    assert many - few == pytest.approx((10_000 - 100) * (2 + 2 / 10) * jnp.asarray(START).itemsize)
