@@ -53,7 +53,10 @@ def test_healthy_chains_and_their_numbers() -> None:
         ({"acceptance": np.full((8, 44), 0.04)}, "rejected: acceptance is 0.04"),
         ({"excess": np.linspace(0, 0.1, 440) + 1e-3 * RNG.standard_normal((8, 440))}, "moving: +"),
         ({"excess": np.linspace(0.1, 0, 440) + 1e-3 * RNG.standard_normal((8, 440))}, "moving: -"),
-        ({"fixed_loss": 1.05 + 0.01 * (RNG.standard_normal((8, 44)) + 2 * np.arange(8)[:, None])}, "unmixed: R-hat is "),
+        (
+            {"fixed_loss": 1.05 + 0.01 * (RNG.standard_normal((8, 44)) + 2 * np.arange(8)[:, None])},
+            "unmixed: R-hat is ",
+        ),
     ],
 )
 def test_unhealthy_chains_say_why(changed: dict[str, Any], said: str) -> None:
