@@ -29,7 +29,7 @@ from store.params import flattened
 TASKS = 4096  # of the fixed set
 BLOCK = 40  # draws of a call that is timed
 CHECK_EVERY = 10  # draws between two checks, as in an estimate with 400 draws
-CHAINS = 8
+CHAINS, TORCH_CHAINS = 8, 4
 TRAINING_BATCH, OUR_BATCH, PLAIN_BATCH = 64, 64, 256
 BATCHES = (16, 64, 256)
 BATCH_MEANS = 20  # parts of a chain whose means give its standard error
@@ -71,6 +71,9 @@ def chains(
         target = sgld.Target(losses, centre, setting.nbeta, setting.gamma)
         steps = sgld.Steps(0, draws, 1, check_every)
         alone = partial(sgld.chain, fixed=first(tasks, CHECK_TASKS), eps=setting.eps, steps=steps)
+        if number == 1:  # products of a batch of one are slower than without a batch
+            one: sgld.Draws = jax.tree.map(lambda values: values[None], alone(keys[0], target, source))
+            return one
         return jax.vmap(lambda key: alone(key, target, source))(keys)
 
     def from_seed(seed: int) -> sgld.Draws:
@@ -116,9 +119,9 @@ def error(name: str, settings: Settings) -> Entry:
     ours = chains(point, setting, OUR_BATCH, CHAINS, burn_in + draws)(0).excess
     excess: dict[str, np.ndarray] = {"ours": np.asarray(ours, np.float64)}
     timed = {"ours": timed_chains(point, setting, OUR_BATCH, CHAINS)}
-    for who, loop in torch_chains(point, setting).items():
-        excess[who] = loop(burn_in + draws)[None]
-        timed[who] = partial(timed_loop, loop)
+    for who, loops in torch_chains(point, setting).items():
+        excess[who] = np.stack([loop(burn_in + draws) for loop in loops])
+        timed[who] = partial(timed_loop, loops[0])
     shares = dict.fromkeys(timed, BLOCK) | {"ours": CHAINS * BLOCK}
     found = compare(timed, settings.seconds, settings.repeats, shares)["seconds"]
     variance = {who: draw_variance(setting.nbeta * values[:, burn_in:]) for who, values in excess.items()}
@@ -132,17 +135,18 @@ def error(name: str, settings: Settings) -> Entry:
     }
 
 
-def torch_chains(point: Point, setting: Setting) -> dict[str, torch_sgld.Chain]:
-    """The loops in PyTorch by name; none where it is missing."""
+def torch_chains(point: Point, setting: Setting) -> dict[str, list[torch_sgld.Chain]]:
+    """The loops in PyTorch by name, each of some seeds; none where it is missing."""
     if not torch_sgld.is_installed():
         return {}
     tasks = torch_sgld.Tasks(np.asarray(tokenise(point.tasks)), np.asarray(point.tasks.y_query))
     params = {name: np.asarray(value) for name, value in flattened(point.params).items()}
     sizes = setting.eps, setting.nbeta, setting.gamma
     make = partial(torch_sgld.Chain, params, tasks, point.config.model, sizes=sizes)
+    loops = {"unpaired": (PLAIN_BATCH, False), "paired": (OUR_BATCH, True)}
     return {
-        f"PyTorch, batch {PLAIN_BATCH}, unpaired": make(batch_size=PLAIN_BATCH, paired=False),
-        f"PyTorch, batch {OUR_BATCH}, paired": make(batch_size=OUR_BATCH, paired=True),
+        f"PyTorch, batch {batch}, {name}": [make(batch, paired, seed=seed) for seed in range(TORCH_CHAINS)]
+        for name, (batch, paired) in loops.items()
     }
 
 
@@ -182,9 +186,12 @@ def lengths(settings: Settings) -> tuple[int, int]:
 
 
 def draw_variance(values: np.ndarray) -> float:
-    """The variance of the mean of values [C, T] times their number C T, by batch means: seconds scale with it."""
+    """The variance of the mean of values [C, T] times their number C T: seconds scale with it.
+
+    By batch means within each chain, averaged over chains, so that one chain and many are judged alike.
+    """
     means = np.stack([part.mean(axis=1) for part in np.array_split(values, BATCH_MEANS, axis=1)], axis=1)
-    return float(means.var(ddof=1) * values.shape[1] / BATCH_MEANS)
+    return float(means.var(axis=1, ddof=1).mean() * values.shape[1] / BATCH_MEANS)
 
 
 def against(seconds: Mapping[str, Mapping[str, Any]]) -> Entry:

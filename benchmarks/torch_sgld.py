@@ -71,13 +71,14 @@ class Chain:
         batch_size: int,
         paired: bool,
         sizes: tuple[float, float, float],
+        seed: int = 0,
     ):
         import torch
 
         torch.set_num_threads(num_threads())
         self.torch, self.model, self.paired, self.batch_size = torch, model, paired, batch_size
         self.eps, self.nbeta, self.gamma = sizes
-        self.generator = torch.Generator().manual_seed(0)
+        self.generator = torch.Generator().manual_seed(seed)
         self.tokens, self.targets = (torch.from_numpy(np.array(values)) for values in tasks)
         self.centre = {name: torch.from_numpy(np.array(value)) for name, value in params.items()}
         self.w = {name: value.clone().requires_grad_() for name, value in self.centre.items()}
