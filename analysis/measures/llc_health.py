@@ -114,7 +114,7 @@ def reasons(saturation: float, stability: float, trend: float, acceptance: float
     if abs(trend) > TRENDING:
         found.append(f"moving: {trend:+.1f} standard errors from the first to the last quarter of the draws")
     if r_hat > UNMIXED:
-        found.append(f"unmixed: R-hat is {r_hat:.2f}, above {UNMIXED:g}")
+        found.append(f"unmixed: R-hat is {r_hat:.3f}, above {UNMIXED:g}")
     if acceptance < REJECTED:
         found.append(f"rejected: acceptance is {acceptance:.2g}")
     return found
