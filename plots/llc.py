@@ -53,7 +53,7 @@ def _dashboard(run: Path, settings: str, table: pd.DataFrame) -> Path:
         "saturation": _bounded("saturation"),
         "acceptance of a Metropolis step": _bounded("acceptance"),
         "eps (nbeta h_max + gamma)": _bounded("stability"),
-        "|w - w*|, dashed |w*|, dotted sqrt(d / gamma)": _distances,
+        "|w - w*|; dashed |w*|; dotted the radius": _distances,
     }
     for panel, (title, draw) in zip(axes[:2].ravel(), panels.items(), strict=True):
         draw(panel, table)
