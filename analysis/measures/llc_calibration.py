@@ -132,8 +132,8 @@ def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
     return Advice(
         best,
         f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}: of {len(known)} cells in {len(cells)} "
-        f"that are healthy at every checkpoint and forget w* within their burn-in the one with the weakest pull (gamma / nbeta {weakest:.3g}) and the "
-        f"narrowest intervals (±{100 * width(healthy[best]):.0f} % of the LLC)",
+        "that are healthy at every checkpoint and forget w* within their burn-in the one with the weakest pull "
+        f"(gamma / nbeta {weakest:.3g}) and the narrowest intervals (±{100 * width(healthy[best]):.0f} % of the LLC)",
         order,
     )
 
@@ -159,7 +159,9 @@ def width(rows: Sequence[Mapping[str, Any]]) -> float:
 
 def why_none(cells: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> str:
     """Why no cell is healthy at every checkpoint: the reasons with their counts, and where w* is no minimum."""
-    kinds = Counter(reason.partition(":")[0] for own in cells.values() for row in own for reason in row["health"].split("; "))
+    kinds = Counter(
+        reason.partition(":")[0] for own in cells.values() for row in own for reason in row["health"].split("; ")
+    )
     kinds.pop(HEALTHY, None)
     counts = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common())
     total = sum(len(own) for own in cells.values())
