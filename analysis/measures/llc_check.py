@@ -103,7 +103,11 @@ def by_hmc(section: str, case: Case, nbeta: float, gamma: float, exact: Known) -
     """HMC, whose health is that the first and the last quarter of the draws agree."""
     excess = hmc_excess(case, nbeta, gamma, chains := 2 * chains_for(case))
     moved = trend(excess)
-    health = f"moving: {moved:+.1f} standard errors from the first to the last quarter of the draws" if abs(moved) > ERRORS else HEALTHY
+    health = (
+        f"moving: {moved:+.1f} standard errors from the first to the last quarter of the draws"
+        if abs(moved) > ERRORS
+        else HEALTHY
+    )
     check = judged(section, case.name, nbeta * excess.mean(axis=1), exact, health, exact.value)
     return check._replace(nbeta=nbeta, gamma=gamma, chains=chains, steps=sum(HMC))
 
