@@ -66,8 +66,10 @@ def vertices(curve: np.ndarray) -> list[Vertex]:
     with np.errstate(invalid="ignore"):
         largest = np.flatnonzero((k[1:-1] > k[:-2]) & (k[1:-1] > k[2:])) + 1
         least = np.flatnonzero((k[1:-1] < k[:-2]) & (k[1:-1] < k[2:])) + 1
-    sharp = {*largest[k[largest] > 0], *least[k[least] < 0]}
-    prominences = _prominences(np.abs(k), sorted(sharp))
+    sizes = np.abs(k)
+    extrema = np.concatenate([largest[k[largest] > 0], least[k[least] < 0]])
+    sharp = {*extrema[(sizes[extrema] > sizes[extrema - 1]) & (sizes[extrema] > sizes[extrema + 1])]}
+    prominences = _prominences(sizes, sorted(sharp))
     return [
         Vertex(int(t), float(k[t]), found.centre[t], t in sharp, prominences.get(t, 0.0))
         for t in sorted({*largest, *least})

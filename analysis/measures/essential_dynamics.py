@@ -1,0 +1,202 @@
+"""Forms of a training's trajectory: bends that its planes of principal components share, and those of random walks.
+
+A row of a trajectory is a checkpoint's outputs on one fixed batch, flattened: T checkpoints, P outputs. A form is a
+time at which the curves in two of the three planes of the first three components have a sharp vertex or a cusp at once,
+with the point that their osculating circles have for a centre (Hoogland et al. 2024, arXiv v2, there found by eye).
+The components of any smooth random walk are cosines, whose planes have such bends too: a count or a share of variance
+is one of the model only where it leaves those of `walk_like`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from analysis.measures.plane_curves import LEAST, Vertex, vertices
+from analysis.measures.trajectory_pca import fit
+
+COMPONENTS = 3
+PLANES = tuple(combinations(range(COMPONENTS), 2))
+SHARED = 2  # planes of three that a form bends
+WINDOW = 0.02  # of the checkpoints, either way: how far apart the bends of a form may be
+WIDEST = 0.06  # of the checkpoints: the width of the smoothing at the end
+REACH = 4  # widths at which the kernel ends
+
+
+class Form(NamedTuple):
+    """A bend that planes share: its checkpoint, its point [3], nan in a component that no shared plane has.
+
+    strength: the least of their vertices' prominences, in nats; spread: of the point, the largest distance between what
+    two planes say of one component; planes: how many.
+    """
+
+    checkpoint: int
+    point: np.ndarray
+    strength: float
+    spread: float
+    planes: int
+
+
+class Dynamics(NamedTuple):
+    """A trajectory's scores [T, 3], smoothed, the shares of variance [3], and its forms."""
+
+    scores: np.ndarray
+    explained: np.ndarray
+    forms: list[Form]
+
+
+class Null(NamedTuple):
+    """What random walks of the same steps have: shares of variance [N, 3], numbers of forms and strengths [N].
+
+    strongest: of each walk's strongest form; 0 where it has none.
+    """
+
+    explained: np.ndarray
+    forms: np.ndarray
+    strongest: np.ndarray
+
+
+def dynamics(rows: np.ndarray, widest: float = WIDEST, window: float = WINDOW) -> Dynamics:
+    """PCA of a trajectory [T, P], smoothed, with its forms. `ValueError` for fewer than five checkpoints."""
+    if len(rows) < LEAST:
+        raise ValueError(f"a form needs {LEAST} checkpoints or more, not {len(rows)}")
+    joint = fit(rows, COMPONENTS)
+    return _of_scores(joint.scores, joint.explained, widest, window)
+
+
+def _of_scores(scores: np.ndarray, explained: np.ndarray, widest: float, window: float) -> Dynamics:
+    smoothed = smooth_growing(scores, widest * len(scores))
+    return Dynamics(smoothed, explained, forms(smoothed, window * len(scores)))
+
+
+def smooth_growing(scores: np.ndarray, widest: float) -> np.ndarray:
+    """Scores [T, C] averaged by a Gaussian whose width grows evenly from 0 at the first to `widest` at the last row.
+
+    In rows, cut at four widths, reflected at the ends: early checkpoints change much from one to the next and late ones
+    little (Hoogland et al. 2024). 0 changes nothing.
+    """
+    if not 0 <= widest < np.inf:
+        raise ValueError(f"the widest smoothing is {widest}; it must be at least 0 checkpoints and finite")
+    count = len(scores)
+    widths = np.linspace(0, widest, count)
+    reach = min(int(np.ceil(REACH * widest)), count)
+    offsets = np.arange(-reach, reach + 1)
+    smoothed = np.empty((count, scores.shape[1]))
+    for t, width in enumerate(widths):
+        inside = offsets[np.abs(offsets) <= REACH * width]
+        weights = np.exp(-0.5 * (inside / width) ** 2) if width > 0 else np.ones(1)
+        smoothed[t] = weights @ scores[_reflected(t + inside, count)] / weights.sum()
+    return smoothed
+
+
+def _reflected(places: np.ndarray, count: int) -> np.ndarray:
+    """Places beyond the ends, reflected about the edges: -1 is 0, and count is count - 1."""
+    folded = places % (2 * count)
+    return np.where(folded < count, folded, 2 * count - 1 - folded)
+
+
+def forms(scores: np.ndarray, window: float) -> list[Form]:
+    """The forms of smoothed scores [T, 3]: sharp vertices of different planes within `window` checkpoints, by strength.
+
+    A vertex belongs to one form at most, the strongest that it can be a part of. A cusp is a vertex of which the
+    smoothed curve has a large curvature.
+    """
+    found = [(plane, vertex) for plane in PLANES for vertex in vertices(scores[:, list(plane)]) if vertex.sharp]
+    found.sort(key=lambda one: -one[1].prominence)
+    places = np.array([vertex.place for _, vertex in found], int)
+    planes = np.array([PLANES.index(plane) for plane, _ in found], int)
+    free, chosen = np.ones(len(found), bool), []
+    for own in range(len(found)):
+        if not free[own]:
+            continue
+        near = free & (np.abs(places - places[own]) <= window) & (planes != planes[own])
+        others = [int(np.flatnonzero(of_plane)[0]) for of_plane in _by_plane(near, planes)]
+        group = [own, *others]
+        free[own] = False
+        if len(group) >= SHARED:
+            free[group] = False
+            chosen.append(_form([found[one] for one in group]))
+    return sorted(chosen, key=lambda form: -form.strength)
+
+
+def _by_plane(chosen: np.ndarray, planes: np.ndarray) -> list[np.ndarray]:
+    """Which of the chosen vertices are of each plane that has one; the most prominent is the first."""
+    return [of_plane for plane in range(len(PLANES)) if (of_plane := chosen & (planes == plane)).any()]
+
+
+def _form(group: Sequence[tuple[tuple[int, int], Vertex]]) -> Form:
+    said: dict[int, list[float]] = {}
+    for plane, vertex in group:
+        for component, value in zip(plane, vertex.centre, strict=True):
+            said.setdefault(component, []).append(float(value))
+    point = np.array([np.mean(said[own]) if own in said else np.nan for own in range(COMPONENTS)])
+    return Form(
+        group[0][1].place,
+        point,
+        min(vertex.prominence for _, vertex in group),
+        max(max(values) - min(values) for values in said.values()),
+        len(group),
+    )
+
+
+# --- the null ---
+
+
+def walk_like(directions: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The Gram matrix [T, T] of a random walk of T - 1 steps of these lengths, in order, and of these directions.
+
+    directions [T - 1, T - 1]: the cosines of the observed steps, which are taken in random order, each with a random
+    sign. So the walk moves as far as the trajectory at every checkpoint, and in the same directions as often.
+    """
+    order, signs = rng.permutation(len(lengths)), rng.choice([-1.0, 1.0], len(lengths))
+    sized = signs * lengths
+    walked = np.zeros((len(lengths) + 1,) * 2)
+    walked[1:, 1:] = (directions[np.ix_(order, order)] * np.outer(sized, sized)).cumsum(axis=0).cumsum(axis=1)
+    return walked
+
+
+def null(
+    rows: np.ndarray,
+    draws: int,
+    rng: np.random.Generator,
+    widest: float = WIDEST,
+    window: float = WINDOW,
+    note: Callable[[int, int], None] = lambda done, of: None,
+) -> Null:
+    """The same measures of so many random walks like a trajectory [T, P]; `ValueError` for no draw."""
+    if draws < 1:
+        raise ValueError(f"draws is {draws}; it must be at least 1")
+    found = []
+    for done, walk in enumerate(walks(rows, draws, rng)):
+        note(done, draws)
+        found.append(_of_scores(*walk, widest, window))
+    return Null(
+        np.stack([one.explained for one in found]),
+        np.array([len(one.forms) for one in found]),
+        np.array([max((form.strength for form in one.forms), default=0.0) for one in found]),
+    )
+
+
+def walks(rows: np.ndarray, draws: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Scores [T, 3] and shares of variance [3] of random walks like a trajectory [T, P], each a PCA of its own."""
+    moved = np.diff(np.asarray(rows, float), axis=0)
+    gram = moved @ moved.T
+    lengths = np.sqrt(np.diag(gram))
+    if not (lengths > 0).all():
+        raise ValueError("two checkpoints that follow each other have the same outputs, so that a step has no length")
+    for _ in range(draws):
+        yield _scores(walk_like(gram / np.outer(lengths, lengths), lengths, rng))
+
+
+def _scores(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first scores and shares of variance of points with this Gram matrix, by classical scaling."""
+    from scipy.linalg import eigh
+
+    centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
+    count = len(gram)
+    squares, axes = eigh(centred, subset_by_index=(count - COMPONENTS, count - 1))
+    squares, axes = squares[::-1], axes[:, ::-1]
+    return axes * np.sqrt(squares), squares / np.trace(centred)
