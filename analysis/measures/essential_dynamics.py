@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.measures.plane_curves import LEAST, Vertex, vertices
+from analysis.measures.plane_curves import LEAST, Vertex, geometry, vertices
 from analysis.measures.trajectory_pca import fit
 
 COMPONENTS = 3
@@ -41,11 +41,16 @@ class Form(NamedTuple):
 
 
 class Dynamics(NamedTuple):
-    """A trajectory's scores [T, 3], smoothed, the shares of variance [3], and its forms."""
+    """A trajectory's scores [T, 3], smoothed and raw, the shares of variance [3], its forms from the strongest.
+
+    curvatures [3, T]: of the smoothed curve in each of `PLANES`, nan at both ends.
+    """
 
     scores: np.ndarray
+    raw: np.ndarray
     explained: np.ndarray
     forms: list[Form]
+    curvatures: np.ndarray
 
 
 class Null(NamedTuple):
@@ -64,12 +69,14 @@ def dynamics(rows: np.ndarray, widest: float = WIDEST, window: float = WINDOW) -
     if len(rows) < LEAST:
         raise ValueError(f"a form needs {LEAST} checkpoints or more, not {len(rows)}")
     joint = fit(rows, COMPONENTS)
-    return _of_scores(joint.scores, joint.explained, widest, window)
+    return of_scores(joint.scores, joint.explained, widest, window)
 
 
-def _of_scores(scores: np.ndarray, explained: np.ndarray, widest: float, window: float) -> Dynamics:
+def of_scores(scores: np.ndarray, explained: np.ndarray, widest: float = WIDEST, window: float = WINDOW) -> Dynamics:
+    """The same of scores [T, 3] and their shares of variance."""
     smoothed = smooth_growing(scores, widest * len(scores))
-    return Dynamics(smoothed, explained, forms(smoothed, window * len(scores)))
+    curvatures = np.stack([geometry(smoothed[:, list(plane)]).curvature for plane in PLANES])
+    return Dynamics(smoothed, scores, explained, forms(smoothed, window * len(scores)), curvatures)
 
 
 def smooth_growing(scores: np.ndarray, widest: float) -> np.ndarray:
@@ -172,7 +179,7 @@ def null(
     found = []
     for done, walk in enumerate(walks(rows, draws, rng)):
         note(done, draws)
-        found.append(_of_scores(*walk, widest, window))
+        found.append(of_scores(*walk, widest, window))
     return Null(
         np.stack([one.explained for one in found]),
         np.array([len(one.forms) for one in found]),
@@ -185,10 +192,9 @@ def walks(rows: np.ndarray, draws: int, rng: np.random.Generator) -> Iterator[tu
     moved = np.diff(np.asarray(rows, float), axis=0)
     gram = moved @ moved.T
     lengths = np.sqrt(np.diag(gram))
-    if not (lengths > 0).all():
-        raise ValueError("two checkpoints that follow each other have the same outputs, so that a step has no length")
+    sizes = np.where(lengths > 0, lengths, np.inf)  # a step of no length has no direction
     for _ in range(draws):
-        yield _scores(walk_like(gram / np.outer(lengths, lengths), lengths, rng))
+        yield _scores(walk_like(gram / np.outer(sizes, sizes), lengths, rng))
 
 
 def _scores(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

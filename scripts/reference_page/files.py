@@ -74,6 +74,12 @@ LLC_TRACES = """of a checkpoint's chains: `excess` and `distance` [C,T] of each 
 LLC_ADVICE = """`cell` (`eps`, `nbeta`, `gamma`, or null), `reason`, `order` (whether that of the checkpoints depends
 on the setting), `top_eigenvalues` by step"""
 
+DYNAMICS = """a row for each checkpoint of the run (`trajectory`) and of one random walk of its steps (`random walk`):
+`series`, `step`, scores `pc1, pc2, pc3`, the same smoothed (`..._smooth`), and the smoothed curve's `curvature_...` in
+each plane"""
+DYNAMICS_FACTS = """shares of variance `explained`, with `cosines` 6 / (pi k)^2; `forms` from the strongest:
+`checkpoint`, `step`, `point` [3], `strength` (nats), `spread`, `planes`, `p`; `p_forms`; `null`: the same of `walks`
+random walks"""
 ESTIMATED, CALIBRATED = "`analysis.llc`", "`analysis.llc_calibrate`"
 CAPTURED, COMPARING = "`--save_attention`", "`analysis.compare_sine`"
 MEASURED = "regression on corrupted or ordered contexts, where it takes a second; sweeps; `analysis.comparators`"
@@ -116,6 +122,13 @@ FILES = (
     ),
     File(layout.COMPARATORS, MEASURED, COMPARATORS),
     File(layout.POSITION_STEPS, "`analysis.position_steps`", POSITION_STEPS),
+    File(layout.ESSENTIAL_DYNAMICS, "`analysis.essential_dynamics`", DYNAMICS),
+    File(layout.ESSENTIAL_DYNAMICS_FACTS, "`analysis.essential_dynamics`", DYNAMICS_FACTS),
+    File(
+        layout.ESSENTIAL_DYNAMICS_FIGURE,
+        "`analysis.essential_dynamics`",
+        "the planes of the run and of a random walk, scores, shares of variance, strengths of forms",
+    ),
     File(layout.LLC, ESTIMATED, LLC),
     File("llc/{SETTINGS}_step_{STEP}.npz", ESTIMATED, LLC_TRACES),
     File(layout.LLC_FIGURE, ESTIMATED, "the estimates of the settings last asked for, with their diagnostics"),

@@ -1,0 +1,62 @@
+"""Where does a training turn? Principal components of a run's outputs over its snapshots, with forms and their null.
+
+python -m analysis.essential_dynamics --run DIR, of a run trained with --config.snapshots=true
+
+Writes analysis/essential_dynamics.csv and .json, and figs/essential_dynamics.png. Random walks of the run's own steps
+stand beside every share of variance and every form: what they have too says nothing of the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import cli
+from analysis.command import Command
+from src.checks import require
+
+SMOOTHING = 0.06
+
+
+def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
+    """Measures the trajectory and its null, and draws both."""
+    from analysis.loaded_run import load_run
+    from analysis.measures.trajectory import write
+    from plots.essential_dynamics import draw_dynamics
+
+    facts = write(load_run(run), flags.walks, flags.smoothing, flags.seed)
+    draw_dynamics(run)
+    shares = zip(facts["explained"], facts["null"]["explained"], strict=True)
+    strongest = facts["forms"][:1]
+    return {
+        "checkpoints": facts["checkpoints"],
+        "variance explained": ", ".join(f"{own:.3f} (walks {walk:.3f})" for own, walk in shares),
+        "forms": f"{len(facts['forms'])} (walks {facts['null']['forms']:.1f}), p = {facts['p_forms']:.3g}",
+        "strongest form": "".join(f"step {one['step']}, p = {one['p']:.3g}" for one in strongest) or "none",
+    }
+
+
+def _add(parser: cli.Parser) -> None:
+    parser.add_argument("--walks", type=int, default=100, help="random walks of the null")
+    parser.add_argument(
+        "--smoothing", type=float, default=SMOOTHING, help="width of the smoothing at the end, of the checkpoints"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the random walks")
+
+
+def _check(flags: argparse.Namespace) -> None:
+    require(flags.walks >= 1, f"walks is {flags.walks}; it must be 1 or more")
+    require(0 <= flags.smoothing < 1, f"smoothing is {flags.smoothing:g}; it must be from 0 to below 1")
+
+
+COMMAND = Command(
+    "essential_dynamics",
+    "Measures where a training turns, by principal components of its outputs, against random walks.",
+    measure,
+    _add,
+    _check,
+)
+
+if __name__ == "__main__":
+    COMMAND.launch()

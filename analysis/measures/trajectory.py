@@ -1,0 +1,99 @@
+"""A run's outputs over its training, and its essential dynamics as tables: scores, forms, and those of random walks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from analysis.loaded_run import LoadedRun
+from analysis.measures.essential_dynamics import (
+    COMPONENTS,
+    PLANES,
+    Dynamics,
+    Form,
+    dynamics,
+    null,
+    of_scores,
+    walks,
+)
+from analysis.measures.plane_curves import LEAST
+from store import layout
+from store.atomic import write_csv, write_json
+from store.readers import StoreError
+
+NAMES = tuple(f"pc{number + 1}" for number in range(COMPONENTS))
+TRAJECTORY, WALK = "trajectory", "random walk"
+
+_predict = jax.jit(lambda model, params, batch: model.predict(params, batch), static_argnums=0)
+
+
+def outputs(loaded: LoadedRun) -> tuple[list[int], np.ndarray]:
+    """The steps [T] of a run's snapshots, and its predictions [T, P] at each on the evaluation set.
+
+    `StoreError` for a run of fewer than five snapshots.
+    """
+    found = [(step, np.ravel(_predict(then.model, then.params, then.batch))) for step, then in loaded.checkpoints()]
+    if len(found) < LEAST:
+        raise StoreError(
+            f"{loaded.run} has {len(found)} snapshots, and a form needs {LEAST}; train it with more records"
+        )
+    return [step for step, _ in found], np.stack([row for _, row in found])
+
+
+def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[str, Any]:
+    """Writes essential_dynamics.csv and .json, and gives the latter's content.
+
+    Each form's p is the share of random walks whose strongest form is as strong, and p_forms of those with as many.
+    """
+    steps, rows = outputs(loaded)
+    own = dynamics(rows, smoothing)
+    at_random = null(rows, draws, np.random.default_rng(seed), smoothing)
+    raw, explained = next(walks(rows, 1, np.random.default_rng(seed)))
+    walk = of_scores(raw, explained, smoothing)
+    table = [*_rows(TRAJECTORY, steps, own), *_rows(WALK, steps, walk)]
+    facts = {
+        "checkpoints": len(steps),
+        "smoothing": smoothing,
+        "seed": seed,
+        "explained": own.explained.tolist(),
+        "cosines": (6 / (np.pi * np.arange(1, COMPONENTS + 1)) ** 2).tolist(),
+        "forms": [_form(form, steps, _share(at_random.strongest >= form.strength)) for form in own.forms],
+        "p_forms": _share(at_random.forms >= len(own.forms)),
+        "null": {
+            "walks": draws,
+            "explained": at_random.explained.mean(axis=0).tolist(),
+            "explained_low": np.quantile(at_random.explained, 0.025, axis=0).tolist(),
+            "explained_high": np.quantile(at_random.explained, 0.975, axis=0).tolist(),
+            "forms": float(at_random.forms.mean()),
+            "strongest": np.quantile(at_random.strongest, [0.5, 0.95]).tolist(),
+            "example": [_form(form, steps, _share(at_random.strongest >= form.strength)) for form in walk.forms],
+        },
+    }
+    write_csv(loaded.run / layout.ESSENTIAL_DYNAMICS, table)
+    write_json(loaded.run / layout.ESSENTIAL_DYNAMICS_FACTS, facts)
+    return facts
+
+
+def _share(as_large: np.ndarray) -> float:
+    """The p-value of a Monte Carlo test, (1 + how many are as large) / (1 + how many there are)."""
+    return float((1 + as_large.sum()) / (1 + len(as_large)))
+
+
+def _form(form: Form, steps: list[int], p: float) -> dict[str, Any]:
+    """A form as stored; its point has no number in a component that no plane of it has."""
+    point = [None if np.isnan(value) else float(value) for value in form.point]
+    return form._asdict() | {"step": steps[form.checkpoint], "point": point, "p": p}
+
+
+def _rows(series: str, steps: list[int], found: Dynamics) -> list[dict[str, Any]]:
+    """The scores of each checkpoint and, after smoothing, the curvature of each plane."""
+    smooth = {f"{name}_smooth": found.scores[:, number] for number, name in enumerate(NAMES)}
+    raw = {name: found.raw[:, number] for number, name in enumerate(NAMES)}
+    curved = {f"curvature_{NAMES[x]}_{NAMES[y]}": curve for (x, y), curve in zip(PLANES, found.curvatures, strict=True)}
+    columns = raw | smooth | curved
+    return [
+        {"series": series, "step": step} | {name: float(values[t]) for name, values in columns.items()}
+        for t, step in enumerate(steps)
+    ]
