@@ -6,6 +6,8 @@ from __future__ import annotations
 TEN = "Ten layers reach the paper's GD++ (.05). GD++ fitted to convergence is lower, and they do not reach it in 15 000 steps."
 FIVE = "Five layers with weights of their own are far better than GD++ on the median context."
 
+POOL = "The test loss is .215 at step 1000 and rises slowly to .24 as the block learns the pool: no peak of .48, and no fall after one."
+
 REMARKS: dict[str, str] = {
     "one_layer_plateau_length": "There is no plateau: every seed has left it by the first record, step 500.",
     "softmax_1_head_left_plateau": "The plateau is long and differs by seed. Two heads have none.",
@@ -24,6 +26,8 @@ REMARKS: dict[str, str] = {
     "condition_explodes": "The median grows less than the tail: a tenth of the contexts' condition numbers grow thirtyfold.",
     "interleaved_own_x": "An untrained network has the same: the residual stream carries each token, with a norm of root 10.",
     "layer_norm_cosine": "The published program ends there too (.833); the plot shows .88.",
+    "block_on_a_pool_peak": POOL,
+    "block_on_a_pool_end": POOL,
     "depth_linear_inside": "From small initial weights the loss falls at every layer and ends below the derived 3.0.",
     "depth_linear_last": "From small initial weights the stacks end at a third of the derived loss.",
 }

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.measures import llc_run, llc_traces
+from analysis.measures.llc_settings import Settings
 from store import layout, rundir
 from tests.analysis.llc_runs import KEEPING, estimated, table, words
 from tests.doors import snapshot
@@ -136,6 +138,22 @@ def test_a_training_that_is_killed_ends_it_and_loses_nothing(
     assert workshop.run(*TRAINING, "--out", run).returncode == 0
     estimated(workshop, run, "--checkpoints", "all", *words())
     assert results(run) == results(afterwards)
+
+
+def test_it_waits_while_nothing_is_recorded_and_sees_what_comes_just_before_the_end(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looks at a run that has recorded 0, again nothing new, and 30 when it has ended."""
+    training, recorded = iter([True, True, False, False]), iter([[0], [0], [0, 30], [0, 30]])
+    monkeypatch.setattr(llc_run, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(llc_run, "check_training", lambda run: None)
+    monkeypatch.setattr(llc_run, "planned", lambda run, selection: [0, 30])
+    monkeypatch.setattr(llc_run, "is_training", lambda run: next(training))
+    monkeypatch.setattr(llc_run, "_recorded", lambda run, selection: next(recorded))
+    monkeypatch.setattr(llc_run, "_at", lambda run, steps, selection: [(step, {}) for step in steps])
+    monkeypatch.setattr(llc_traces, "check_own", lambda run, settings, steps: None)
+    monkeypatch.setattr(llc_traces, "known_row", lambda run, settings, step, params: {"step": step})
+    assert [row["step"] for row in llc_run.follow(run, Settings(), "all")] == [0, 30]
 
 
 def refused_to_follow(workshop: Workshop, run: Path) -> str:

@@ -33,7 +33,7 @@ def test_the_first_case_of_a_slower_section_meets_its_target(section: str) -> No
 
 
 def test_hmc_has_the_closed_form_without_a_bias_in_eps() -> None:
-    h, nbeta, gamma = np.array([1.0, 10.0, 0.0]), 100.0, 10.0
+    h, nbeta, gamma = np.array([1.0, 10.0, 0.0]), 100.0, 100.0
     drawn = reference(cases.quadratic(h), nbeta, gamma, chains=64, burn_in=60, draws=100)
     means = nbeta * np.asarray(drawn.excess, np.float64).mean(axis=1)
     error = means.std(ddof=1) / math.sqrt(len(means))
