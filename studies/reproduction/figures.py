@@ -45,7 +45,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("replaced_labels_deep", "Loss of deep stacks with some of the 10 labels replaced by N(0, 1)", ("five_layers", "ten_layers"), curves.replaced, "labels replaced", "Loss", log_y=True, profile="full"),
     Figure("rollout_dampings", "Roll-outs by damping, without a clip", ("one_layer",), curves.rolled_out(1.0, 0.875, 0.75), curves.STEPS, "Loss", log_y=True),
     Figure("softmax_training", "Softmax attention over training", ("softmax_1_head", "softmax_2_heads"), curves.logged, "training step", "", profile="full", means=False, by_seed=True),
-    Figure("layer_norm_training", "One layer with layer norm over training", ("layer_norm",), curves.logged, "training step", "", profile="full"),
+    Figure("layer_norm_training", "One layer with layer norm over training", ("layer_norm",), curves.logged, "training step", "", profile="full", means=False, by_seed=True),
     Figure("pools", "One layer trained on a pool of tasks", ("pool_128", "pool_512", "pool_2048", "pool_8192"), curves.pools, "training step", "", log_y=(curves.POOL_LOSS,), profile="full"),
     Figure("block_on_a_pool", "A block with an MLP on 8192 fixed tasks", ("block_on_a_pool",), curves.logged, "training step", "", profile="full"),
     Figure("interleaved_training", "Two layers on interleaved tokens over training", ("interleaved",), curves.copying, "training step", "", means=False, by_seed=True),
