@@ -106,7 +106,7 @@ def command_lines(parser: argparse.ArgumentParser, with_config: bool) -> st.Sear
         name for action in parser._actions for name in action.option_strings if "help" not in name and name != "-h"
     ]
     flag = st.sampled_from([*known, "--unknown", *(CONFIG if with_config else [])])
-    value = (NUMBERS | WORDS).filter(lambda text: not text.startswith("-h"))
+    value = (NUMBERS | WORDS).filter(lambda text: not text.startswith(("-h", "--h")))
     joined = st.builds(lambda name, text: [f"{name}={text}"], flag, value)
     apart = st.builds(lambda name, texts: [name, *texts], flag, st.lists(value, max_size=2))
     pieces = st.one_of(joined, joined, apart, value.map(lambda text: [text]))
