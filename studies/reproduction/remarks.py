@@ -25,6 +25,7 @@ REMARKS: dict[str, str] = {
     "five_layers_inputs": "Narrower inputs are further from those of training, and five layers do not scale with them as GD++ does.",
     "condition_explodes": "The median grows less than the tail: a tenth of the contexts' condition numbers grow thirtyfold.",
     "interleaved_own_x": "An untrained network has the same: the residual stream carries each token, with a norm of root 10.",
+    "layer_norm_inputs": "An untrained network is below the bound too: at twice the range gradient descent of this step size is far off.",
     "layer_norm_cosine": "The published program ends there too (.833); the plot shows .88.",
     "block_on_a_pool_peak": POOL,
     "block_on_a_pool_end": POOL,

@@ -240,14 +240,18 @@ def test_rmsprop_refuses(wrong: dict[str, float]) -> None:
 def test_memory_does_not_depend_on_the_number_of_draws() -> None:
     """A longer chain needs no more than the two numbers of each draw and the two of each check."""
 
+    single = jax.tree.map(np.float32, (START, TASKS))
+
     def memory(draws: int) -> tuple[int, int]:
-        target = sgld.Target(losses, jnp.asarray(START), 5.0, 2.0)
-        source, steps = sgld.all_tasks(losses, target.centre, TASKS), sgld.Steps(0, draws)
-        found = jax.jit(lambda k: sgld.chain(k, target, source, TASKS, 1e-2, steps)).lower(OWN).compile()
+        centre, tasks = jax.tree.map(jnp.asarray, single)
+        target = sgld.Target(losses, centre, 5.0, 2.0)
+        source, steps = sgld.all_tasks(losses, centre, tasks), sgld.Steps(0, draws)
+        own = jax.random.key(0)
+        found = jax.jit(lambda k: sgld.chain(k, target, source, tasks, 1e-2, steps)).lower(own).compile()
         used = found.memory_analysis()
         assert used is not None
         return used.temp_size_in_bytes, used.output_size_in_bytes
 
     (short, few), (long, many) = memory(100), memory(10_000)
     assert short == long
-    assert many - few == pytest.approx((10_000 - 100) * (2 + 2 / 10) * jnp.asarray(START).itemsize)
+    assert many - few == pytest.approx((10_000 - 100) * (2 + 2 / 10) * 4)  # bytes
