@@ -9,7 +9,7 @@ is one of the model only where it leaves those of `walk_like`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -56,12 +56,13 @@ class Dynamics(NamedTuple):
 class Null(NamedTuple):
     """What random walks of the same steps have: shares of variance [N, 3], numbers of forms and strengths [N].
 
-    strongest: of each walk's strongest form; 0 where it has none.
+    strongest: of each walk's strongest form; 0 where it has none. example: the first walk.
     """
 
     explained: np.ndarray
     forms: np.ndarray
     strongest: np.ndarray
+    example: Dynamics
 
 
 def dynamics(rows: np.ndarray, widest: float = WIDEST, window: float = WINDOW) -> Dynamics:
@@ -171,19 +172,16 @@ def null(
     rng: np.random.Generator,
     widest: float = WIDEST,
     window: float = WINDOW,
-    note: Callable[[int, int], None] = lambda done, of: None,
 ) -> Null:
     """The same measures of so many random walks like a trajectory [T, P]; `ValueError` for no draw."""
     if draws < 1:
         raise ValueError(f"draws is {draws}; it must be at least 1")
-    found = []
-    for done, walk in enumerate(walks(rows, draws, rng)):
-        note(done, draws)
-        found.append(of_scores(*walk, widest, window))
+    found = [of_scores(*walk, widest, window) for walk in walks(rows, draws, rng)]
     return Null(
         np.stack([one.explained for one in found]),
         np.array([len(one.forms) for one in found]),
         np.array([max((form.strength for form in one.forms), default=0.0) for one in found]),
+        found[0],
     )
 
 

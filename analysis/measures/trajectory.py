@@ -15,8 +15,6 @@ from analysis.measures.essential_dynamics import (
     Form,
     dynamics,
     null,
-    of_scores,
-    walks,
 )
 from analysis.measures.plane_curves import LEAST
 from store import layout
@@ -50,9 +48,7 @@ def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[st
     steps, rows = outputs(loaded)
     own = dynamics(rows, smoothing)
     at_random = null(rows, draws, np.random.default_rng(seed), smoothing)
-    raw, explained = next(walks(rows, 1, np.random.default_rng(seed)))
-    walk = of_scores(raw, explained, smoothing)
-    table = [*_rows(TRAJECTORY, steps, own), *_rows(WALK, steps, walk)]
+    table = [*_rows(TRAJECTORY, steps, own), *_rows(WALK, steps, at_random.example)]
     facts = {
         "checkpoints": len(steps),
         "smoothing": smoothing,
@@ -68,7 +64,9 @@ def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[st
             "explained_high": np.quantile(at_random.explained, 0.975, axis=0).tolist(),
             "forms": float(at_random.forms.mean()),
             "strongest": np.quantile(at_random.strongest, [0.5, 0.95]).tolist(),
-            "example": [_form(form, steps, _share(at_random.strongest >= form.strength)) for form in walk.forms],
+            "example": [
+                _form(form, steps, _share(at_random.strongest >= form.strength)) for form in at_random.example.forms
+            ],
         },
     }
     write_csv(loaded.run / layout.ESSENTIAL_DYNAMICS, table)

@@ -17,7 +17,11 @@ from analysis import (
     comparators,
     compare,
     copying,
+    essential_dynamics,
     layerwise,
+    llc,
+    llc_calibrate,
+    llc_saturation,
     losses,
     ood_eval,
     over_training,
@@ -57,7 +61,11 @@ ANALYSES = [
         attention_stats,
         comparators,
         copying,
+        essential_dynamics,
         layerwise,
+        llc,
+        llc_calibrate,
+        llc_saturation,
         losses,
         ood_eval,
         over_training,
@@ -115,13 +123,15 @@ def command_lines(parser: argparse.ArgumentParser, with_config: bool) -> st.Sear
 
 def attempt(door: Callable[[list[str]], Any], argv: list[str]) -> Exception | None:
     """The user's error, if it is one; one line that a terminal shows as it is."""
+    found: Exception | None = None
     try:
         door(argv)
     except Valid:
-        return None
+        pass
     except USER_ERRORS as error:
-        return error
-    return None
+        found = error
+    assert found is None or str(found).split(), f"{argv} is refused without a sentence"
+    return found
 
 
 @pytest.mark.parametrize("name", DOORS)
