@@ -29,7 +29,6 @@ from store.atomic import write_csv, write_json
 WORDS = {"early": 0.1, "middle": 0.5, "last": 1.0}  # of the training's steps: the nearest checkpoint
 FRACTIONS = (0.05, 0.2, 0.5)  # of 1 / (nbeta h_max + gamma): step sizes where none are given
 NBETAS, PULLS = (10.0, 133.3, 1000.0), (1.0, 10.0, 100.0)  # gamma / nbeta where no gamma is given
-NEGATIVE = "descends"  # the word for a cell whose interval lies below 0
 
 
 class Cell(NamedTuple):
