@@ -1,0 +1,61 @@
+"""How does a model develop? Its behaviour and structure at every snapshot of its training, in one table.
+
+python -m analysis.developmental_metrics --run DIR [--hessian], of a run trained with --config.snapshots=true
+
+Writes analysis/developmental_metrics.csv, a row a checkpoint, and figs/developmental_metrics.png. Of any family: loss,
+weight norm and, with --hessian, trace and largest eigenvalue of the loss's Hessian; what else there is depends on the
+model, and what it lacks is said in a sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import cli
+from analysis.command import Command
+from src.checks import require
+
+PROBES = 20
+SEEDS = 2**32
+SHOWN = ("loss", "weight_norm", "hessian_trace", "hessian_top", "id_icl_1_k_text", "attention_entropy")  # printed
+
+
+def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
+    """Measures every checkpoint, and draws the figure."""
+    from analysis.loaded_run import load_run
+    from analysis.measures.development.metrics import write
+    from plots.developmental_metrics import draw_metrics
+
+    probes, seed = (default if given is None else given for given, default in ((flags.probes, PROBES), (flags.seed, 0)))
+    rows, missing = write(load_run(run), flags.hessian, probes, seed)
+    draw_metrics(run)
+    first, last = rows[0], rows[-1]
+    shown = {name: f"{first[name]:.4g} to {last[name]:.4g}" for name in SHOWN if name in last}
+    return {"checkpoints": len(rows), "columns": len(last), **shown, "not measured": "; ".join(missing) or "nothing"}
+
+
+def _add(parser: cli.Parser) -> None:
+    parser.add_argument("--hessian", action="store_true", help="measure the Hessian of the loss too")
+    parser.add_argument("--probes", type=int, help=f"random vectors of the Hessian's trace (default: {PROBES})")
+    parser.add_argument("--seed", type=int, help="of these vectors (default: 0)")
+
+
+def _check(flags: argparse.Namespace) -> None:
+    asked = [f"--{name}" for name in ("probes", "seed") if getattr(flags, name) is not None]
+    require(flags.hessian or not asked, f"{' and '.join(asked)} ask for the Hessian's trace; add --hessian")
+    require(flags.probes is None or flags.probes >= 2, f"probes is {flags.probes}; it must be 2 or more")
+    require(flags.seed is None or 0 <= flags.seed < SEEDS, f"seed is {flags.seed}; it must be from 0 to {SEEDS - 1}")
+
+
+COMMAND = Command(
+    "developmental_metrics",
+    "Measures behaviour and structure of a model at every checkpoint of its training.",
+    measure,
+    _add,
+    _check,
+)
+
+if __name__ == "__main__":
+    COMMAND.launch()

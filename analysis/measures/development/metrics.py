@@ -1,0 +1,196 @@
+"""A run's developmental metrics: a row a checkpoint, made of the parts that its family and its model have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+
+from analysis.loaded_run import LoadedRun
+from analysis.measures import losses
+from analysis.measures.development import attention_patterns, behaviour, embeddings, hessian, layer_norms, unembedding
+from configs.diversity import DiversityConfig
+from families.diversity import EvalSet, make_eval_sets, predictions_of, why_no_ridge
+from src.model import Batch, Model, Params
+from store import layout
+from store.atomic import write_csv
+
+ATTENTION_TASKS = 512  # the first of the evaluation set, whose attention is measured
+HESSIAN_TASKS = 1024  # the first of the evaluation set, whose loss's Hessian is taken
+
+Measure = Callable[[LoadedRun], Mapping[str, float]]
+Kinds = tuple[attention_patterns.Kind | None, ...]
+
+
+class Part(NamedTuple):
+    """What a checkpoint is measured by, and a sentence for each thing that the run or its model does not have."""
+
+    measure: Measure = lambda checkpoint: {}
+    missing: tuple[str, ...] = ()
+
+
+def measure_checkpoints(loaded: LoadedRun, hessian: bool, probes: int, seed: int) -> list[dict[str, Any]]:
+    """A row for each snapshot of a run's training: `step`, and the values of all parts; no column is empty.
+
+    `hessian` adds its trace, of so many probes drawn from the seed, and top eigenvalue. `StoreError` for a run without
+    snapshots, or with another model's; `ConfigError` for fewer than two probes.
+    """
+    return _rows(loaded, parts_of(loaded, hessian, probes, seed))
+
+
+def write(loaded: LoadedRun, hessian: bool, probes: int, seed: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Writes developmental_metrics.csv; gives its rows, and a sentence for each thing that the run does not have."""
+    parts = parts_of(loaded, hessian, probes, seed)
+    rows = _rows(loaded, parts)
+    write_csv(loaded.run / layout.DEVELOPMENTAL_METRICS, rows)
+    return rows, [sentence for part in parts for sentence in part.missing]
+
+
+def parts_of(loaded: LoadedRun, hessian: bool, probes: int, seed: int) -> list[Part]:
+    """The parts of a run's rows, in the order of their columns."""
+    return [
+        Part(lambda then: {**losses.loss(then), "weight_norm": weight_norm(then.params)}),
+        _hessian_part(loaded, probes, seed) if hessian else Part(missing=("no Hessian: --hessian measures it",)),
+        _behaviour_part(loaded),
+        _structure_part(loaded),
+        _attention_part(loaded),
+    ]
+
+
+def weight_norm(params: Params) -> float:
+    """|w| = sqrt(sum of all parameters squared)."""
+    return math.sqrt(sum(float(np.sum(np.square(leaf, dtype=float))) for leaf in jax.tree.leaves(params)))
+
+
+def _rows(loaded: LoadedRun, parts: list[Part]) -> list[dict[str, Any]]:
+    return [
+        {"step": step} | {name: value for part in parts for name, value in part.measure(then).items()}
+        for step, then in loaded.checkpoints()
+    ]
+
+
+def _first(batch: Batch, tasks: int) -> Batch:
+    return jax.tree.map(lambda leaf: leaf[:tasks], batch)
+
+
+def _hessian_part(loaded: LoadedRun, probes: int, seed: int) -> Part:
+    hessian.check_probes(probes)
+    size = sum(np.size(leaf) for leaf in jax.tree.leaves(loaded.params))
+    tasks, drawn = _first(loaded.batch, HESSIAN_TASKS), hessian.probes_of(seed, probes, size)
+    return Part(lambda then: hessian.hessian(then.model, then.params, tasks, drawn))
+
+
+# --- behaviour ---
+
+
+def _behaviour_part(loaded: LoadedRun) -> Part:
+    """Of sequences of the run's own pool (id_), of fresh tasks (ood_), and of the pool's with larger inputs (gain_)."""
+    config = loaded.config
+    if not isinstance(config, DiversityConfig):
+        return Part(missing=(f"no losses by position: predictions of the family {config.family} have no positions",))
+    eval_sets = make_eval_sets(config)
+    enlarged = {gain: behaviour.with_gain(eval_sets.id.batch, gain) for gain in behaviour.GAINS}
+
+    def measure(then: LoadedRun) -> dict[str, float]:
+        predict, values = partial(predictions_of, then.model, then.params), dict[str, float]()
+        for prefix, own in zip(("id", "ood"), eval_sets, strict=True):
+            found = _on_sequences(predict(own.batch), own, config.data.dim)
+            values |= {f"{prefix}_{name}": value for name, value in found.items()}
+        for gain, batch in enlarged.items():
+            found = behaviour.of_gain(predict(batch), np.asarray(batch.y), gain)
+            values |= {f"gain_{gain}_{name}": value for name, value in found.items()}
+        return values
+
+    return Part(measure, _without(config))
+
+
+def _on_sequences(predictions: np.ndarray, own: EvalSet, dim: int) -> dict[str, float]:
+    noisy, references = np.asarray(own.batch.y), own.references
+    return behaviour.on_sequences(predictions, noisy, own.targets, references, dim)
+
+
+def _without(config: DiversityConfig) -> tuple[str, ...]:
+    """Why a run's behaviour lacks columns that others' has."""
+    data, found = config.data, []
+    if data.num_pairs <= data.dim or data.dim == 1:
+        found.append(f"no ICL scores 1:D and D:K: D is {data.dim} and K is {data.num_pairs}")
+    if data.noise_std == 0:
+        return (*found, "no distances to ridge and dMMSE: they are defined with noise in the labels")
+    if (reason := why_no_ridge(data)) is not None:
+        found.append(f"no distance to ridge: {reason}")
+    if data.num_tasks == math.inf:
+        found.append("no distance to dMMSE: the pool of tasks is infinite")
+    return tuple(found)
+
+
+# --- structure ---
+
+
+def _structure_part(loaded: LoadedRun) -> Part:
+    params = loaded.params
+    missing = {
+        "no embeddings: the model has none": embeddings.token_matrix(params) is None,
+        "no positions: the model learns none": embeddings.position_matrix(params) is None,
+        "no layer norms: the model has none": not layer_norms.norms_of(params),
+        "no unembedding: the model reads a channel of its tokens": unembedding.LINEAR not in params,
+    }
+    measures = (embeddings.embeddings, layer_norms.layer_norms, unembedding.unembedding)
+    return Part(
+        lambda then: {name: value for measure in measures for name, value in measure(then.params).items()},
+        tuple(sentence for sentence, lacks in missing.items() if lacks),
+    )
+
+
+# --- attention ---
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _patterns(model: Model, params: Params, batch: Batch, kinds: Kinds) -> dict[int, dict[str, Array]]:
+    maps = model.trace(params, batch).attention
+    return {layer: attention_patterns.patterns(maps[layer], kind) for layer, kind in enumerate(kinds) if kind}
+
+
+_maps = jax.jit(lambda model, params, batch: model.trace(params, batch).attention, static_argnums=0)
+
+
+def _attention_part(loaded: LoadedRun) -> Part:
+    """Of the layers whose weights are distributions, as the trained model shows them."""
+    batch = _first(loaded.batch, ATTENTION_TASKS)
+    try:
+        maps = [np.asarray(own) for own in _maps(loaded.model, loaded.params, batch)]
+    except NotImplementedError:
+        maps = []
+    kinds = _kinds(maps, loaded.config)
+    if not any(kinds):
+        shown = "its weights are no distribution" if maps else "the model shows none"
+        return Part(missing=(f"no attention patterns: {shown}",))
+    linear = [str(layer) for layer, kind in enumerate(kinds) if kind is None]
+    missing = f"no attention patterns of layer {', '.join(linear)}: its weights are no distribution"
+    return Part(partial(_attention, batch=batch, kinds=kinds), (missing,) if linear else ())
+
+
+def _kinds(maps: list[np.ndarray], config: Any) -> Kinds:
+    interleaved = isinstance(config, DiversityConfig) or getattr(config.model, "tokens", "") == "interleaved"
+    return tuple(
+        attention_patterns.Kind(attention_patterns.are_causal(own), interleaved, layer == len(maps) - 1)
+        if attention_patterns.are_distributions(own)
+        else None
+        for layer, own in enumerate(maps)
+    )
+
+
+def _attention(then: LoadedRun, batch: Batch, kinds: Kinds) -> dict[str, float]:
+    """layer_L_head_H_MEASURE, and attention_MEASURE, the mean over all heads that have it."""
+    values: dict[str, float] = {}
+    means: dict[str, list[float]] = {}
+    for layer, found in _patterns(then.model, then.params, batch, kinds).items():
+        for name, heads in found.items():
+            for head, value in enumerate(np.asarray(heads, float)):
+                values[f"layer_{layer}_head_{head}_{name}"] = float(value)
+                means.setdefault(name, []).append(float(value))
+    return {f"attention_{name}": float(np.mean(own)) for name, own in means.items()} | values
