@@ -20,7 +20,10 @@ from store.params import NO_PICKLES
 from store.readers import StoreError, is_number
 from store.rundir import read_config
 
-OF_ANY_FAMILY = ("losses", "essential_dynamics", "developmental_metrics", "llc", "llc_calibrate", "llc_saturation")
+OF_ANY_FAMILY = (
+    *("losses", "essential_dynamics", "developmental_metrics"),
+    *("llc", "llc_calibrate", "llc_saturation", "stages"),
+)
 Results = Mapping[str, Any] | Iterable[Mapping[str, Any]]  # what is printed: values by name, or rows as they come
 
 

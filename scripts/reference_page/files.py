@@ -80,6 +80,14 @@ each plane"""
 DYNAMICS_FACTS = """shares of variance `explained`, with `cosines` 6 / (pi k)^2; `forms` from the strongest:
 `checkpoint`, `step`, `point` [3], `strength` (nats), `spread`, `planes`, `p`; `p_forms`; `null`: the same of `walks`
 random walks"""
+STAGES = """a row for each stage: `series` (`LLC`, or `loss alone`: of nbeta (L_null - L(w*))), `data_seed`,
+`init_seed`, `start`, `end` (steps), `type` (A: the LLC rises, B: it falls, `undecided`), `delta_loss`, `delta_llc`,
+each with `..._se`"""
+STAGES_FACTS = """`setting`, `settings`, `rule` (the flags); `checkpoints`, what was fitted; `curve`: `length`,
+`jitter`, `evidence`, `has_shape` and, over steps, `llc` and `slope` with `..._se`; `milestones`: `step`, `since`,
+`until`, `slope`, `sides` (where the LLC surely changes), `support`, 90 % interval `low`, `high`, `healthy`,
+`loss_has_one`, `seeds`; `change_points`: `points` (`step`, slopes `before` and `after`, `gain` in BIC), `bic` of 1, 2,
+... segments; the milestones of `loss_alone`; `seeds`: the other runs"""
 ESTIMATED, CALIBRATED = "`analysis.llc`", "`analysis.llc_calibrate`"
 CAPTURED, COMPARING = "`--save_attention`", "`analysis.compare_sine`"
 MEASURED = "regression on corrupted or ordered contexts, where it takes a second; sweeps; `analysis.comparators`"
@@ -128,6 +136,13 @@ FILES = (
         layout.ESSENTIAL_DYNAMICS_FIGURE,
         "`analysis.essential_dynamics`",
         "the planes of the run and of a random walk, scores, shares of variance, strengths of forms",
+    ),
+    File(layout.STAGES, "`analysis.stages`", STAGES),
+    File(layout.STAGES_FACTS, "`analysis.stages`", STAGES_FACTS),
+    File(
+        layout.STAGES_FIGURE,
+        "`analysis.stages`",
+        "the LLC with its fit, milestones and stages, change points and the loss alone; the slope; the loss",
     ),
     File(layout.LLC, ESTIMATED, LLC),
     File("llc/{SETTINGS}_step_{STEP}.npz", ESTIMATED, LLC_TRACES),

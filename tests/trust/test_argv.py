@@ -26,6 +26,7 @@ from analysis import (
     ood_eval,
     over_training,
     position_steps,
+    stages,
     task_diversity,
 )
 from configs.regression import RegressionConfig
@@ -70,6 +71,7 @@ ANALYSES = [
         ood_eval,
         over_training,
         position_steps,
+        stages,
         task_diversity,
     )
 ]

@@ -1,1 +1,1 @@
-"""Developmental metrics: what a model does and how it is built, at each checkpoint of its training."""
+"""How a model develops: metrics at each checkpoint of its training, stages, and the nulls of these."""

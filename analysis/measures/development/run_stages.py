@@ -1,0 +1,169 @@
+"""The stages of a run as tables: milestones of its LLC, those of the loss alone, of other seeds, change points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from analysis.measures.development.llc_curve import LlcCurve, read_curve, read_like
+from analysis.measures.development.stages import (
+    Fit,
+    Milestone,
+    Stage,
+    change_points,
+    fit,
+    milestones,
+    of_seeds,
+    stages,
+    within,
+)
+from src.checks import require
+from store import layout
+from store.atomic import write_csv, write_json
+
+LLC, LOSS_ALONE = "LLC", "loss alone"
+
+
+class Rule(NamedTuple):
+    """How milestones are found: the arguments of `fit` and `milestones`, and the seed of the draws."""
+
+    bound: float
+    sure: float
+    length: float | None
+    draws: int
+    seed: int
+
+
+class Found(NamedTuple):
+    """A fitted curve with its milestones and stages."""
+
+    fit: Fit
+    milestones: list[Milestone]
+    stages: list[Stage]
+
+
+def write(
+    run: Path, others: Sequence[Path], setting: str | None, healthy_only: bool, rule: Rule
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Writes stages.csv and .json, and gives their contents. Nothing is written of runs that may not stand together."""
+    own = read_curve(run, setting, healthy_only)
+    curves = [own, *(read_like(other, own, healthy_only) for other in others)]
+    _check_seeds(curves)
+    found, alone = _found(own, own.llc, rule), _found(own, own.loss_alone, rule)
+    seeds = [found, *(_found(curve, curve.llc, rule) for curve in curves[1:])]
+    facts = {
+        "setting": own.setting,
+        "settings": {name: _plain(value) for name, value in own.settings.items()},
+        "healthy_only": healthy_only,
+        "checkpoints": _checkpoints(own),
+        "diverged": own.diverged,
+        "rule": rule._asdict(),
+        "curve": _curve(found.fit),
+        "milestones": [_milestone(one, own, alone, seeds) for one in found.milestones],
+        "change_points": _change_points(own, found.fit),
+        "loss_alone": {"curve": _curve(alone.fit), "milestones": [_fields(one) for one in alone.milestones]},
+        "seeds": [_seed(curve, one) for curve, one in zip(curves[1:], seeds[1:], strict=True)],
+    }
+    table = [_row(LLC, curve, stage) for curve, one in zip(curves, seeds, strict=True) for stage in one.stages]
+    table += [_row(LOSS_ALONE, own, stage) for stage in alone.stages]
+    write_csv(run / layout.STAGES, table)
+    write_json(run / layout.STAGES_FACTS, facts)
+    return facts, table
+
+
+def _check_seeds(curves: Sequence[LlcCurve]) -> None:
+    """`ConfigError` if two runs have the same seeds: they are one run, counted twice."""
+    for number, curve in enumerate(curves):
+        for other in curves[:number]:
+            require(
+                curve.seeds != other.seeds,
+                f"{curve.run} and {other.run} have the same seeds (data {curve.seeds[0]}, initialisation "
+                f"{curve.seeds[1]}); --also takes runs of other seeds",
+            )
+
+
+def _found(curve: LlcCurve, values: np.ndarray, rule: Rule) -> Found:
+    """The milestones of values at a curve's checkpoints, with the standard errors of its LLC, whatever they are of."""
+    fitted = fit(curve.steps, values, curve.errors, rule.length)
+    rng = np.random.default_rng(rule.seed)
+    own = milestones(fitted, rule.bound, rule.sure, rule.draws, rng)
+    return Found(fitted, own, stages(fitted, own, curve.loss, rule.sure))
+
+
+# --- as they are written ---
+
+
+def _checkpoints(curve: LlcCurve) -> dict[str, list[Any]]:
+    """What was fitted, as columns."""
+    columns = ("steps", "llc", "errors", "loss", "loss_alone", "healthy")
+    return {name: getattr(curve, name).tolist() for name in columns}
+
+
+def _curve(fitted: Fit) -> dict[str, Any]:
+    """A fit: its numbers, and the curve on its grid."""
+    numbers = {name: getattr(fitted, name) for name in ("height", "length", "jitter", "evidence", "has_shape")}
+    errors, sloped = (np.sqrt(np.clip(np.diag(of), 0, None)) for of in (fitted.covariance, fitted.slope_covariance))
+    columns = {
+        "step": np.expm1(fitted.grid),
+        "llc": fitted.mean,
+        "llc_se": errors,
+        "slope": fitted.slope,
+        "slope_se": sloped,
+    }
+    return numbers | {name: values.tolist() for name, values in columns.items()}
+
+
+def _fields(milestone: Milestone) -> dict[str, Any]:
+    kept = {name: value for name, value in milestone._asdict().items() if name != "place"}
+    return kept | {"basin": np.expm1(milestone.basin).tolist()}
+
+
+def _milestone(milestone: Milestone, curve: LlcCurve, alone: Found, seeds: Sequence[Found]) -> dict[str, Any]:
+    """A milestone, whether the loss alone has one within its interval, and what other seeds say of it.
+
+    healthy: of the checkpoints on either side of it, both.
+    """
+    after = int(np.clip(np.searchsorted(curve.steps, milestone.step), 1, len(curve.steps) - 1))
+    of_loss = within(milestone, alone.milestones)
+    return _fields(milestone) | {
+        "healthy": bool(curve.healthy[after - 1 : after + 1].all()),
+        "loss_has_one": of_loss is not None,
+        "loss_step": None if of_loss is None else of_loss.step,
+        "seeds": of_seeds(milestone, [one.milestones for one in seeds])._asdict() if len(seeds) > 1 else None,
+    }
+
+
+def _change_points(curve: LlcCurve, fitted: Fit) -> dict[str, Any]:
+    """Change points with the noise of the fit; a curve of no noise at all has none to compare with."""
+    if not (fitted.noise > 0).all():
+        return {"points": [], "bic": []}
+    segmentation = change_points(curve.steps, curve.llc, fitted.noise)
+    return {
+        "points": [point._asdict() for point in segmentation.points],
+        "values": segmentation.values.tolist(),
+        "bic": segmentation.bic.tolist(),
+    }
+
+
+def _seed(curve: LlcCurve, found: Found) -> dict[str, Any]:
+    """Another seed's run: its curve and its own milestones."""
+    return {
+        "run": str(curve.run),
+        "data_seed": curve.seeds[0],
+        "init_seed": curve.seeds[1],
+        "setting": curve.setting,
+        "curve": _curve(found.fit),
+        "milestones": [_fields(one) for one in found.milestones],
+    }
+
+
+def _row(series: str, curve: LlcCurve, stage: Stage) -> dict[str, Any]:
+    return {"series": series, "data_seed": curve.seeds[0], "init_seed": curve.seeds[1], **stage._asdict()}
+
+
+def _plain(value: Any) -> Any:
+    """A value of a table as JSON has it."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,87 @@
+"""In which stages does a model develop? Milestones of a run's local learning coefficient, and of its loss alone.
+
+python -m analysis.stages --run DIR [--also DIR,DIR,...], of a run with analysis/llc.csv
+
+Writes analysis/stages.csv and .json, and figs/stages.png. With every milestone stand its support, its interval, and
+whether the loss alone has it: where chains have left the model the LLC is the loss, turned over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import cli
+from analysis.command import Command
+from src.checks import require
+
+BOUND, SURE, DRAWS = 0.047, 2.0, 1000
+MOST_DRAWS = 100_000
+
+
+def measure(run: Path, flags: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
+    """Fits the curve, writes its milestones and stages, and draws them; prints both."""
+    from analysis.measures.development.run_stages import LLC, Rule, write
+    from plots.stages import draw_stages
+
+    rule = Rule(flags.bound, flags.sure, flags.length, flags.draws, flags.seed)
+    facts, table = write(run, flags.also, flags.setting, flags.healthy, rule)
+    draw_stages(run)
+    healthy = facts["checkpoints"]["healthy"]
+    yield {"setting": facts["setting"], "checkpoints": len(healthy), "healthy": sum(healthy)}
+    for one in facts["milestones"]:
+        yield _shown(one)
+    if not facts["milestones"]:
+        yield {"milestones": "none: " + ("no plateau" if facts["curve"]["has_shape"] else "a line and noise")}
+    own = [row for row in table if row["series"] == LLC][: len(facts["milestones"]) + 1]
+    yield from ({"stage": number + 1, **_stage(row)} for number, row in enumerate(own))
+    yield {"change_points": ", ".join(f"{point['step']:g}" for point in facts["change_points"]["points"]) or "none"}
+
+
+def _shown(milestone: Mapping[str, Any]) -> dict[str, Any]:
+    """What is printed of a milestone."""
+    numbers = {name: milestone[name] for name in ("low", "high", "support", "sides")}
+    words = {name: "yes" if milestone[name] else "no" for name in ("loss_has_one", "healthy")}
+    over = milestone["seeds"]
+    return (
+        {"milestone": milestone["step"]}
+        | numbers
+        | words
+        | ({"seeds": f"{over['having']} of {over['seeds']}"} if over else {})
+    )
+
+
+def _stage(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in ("end", "type", "delta_loss", "delta_llc", "delta_llc_se")}
+
+
+def _add(parser: cli.Parser) -> None:
+    cli.add_list(parser, "--also", Path, [], "further runs of the same training with other seeds")
+    parser.add_argument("--setting", help="which of llc.csv, by the beginning of its name (default: the only one)")
+    parser.add_argument("--healthy", action="store_true", help="use healthy checkpoints alone")
+    parser.add_argument(
+        "--bound", type=float, default=BOUND, help="largest slope on a plateau, in heights of the curve per log step"
+    )
+    parser.add_argument("--sure", type=float, default=SURE, help="standard errors that a change must exceed")
+    parser.add_argument("--length", type=float, help="length scale of the fit in log step (default: the likeliest)")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="draws of the curve, for the milestones' intervals")
+    parser.add_argument("--seed", type=int, default=0, help="of the draws")
+
+
+def _check(flags: argparse.Namespace) -> None:
+    for name in ("bound", "sure", "length"):
+        value = getattr(flags, name)
+        require(value is None or 0 < value < math.inf, f"{name} is {value}; it must be above 0")
+    require(1 <= flags.draws <= MOST_DRAWS, f"draws is {flags.draws}; it must be from 1 to {MOST_DRAWS}")
+    require(0 <= flags.seed < 2**32, f"seed is {flags.seed}; it must be a whole number from 0 to 2^32 - 1")
+
+
+COMMAND = Command(
+    "stages", "Finds milestones and stages of a training in its local learning coefficients.", measure, _add, _check
+)
+
+if __name__ == "__main__":
+    COMMAND.launch()
