@@ -22,7 +22,7 @@ from store.rundir import read_config
 
 OF_ANY_FAMILY = (
     *("losses", "essential_dynamics", "developmental_metrics"),
-    *("llc", "llc_calibrate", "llc_saturation", "stages"),
+    *("llc", "llc_calibrate", "llc_saturation", "stages", "develop"),
 )
 Results = Mapping[str, Any] | Iterable[Mapping[str, Any]]  # what is printed: values by name, or rows as they come
 

@@ -9,7 +9,7 @@ theirs are trained; each is written as it is measured, and those that are not me
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,13 +117,26 @@ def _execution(study: Study, flags: argparse.Namespace) -> Execution:
 
 def _train_and_measure(study: Study, claims: Sequence[Claim], rows: Sequence[Row], how: Execution, out: Path) -> int:
     at_once = not (how.dry_run or how.overwrite)
-    left = _measure(study, claims, how.folder, out) if at_once else claims
+    cell_names = {cell.name for cell in cells(rows)}
+    left = _analyse_and_measure(study, claims, cell_names, how.folder, out) if at_once else claims
     status = carry_out(rows, how)
     if not how.dry_run and status <= 128:
-        left = _measure(study, left, how.folder, out)
+        left = _analyse_and_measure(study, left, cell_names, how.folder, out)
         if left:
             print(f"{len(left)} of {len(claims)} claims are not measured: their runs have not ended")
     return status
+
+
+def _analyse_and_measure(
+    study: Study, claims: Sequence[Claim], cell_names: Collection[str], runs_dir: Path, out: Path
+) -> list[Claim]:
+    """Analyses these cells that are done, and measures the claims whose runs have ended; gives the others."""
+    from studies.workers import analysed
+
+    runs = study.to_analyse(cell_names, runs_dir)
+    for number, name in enumerate(analysed(study, runs, runs_dir), 1):
+        print(f"{number} of {len(runs)} runs analysed: {name}", flush=True)
+    return _measure(study, claims, runs_dir, out)
 
 
 def _measure(study: Study, claims: Sequence[Claim], runs_dir: Path, out: Path) -> list[Claim]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from studies.claim import UNTRAINED_SUFFIX, Claim
 from studies.profile import PROFILES, of_profile
+from sweeps.status import cell_status
 
 if TYPE_CHECKING:
     from studies.figure import AnyFigure
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from sweeps.grid import Grid
 
 # name -> the folder of its runs; their table lies beside it, as FOLDER.csv
-RUNS_DIRS = {"reproduction": "runs/reproduce", "task_diversity": "runs/diversity", "order_noise": "runs/study"}
+RUNS_DIRS = {
+    "reproduction": "runs/reproduce",
+    "task_diversity": "runs/diversity",
+    "order_noise": "runs/study",
+    "stages": "runs/stages",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +50,8 @@ class Conditions:
 class Study:
     """What a command trains, measures, draws and writes.
 
-    remarks: what limits a claim that was not reproduced, by its name; findings: what its page begins with.
+    remarks: what limits a claim that was not reproduced, by its name; findings: what its page begins with. analyses: by
+    the name of runs, what is done in the directory of each that has ended, before claims and figures read it there.
     """
 
     name: str
@@ -54,6 +61,7 @@ class Study:
     remarks: Mapping[str, str] = field(default_factory=dict)
     conditions: Conditions | None = None
     findings: Sequence[Finding] = ()
+    analyses: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
 
     @property
     def profiles(self) -> tuple[str, ...]:
@@ -92,6 +100,16 @@ class Study:
     def cell_names(self, claim: Claim) -> set[str]:
         """The cells that a claim and its control are measured on."""
         return {cell.name for name in claim.trained for cell in self.runs_of(name).cells}
+
+    def to_analyse(self, cells: Collection[str], runs_dir: Path) -> list[str]:
+        """The runs of these cells that are done and have an analysis, as RUNS/CELL; each cell once."""
+        runs = {
+            cell.name: f"{name}/{cell.name}"
+            for name in self.analyses
+            for cell in self.runs[name].cells
+            if cell.name in cells and cell_status(cell, runs_dir)[0] == "done"
+        }
+        return [*runs.values()]
 
     def figures_of(self, profile: str) -> list[AnyFigure]:
         """The figures of a profile."""

@@ -83,6 +83,15 @@ random walks"""
 STAGES = """a row for each stage: `series` (`LLC`, or `loss alone`: of nbeta (L_null - L(w*))), `data_seed`,
 `init_seed`, `start`, `end` (steps), `type` (A: the LLC rises, B: it falls, `undecided`), `delta_loss`, `delta_llc`,
 each with `..._se`"""
+DEVELOP_TABLE = (
+    "of each checkpoint: `developmental_metrics.csv`, the LLC of each setting (`llc_NAME`, `loss_NAME`, "
+    "`health_NAME`), and components of the essential dynamics"
+)
+DEVELOP_STAGES = (
+    "of each stage and setting: the checkpoints `start` and `end`, the change of the LLC, what its nulls say it is, "
+    "whether it leaves them, and whether the stage is claimed"
+)
+DEVELOP = "the settings, each LLC as a line in the loss, healthy checkpoints, stages, essential dynamics"
 STAGES_FACTS = """`setting`, `settings`, `rule` (the flags); `checkpoints`, what was fitted; `curve`: `length`,
 `jitter`, `evidence`, `has_shape` and, over steps, `llc` and `slope` with `..._se`; `milestones`: `step`, `since`,
 `until`, `slope`, `sides` (where the LLC surely changes), `support`, 90 % interval `low`, `high`, `healthy`,
@@ -143,6 +152,14 @@ FILES = (
         layout.STAGES_FIGURE,
         "`analysis.stages`",
         "the LLC with its fit, milestones and stages, change points and the loss alone; the slope; the loss",
+    ),
+    File(layout.DEVELOP_TABLE, "`analysis.develop`", DEVELOP_TABLE),
+    File(layout.DEVELOP_STAGES, "`analysis.develop`", DEVELOP_STAGES),
+    File(layout.DEVELOP, "`analysis.develop`", DEVELOP),
+    File(
+        layout.DEVELOP_FIGURE,
+        "`analysis.develop`",
+        "loss, LLC, behaviour and structure over log time, with stages; the path and a random walk's",
     ),
     File(layout.LLC, ESTIMATED, LLC),
     File("llc/{SETTINGS}_step_{STEP}.npz", ESTIMATED, LLC_TRACES),

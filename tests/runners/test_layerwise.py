@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import store
+from analysis.command import OF_ANY_FAMILY
 from analysis.loaded_run import load_run
 from analysis.measures.layerwise import layerwise
 from runners.progress import NullLogger
@@ -163,11 +164,11 @@ def test_the_analysis_refuses(stack_run: Path, refused: Refused, tmp_path: Path,
 
 def test_analyses_of_another_family_say_so(lsa_run: Path, lsa1_run: Path, refused: Refused, tmp_path: Path) -> None:
     ours, theirs = copied(lsa_run, tmp_path / "ours"), copied(lsa1_run, tmp_path / "theirs")
-    have = "losses, essential_dynamics, developmental_metrics, llc, llc_calibrate, llc_saturation, stages, layerwise"
+    have = ", ".join((*OF_ANY_FAMILY, "layerwise"))
     assert f"is a run of the family layerwise, which has no alignment; it has {have}\n" in refused(
         "analysis.alignment", "--run", ours
     )
-    have = "losses, essential_dynamics, developmental_metrics, llc, llc_calibrate, llc_saturation, stages, alignment"
+    have = ", ".join((*OF_ANY_FAMILY, "alignment"))
     assert f"is a run of the family regression, which has no layerwise; it has {have}" in refused(
         "analysis.layerwise", "--run", theirs
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.command import OF_ANY_FAMILY
 from configs.overrides import resolve, set_values
 from configs.presets import preset
 from runners.progress import NullLogger
@@ -140,7 +141,7 @@ def test_what_has_no_meaning_for_sines_is_refused(words: str, sentence: str, ref
 def test_analyses_of_regression_refuse_sines(sine_run: Path, workshop: Workshop) -> None:
     done = workshop.run("analysis.alignment", "--run", sine_run)
     assert done.returncode == 2
-    have = "losses, essential_dynamics, developmental_metrics, llc, llc_calibrate, llc_saturation, stages, compare_sine"
+    have = ", ".join((*OF_ANY_FAMILY, "compare_sine"))
     expected = f"which has no alignment; it has {have}"
     assert done.stderr == f"error: {sine_run} is a run of the family sine, {expected}\n"
 

@@ -63,6 +63,14 @@ def test_figures_are_of_runs_of_the_study(name: str) -> None:
         },
         "order_noise": {"twolayer_easy2hard", "twolayer_random"},
         "task_diversity": {"pools", "pools_short", "pools_constant", "twin", "laplace", "decay", "wide"},
+        "stages": {
+            "narrow_two_tasks",
+            "two_unit_tasks",
+            "short_schedule",
+            "schedules",
+            "pools_of_tasks",
+            "linear_layers",
+        },
     }
     assert main[name] <= shown
 

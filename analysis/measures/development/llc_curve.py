@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from analysis.measures.development.smooth_curve import LEAST
 from analysis.measures.llc_settings import Settings
@@ -27,11 +28,8 @@ SETTINGS = tuple(field.name for field in fields(Settings))
 NUMBERS = ("step", "llc", "llc_low", "llc_high", "loss", "null_loss", *(name for name in SETTINGS if name not in TEXT))
 LEVEL = 0.95  # of the intervals in llc.csv
 SEEDS = ("data_seed", "init_seed")
-NO_PART = (
-    *SEEDS,
-    "preset",
-    "requires",
-)  # a preset is a name for fields; runs that it builds on have seeds of their own
+# a preset is a name for fields; runs that it builds on have seeds of their own
+NO_PART = (*SEEDS, "preset", "requires")
 
 
 class LlcCurve(NamedTuple):
@@ -125,9 +123,16 @@ def _named(run: Path, table: pd.DataFrame, setting: str | None) -> str:
     raise StoreError(f"{run / layout.LLC} has {said}; choose one by --setting: {listed}")
 
 
-def _curve(run: Path, name: str, rows: pd.DataFrame, healthy_only: bool) -> LlcCurve:
+def standard_errors(low: ArrayLike, high: ArrayLike, chains: ArrayLike) -> np.ndarray:
+    """The standard errors of LLCs, from the ends of their 95 % t intervals over chains."""
     from scipy.special import stdtrit
 
+    half = (np.asarray(high, float) - np.asarray(low, float)) / 2
+    errors: np.ndarray = half / stdtrit(np.asarray(chains, float) - 1, (1 + LEVEL) / 2)
+    return errors
+
+
+def _curve(run: Path, name: str, rows: pd.DataFrame, healthy_only: bool) -> LlcCurve:
     there = rows[np.isfinite(rows["llc"])].sort_values("step")
     if healthy_only:
         there = there[there["health"] == HEALTHY]
@@ -137,8 +142,7 @@ def _curve(run: Path, name: str, rows: pd.DataFrame, healthy_only: bool) -> LlcC
             f"{name}, and stages need {LEAST}; estimate more by analysis.llc --checkpoints all"
         )
     steps, llc, low, high, loss, null = (there[column].to_numpy(float) for column in NUMBERS[:6])
-    errors = (high - low) / 2 / stdtrit(there["chains"].to_numpy(float) - 1, (1 + LEVEL) / 2)
-    errors = there[ERROR].to_numpy(float) if ERROR in there else errors
+    errors = there[ERROR].to_numpy(float) if ERROR in there else standard_errors(low, high, there["chains"])
     settings = {field: there.iloc[0][field] for field in SETTINGS}
     alone = float(settings["nbeta"]) * (null - loss)
     usable = np.isfinite(errors) & (errors >= 0) & np.isfinite(alone)

@@ -1,0 +1,80 @@
+"""How does a model develop? Everything that is measured over a run's checkpoints, on one table and one figure.
+
+python -m analysis.develop --run DIR, of a run trained with --config.snapshots=true
+
+The LLC at the published setting and at two unsaturated ones, its stages with their nulls, behaviour, structure and
+essential dynamics: analysis/develop/ and figs/develop.png. A kill loses at most one checkpoint: the same command goes
+on. A stage is claimed where the LLC leaves its nulls by three standard errors at both unsaturated settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import cli
+from analysis.command import Command
+from analysis.llc import SELECTIONS, check_selection
+from analysis.measures.llc_settings import Settings
+from src.checks import require
+
+CHAINS = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
+# the published setting, saturated for most models; the default; and a colder one, of the same length of relaxation
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {"eps": 3.5e-5, "nbeta": 133.3, "gamma": 667.0},
+    "cold": {"eps": 1.6e-5, "nbeta": 500.0, "gamma": 2500.0},
+    "published": {"eps": 3e-4, "nbeta": 133.3, "gamma": 6.67},
+}
+
+
+def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
+    """Measures all of it, and draws the figure."""
+    from analysis.measures.development.develop import Recipe, develop
+    from plots.develop import draw_development
+
+    given = {name: getattr(flags, name) for name in CHAINS}
+    settings = {name: Settings(**own, **given) for name, own in SETTINGS.items()}
+    facts = develop(run, Recipe(settings, flags.checkpoints, seed=flags.seed, hessian=flags.hessian))
+    draw_development(run)
+    lines = {f"LLC, {name}": _line(own) for name, own in facts["lines"].items()}
+    explained = zip(facts["dynamics"]["explained"], facts["dynamics"]["null"]["explained"], strict=True)
+    return {
+        **lines,
+        "variance explained": ", ".join(f"{own:.3f} (walks {walk:.3f})" for own, walk in explained),
+        "stages": f"{facts['stages']}, of which {facts['claimed']} leave their nulls at two settings",
+    }
+
+
+def _line(own: Mapping[str, Any]) -> str:
+    return (
+        f"slope / -nbeta {own['slope_over_minus_nbeta']:.2f}, correlation with the loss {own['correlation']:.2f}, "
+        f"saturation {own['saturation']:.2f}, {own['healthy']} of {own['checkpoints']} healthy"
+    )
+
+
+def _add(parser: cli.Parser) -> None:
+    parser.add_argument("--checkpoints", default="all", help=f"which: {SELECTIONS} (default: all)")
+    parser.add_argument("--hessian", action="store_true", help="also the Hessian's trace and top eigenvalue")
+    parser.add_argument("--seed", type=int, default=0, help="of random walks and probes")
+    for name, value in CHAINS.items():
+        parser.add_argument(f"--{name}", type=int, default=value, help=f"of the LLC's chains (default: {value})")
+
+
+def _check(flags: argparse.Namespace) -> None:
+    check_selection(flags.checkpoints)
+    require(flags.checkpoints != "last", "checkpoints is 'last'; a development needs six checkpoints or more")
+    Settings(**{name: getattr(flags, name) for name in CHAINS})
+
+
+COMMAND = Command(
+    "develop",
+    "Measures how a model develops: LLC, stages with their nulls, behaviour, structure, essential dynamics.",
+    measure,
+    _add,
+    _check,
+)
+
+if __name__ == "__main__":
+    COMMAND.launch()

@@ -1,0 +1,1 @@
+"""How models develop: stages of training, and what survives their nulls."""

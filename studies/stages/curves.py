@@ -1,0 +1,100 @@
+"""The curves of the figures of how models develop: of one run to {(panel, series): (x, y)}, over its checkpoints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from analysis.measures.llc_health import HEALTHY
+from store.rundir import read_config
+from studies.curve_rows import Series
+from studies.stages.measures import facts, table
+
+Curves = Callable[[Path, str], Series]
+NULL = "nβ (loss of the first draws - loss)"
+
+
+def llc(labels: Mapping[str, str], *settings: str) -> Curves:
+    """The LLC at these settings, a panel each, at healthy checkpoints; a series for each runs' name."""
+
+    def curves(run: Path, name: str) -> Series:
+        rows = table(run)
+        shown = [own for own in settings if own in facts(run)["settings"]]
+        return {
+            (f"LLC, {own}", labels[name]): (
+                rows["step"].to_numpy(float),
+                np.where(rows[f"health_{own}"] == HEALTHY, rows[f"llc_{own}"], math.nan),
+            )
+            for own in shown
+        }
+
+    return curves
+
+
+def published(labels: Mapping[str, str]) -> Curves:
+    """The LLC at the published setting at all checkpoints, and its null: the loss turned over."""
+
+    def curves(run: Path, name: str) -> Series:
+        rows = table(run)
+        steps, values, losses = (rows[column].to_numpy(float) for column in ("step", "llc_published", "loss_published"))
+        nbeta = facts(run)["settings"]["published"]["nbeta"]
+        return {
+            (labels[name], "LLC"): (steps, values),
+            (labels[name], NULL): (steps, values[0] - nbeta * (losses - losses[0])),
+        }
+
+    return curves
+
+
+def metrics(columns: Mapping[str, str], labels: Mapping[str, str]) -> Curves:
+    """Metrics over training, a panel each; a series for each runs' name."""
+
+    def curves(run: Path, name: str) -> Series:
+        rows = table(run)
+        steps = rows["step"].to_numpy(float)
+        return {
+            (panel, labels[name]): (steps, rows[column].to_numpy(float))
+            for column, panel in columns.items()
+            if column in rows
+        }
+
+    return curves
+
+
+def by_length(columns: Mapping[str, str]) -> Curves:
+    """Metrics against the share of the schedule, a series for each of its lengths."""
+
+    def curves(run: Path, name: str) -> Series:
+        rows, steps = table(run), read_config(run).training.steps
+        share = rows["step"].to_numpy(float) / steps
+        return {(panel, f"{steps} steps"): (share, rows[column].to_numpy(float)) for column, panel in columns.items()}
+
+    return curves
+
+
+def llc_of_tasks(*settings: str) -> Curves:
+    """The LLC at the end against M."""
+
+    def curves(run: Path, name: str) -> Series:
+        last, tasks = table(run).iloc[-1], [read_config(run).data.num_tasks]
+        return {(f"LLC, {own}", "end of training"): (tasks, [float(last[f"llc_{own}"])]) for own in settings}
+
+    return curves
+
+
+def components(labels: Mapping[str, str]) -> Curves:
+    """Shares of the variance of trajectory PCA, of the run and of random walks of its steps."""
+
+    def curves(run: Path, name: str) -> Series:
+        dynamics = facts(run)["dynamics"]
+        numbers = np.arange(1, len(dynamics["explained"]) + 1).astype(float)
+        return {
+            (labels[name], "run"): (numbers, dynamics["explained"]),
+            (labels[name], "random walks of its steps"): (numbers, dynamics["null"]["explained"]),
+            (labels[name], "6 / (π² k²)"): (numbers, dynamics["cosines"]),
+        }
+
+    return curves

@@ -1,0 +1,47 @@
+"""The figures of how models develop: which runs each is of, and which curves of them it shows."""
+
+from __future__ import annotations
+
+from studies.figure import AnyFigure, Figure
+from studies.stages import curves
+
+STEP, SHARE, LLC = "training step", "share of the schedule", "LLC"
+NARROW = {"narrow_one_task": "M = 1", "narrow_one_task_again": "M = 1, other data", "narrow_two_tasks": "M = 2"}
+UNIT = {"one_unit_task": "M = 1", "one_unit_task_again": "M = 1, other data", "two_unit_tasks": "M = 2"}
+CONTROLS = {"short_schedule": "triangle", "constant_rate": "constant rate", "no_layer_norm": "no layer norm", "doubled_residual": "doubled residual"}  # fmt: skip
+LINEAR = {"linear_layer": "one layer", "linear_layers": "two recurrent layers", "linear_layer_of_20": "N = D = 20"}
+BEHAVIOUR = {
+    "id_icl_1_k_figure": "ICL score, last less first loss",
+    "id_squared_prediction": "squared prediction",
+    "id_delta_ridge": "distance to ridge",
+    "gain_10_icl_over_g_figure": "ICL score of ten times the inputs, over 10",
+}
+STRUCTURE = {
+    "weight_norm": "norm of the weights",
+    "embedding_smallest_share": "embedding: smallest share",
+    "read_out_norm_gamma_mean": "read-out's layer norm: mean scale",
+    "attention_entropy": "attention entropy",
+}
+OVER_LENGTHS = {"llc_published": "LLC, published", "llc_default": "LLC, default", "weight_norm": "norm of the weights"}
+
+
+# fmt: off
+FIGURES: tuple[AnyFigure, ...] = (
+    Figure("narrow_llc", "One task and two tasks, 16 channels: LLC of healthy checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "cold"), STEP, LLC, log_x=True),
+    Figure("narrow_published", "Two tasks, 16 channels: LLC at the published setting, and the loss turned over", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True),
+    Figure("narrow_components", "Two tasks, 16 channels: variance of the trajectory's components", ("narrow_two_tasks",), curves.components(NARROW), "component", "share"),
+    Figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.llc(LINEAR, "default", "cold"), STEP, LLC, log_x=True),
+    Figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.llc(UNIT, "default", "cold"), STEP, LLC, log_x=True, profile="full"),
+    Figure("unit_published", "One task and two tasks: LLC at the published setting, and the loss turned over", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, profile="full"),
+    Figure("linear_llcs", "Linear attention: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "cold"), STEP, LLC, log_x=True, profile="full"),
+    Figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(CONTROLS), curves.llc(CONTROLS, "default", "cold"), STEP, LLC, log_x=True, profile="full"),
+    Figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and the loss turned over", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, profile="full"),
+    Figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full"),
+    Figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full"),
+    Figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", ("short_schedule",), curves.components(CONTROLS), "component", "share", profile="full"),
+    Figure("schedules", "Three lengths of one schedule", ("schedules",), curves.by_length(OVER_LENGTHS), SHARE, "", profile="full"),
+    Figure("long_schedule", "500 000 steps: LLC of healthy checkpoints", ("long_schedule",), curves.llc({"long_schedule": "batch 64"}, "default", "cold", "published"), STEP, LLC, log_x=True, profile="full"),
+    Figure("batches", "500 000 steps: LLC of healthy checkpoints, two batch sizes", ("long_schedule", "large_batch"), curves.llc({"long_schedule": "batch 64", "large_batch": "batch 256"}, "default", "cold"), STEP, LLC, log_x=True, profile="gpu"),
+    Figure("pools", "Decoders on pools of M tasks, end of training", ("pools_of_tasks",), curves.llc_of_tasks("default", "cold", "published"), "M", LLC, log_x=True, profile="full"),
+)
+# fmt: on

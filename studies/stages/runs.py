@@ -1,0 +1,105 @@
+"""What is trained for the claims of how models develop, and what is measured in each run.
+
+hoogland is the decoder of Hoogland et al. 2024, D = 4 and K = 8, of 51 717 parameters; a run of 70 000 steps of 64
+sequences takes about four minutes on two cores. An estimate of the LLC at a checkpoint takes five seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from analysis.develop import SETTINGS
+from analysis.measures.llc_settings import Settings
+from store.lock import locked
+from studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
+
+LENGTHS = (70_000, 200_000, 500_000)  # steps of the schedules
+M = (1, 4, 16, 64, 256, math.inf)
+
+NARROW = {"d_model": 16, "mlp_width": 16, "steps": 3000, "eval_every": 1000, "log_records": 7, "test_tasks": 512}
+UNIT_TASKS = {"task_distribution": "sphere", "noise_std": 0.0}  # noise-free tasks of length 1
+DISTINCT = UNIT_TASKS | {"steps": 5000, "eval_every": 500, "log_records": 18, "test_tasks": 512}
+REGRESSION = {"num_tasks": math.inf, "eval_every": 10_000, "log_records": 40}
+SHORT = REGRESSION | {"steps": LENGTHS[0]}
+POOLS = {"num_layers": 4, "steps": 5000, "log_records": 7, "eval_every": 1000}
+LINEAR = {"snapshots": True, "eval_every": 1000, "log_records": 12}
+
+RUNS: dict[str, Runs] = {
+    # one and two tasks
+    "narrow_two_tasks": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 2}, FEW_SEEDS),
+    "narrow_one_task": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 1}, FEW_SEEDS),
+    "narrow_one_task_again": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 1}, FEW_SEEDS, data_offset=100),
+    "two_unit_tasks": Runs("hoogland", DISTINCT | {"num_tasks": 2}, MANY_SEEDS),
+    "one_unit_task": Runs("hoogland", DISTINCT | {"num_tasks": 1}, MANY_SEEDS),
+    "one_unit_task_again": Runs("hoogland", DISTINCT | {"num_tasks": 1}, MANY_SEEDS, data_offset=100),
+    # the regression transformer
+    "schedules": Runs("hoogland", REGRESSION, FEW_SEEDS, {"steps": LENGTHS}),
+    "long_schedule": Runs("hoogland", REGRESSION | {"steps": LENGTHS[-1]}, SOME_SEEDS),
+    "short_schedule": Runs("hoogland", SHORT, FEW_SEEDS),
+    "constant_rate": Runs("hoogland", SHORT | {"schedule": "constant", "lr": 1.5e-3}, FEW_SEEDS),
+    "no_layer_norm": Runs("hoogland", SHORT | {"layer_norm": False}, FEW_SEEDS),
+    "doubled_residual": Runs("hoogland", SHORT | {"doubled_residual": True}, FEW_SEEDS),
+    "large_batch": Runs("hoogland", REGRESSION | {"steps": LENGTHS[-1], "batch_size": 256}, FEW_SEEDS),
+    # pools of M tasks
+    "pools_of_tasks": Runs("tiny", POOLS, SOME_SEEDS, {"num_tasks": M}),
+    # linear attention
+    "linear_layer": Runs("lsa1", LINEAR, MANY_SEEDS),
+    "linear_layers": Runs("lsa1", LINEAR | {"num_layers": 2, "recurrent": True}, MANY_SEEDS),
+    "linear_layer_of_20": Runs("lsa1", LINEAR | {"dim": 20, "num_pairs": 20}, SOME_SEEDS),
+}
+
+QUICK = {"chains": 4, "burn_in": 150, "draws": 300, "tasks": 2048}
+FULL = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
+# one linear layer: the cell that analysis.llc_calibrate recommends, and a colder one with the same stability
+OF_LINEAR = {
+    "default": {"eps": 1.9e-4, "nbeta": 133.3, "gamma": 1333.0},
+    "cold": {"eps": 5e-5, "nbeta": 500.0, "gamma": 5000.0},
+    "published": SETTINGS["published"],
+}
+
+
+def _settings(chains: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]] = SETTINGS) -> dict[str, Settings]:
+    return {name: Settings(**own, **chains) for name, own in named.items()}
+
+
+def _only(chains: Mapping[str, Any]) -> dict[str, Settings]:
+    return {"default": _settings(chains)["default"]}
+
+
+# runs -> the recipe of `analysis.measures.development.develop`
+RECIPES: Mapping[str, dict[str, Any]] = {
+    "narrow_two_tasks": {"settings": _settings(QUICK)},
+    "narrow_one_task": {"settings": _only(QUICK)},
+    "narrow_one_task_again": {"settings": _only(QUICK)},
+    "linear_layer": {"settings": _settings(FULL, OF_LINEAR)},
+    "two_unit_tasks": {"settings": _settings(FULL)},
+    "one_unit_task": {"settings": _settings(FULL)},
+    "one_unit_task_again": {"settings": _only(FULL)},
+    "short_schedule": {"settings": _settings(FULL)},
+    "constant_rate": {"settings": _settings(FULL)},
+    "no_layer_norm": {"settings": _settings(FULL)},
+    "doubled_residual": {"settings": _settings(FULL)},
+    "schedules": {"settings": _settings(FULL)},
+    "long_schedule": {"settings": _settings(FULL)},
+    "large_batch": {"settings": _settings(FULL)},
+    "pools_of_tasks": {"settings": _settings(FULL), "checkpoints": "every:2"},
+    "linear_layers": {"settings": _settings(FULL, OF_LINEAR)},
+    "linear_layer_of_20": {"settings": _settings(FULL, OF_LINEAR)},
+}
+
+
+def _analyse(recipe: Mapping[str, Any], run: Path) -> None:
+    """All that claims and figures read of a run, in its analysis/develop/."""
+    from analysis.measures.development.develop import Recipe, develop
+    from plots.develop import draw_development
+
+    with locked(run, timeout=math.inf):
+        develop(run, Recipe(**recipe))
+        draw_development(run)
+
+
+ANALYSES: Mapping[str, Callable[[Path], None]] = {name: partial(_analyse, recipe) for name, recipe in RECIPES.items()}
