@@ -163,11 +163,11 @@ def test_the_analysis_refuses(stack_run: Path, refused: Refused, tmp_path: Path,
 
 def test_analyses_of_another_family_say_so(lsa_run: Path, lsa1_run: Path, refused: Refused, tmp_path: Path) -> None:
     ours, theirs = copied(lsa_run, tmp_path / "ours"), copied(lsa1_run, tmp_path / "theirs")
-    have = "losses, essential_dynamics, llc, llc_calibrate, llc_saturation, layerwise"
+    have = "losses, essential_dynamics, developmental_metrics, llc, llc_calibrate, llc_saturation, layerwise"
     assert f"is a run of the family layerwise, which has no alignment; it has {have}\n" in refused(
         "analysis.alignment", "--run", ours
     )
-    have = "losses, essential_dynamics, llc, llc_calibrate, llc_saturation, alignment"
+    have = "losses, essential_dynamics, developmental_metrics, llc, llc_calibrate, llc_saturation, alignment"
     assert f"is a run of the family regression, which has no layerwise; it has {have}" in refused(
         "analysis.layerwise", "--run", theirs
     )
