@@ -140,7 +140,10 @@ def test_what_has_no_meaning_for_sines_is_refused(words: str, sentence: str, ref
 def test_analyses_of_regression_refuse_sines(sine_run: Path, workshop: Workshop) -> None:
     done = workshop.run("analysis.alignment", "--run", sine_run)
     assert done.returncode == 2
-    expected = "which has no alignment; it has losses, essential_dynamics, developmental_metrics, llc, llc_calibrate, llc_saturation, compare_sine"
+    expected = (
+        "which has no alignment; it has losses, essential_dynamics, developmental_metrics, llc, llc_calibrate, "
+        "llc_saturation, compare_sine"
+    )
     assert done.stderr == f"error: {sine_run} is a run of the family sine, {expected}\n"
 
 

@@ -102,8 +102,8 @@ def test_softmax_layers_of_a_stack_have_patterns_and_linear_ones_none(workshop: 
     patterns = {name for name in rows[-1] if name.startswith("layer_")}
     assert {"layer_0_head_0_entropy", "layer_0_head_0_inputs", "layer_0_head_0_self"} <= patterns
     assert not any(name.startswith("layer_1") for name in patterns)
-    maps = load_run(run)
-    first = maps.model.trace(maps.params, maps.batch).attention[0]
+    loaded = load_run(run)
+    first = loaded.model.trace(loaded.params, loaded.batch).attention[0]
     expected = np.mean([np.diagonal(np.asarray(own)[0]).mean() for own in first])
     assert rows[-1]["layer_0_head_0_self"] == pytest.approx(expected, rel=1e-4)
 
@@ -159,7 +159,7 @@ def test_a_model_without_hooks_says_so(decoder: Path) -> None:
     assert not any(name.startswith("layer_0_head") for name in metrics.measure_checkpoints(hidden, False, 2, 0)[0])
 
 
-def test_infinite_pools_and_few_pairs_have_fewer_columns(decoder: Path) -> None:
+def test_an_infinite_pool_has_no_distance_to_dmmse(decoder: Path) -> None:
     loaded = load_run(decoder)
     data = replace(loaded.config.data, num_tasks=math.inf)
     row = metrics.measure_checkpoints(replace(loaded, config=replace(loaded.config, data=data)), False, 2, 0)[0]
