@@ -174,7 +174,8 @@ def _attention_part(loaded: LoadedRun) -> Part:
 
 
 def _kinds(maps: list[np.ndarray], config: Any) -> Kinds:
-    interleaved = isinstance(config, DiversityConfig) or getattr(config.model, "tokens", "") == "interleaved"
+    tokens = getattr(getattr(config, "model", None), "tokens", "")  # a plugin's family need not have either
+    interleaved = isinstance(config, DiversityConfig) or tokens == "interleaved"
     return tuple(
         attention_patterns.Kind(attention_patterns.are_causal(own), interleaved, layer == len(maps) - 1)
         if attention_patterns.are_distributions(own)
