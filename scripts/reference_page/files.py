@@ -74,6 +74,15 @@ LLC_TRACES = """of a checkpoint's chains: `excess` and `distance` [C,T] of each 
 LLC_ADVICE = """`cell` (`eps`, `nbeta`, `gamma`, or null), `reason`, `order` (whether that of the checkpoints depends
 on the setting), `top_eigenvalues` by step"""
 
+DEVELOPMENT = """a row for each checkpoint: `step, loss, loss_se, weight_norm`; with `--hessian` `hessian_trace,
+hessian_trace_se, hessian_top` of the loss; of diversity `id_..., ood_...` (`mse_noisy`, `mse_noiseless` and the same at
+position k `..._k`; `squared_prediction`; `icl_1_d`, `icl_d_k`, `icl_1_k`, each `..._text` = l_a - l_b and `..._figure`
+= l_b - l_a, of noisy labels; `delta_ridge`, `delta_dmmse`) and `gain_G_...` (`mse_noisy`, `icl_over_g_text`,
+`icl_over_g_figure`); `embedding_share_i`, `embedding_smallest_share`, `position_share_i`, `position_top_share`,
+`embedding_in_positions_i`; of each layer norm `..._gamma_mean`, `..._gamma_small`, `..._beta_small`;
+`unembedding_norm`, `unembedding_bias`, `unembedding_participation`, `unembedding_top_share`; `layer_L_head_H_...` and
+their means `attention_...`: `entropy`, `variability`, `self`, `previous`, and of tokens x, y, x, y `inputs`,
+`entropy_x`, `entropy_y`. Columns that the run or its model does not have are left out"""
 DYNAMICS = """a row for each checkpoint of the run (`trajectory`) and of one random walk of its steps (`random walk`):
 `series`, `step`, scores `pc1, pc2, pc3`, the same smoothed (`..._smooth`), and the smoothed curve's `curvature_...` in
 each plane"""
@@ -160,6 +169,12 @@ FILES = (
         layout.DEVELOP_FIGURE,
         "`analysis.develop`",
         "loss, LLC, behaviour and structure over log time, with stages; the path and a random walk's",
+    ),
+    File(layout.DEVELOPMENTAL_METRICS, "`analysis.developmental_metrics`", DEVELOPMENT),
+    File(
+        layout.DEVELOPMENTAL_METRICS_FIGURE,
+        "`analysis.developmental_metrics`",
+        "the same over training, a panel for each kind of metric that the run has",
     ),
     File(layout.LLC, ESTIMATED, LLC),
     File("llc/{SETTINGS}_step_{STEP}.npz", ESTIMATED, LLC_TRACES),

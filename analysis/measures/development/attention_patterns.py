@@ -67,7 +67,7 @@ def rows_of(num_rows: int, num_columns: int, kind: Kind) -> Rows:
 
 def entropies(maps: Array, visible: np.ndarray) -> Array:
     """-sum_j a_rj log2 a_rj / log2(visible columns) [H, R], averaged over contexts; of rows that see one column 0."""
-    bits = -jnp.sum(xlogy(maps, maps), axis=-1).mean(axis=0) / np.log(2)
+    bits: Array = -jnp.sum(xlogy(maps, maps), axis=-1).mean(axis=0) / np.log(2)
     most = np.log2(np.maximum(visible.sum(axis=1), 2))
     shares: Array = bits / jnp.asarray(most, bits.dtype)[None]
     return shares

@@ -20,8 +20,7 @@ from src.model import Batch, Model, Params
 from store import layout
 from store.atomic import write_csv
 
-ATTENTION_TASKS = 512  # the first of the evaluation set, whose attention is measured
-HESSIAN_TASKS = 1024  # the first of the evaluation set, whose loss's Hessian is taken
+FIRST = 512  # tasks of the evaluation set on which attention and Hessian are taken
 
 Measure = Callable[[LoadedRun], Mapping[str, float]]
 Kinds = tuple[attention_patterns.Kind | None, ...]
@@ -74,14 +73,14 @@ def _rows(loaded: LoadedRun, parts: list[Part]) -> list[dict[str, Any]]:
     ]
 
 
-def _first(batch: Batch, tasks: int) -> Batch:
-    return jax.tree.map(lambda leaf: leaf[:tasks], batch)
+def _first(batch: Batch) -> Batch:
+    return jax.tree.map(lambda leaf: leaf[:FIRST], batch)
 
 
 def _hessian_part(loaded: LoadedRun, probes: int, seed: int) -> Part:
     hessian.check_probes(probes)
     size = sum(np.size(leaf) for leaf in jax.tree.leaves(loaded.params))
-    tasks, drawn = _first(loaded.batch, HESSIAN_TASKS), hessian.probes_of(seed, probes, size)
+    tasks, drawn = _first(loaded.batch), hessian.probes_of(seed, probes, size)
     return Part(lambda then: hessian.hessian(then.model, then.params, tasks, drawn))
 
 
@@ -160,7 +159,7 @@ _maps = jax.jit(lambda model, params, batch: model.trace(params, batch).attentio
 
 def _attention_part(loaded: LoadedRun) -> Part:
     """Of the layers whose weights are distributions, as the trained model shows them."""
-    batch = _first(loaded.batch, ATTENTION_TASKS)
+    batch = _first(loaded.batch)
     try:
         maps = [np.asarray(own) for own in _maps(loaded.model, loaded.params, batch)]
     except NotImplementedError:
@@ -175,7 +174,8 @@ def _attention_part(loaded: LoadedRun) -> Part:
 
 
 def _kinds(maps: list[np.ndarray], config: Any) -> Kinds:
-    interleaved = isinstance(config, DiversityConfig) or getattr(config.model, "tokens", "") == "interleaved"
+    tokens = getattr(getattr(config, "model", None), "tokens", "")  # a plugin's family need not have either
+    interleaved = isinstance(config, DiversityConfig) or tokens == "interleaved"
     return tuple(
         attention_patterns.Kind(attention_patterns.are_causal(own), interleaved, layer == len(maps) - 1)
         if attention_patterns.are_distributions(own)
