@@ -18,7 +18,7 @@ import cli
 from analysis.command import Command
 from src.checks import require
 
-BOUND, SURE, DRAWS = 0.047, 2.0, 1000
+BOUND, SURE, DRAWS = 0.047, 3.0, 1000
 MOST_DRAWS = 100_000
 
 

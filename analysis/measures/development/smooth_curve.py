@@ -125,11 +125,16 @@ def _hyperparameters(
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+    from threadpoolctl import threadpool_limits
 
     jitter = WhiteKernel(1e-2, JITTERS)
     shape = RBF(3.0, LENGTHS) if length is None else RBF(length, "fixed")
     fitted = []
-    with warnings.catch_warnings():  # a hyperparameter at its bound is an answer: no jitter, or a straight line
+    # matrices of some hundred rows are slower on several threads, and much slower beside other processes
+    with (
+        threadpool_limits(1),
+        warnings.catch_warnings(),
+    ):  # a hyperparameter at its bound is an answer: no jitter, or a straight line
         warnings.simplefilter("ignore", ConvergenceWarning)
         for kernel in (ConstantKernel(1.0, HEIGHTS) * shape + jitter, jitter):
             process = GaussianProcessRegressor(kernel, alpha=errors**2, n_restarts_optimizer=RESTARTS, random_state=0)
@@ -169,9 +174,12 @@ def posterior(
 
 def draws(fitted: Fit, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Curves and their slopes [count, G] from the posterior: slopes by central differences of each curve."""
-    squares, axes = np.linalg.eigh(fitted.covariance)
-    root = axes * np.sqrt(np.clip(squares, 0, None))
-    curves = fitted.mean + rng.standard_normal((count, len(fitted.grid))) @ root.T
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        squares, axes = np.linalg.eigh(fitted.covariance)
+        root = axes * np.sqrt(np.clip(squares, 0, None))
+        curves = fitted.mean + rng.standard_normal((count, len(fitted.grid))) @ root.T
     return curves, np.gradient(curves, fitted.grid, axis=1)
 
 

@@ -27,7 +27,7 @@ __all__ = ["LEAST", "ChangePoint", "Fit", "Milestone", "Segmentation", "Stage", 
 __all__ += ["fractions_of_schedule", "milestones", "of_seeds", "stages", "within"]
 
 BOUND = 0.047  # of the curve's height, per log step: the published |slope| < 8 of a curve of height 170
-SURE = 2.0  # standard errors that a change must exceed
+SURE = 3.0  # standard errors that a change must exceed
 KNOWN = 0.5  # of the prior's standard deviation, above which a place is too far from checkpoints to have a plateau
 DRAWS = 1000  # of the posterior
 LEVEL = 0.90  # of intervals
