@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from analysis.measures.llc_health import HEALTHY
 from store.rundir import read_config
@@ -17,6 +18,11 @@ Curves = Callable[[Path, str], Series]
 NULL = "nβ (loss of the first draws - loss)"
 
 
+def from_one(steps: ArrayLike) -> np.ndarray:
+    """Steps counted from one, so that the first has a place on a logarithmic axis."""
+    return np.asarray(steps, float) + 1
+
+
 def llc(labels: Mapping[str, str], *settings: str) -> Curves:
     """The LLC at these settings, a panel each, at healthy checkpoints; a series for each runs' name."""
 
@@ -25,7 +31,7 @@ def llc(labels: Mapping[str, str], *settings: str) -> Curves:
         shown = [own for own in settings if own in facts(run)["settings"]]
         return {
             (f"LLC, {own}", labels[name]): (
-                rows["step"].to_numpy(float),
+                from_one(rows["step"]),
                 np.where(rows[f"health_{own}"] == HEALTHY, rows[f"llc_{own}"], math.nan),
             )
             for own in shown
@@ -39,7 +45,8 @@ def published(labels: Mapping[str, str]) -> Curves:
 
     def curves(run: Path, name: str) -> Series:
         rows = table(run)
-        steps, values, losses = (rows[column].to_numpy(float) for column in ("step", "llc_published", "loss_published"))
+        values, losses = (rows[column].to_numpy(float) for column in ("llc_published", "loss_published"))
+        steps = from_one(rows["step"])
         nbeta = facts(run)["settings"]["published"]["nbeta"]
         return {
             (labels[name], "LLC"): (steps, values),
@@ -54,7 +61,7 @@ def metrics(columns: Mapping[str, str], labels: Mapping[str, str]) -> Curves:
 
     def curves(run: Path, name: str) -> Series:
         rows = table(run)
-        steps = rows["step"].to_numpy(float)
+        steps = from_one(rows["step"])
         return {
             (panel, labels[name]): (steps, rows[column].to_numpy(float))
             for column, panel in columns.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from studies.figure import AnyFigure, Figure
 from studies.stages import curves
 
-STEP, SHARE, LLC = "training step", "share of the schedule", "LLC"
+STEP, SHARE, LLC = "training step, from 1", "share of the schedule", "LLC"
 NARROW = {"narrow_one_task": "M = 1", "narrow_one_task_again": "M = 1, other data", "narrow_two_tasks": "M = 2"}
 UNIT = {"one_unit_task": "M = 1", "one_unit_task_again": "M = 1, other data", "two_unit_tasks": "M = 2"}
 CONTROLS = {"short_schedule": "triangle", "constant_rate": "constant rate", "no_layer_norm": "no layer norm", "doubled_residual": "doubled residual"}  # fmt: skip

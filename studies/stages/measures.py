@@ -93,6 +93,11 @@ def claimed_stages(run: Path) -> float:
     return float(facts(run)["claimed"])
 
 
+def claimed_stages_any_health(run: Path) -> float:
+    """The same by the rule committed first: ends are the checkpoints nearest to milestones, healthy or not."""
+    return float(facts(run)["claimed_any_health"])
+
+
 def decline(setting: str) -> Measure:
     """How far the LLC falls from its largest to the end, over the largest."""
 

@@ -94,12 +94,13 @@ RECIPES: Mapping[str, dict[str, Any]] = {
 
 def _analyse(recipe: Mapping[str, Any], run: Path) -> None:
     """All that claims and figures read of a run, in its analysis/develop/."""
-    from analysis.measures.development.develop import Recipe, develop
+    from analysis.measures.development.develop import Recipe, develop, is_developed
     from plots.develop import draw_development
 
     with locked(run, timeout=math.inf):
-        develop(run, Recipe(**recipe))
-        draw_development(run)
+        if not is_developed(run, Recipe(**recipe)):
+            develop(run, Recipe(**recipe))
+            draw_development(run)
 
 
 ANALYSES: Mapping[str, Callable[[Path], None]] = {name: partial(_analyse, recipe) for name, recipe in RECIPES.items()}

@@ -13,7 +13,7 @@ import pytest
 from store.readers import StoreError
 from studies.measuring import measure
 from studies.study import load
-from studies.workers import measured
+from studies.workers import analysed, measured
 
 REPRODUCTION = load("reproduction")
 CHECKS = [claim for claim in REPRODUCTION.claims if claim.name in ("gamma", "condition_falls", "exact_ood_16")]
@@ -57,7 +57,7 @@ KILLED = """
 import multiprocessing
 from pathlib import Path
 from studies.study import load
-from studies.workers import measured
+from studies.workers import analysed, measured
 
 if __name__ == "__main__":
     study = load("reproduction")
@@ -89,3 +89,11 @@ def _alive(process: int) -> bool:
         return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
     except FileNotFoundError:
         return False
+
+
+def test_runs_are_analysed_with_the_studys_own_analysis(tmp_path: Path) -> None:
+    """Of runs that are not there: the error is that of the analysis, which the process has from the study."""
+    stages = load("stages")
+    with pytest.raises(StoreError, match="absent"):
+        list(analysed(stages, ["linear_layer/absent"], tmp_path))
+    assert list(analysed(stages, [], tmp_path)) == []

@@ -26,7 +26,7 @@ from store.readers import read_csv, read_json
 from store.rundir import read_config
 
 OF_LLC = ("loss", "llc", "llc_low", "llc_high", "saturation", "health", "radius", "norm")
-VERSION = 1  # of what is measured: another one is measured again
+VERSION = 2  # of what is measured: another one is measured again
 
 
 class Recipe(NamedTuple):
@@ -63,20 +63,29 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     loaded = load_run(run)
     measured, _ = metrics.write(loaded, recipe.hessian, recipe.probes, recipe.seed)
     dynamics = trajectory.write(loaded, recipe.walks, recipe.smoothing, recipe.seed)
-    changes = stage_rows(run, recipe, rows)
+    changes = stage_rows(run, recipe, rows, nulls.usable(rows))
+    of_any_health = stage_rows(run, recipe, rows, steps)
     facts = {
-        "of": of,
+        "of": digest(run, recipe),
         "settings": {name: asdict(own) for name, own in recipe.settings.items()},
         "lines": {name: line(name, own)._asdict() for name, own in rows.items()},
         "healthy": {name: [sum(row["health"] == HEALTHY for row in own), len(own)] for name, own in rows.items()},
-        "stages": len({row["stage"] for row in changes}),
-        "claimed": len({row["stage"] for row in changes if row["claimed"]}),
+        "stages": _count(changes),
+        "claimed": _count(changes, claimed=True),
+        "claimed_any_health": _count(of_any_health, claimed=True),
         "dynamics": dynamics,
     }
     write_csv(run / layout.DEVELOP_TABLE, table(loaded, rows, measured))
     write_csv(run / layout.DEVELOP_STAGES, changes)
     write_json(run / layout.DEVELOP, facts)
     return facts
+
+
+def is_developed(run: Path, recipe: Recipe) -> bool:
+    """Whether what `develop` writes is there, of this recipe and the run's snapshots."""
+    files = (layout.DEVELOP_TABLE, layout.DEVELOP_STAGES, layout.DEVELOP)
+    there = all((run / name).exists() for name in files)
+    return there and read_json(run / layout.DEVELOP).get("of") == digest(run, recipe)
 
 
 def digest(run: Path, recipe: Recipe) -> str:
@@ -109,37 +118,44 @@ def table(
 # --- stages with their nulls ---
 
 
-def stage_rows(run: Path, recipe: Recipe, rows: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
+def stage_rows(
+    run: Path, recipe: Recipe, rows: Mapping[str, Sequence[Row]], checkpoints: Sequence[int]
+) -> list[dict[str, Any]]:
     """A row for each stage and setting: changes with their nulls, and whether the stage is claimed.
 
-    The stages are those of the first setting, between the checkpoints that are nearest to its milestones.
+    The stages are those of the first setting, between those of these checkpoints that are nearest to its milestones.
     """
-    found: list[dict[str, Any]] = []
-    first = next(iter(rows))
-    for number, (start, end) in enumerate(_ends(run, recipe.settings[first], rows[first])):
-        changes = [_change(run, recipe, name, own, (start, end)) for name, own in rows.items()]
+    said: list[dict[str, Any]] = []
+    for number, ends in enumerate(_ends(run, next(iter(recipe.settings.values())), checkpoints)):
+        changes = [_change(run, recipe, name, own, ends) for name, own in rows.items()]
         is_claimed = nulls.claimed(changes)
-        found += [
-            {"stage": number, "start": start, "end": end, "type": _type(changes[0])}
+        said += [
+            {"stage": number, "start": ends[0], "end": ends[1], "type": _type(changes[0])}
             | one._asdict()
             | {"leaves": one.leaves, "claimed": is_claimed}
             for one in changes
         ]
-    return found
+    return said
 
 
-def _ends(run: Path, settings: Settings, rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-    """The steps of the checkpoints that each stage begins and ends at."""
+def _count(rows: Sequence[Mapping[str, Any]], claimed: bool = False) -> int:
+    """How many stages there are, or are claimed."""
+    return len({row["stage"] for row in rows if row["claimed"] or not claimed})
+
+
+def _ends(run: Path, settings: Settings, checkpoints: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The checkpoints that each stage begins and ends at."""
     curve = read_curve(run, settings.name)
     fitted = fit(curve.steps, curve.llc, curve.errors)
     for one in stages(fitted, milestones(fitted), curve.loss):
-        start, end = (int(nulls.nearest(rows, step)["step"]) for step in (one.start, one.end))
+        start, end = (nulls.nearest(checkpoints, step) for step in (one.start, one.end))
         if start < end:
             yield start, end
 
 
 def _change(run: Path, recipe: Recipe, name: str, rows: Sequence[Row], ends: tuple[int, int]) -> Change:
-    start, end = (nulls.nearest(rows, step) for step in ends)
+    by_step = {row["step"]: row for row in rows}
+    start, end = (by_step[step] for step in ends)
     tighter = None
     if end["llc"] < start["llc"]:
         gamma = nulls.raised_gamma(recipe.settings[name].gamma, start, end)

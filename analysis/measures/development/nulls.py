@@ -13,6 +13,7 @@ two settings or more, and in one direction.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -81,6 +82,13 @@ def claimed(changes: Sequence[Change]) -> bool:
     return len(leaving) >= SETTINGS and len({math.copysign(1, rise) for rise in leaving}) == 1
 
 
-def nearest(rows: Iterable[Row], step: float) -> Row:
-    """The row of the checkpoint nearest to a step, in log step."""
-    return min(rows, key=lambda row: abs(math.log1p(row["step"]) - math.log1p(step)))
+def nearest(steps: Iterable[int], step: float) -> int:
+    """The one of these steps that is nearest in log step."""
+    return min(steps, key=lambda one: abs(math.log1p(one) - math.log1p(step)))
+
+
+def usable(rows: Mapping[str, Sequence[Row]]) -> list[int]:
+    """The checkpoints that are healthy at as many settings as a claim needs; all if there are none."""
+    healthy = Counter(row["step"] for own in rows.values() for row in own if row["health"] == HEALTHY)
+    chosen = sorted(step for step, count in healthy.items() if count >= SETTINGS)
+    return chosen or [row["step"] for row in next(iter(rows.values()))]

@@ -82,5 +82,13 @@ def test_a_stage_is_claimed_at_two_settings_in_one_direction() -> None:
 
 
 def test_the_nearest_checkpoint_is_nearest_in_log_step() -> None:
-    rows = [row(step, 0.0) for step in (0, 10, 1000)]
-    assert [nulls.nearest(rows, step)["step"] for step in (0.5, 90, 110, 5000)] == [0, 10, 1000, 1000]
+    assert [nulls.nearest((0, 10, 1000), step) for step in (0.5, 90, 110, 5000)] == [0, 10, 1000, 1000]
+
+
+def test_usable_checkpoints_are_healthy_at_two_settings() -> None:
+    def rows(*health: str) -> list[nulls.Row]:
+        return [row(step, 0.0, health=own) for step, own in enumerate(health)]
+
+    of_three = {"a": rows("healthy", "healthy", "x"), "b": rows("x", "healthy", "healthy"), "c": rows("x", "x", "x")}
+    assert nulls.usable(of_three) == [1]
+    assert nulls.usable({"a": rows("healthy", "x"), "b": rows("x", "healthy")}) == [0, 1]  # none: all

@@ -1,0 +1,121 @@
+"""What claims of stages measure, on tables made by hand."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.develop import SETTINGS
+from analysis.measures.llc_settings import Settings
+from configs.overrides import resolve
+from configs.presets import preset
+from store import layout, rundir
+from studies.stages import curves, measures
+from studies.stages.runs import ANALYSES, RECIPES, RUNS
+from studies.stages.study import STUDY
+
+STEPS = np.array([0, 10, 100, 1000])
+LOSSES = np.array([2.0, 1.5, 0.5, 0.4])
+NBETA = SETTINGS["published"]["nbeta"]
+
+
+def made(
+    folder: Path, llc: Sequence[float], health: Sequence[str] = ("healthy",) * 4, tasks: float = 2, **facts: Any
+) -> Path:
+    """A finished decoder with this LLC at the default setting; at the published one it is the loss turned over."""
+    run = folder / f"run{len(list(folder.iterdir()))}"
+    config = resolve(preset("hoogland"))
+    rundir.begin(run, replace(config, data=replace(config.data, num_tasks=tasks)))
+    table = pd.DataFrame({"step": STEPS, "loss": LOSSES, "id_squared_prediction": [0.4, 0.1, 0.2, 0.3]})
+    columns: Mapping[str, Sequence[float]] = {"default": llc, "published": [*(NBETA * (2.1 - LOSSES))]}
+    for name, values in columns.items():
+        table[f"llc_{name}"], table[f"loss_{name}"] = values, LOSSES
+        table[f"health_{name}"], table[f"norm_{name}"] = health, [1.0, 1.0, 2.0, 4.0]
+    (run / layout.DEVELOP).parent.mkdir(parents=True)
+    table.to_csv(run / layout.DEVELOP_TABLE, index=False)
+    settings = {name: asdict(Settings(**own)) for name, own in SETTINGS.items() if name != "cold"}
+    (run / layout.DEVELOP).write_text(json.dumps({"settings": settings, **facts}))
+    return run
+
+
+def test_the_rise_of_a_saturated_curve_is_the_loss(tmp_path: Path) -> None:
+    run = made(tmp_path, [0.0, 1.0, 4.0, 2.0])
+    assert measures.loss_slope_of_rise("published")(run) == pytest.approx(1.0, rel=1e-9)
+    assert measures.loss_slope_of_rise("default")(run) == pytest.approx(
+        -np.polyfit(LOSSES[:3], [0.0, 1.0, 4.0], 1)[0] / NBETA, rel=1e-9
+    )
+
+
+def test_ends_and_declines(tmp_path: Path) -> None:
+    run = made(tmp_path, [9.0, 1.0, 4.0, 2.0], ("moving: 3", "healthy", "healthy", "healthy"))
+    other = made(tmp_path, [0.0, 0.0, 0.0, 0.5])
+    assert measures.end_llc("default")(run) == 2.0
+    assert measures.end_llc_over("default")(run, other) == 4.0
+    assert measures.end_over_largest("default")(run) == 0.5  # of the healthy ones
+    assert measures.decline("default")(run) == pytest.approx(1 - 2 / 9)
+    sick = made(tmp_path, [0.0, 1.0, 2.0, 3.0], ("healthy", "healthy", "healthy", "saturated: .5"))
+    assert math.isnan(measures.end_llc("default")(sick))
+
+
+def test_the_end_of_a_metric_its_least_and_its_step(tmp_path: Path) -> None:
+    run = made(tmp_path, [0.0, 1.0, 4.0, 2.0])
+    assert measures.end_of("id_squared_prediction", 2.0)(run) == 0.6
+    assert measures.least_of("id_squared_prediction")(run) == 0.1
+    assert measures.dip_step(run) == 10
+    assert measures.peak_step("default")(run) == 100
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
+def test_how_a_milestone_moves_with_the_schedule(
+    exponent: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lengths = {tmp_path / str(length): length for length in (70_000, 200_000, 500_000)}
+    config = resolve(preset("hoogland"))
+    monkeypatch.setattr(
+        measures, "read_config", lambda run: replace(config, training=replace(config.training, steps=lengths[run]))
+    )
+    moved = measures.moves_with_length(lambda run: 3.0 * lengths[run] ** exponent)
+    assert moved([*lengths]) == pytest.approx(exponent, abs=1e-9)
+
+
+def test_variance_and_forms_are_over_those_of_walks(tmp_path: Path) -> None:
+    dynamics = {"explained": [0.6, 0.2], "forms": [{}, {}, {}], "null": {"explained": [0.5, 0.3], "forms": 2.0}}
+    run = made(tmp_path, [0.0] * 4, dynamics=dynamics, claimed=2, claimed_any_health=1)
+    assert measures.first_share_over_walks(run) == pytest.approx(1.2)
+    assert measures.forms_over_walks(run) == pytest.approx(1.5)
+    assert measures.claimed_stages(run) == 2.0
+    assert measures.claimed_stages_any_health(run) == 1.0
+
+
+def test_the_llc_ranks_pools_by_their_tasks(tmp_path: Path) -> None:
+    runs = [
+        made(tmp_path, [0.0, 0.0, 0.0, llc], tasks=m) for m, llc in ((16, 3.0), (1, 1.0), (math.inf, 4.0), (4, 2.0))
+    ]
+    assert measures.rank_with_tasks("default")(runs) == pytest.approx(1.0)
+    assert measures.rank_with_tasks("default")([*runs[1:], made(tmp_path, [0.0] * 4, tasks=16)]) < 1.0
+    assert measures.few_over_infinite("default", 4)(runs) == pytest.approx(0.5)
+
+
+def test_a_curve_of_the_llc_leaves_out_unhealthy_checkpoints(tmp_path: Path) -> None:
+    run = made(tmp_path, [0.0, 1.0, 4.0, 2.0], ("moving: 3", "healthy", "healthy", "healthy"))
+    steps, values = curves.llc({"two": "M = 2"}, "default")(run, "two")["LLC, default", "M = 2"]
+    np.testing.assert_array_equal(values, [np.nan, 1.0, 4.0, 2.0])
+    np.testing.assert_array_equal(steps, STEPS + 1)
+    _, null = curves.published({"two": "M = 2"})(run, "two")["M = 2", curves.NULL]
+    np.testing.assert_allclose(null, NBETA * (2.1 - LOSSES))
+
+
+def test_every_run_has_its_analysis_and_it_has_what_its_claims_ask() -> None:
+    assert set(ANALYSES) == set(RECIPES) == set(RUNS)
+    for claim in STUDY.claims:
+        if "published" in claim.says:
+            assert "published" in RECIPES[claim.runs]["settings"], claim.name
+        if claim.measure is measures.claimed_stages:
+            assert {"default", "cold"} <= set(RECIPES[claim.runs]["settings"]), claim.name
+    assert all(runs.cells[0].config.snapshots for runs in RUNS.values())
