@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis.measures.llc_health import HEALTHY
 from store.rundir import read_config
 from studies.curve_rows import Series
-from studies.stages.measures import facts, table
+from studies.stages.measures import facts, healthy, table
 
 Curves = Callable[[Path, str], Series]
 NULL = "nβ (loss of the first draws - loss)"
@@ -24,17 +22,14 @@ def from_one(steps: ArrayLike) -> np.ndarray:
 
 
 def llc(labels: Mapping[str, str], *settings: str) -> Curves:
-    """The LLC at these settings, a panel each, at healthy checkpoints; a series for each runs' name."""
+    """The LLC at these settings, a panel each, of healthy checkpoints alone; a series for each runs' name."""
 
     def curves(run: Path, name: str) -> Series:
-        rows = table(run)
         shown = [own for own in settings if own in facts(run)["settings"]]
+        rows = {own: healthy(run, own) for own in shown}
         return {
-            (f"LLC, {own}", labels[name]): (
-                from_one(rows["step"]),
-                np.where(rows[f"health_{own}"] == HEALTHY, rows[f"llc_{own}"], math.nan),
-            )
-            for own in shown
+            (f"LLC, {own}", labels[name]): (from_one(good["step"]), good[f"llc_{own}"].to_numpy(float))
+            for own, good in rows.items()
         }
 
     return curves
