@@ -22,7 +22,7 @@ SMOOTHING = 0.06
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures the trajectory and its null, and draws both."""
     from analysis.loaded_run import load_run
-    from analysis.measures.trajectory import write
+    from analysis.measures.development.trajectory import write
     from plots.essential_dynamics import draw_dynamics
 
     facts = write(load_run(run), flags.walks, flags.smoothing, flags.seed)

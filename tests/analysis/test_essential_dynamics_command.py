@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from analysis.loaded_run import load_run
-from analysis.measures.essential_dynamics import WIDEST, smooth_growing
-from analysis.measures.trajectory import NAMES, outputs
+from analysis.measures.development.essential_dynamics import WIDEST, smooth_growing
+from analysis.measures.development.trajectory import NAMES, outputs
 from analysis.measures.trajectory_pca import fit
 from store import layout
 from tests.analysis.llc_runs import trained

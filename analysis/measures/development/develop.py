@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis.loaded_run import LoadedRun, load_run
-from analysis.measures import trajectory
-from analysis.measures.development import metrics, nulls
+from analysis.measures.development import metrics, nulls, trajectory
 from analysis.measures.development.llc_curve import read_curve
 from analysis.measures.development.nulls import Change, Row
 from analysis.measures.development.stages import LEAST, fit, milestones, stages

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from analysis.loaded_run import LoadedRun
-from analysis.measures.essential_dynamics import (
+from analysis.measures.development.essential_dynamics import (
     COMPONENTS,
     PLANES,
     Dynamics,
@@ -16,7 +16,7 @@ from analysis.measures.essential_dynamics import (
     dynamics,
     null,
 )
-from analysis.measures.plane_curves import LEAST
+from analysis.measures.development.plane_curves import LEAST
 from store import layout
 from store.atomic import write_csv, write_json
 from store.readers import StoreError

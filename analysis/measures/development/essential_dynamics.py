@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.measures.plane_curves import LEAST, Vertex, geometry, vertices
+from analysis.measures.development.plane_curves import LEAST, Vertex, geometry, vertices
 from analysis.measures.trajectory_pca import fit
 
 COMPONENTS = 3

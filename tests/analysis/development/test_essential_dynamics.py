@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
 
-from analysis.measures.essential_dynamics import dynamics, forms, null, smooth_growing, walk_like, walks
+from analysis.measures.development.essential_dynamics import dynamics, forms, null, smooth_growing, walk_like, walks
 
 RNG = np.random.default_rng(0)
 
