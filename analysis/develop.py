@@ -21,7 +21,9 @@ from analysis.measures.llc_settings import Settings
 from src.checks import require
 
 CHAINS = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
-# the published setting, saturated for most models; the default; and a colder one, of the same length of relaxation
+PARTS = ("eps", "nbeta", "gamma")
+PUBLISHED = "published"
+# the default; a colder one, of which chains forget as fast; and the published one, saturated for most models
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {"eps": 3.5e-5, "nbeta": 133.3, "gamma": 667.0},
     "cold": {"eps": 1.6e-5, "nbeta": 500.0, "gamma": 2500.0},
@@ -34,9 +36,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     from analysis.measures.development.develop import Recipe, develop
     from plots.develop import draw_development
 
-    given = {name: getattr(flags, name) for name in CHAINS}
-    settings = {name: Settings(**own, **given) for name, own in SETTINGS.items()}
-    facts = develop(run, Recipe(settings, flags.checkpoints, seed=flags.seed, hessian=flags.hessian))
+    facts = develop(run, Recipe(settings_of(flags), flags.checkpoints, seed=flags.seed, hessian=flags.hessian))
     draw_development(run)
     lines = {f"LLC, {name}": _line(own) for name, own in facts["lines"].items()}
     explained = zip(facts["dynamics"]["explained"], facts["dynamics"]["null"]["explained"], strict=True)
@@ -47,15 +47,44 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def settings_of(flags: argparse.Namespace) -> dict[str, Settings]:
+    """The settings of the flags by name, the published one last; `ConfigError` for values that no chain can have."""
+    chains = {name: getattr(flags, name) for name in CHAINS}
+    unsaturated = dict(map(_setting, flags.settings)) or {name: SETTINGS[name] for name in ("default", "cold")}
+    return {name: Settings(**own, **chains) for name, own in (unsaturated | {PUBLISHED: SETTINGS[PUBLISHED]}).items()}
+
+
+def _setting(word: str) -> tuple[str, dict[str, Any]]:
+    """NAME=EPS:NBETA:GAMMA."""
+    name, _, values = word.partition("=")
+    parts = values.split(":")
+    require(
+        name.isidentifier() and name != PUBLISHED and len(parts) == len(PARTS) and all(map(_is_number, parts)),
+        f"settings has {word!r}; a setting is NAME=EPS:NBETA:GAMMA, as in cold=1.6e-5:500:2500",
+    )
+    return name, dict(zip(PARTS, map(float, parts), strict=True))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _line(own: Mapping[str, Any]) -> str:
     return (
         f"slope / -nbeta {own['slope_over_minus_nbeta']:.2f}, correlation with the loss {own['correlation']:.2f}, "
-        f"saturation {own['saturation']:.2f}, {own['healthy']} of {own['checkpoints']} healthy"
+        f"{own['healthy']} of {own['checkpoints']} checkpoints healthy"
     )
 
 
 def _add(parser: cli.Parser) -> None:
     parser.add_argument("--checkpoints", default="all", help=f"which: {SELECTIONS} (default: all)")
+    cli.add_list(
+        parser, "--settings", str, (), "unsaturated settings, NAME=EPS:NBETA:GAMMA (default: default and cold)"
+    )
     parser.add_argument("--hessian", action="store_true", help="also the Hessian's trace and top eigenvalue")
     parser.add_argument("--seed", type=int, default=0, help="of random walks and probes")
     for name, value in CHAINS.items():
@@ -65,7 +94,7 @@ def _add(parser: cli.Parser) -> None:
 def _check(flags: argparse.Namespace) -> None:
     check_selection(flags.checkpoints)
     require(flags.checkpoints != "last", "checkpoints is 'last'; a development needs six checkpoints or more")
-    Settings(**{name: getattr(flags, name) for name in CHAINS})
+    settings_of(flags)
 
 
 COMMAND = Command(

@@ -36,6 +36,7 @@ PAGES = (
     "docs/extending.md",
     "docs/performance.md",
     "docs/llc.md",
+    "docs/development.md",
 )
 CODE_BLOCK = re.compile(r"```(\S+)([^\n]*)\n(.*?)```", re.S)
 

@@ -75,7 +75,9 @@ def test_what_is_measured_already_is_left_alone(workshop: Workshop, run: Path) -
     (run / layout.DEVELOP_STAGES).unlink()
     developed(workshop, run)
     assert {name: (run / name).read_bytes() for name in FILES} == {name: own for name, (_, own) in before.items()}
-    developed(workshop, run, "--seed", 1)
+    developed(workshop, run, "--seed", 1, "--settings", "a=1e-5:100:500,b=1e-5:200:900")
+    facts = json.loads((run / layout.DEVELOP).read_text())
+    assert {name: own["nbeta"] for name, own in facts["settings"].items()} == {"a": 100, "b": 200, "published": 133.3}
     assert (run / layout.DEVELOP).read_bytes() != before[layout.DEVELOP][1]
 
 
@@ -83,6 +85,9 @@ def test_what_is_measured_already_is_left_alone(workshop: Workshop, run: Path) -
     ("flags", "sentence"),
     [
         (("--checkpoints", "last"), "a development needs six checkpoints or more"),
+        (("--settings", "cold=1:2"), "a setting is NAME=EPS:NBETA:GAMMA"),
+        (("--settings", "published=1e-5:100:100"), "a setting is NAME=EPS:NBETA:GAMMA"),
+        (("--settings", "cold=0:100:100"), "eps is 0; it must be above 0"),
         (("--chains", 1), "chains is 1; it must be 2 or more"),
         (("--checkpoints", "0,10"), "stages need 6"),
         (("--checkpoints", "7"), "has no snapshot of step 7"),
