@@ -116,7 +116,9 @@ LLC = (
     *("llc_bias_published", "llc_bias_default", "llc_run"),
 )
 
-NAMES = ("peak", "same_loss", *CASES, *(f"compile_{name}" for name in COMPILED), *COMMANDS, *SWEEPS, *LLC)
+DEVELOPMENT = ("develop_forms", "develop_metrics", "develop_hessian")  # of benchmarks/development.py
+
+NAMES = ("peak", "same_loss", *CASES, *(f"compile_{name}" for name in COMPILED), *COMMANDS, *SWEEPS, *LLC, *DEVELOPMENT)
 
 
 class Settings(NamedTuple):

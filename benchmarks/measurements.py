@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from benchmarks import compiling, flops, llc, processes
+from benchmarks import compiling, development, flops, llc, processes
 from benchmarks.cases import CASES, COMMANDS, COMPILED, SWEEPS, Settings, lsa1
 from benchmarks.plain_loop import plain_loop, test_batch
 from benchmarks.programs import WORK, our_program
@@ -134,4 +134,5 @@ MEASUREMENTS: dict[str, Callable[[Settings], Entry]] = {
     **{name: partial(command, name) for name in COMMANDS},
     **{name: partial(growth, name) for name in SWEEPS},
     **llc.MEASURED,
+    **development.MEASURED,
 }

@@ -7,7 +7,9 @@ from typing import Any
 
 Entry = Mapping[str, Any]
 HEADER = ("", "ours", "plain loop", "times faster", "GFLOP/s")
-LLC_HEADER = ("local learning coefficient", "ours", "compared with", "its time", "ours over it")
+# what the names of entries begin with -> the heading of their table
+COMPARED = {"llc_": "local learning coefficient", "develop_": "development"}
+COMPARED_HEADER = ("ours", "compared with", "its time", "ours over it")
 SUFFIXES = {"cached": ", programs kept", "separate": ": one of 16 by itself, 16 times"}  # of a row's text
 UNITS = ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6))  # (from this many seconds, unit, factor)
 
@@ -16,7 +18,7 @@ def text(results: Mapping[str, Entry]) -> str:
     """The table and the notes below it."""
     rows = [row for entry in results.values() if "seconds" in entry for row in _rows(entry, results.get("peak"))]
     lines = [*_aligned([HEADER, *rows]), "", *_sentences(results)] if rows or "peak" in results else []
-    return "\n".join([*lines, *_llc(results)])
+    return "\n".join([*lines, *(line for prefix in COMPARED for line in _compared(results, prefix))])
 
 
 def duration(measured: Mapping[str, float]) -> str:
@@ -82,17 +84,17 @@ def _sentences(results: Mapping[str, Entry]) -> list[str]:
     return sentences
 
 
-def _llc(results: Mapping[str, Entry]) -> list[str]:
-    """The table of what an LLC costs, and sentences on its bias by batch size."""
-    entries = [entry for name, entry in results.items() if name.startswith("llc_")]
+def _compared(results: Mapping[str, Entry], prefix: str) -> list[str]:
+    """The table of what an LLC costs, or a development, and sentences on an LLC's bias by batch size."""
+    entries = [entry for name, entry in results.items() if name.startswith(prefix)]
     rows = [row for entry in entries if "llc_seconds" in entry for row in _costs(entry)]
-    table = ["", *_aligned([LLC_HEADER, *rows]), ""] if rows else []
+    table = ["", *_aligned([(COMPARED[prefix], *COMPARED_HEADER), *rows]), ""] if rows else []
     notes = dict.fromkeys(entry["note"] + "." for entry in entries if entry.get("note"))
     return [*table, *(_bias(entry) for entry in entries if "by_batch" in entry), *notes]
 
 
 def _costs(entry: Entry) -> list[tuple[str, ...]]:
-    """A row for each that an entry of an LLC is compared with, or one row."""
+    """A row for each that an entry is compared with, or one row."""
     ours = duration(entry["llc_seconds"]["ours"])
     others: list[tuple[str, ...]] = [
         (entry["text"], ours, who, duration(entry["llc_seconds"][who]), between(ratio))

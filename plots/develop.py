@@ -140,7 +140,7 @@ def _caption(run: Path, facts: Mapping[str, Any]) -> str:
     healthy = ", ".join(f"{name} {good} of {count}" for name, (good, count) in facts["healthy"].items())
     dynamics, null = facts["dynamics"], facts["dynamics"]["null"]
     return (
-        f"{run.name}. Stages: {facts['stages']}, of which claimed (blue): {facts['claimed']}. Healthy checkpoints (filled): "
-        f"{healthy}. Variance of the first component {dynamics['explained'][0]:.2f}, of random walks "
+        f"{run.name}. Stages: {facts['stages']}, of which claimed (blue): {facts['claimed']}. Healthy checkpoints "
+        f"(filled): {healthy}. Variance of the first component {dynamics['explained'][0]:.2f}, of random walks "
         f"{null['explained'][0]:.2f}; forms {len(dynamics['forms'])}, of walks {null['forms']:.1f}"
     )

@@ -23,6 +23,7 @@ ATTENTION_SUMMARY = "attn/summary.json"
 FIGURES = "figs"
 ANALYSIS = "analysis"
 LLC_TRACES = "llc"
+DEVELOPMENT = "analysis/develop"
 ANALYSIS_BATCH = "analysis/analysis_batch.npz"
 LATENT_BATCH = "analysis/latent_batch.npz"
 PREDICTIONS = "analysis/predictions.npz"
@@ -69,7 +70,7 @@ FIXED_NAMES = {value for name, value in vars().items() if name.isupper() and isi
 
 # Files at the top of a run directory, and its folders. Nothing here is written through links.
 TOP_FILES = (MANIFEST, CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, SNAPSHOTS, ORDERING_INDEX, NOISE_MASK)
-RUN_FOLDERS = (CHECKPOINTS, ATTENTION, FIGURES, ANALYSIS, LLC_TRACES)
+RUN_FOLDERS = (CHECKPOINTS, ATTENTION, FIGURES, ANALYSIS, DEVELOPMENT, LLC_TRACES)
 
 CHECKPOINT_GLOB = "checkpoints/step_*.safetensors"  # one manifest entry for all checkpoints: they come and go
 CHECKPOINT_NAME = re.compile(r"checkpoints/step_([0-9]{8,10})\.safetensors")

@@ -19,7 +19,7 @@ from store.readers import StoreError, read_json
 
 HEADER = {"manifest": "in-context learning laboratory", "version": 1}
 FIRST_LINE = json.dumps(HEADER).encode() + b"\n"
-MAX_DEPTH = 2  # parts of a name: a file lies in the run directory or in one of its folders
+MAX_DEPTH = 3  # parts of a name: a file lies in the run directory, in one of its folders, or in a folder of these
 
 
 def owner(path: Path) -> Path | None:

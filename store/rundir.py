@@ -177,7 +177,8 @@ def clear(run: Path) -> list[str]:
     for name in sorted(own, key=CLEARED_LAST.__contains__):
         with naming_file(run / name):
             (run / name).unlink(missing_ok=True)
-    for folder in {Path(run, name).parent for name in own} - {run}:
+    folders = {folder for name in own for folder in Path(run, name).parents if run in folder.parents}
+    for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
         with contextlib.suppress(OSError):  # it holds foreign files
             folder.rmdir()
     manifest.reset(run)

@@ -307,7 +307,7 @@ def test_a_command_writes_over_no_file_of_somebody_elses(tmp_path: Path) -> None
     [
         '{"file": "../thesis.tex"}',
         '{"file": "/thesis.tex"}',
-        '{"file": "a/b/thesis.tex"}',
+        '{"file": "a/b/c/thesis.tex"}',
         '{"file": 3}',
         "[]",
         "{",
@@ -317,14 +317,14 @@ def test_a_command_writes_over_no_file_of_somebody_elses(tmp_path: Path) -> None
 def test_a_manifest_reaches_nothing_outside_and_survives_damage(tmp_path: Path, line: str) -> None:
     run = tmp_path / "run"
     rundir.begin(run, CONFIG)
-    for name in ("thesis.tex", "run/a/b/thesis.tex"):
+    for name in ("thesis.tex", "run/a/b/c/thesis.tex"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"years of work")
     with open(run / layout.MANIFEST, "a") as file:
         file.write(line)  # without its end, as a kill leaves it
     write_bytes(run / layout.METRICS, b"")
     assert manifest.files(run) == [layout.CONFIG, layout.METRICS]
-    assert rundir.clear(run) == ["a/b/thesis.tex"]
+    assert rundir.clear(run) == ["a/b/c/thesis.tex"]
     assert (tmp_path / "thesis.tex").read_bytes() == b"years of work"
 
 

@@ -177,8 +177,8 @@ OWN = [layout.LOCK, layout.META, layout.METRICS, layout.PARAMS, layout.OOD, *lay
 @pytest.mark.parametrize("name", OWN)
 def test_nothing_is_written_through_links(name: str, lsa1_run: Path, tmp_path: Path, refused: Refused) -> None:
     run = copied(lsa1_run, tmp_path / "run")
-    for folder in (layout.CHECKPOINTS, layout.LLC_TRACES):
-        (run / folder).mkdir()
+    for folder in (layout.CHECKPOINTS, layout.LLC_TRACES, layout.DEVELOPMENT):
+        (run / folder).mkdir(parents=True, exist_ok=True)
     linked(run, name, tmp_path / "target")
     commands: dict[str, list[object]] = {LSA1: [*SIZES, "--out", run], "analysis.ood_eval": ["--run", run]}
     for command, words in (commands | {name: ["--run", run] for name in PLOTS}).items():

@@ -1,0 +1,64 @@
+"""Measures what it costs to look at a training's development: trajectory PCA with forms, and metrics of checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.loaded_run import LoadedRun
+from analysis.measures.development.essential_dynamics import COMPONENTS, dynamics
+from analysis.measures.development.metrics import parts_of
+from benchmarks.cases import Settings
+from benchmarks.llc import CHECKPOINTS, against, trained
+from benchmarks.timing import in_turns, seconds_of, spread
+from families.experiment import experiment_of, model_of
+
+STEPS, OUTPUTS = 1000, 8192  # of the trajectory: checkpoints, and outputs at each
+PROBES = 20
+
+Entry = dict[str, Any]
+
+
+def forms(settings: Settings) -> Entry:
+    """Trajectory PCA with smoothing, curvature and forms, against the PCA of scikit-learn alone."""
+    from sklearn.decomposition import PCA
+
+    count, width = (STEPS, OUTPUTS) if settings.points is None else (STEPS // 5, OUTPUTS // 8)
+    steps = np.random.default_rng(0).normal(size=(count, width)).astype(np.float32)
+    rows = steps.cumsum(axis=0)
+    calls: dict[str, Callable[[], float]] = {
+        "ours": lambda: seconds_of(lambda: dynamics(rows)),
+        "PCA of scikit-learn": lambda: seconds_of(lambda: PCA(COMPONENTS, svd_solver="full").fit_transform(rows)),
+    }
+    turns = in_turns(calls, settings.repeats)
+    text = f"PCA and forms of {count} checkpoints x {width} outputs"
+    return {"text": text, **against({who: spread(own)._asdict() for who, own in turns.items()})}
+
+
+def metrics(hessian: bool, settings: Settings) -> Entry:
+    """Seconds of the developmental metrics of a training's checkpoints, from those of a few."""
+    point = trained(settings.loss_steps)
+    experiment = experiment_of(point.config)
+    batch = experiment.eval_batch(experiment.make_eval_set(point.config))
+    loaded = LoadedRun(Path(), point.config, model_of(point.config), point.params, batch)
+    parts = parts_of(loaded, hessian, PROBES, 0)
+
+    def once() -> None:
+        for part in parts:
+            part.measure(loaded)
+
+    once()  # compiles
+    turns = in_turns({"ours": lambda: CHECKPOINTS * seconds_of(once)}, settings.repeats)
+    text = f"metrics of {CHECKPOINTS} checkpoints of the decoder hoogland, with{'' if hessian else 'out'} Hessians"
+    return {"text": f"{text}, from {settings.repeats}", **against({"ours": spread(turns["ours"])._asdict()})}
+
+
+MEASURED: dict[str, Callable[[Settings], Entry]] = {
+    "develop_forms": forms,
+    "develop_metrics": partial(metrics, False),
+    "develop_hessian": partial(metrics, True),
+}
