@@ -51,13 +51,8 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     """
     steps = selected(run, read_config(run).training.steps, recipe.checkpoints)
     require(len(steps) >= LEAST, f"{len(steps)} checkpoints are chosen, and stages need {LEAST} or more")
-    of = digest(run, recipe)
-    files = (layout.DEVELOP_TABLE, layout.DEVELOP_STAGES, layout.DEVELOP)
-    if (
-        all((run / name).exists() for name in files)
-        and (facts := dict(read_json(run / layout.DEVELOP))).get("of") == of
-    ):
-        return facts
+    if is_developed(run, recipe):
+        return dict(read_json(run / layout.DEVELOP))
     rows = {name: list(estimate_run(run, own, recipe.checkpoints)) for name, own in recipe.settings.items()}
     loaded = load_run(run)
     measured, _ = metrics.write(loaded, recipe.hessian, recipe.probes, recipe.seed)
@@ -82,8 +77,7 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
 
 def is_developed(run: Path, recipe: Recipe) -> bool:
     """Whether what `develop` writes is there, of this recipe and the run's snapshots."""
-    files = (layout.DEVELOP_TABLE, layout.DEVELOP_STAGES, layout.DEVELOP)
-    there = all((run / name).exists() for name in files)
+    there = all((run / name).exists() for name in (layout.DEVELOP_TABLE, layout.DEVELOP_STAGES, layout.DEVELOP))
     return there and read_json(run / layout.DEVELOP).get("of") == digest(run, recipe)
 
 
