@@ -22,6 +22,8 @@ REMARKS: dict[str, str] = {
     "ten_layers_predictions": TEN,
     "five_layers_median": FIVE,
     "five_layers_median_plus_plus": FIVE,
+    "five_layers_median_paper": FIVE,
+    "replaced_five_layers": "Three seeds lose 3.2 to 4.2: depth costs more robustness than expected. The range also holds the loss of an untrained network, so it could not have been counted.",
     "five_layers_inputs": "Narrower inputs are further from those of training, and five layers do not scale with them as GD++ does.",
     "condition_explodes": "The median grows less than the tail: a tenth of the contexts' condition numbers grow thirtyfold.",
     "interleaved_own_x": "An untrained network has the same: the residual stream carries each token, with a norm of root 10.",
