@@ -1,6 +1,6 @@
-"""How a run develops, on one page: loss, LLC, behaviour and structure over log time, and its path with that of a walk.
+"""How a run develops, on one page: loss, LLC, behaviour and structure over log time, its path and a random walk's.
 
-Stages between milestones of the LLC are shaded: blue where one is claimed, grey where it does not leave its nulls.
+Stages between milestones of the LLC are shaded: blue where one is claimed, grey where none is.
 """
 
 from __future__ import annotations
@@ -45,23 +45,22 @@ def draw_development(run: Path) -> Path:
     facts = read_json(run / layout.DEVELOP)
     health = [f"health_{name}" for name in facts["settings"]]
     table = read_csv(run / layout.DEVELOP_TABLE, ("step", "loss"), health).sort_values("step")
-    stages = read_csv(run / layout.DEVELOP_STAGES, ("stage", "start", "end"), ("claimed",))
     paths = read_csv(run / layout.ESSENTIAL_DYNAMICS, NUMBERS, ("series",))
-    return _draw(run, table, stages, paths, facts)
+    return _draw(run, table, paths, facts)
 
 
 @style.styled
-def _draw(run: Path, table: pd.DataFrame, stages: pd.DataFrame, paths: pd.DataFrame, facts: Mapping[str, Any]) -> Path:
+def _draw(run: Path, table: pd.DataFrame, paths: pd.DataFrame, facts: Mapping[str, Any]) -> Path:
     figure, axes = style.new_figure(3, 2, width=4.6, height=2.2)
     unsaturated = [name for name in facts["settings"] if name != PUBLISHED]
-    _loss(axes[0, 0], table)
+    _loss(axes[0, 0], table, next(iter(facts["settings"])))
     _llc(axes[1, 0], table, unsaturated, "LLC, unsaturated settings")
     _published(axes[1, 1], table, facts)
     for panel, (title, columns) in zip((axes[2, 0], axes[2, 1]), PANELS.items(), strict=True):
         _lines(panel, table, columns, over_first=title.startswith("structure"))
         panel.set_title(title if {*columns} & {*table} else f"{title}: this model has none", fontsize=8)
     for panel in (axes[0, 0], *axes[1:].ravel()):
-        _over_training(panel, table, stages)
+        _over_training(panel, table, facts["stages"])
         if panel.get_legend_handles_labels()[0]:
             panel.legend(fontsize=6)
     _planes(axes[0, 1], paths, facts["dynamics"])
@@ -74,18 +73,18 @@ def _steps(table: pd.DataFrame) -> np.ndarray:
     return np.asarray(np.maximum(steps, FIRST * min(steps[steps > 0], default=1.0)))
 
 
-def _over_training(panel: Axes, table: pd.DataFrame, stages: pd.DataFrame) -> None:
+def _over_training(panel: Axes, table: pd.DataFrame, stages: Sequence[Mapping[str, Any]]) -> None:
     steps = _steps(table)
     panel.set_xscale("log")
     panel.set_xlim(steps[0], steps[-1])
     panel.set_xlabel("training step")
-    for number, own in enumerate(stages.drop_duplicates("stage").itertuples()):
-        colour = CLAIMED if str(own.claimed) == "True" else OTHERWISE[number % 2]
-        panel.axvspan(max(own.start, steps[0]), own.end, color=colour, zorder=0, linewidth=0)
+    for number, stage in enumerate(stages):
+        colour = CLAIMED if stage["claimed"] else OTHERWISE[number % 2]
+        panel.axvspan(max(stage["start"], steps[0]), stage["end"], color=colour, zorder=0, linewidth=0)
 
 
-def _loss(panel: Axes, table: pd.DataFrame) -> None:
-    panel.plot(_steps(table), table["loss"], color=style.TRANSFORMER, label="loss")
+def _loss(panel: Axes, table: pd.DataFrame, setting: str) -> None:
+    panel.plot(_steps(table), table[f"loss_{setting}"], color=style.TRANSFORMER, label="loss")
     panel.set_title("loss on the LLC's tasks", fontsize=8)
 
 
@@ -138,9 +137,10 @@ def _planes(panel: Axes, paths: pd.DataFrame, dynamics: Mapping[str, Any]) -> No
 
 def _caption(run: Path, facts: Mapping[str, Any]) -> str:
     healthy = ", ".join(f"{name} {good} of {count}" for name, (good, count) in facts["healthy"].items())
-    dynamics, null = facts["dynamics"], facts["dynamics"]["null"]
+    dynamics, null, stages = facts["dynamics"], facts["dynamics"]["null"], facts["stages"]
+    claimed = sum(stage["claimed"] for stage in stages)
     return (
-        f"{run.name}. Stages: {facts['stages']}, of which claimed (blue): {facts['claimed']}. Healthy checkpoints "
+        f"{run.name}. Stages: {len(stages)}, of which claimed (blue): {claimed}. Healthy checkpoints "
         f"(filled): {healthy}. Variance of the first component {dynamics['explained'][0]:.2f}, of random walks "
         f"{null['explained'][0]:.2f}; forms {len(dynamics['forms'])}, of walks {null['forms']:.1f}"
     )

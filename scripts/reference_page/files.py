@@ -96,11 +96,11 @@ DEVELOP_TABLE = (
     "of each checkpoint: `developmental_metrics.csv`, the LLC of each setting (`llc_NAME`, `loss_NAME`, "
     "`health_NAME`), and components of the essential dynamics"
 )
-DEVELOP_STAGES = (
-    "of each stage and setting: the checkpoints `start` and `end`, the change of the LLC, what its nulls say it is, "
-    "whether it leaves them, and whether the stage is claimed"
-)
-DEVELOP = "the settings, each LLC as a line in the loss, healthy checkpoints, stages, essential dynamics"
+DEVELOP_STAGES = """a row for each stage and setting: the checkpoints `start` and `end`, `type`, `claimed`, the change
+`delta_llc` with `delta_llc_se`, what its nulls say it is (`loss_null`, `norm_null`), p-values of its differences from 0
+and these (`p_zero`, `p_loss`, `p_norm`), `healthy` and `differs`"""
+DEVELOP = """`settings`, each LLC as a line in the loss, `healthy` checkpoints (and those `healthy_at_all` unsaturated
+settings), `milestones` as in `stages.json`, `stages`, `dynamics` as in `essential_dynamics.json`"""
 STAGES_FACTS = """`setting`, `settings`, `rule` (the flags); `checkpoints`, what was fitted; `curve`: `length`,
 `jitter`, `evidence`, `has_shape` and, over steps, `llc` and `slope` with `..._se`; `milestones`: `step`, `since`,
 `until`, `slope`, `sides` (where the LLC surely changes), `support`, 90 % interval `low`, `high`, `healthy`,

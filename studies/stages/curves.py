@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from store.rundir import read_config
 from studies.curve_rows import Series
-from studies.stages.measures import facts, healthy, table
+from studies.stages.measures import facts, healthy, late_llc, table
 
 Curves = Callable[[Path, str], Series]
 NULL = "nβ (loss of the first draws - loss)"
@@ -36,7 +36,7 @@ def llc(labels: Mapping[str, str], *settings: str) -> Curves:
 
 
 def published(labels: Mapping[str, str]) -> Curves:
-    """The LLC at the published setting at all checkpoints, and its null: the loss turned over."""
+    """The LLC at the published setting at all checkpoints, and its null, an affine function of the loss."""
 
     def curves(run: Path, name: str) -> Series:
         rows = table(run)
@@ -78,11 +78,11 @@ def by_length(columns: Mapping[str, str]) -> Curves:
 
 
 def llc_of_tasks(*settings: str) -> Curves:
-    """The LLC at the end against M."""
+    """The LLC of healthy checkpoints in the last third of training, against M."""
 
     def curves(run: Path, name: str) -> Series:
-        last, tasks = table(run).iloc[-1], [read_config(run).data.num_tasks]
-        return {(f"LLC, {own}", "end of training"): (tasks, [float(last[f"llc_{own}"])]) for own in settings}
+        tasks, late = [read_config(run).data.num_tasks], {own: late_llc(own)(run) for own in settings}
+        return {(f"LLC, {own}", "last third"): (tasks, [llc]) for own, llc in late.items() if np.isfinite(llc)}
 
     return curves
 

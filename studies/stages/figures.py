@@ -22,26 +22,26 @@ STRUCTURE = {
     "read_out_norm_gamma_mean": "read-out's layer norm: mean scale",
     "attention_entropy": "attention entropy",
 }
-OVER_LENGTHS = {"llc_published": "LLC, published", "llc_default": "LLC, default", "weight_norm": "norm of the weights"}
+OVER_LENGTHS = {"llc_published": "LLC, published", "weight_norm": "norm of the weights"}
 
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
-    Figure("narrow_llc", "One task and two tasks, 16 channels: LLC of healthy checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "cold"), STEP, LLC, log_x=True, means=False, by_seed=True),
-    Figure("narrow_published", "Two tasks, 16 channels: LLC at the published setting, and the loss turned over", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True, means=False, by_seed=True),
+    Figure("narrow_llc", "One task and two tasks, 16 channels: LLC of healthy checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True),
+    Figure("narrow_published", "Two tasks, 16 channels: LLC at the published setting, and nβ times the loss's fall", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True, means=False, by_seed=True),
     Figure("narrow_components", "Two tasks, 16 channels: variance of the trajectory's components", ("narrow_two_tasks",), curves.components(NARROW), "component", "share"),
-    Figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.llc(LINEAR, "default", "cold"), STEP, LLC, log_x=True, means=False, by_seed=True),
-    Figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.llc(UNIT, "default", "cold"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("unit_published", "One task and two tasks: LLC at the published setting, and the loss turned over", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("linear_llcs", "Linear attention: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "cold"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(CONTROLS), curves.llc(CONTROLS, "default", "cold"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and the loss turned over", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True),
+    Figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.llc(UNIT, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("linear_llcs", "Linear attention: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(CONTROLS), curves.llc(CONTROLS, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     Figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full"),
     Figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full"),
     Figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", ("short_schedule",), curves.components(CONTROLS), "component", "share", profile="full"),
     Figure("schedules", "Three lengths of one schedule", ("schedules",), curves.by_length(OVER_LENGTHS), SHARE, "", profile="full"),
-    Figure("long_schedule", "500 000 steps: LLC of healthy checkpoints", ("long_schedule",), curves.llc({"long_schedule": "batch 64"}, "default", "cold", "published"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("batches", "500 000 steps: LLC of healthy checkpoints, two batch sizes", ("long_schedule", "large_batch"), curves.llc({"long_schedule": "batch 64", "large_batch": "batch 256"}, "default", "cold"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="gpu"),
-    Figure("pools", "Decoders on pools of M tasks, end of training", ("pools_of_tasks",), curves.llc_of_tasks("default", "cold", "published"), "M", LLC, log_x=True, profile="full"),
+    Figure("long_schedule", "500 000 steps: LLC of healthy checkpoints", ("long_schedule",), curves.llc({"long_schedule": "batch 64"}, "default", "tight", "published"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("batches", "500 000 steps: LLC of healthy checkpoints, two batch sizes", ("long_schedule", "large_batch"), curves.llc({"long_schedule": "batch 64", "large_batch": "batch 256"}, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="gpu"),
+    Figure("pools", "Decoders on pools of M tasks, last third of training", ("pools_of_tasks",), curves.llc_of_tasks("default", "tight"), "M", LLC, log_x=True, profile="full"),
 )
 # fmt: on

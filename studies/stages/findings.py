@@ -11,23 +11,27 @@ FINDINGS: tuple[Finding, ...] = (
         (
             Statement(
                 "linear_stage",
-                "at least one stage of one linear layer's LLC leaves its nulls at both unsaturated settings in {value}",
-                "There are stages",
+                "a stage of one linear layer's LLC differs from its nulls at two unsaturated settings in {value}",
+                "One layer of linear attention has a stage",
             ),
             Statement("two_tasks_stage", "of a decoder on two tasks in {value}"),
             Statement("regression_stage", "of the regression transformer, over 70 000 steps, in {value}"),
         ),
     ),
     Finding(
-        "what_they_are",
+        "when",
         "narrow_llc",
         (
+            Statement("linear_stage_end", "the first claimed stage of one linear layer ends at step {value}"),
+            Statement(
+                "linear_alignment",
+                "given the step, the LLC has a rank correlation of {value} with the cosine with gradient descent",
+                "It is when the layer becomes a step of gradient descent",
+            ),
             Statement(
                 "narrow_two_tasks",
-                "at the end of training the LLC of two tasks is {value} times that of one",
-                "More tasks are more complex",
+                "late in training a narrow decoder's LLC is {value} times as large on two tasks as on one",
             ),
-            Statement("two_tasks_fall", "from its largest to the end the LLC falls to {value} of it"),
         ),
     ),
     Finding(
@@ -36,11 +40,11 @@ FINDINGS: tuple[Finding, ...] = (
         (
             Statement(
                 "narrow_variance",
-                "the first component of a trajectory has {value} times the share of the variance that random walks of "
-                "its own steps have",
-                "Variance and forms of a trajectory are those of a random walk",
+                "of random walks with the steps of a narrow decoder's training, {value} have a first component with "
+                "less of the variance",
+                "The variance of a trajectory is no sign of stages",
             ),
-            Statement("narrow_forms", "it has {value} times as many forms as they"),
+            Statement("narrow_forms", "{value} of them have as many forms"),
         ),
     ),
     Finding(
@@ -61,11 +65,12 @@ FINDINGS: tuple[Finding, ...] = (
         (
             Statement(
                 "narrow_is_loss",
-                "at the published setting the LLC of two tasks is a line in the loss, of slope {value} of -nβ",
-                "The published curve is the loss turned over",
+                "the LLC of a narrow decoder on two tasks is a line in the loss, of slope {value} of -nβ",
+                "At the published setting the LLC says what the loss says",
             ),
-            Statement("rise_is_loss", "so it is in the rise of the regression transformer's: {value}"),
-            Statement("decline_is_norm", "its decline is {value} of what the growth of the weights alone makes of it"),
+            Statement("narrow_slope", "at the default setting the slope is {value} of it"),
+            Statement("rise_is_loss", "in the rise of the regression transformer's LLC it is {value}"),
+            Statement("decline_is_norm", "its decline is {value} of what the growth of |w| alone makes of it"),
         ),
     ),
 )

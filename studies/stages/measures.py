@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.measures.development.develop import rescaled_settings
+from analysis.measures.development.essential_dynamics import WINDOW
 from analysis.measures.llc_health import HEALTHY
 from analysis.measures.llc_run import estimate_run
 from analysis.measures.llc_settings import Settings
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 Measure = Callable[..., float]
 OfSeed = Sequence[Path]
-FEWEST = 3  # checkpoints that a rank correlation says something of
+FEWEST = 3  # checkpoints that a slope says something of
+FEWEST_RANKS = 5  # the same of a partial rank correlation
+LATE = 2 / 3  # of training
 
 
 @lru_cache(maxsize=512)
@@ -58,44 +61,46 @@ def loss_slope(setting: str) -> Measure:
 
 
 def loss_slope_of_rise(setting: str) -> Measure:
-    """The same up to the checkpoint of the largest LLC."""
+    """The same up to the checkpoint of the largest LLC; nan where that leaves fewer than three checkpoints."""
 
     def measure(run: Path) -> float:
-        rows = table(run).iloc[: _peak(run, setting) + 1]
+        rows = table(run).iloc[: _peak(run, setting) + 1].dropna(subset=[f"llc_{setting}"])
+        if len(rows) < FEWEST:
+            return math.nan
         slope = np.polyfit(rows[f"loss_{setting}"].to_numpy(float), rows[f"llc_{setting}"].to_numpy(float), 1)[0]
         return float(-slope / facts(run)["settings"][setting]["nbeta"])
 
     return measure
 
 
-def end_llc(setting: str) -> Measure:
-    """The LLC at the last checkpoint; nan where that is not healthy."""
+def late_llc(setting: str) -> Callable[[Path], float]:
+    """The mean LLC of the healthy checkpoints in the last third of training; nan if there is none."""
 
     def measure(run: Path) -> float:
-        last = table(run).iloc[-1]
-        return float(last[f"llc_{setting}"]) if last[f"health_{setting}"] == HEALTHY else math.nan
+        rows, last = healthy(run, setting), table(run)["step"].iloc[-1]
+        return float(rows[rows["step"] >= LATE * last][f"llc_{setting}"].mean())
 
     return measure
 
 
-def end_llc_over(setting: str) -> Measure:
-    """A run's LLC at the end over another's, whatever their health, which stands in the tables."""
-    return lambda run, other: float(table(run)[f"llc_{setting}"].iloc[-1] / table(other)[f"llc_{setting}"].iloc[-1])
+def late_llc_over(setting: str) -> Measure:
+    """A run's late LLC over another's."""
+    return lambda run, other: late_llc(setting)(run) / late_llc(setting)(other)
 
 
-def end_over_largest(setting: str) -> Measure:
-    """The LLC at the end over the largest of the healthy checkpoints."""
-    return lambda run: float(table(run)[f"llc_{setting}"].iloc[-1] / healthy(run, setting)[f"llc_{setting}"].max())
+def late_over_largest(setting: str) -> Measure:
+    """The late LLC over the largest of the healthy checkpoints."""
+    return lambda run: late_llc(setting)(run) / float(healthy(run, setting)[f"llc_{setting}"].max())
 
 
 def claimed_stages(run: Path) -> float:
-    """How many stages leave their nulls at both unsaturated settings."""
-    return float(facts(run)["claimed"])
+    """How many stages differ from their nulls at all unsaturated settings."""
+    return float(sum(stage["claimed"] for stage in facts(run)["stages"]))
 
 
-def claimed_stages_any_health(run: Path) -> float:
-    """The same by the rule committed first: ends are the checkpoints nearest to milestones, healthy or not."""
-    return float(facts(run)["claimed_any_health"])
+def end_of_first_stage(run: Path) -> float:
+    """The step at which the first claimed stage ends; nan if none is claimed."""
+    return float(min((stage["end"] for stage in facts(run)["stages"] if stage["claimed"]), default=math.nan))
 
 
 def decline(setting: str) -> Measure:
@@ -103,7 +108,7 @@ def decline(setting: str) -> Measure:
 
     def measure(run: Path) -> float:
         values = table(run)[f"llc_{setting}"].to_numpy(float)
-        return float(1 - values[-1] / values.max())
+        return float(1 - values[-1] / np.nanmax(values))
 
     return measure
 
@@ -111,23 +116,23 @@ def decline(setting: str) -> Measure:
 def decline_over_norm_null(setting: str) -> Measure:
     """The LLC's change from its largest to the end over what the growth of |w*| alone makes of it.
 
-    The latter is the change at the peak when gamma is multiplied by (|w_end| / |w_peak|)^2.
+    The latter is the change at the peak when gamma is multiplied by (|w_end| / |w_peak|)^2; nan where that diverges.
     """
 
     def measure(run: Path) -> float:
         settings, rows = Settings(**facts(run)["settings"][setting]), table(run)
         peak, end = rows.iloc[_peak(run, setting)], rows.iloc[-1]
-        gamma = settings.gamma * float(end[f"norm_{setting}"] / peak[f"norm_{setting}"]) ** 2
+        own = rescaled_settings(settings, float(end[f"norm_{setting}"] / peak[f"norm_{setting}"]))
         with locked(run, timeout=math.inf):
-            tighter = next(estimate_run(run, replace(settings, gamma=gamma), str(int(peak["step"]))))
-        changes = (end[f"llc_{setting}"] - peak[f"llc_{setting}"], tighter["llc"] - peak[f"llc_{setting}"])
+            rescaled = next(estimate_run(run, own, str(int(peak["step"]))))
+        changes = (end[f"llc_{setting}"] - peak[f"llc_{setting}"], rescaled["llc"] - peak[f"llc_{setting}"])
         return float(changes[0] / changes[1])
 
     return measure
 
 
 def _peak(run: Path, setting: str) -> int:
-    return int(np.argmax(table(run)[f"llc_{setting}"].to_numpy(float)))
+    return int(np.nanargmax(table(run)[f"llc_{setting}"].to_numpy(float)))
 
 
 # --- over runs of different length ---
@@ -174,59 +179,65 @@ def least_of(column: str) -> Measure:
 # --- essential dynamics ---
 
 
-def first_share_over_walks(run: Path) -> float:
-    """The first component's share of the variance over that of random walks of the same steps."""
-    dynamics = facts(run)["dynamics"]
-    return float(dynamics["explained"][0] / dynamics["null"]["explained"][0])
+def rank_of_first_share(run: Path) -> float:
+    """The share of random walks, of the run's own steps, whose first component has less of the variance."""
+    return float(facts(run)["dynamics"]["explained_rank"][0])
 
 
-def forms_over_walks(run: Path) -> float:
-    """How many forms there are, over how many random walks of the same steps have on average."""
+def p_of_forms(run: Path) -> float:
+    """The share of random walks, of the run's own steps, that have as many forms; nan below fifty checkpoints.
+
+    With fewer the window within which two planes share a bend is narrower than a checkpoint.
+    """
     dynamics = facts(run)["dynamics"]
-    return float(len(dynamics["forms"]) / dynamics["null"]["forms"])
+    return float(dynamics["p_forms"]) if dynamics["checkpoints"] * WINDOW >= 1 else math.nan
 
 
 # --- over pools of M tasks ---
 
 
 def rank_with_tasks(setting: str) -> Measure:
-    """Spearman's correlation, over pools, of the LLC at the end and M."""
+    """Spearman's correlation, over pools, of the late LLC and M; nan where a pool has none."""
     from scipy.stats import spearmanr
 
     def measure(runs: OfSeed) -> float:
-        tasks = [read_config(run).data.num_tasks for run in runs]
-        order = np.argsort(tasks)
-        llcs = np.array([table(runs[one])[f"llc_{setting}"].iloc[-1] for one in order], float)
-        return float(spearmanr(np.arange(len(order)), llcs).statistic)
+        order = sorted(runs, key=lambda run: read_config(run).data.num_tasks)
+        return float(spearmanr(np.arange(len(order)), [late_llc(setting)(run) for run in order]).statistic)
 
     return measure
 
 
 def few_over_infinite(setting: str, num_tasks: int) -> Measure:
-    """The LLC at the end of a pool of so many tasks over that of infinitely many."""
+    """The late LLC of a pool of so many tasks over that of infinitely many."""
 
     def measure(runs: OfSeed) -> float:
-        by_tasks = {read_config(run).data.num_tasks: table(run)[f"llc_{setting}"].iloc[-1] for run in runs}
-        return float(by_tasks[num_tasks] / by_tasks[math.inf])
+        by_tasks = {read_config(run).data.num_tasks: run for run in runs}
+        return late_llc_over(setting)(by_tasks[num_tasks], by_tasks[math.inf])
 
     return measure
 
 
-# --- beside alignment ---
+# --- with alignment ---
 
 
 def rank_with_alignment(setting: str) -> Measure:
-    """Spearman's correlation, over healthy checkpoints, of the LLC and the cosine with one step of gradient descent.
+    """Spearman's partial correlation of the LLC and the cosine with one step of gradient descent, given the step.
 
-    0 for fewer than three of these.
+        r = (r_lc - r_ls r_cs) / sqrt((1 - r_ls^2) (1 - r_cs^2)),
+
+    of LLC l, cosine c and step s over healthy checkpoints: 0 for two curves that have only time in common. nan for
+    fewer than five of these, and where one is a rank of time.
     """
     from scipy.stats import spearmanr
 
     def measure(run: Path) -> float:
         cosines = {row["step"]: row["model_cos"] for row in read_metrics(run, ["step", "model_cos"])}
         rows = healthy(run, setting)
-        if len(rows) < FEWEST:
-            return 0.0
-        return float(spearmanr([cosines[step] for step in rows["step"]], rows[f"llc_{setting}"]).statistic)
+        if len(rows) < FEWEST_RANKS:
+            return math.nan
+        columns = np.stack([rows[f"llc_{setting}"], [cosines[step] for step in rows["step"]], rows["step"]])
+        (_, together, of_llc), (_, _, of_cosine), _ = spearmanr(columns, axis=1).statistic
+        left = (1 - of_llc**2) * (1 - of_cosine**2)
+        return float((together - of_llc * of_cosine) / math.sqrt(left)) if left > 0 else math.nan
 
     return measure

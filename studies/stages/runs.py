@@ -20,19 +20,22 @@ from studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 LENGTHS = (70_000, 200_000, 500_000)  # steps of the schedules
 M = (1, 4, 16, 64, 256, math.inf)
 
-NARROW = {"d_model": 16, "mlp_width": 16, "steps": 3000, "eval_every": 1000, "log_records": 7, "test_tasks": 512}
+# 107 records, which forms need; of these the LLC is estimated at few
+NARROW = {"d_model": 16, "mlp_width": 16, "steps": 3000, "eval_every": 30, "log_records": 7, "test_tasks": 512}
 UNIT_TASKS = {"task_distribution": "sphere", "noise_std": 0.0}  # noise-free tasks of length 1
 DISTINCT = UNIT_TASKS | {"steps": 5000, "eval_every": 500, "log_records": 18, "test_tasks": 512}
-REGRESSION = {"num_tasks": math.inf, "eval_every": 10_000, "log_records": 40}
+REGRESSION = {"num_tasks": math.inf, "eval_every": 1750, "log_records": 40}  # 70 records or more, which forms need
 SHORT = REGRESSION | {"steps": LENGTHS[0]}
 POOLS = {"num_layers": 4, "steps": 5000, "log_records": 7, "eval_every": 1000}
+# those of rules and settings that were revised after seeds 0 to 7 had been read
+FRESH_SEEDS, FRESH_FEW = tuple(range(8, 16)), tuple(range(8, 13))
 LINEAR = {"snapshots": True, "eval_every": 1000, "log_records": 12}
 
 RUNS: dict[str, Runs] = {
     # one and two tasks
-    "narrow_two_tasks": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 2}, FEW_SEEDS),
-    "narrow_one_task": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 1}, FEW_SEEDS),
-    "narrow_one_task_again": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 1}, FEW_SEEDS, data_offset=100),
+    "narrow_two_tasks": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 2}, FRESH_FEW),
+    "narrow_one_task": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 1}, FRESH_FEW),
+    "narrow_one_task_again": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 1}, FRESH_FEW, data_offset=100),
     "two_unit_tasks": Runs("hoogland", DISTINCT | {"num_tasks": 2}, MANY_SEEDS),
     "one_unit_task": Runs("hoogland", DISTINCT | {"num_tasks": 1}, MANY_SEEDS),
     "one_unit_task_again": Runs("hoogland", DISTINCT | {"num_tasks": 1}, MANY_SEEDS, data_offset=100),
@@ -47,19 +50,20 @@ RUNS: dict[str, Runs] = {
     # pools of M tasks
     "pools_of_tasks": Runs("tiny", POOLS, SOME_SEEDS, {"num_tasks": M}),
     # linear attention
-    "linear_layer": Runs("lsa1", LINEAR, MANY_SEEDS),
+    "linear_layer": Runs("lsa1", LINEAR, FRESH_SEEDS),
     "linear_layers": Runs("lsa1", LINEAR | {"num_layers": 2, "recurrent": True}, MANY_SEEDS),
     "linear_layer_of_20": Runs("lsa1", LINEAR | {"dim": 20, "num_pairs": 20}, SOME_SEEDS),
 }
 
 QUICK = {"chains": 4, "burn_in": 150, "draws": 300, "tasks": 2048}
 FULL = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
-# one linear layer: the cell that analysis.llc_calibrate recommends, and a colder one with the same stability
-OF_LINEAR = {
+# one linear layer: the cell that analysis.llc_calibrate recommends, and one of another gamma / nbeta
+OF_LINEAR: dict[str, dict[str, Any]] = {
     "default": {"eps": 1.9e-4, "nbeta": 133.3, "gamma": 1333.0},
-    "cold": {"eps": 5e-5, "nbeta": 500.0, "gamma": 5000.0},
+    "tight": {"eps": 1e-4, "nbeta": 133.3, "gamma": 4000.0},
     "published": SETTINGS["published"],
 }
+AT_TWO, AT_ONE = "0,14,55,208,790,1500,1980,2490,3000", "790,1500,1980,2250,2490,3000"  # steps of the narrow decoders
 
 
 def _settings(chains: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]] = SETTINGS) -> dict[str, Settings]:
@@ -72,20 +76,20 @@ def _only(chains: Mapping[str, Any]) -> dict[str, Settings]:
 
 # runs -> the recipe of `analysis.measures.development.develop`
 RECIPES: Mapping[str, dict[str, Any]] = {
-    "narrow_two_tasks": {"settings": _settings(QUICK)},
-    "narrow_one_task": {"settings": _only(QUICK)},
-    "narrow_one_task_again": {"settings": _only(QUICK)},
+    "narrow_two_tasks": {"settings": _settings(QUICK), "checkpoints": AT_TWO},
+    "narrow_one_task": {"settings": _only(QUICK), "checkpoints": AT_ONE},
+    "narrow_one_task_again": {"settings": _only(QUICK), "checkpoints": AT_ONE},
     "linear_layer": {"settings": _settings(FULL, OF_LINEAR)},
     "two_unit_tasks": {"settings": _settings(FULL)},
     "one_unit_task": {"settings": _settings(FULL)},
     "one_unit_task_again": {"settings": _only(FULL)},
-    "short_schedule": {"settings": _settings(FULL)},
-    "constant_rate": {"settings": _settings(FULL)},
-    "no_layer_norm": {"settings": _settings(FULL)},
-    "doubled_residual": {"settings": _settings(FULL)},
-    "schedules": {"settings": _settings(FULL)},
-    "long_schedule": {"settings": _settings(FULL)},
-    "large_batch": {"settings": _settings(FULL)},
+    "short_schedule": {"settings": _settings(FULL), "checkpoints": "every:2"},
+    "constant_rate": {"settings": _settings(FULL), "checkpoints": "every:2"},
+    "no_layer_norm": {"settings": _settings(FULL), "checkpoints": "every:2"},
+    "doubled_residual": {"settings": _settings(FULL), "checkpoints": "every:2"},
+    "schedules": {"settings": _settings(FULL), "checkpoints": "every:2"},
+    "long_schedule": {"settings": _settings(FULL), "checkpoints": "every:4"},
+    "large_batch": {"settings": _settings(FULL), "checkpoints": "every:4"},
     "pools_of_tasks": {"settings": _settings(FULL), "checkpoints": "every:2"},
     "linear_layers": {"settings": _settings(FULL, OF_LINEAR)},
     "linear_layer_of_20": {"settings": _settings(FULL, OF_LINEAR)},

@@ -39,7 +39,7 @@ def made(
         table[f"health_{name}"], table[f"norm_{name}"] = health, [1.0, 1.0, 2.0, 4.0]
     (run / layout.DEVELOP).parent.mkdir(parents=True)
     table.to_csv(run / layout.DEVELOP_TABLE, index=False)
-    settings = {name: asdict(Settings(**own)) for name, own in SETTINGS.items() if name != "cold"}
+    settings = {name: asdict(Settings(**own)) for name, own in SETTINGS.items() if name != "tight"}
     (run / layout.DEVELOP).write_text(json.dumps({"settings": settings, **facts}))
     return run
 
@@ -47,20 +47,62 @@ def made(
 def test_the_rise_of_a_saturated_curve_is_the_loss(tmp_path: Path) -> None:
     run = made(tmp_path, [0.0, 1.0, 4.0, 2.0])
     assert measures.loss_slope_of_rise("published")(run) == pytest.approx(1.0, rel=1e-9)
+    assert math.isnan(measures.loss_slope_of_rise("default")(made(tmp_path, [1.0, 2.0, 0.0, 0.0])))  # two checkpoints
     assert measures.loss_slope_of_rise("default")(run) == pytest.approx(
         -np.polyfit(LOSSES[:3], [0.0, 1.0, 4.0], 1)[0] / NBETA, rel=1e-9
     )
 
 
-def test_ends_and_declines(tmp_path: Path) -> None:
+def test_late_llcs_are_of_healthy_checkpoints_alone(tmp_path: Path) -> None:
     run = made(tmp_path, [9.0, 1.0, 4.0, 2.0], ("moving: 3", "healthy", "healthy", "healthy"))
     other = made(tmp_path, [0.0, 0.0, 0.0, 0.5])
-    assert measures.end_llc("default")(run) == 2.0
-    assert measures.end_llc_over("default")(run, other) == 4.0
-    assert measures.end_over_largest("default")(run) == 0.5  # of the healthy ones
+    assert measures.late_llc("default")(run) == 2.0  # of steps 667 to 1000
+    assert measures.late_llc_over("default")(run, other) == 4.0
+    assert measures.late_over_largest("default")(run) == 0.5  # of the healthy ones
     assert measures.decline("default")(run) == pytest.approx(1 - 2 / 9)
     sick = made(tmp_path, [0.0, 1.0, 2.0, 3.0], ("healthy", "healthy", "healthy", "saturated: .5"))
-    assert math.isnan(measures.end_llc("default")(sick))
+    assert math.isnan(measures.late_llc("default")(sick))
+    assert math.isnan(measures.late_llc_over("default")(run, sick))
+
+
+def test_a_diverged_checkpoint_is_no_peak(tmp_path: Path) -> None:
+    run = made(tmp_path, [0.0, math.nan, 4.0, 2.0])
+    assert measures.peak_step("default")(run) == 100
+    assert measures.decline("default")(run) == 0.5
+
+
+def test_claimed_stages_and_the_end_of_the_first(tmp_path: Path) -> None:
+    ends = {10: False, 100: True, 1000: True}
+    run = made(tmp_path, [0.0] * 4, stages=[{"end": end, "claimed": own} for end, own in ends.items()])
+    assert measures.claimed_stages(run) == 2.0
+    assert measures.end_of_first_stage(run) == 100
+    without = made(tmp_path, [0.0] * 4, stages=[{"end": 10, "claimed": False}])
+    assert measures.claimed_stages(without) == 0.0
+    assert math.isnan(measures.end_of_first_stage(without))
+
+
+def test_two_curves_that_have_only_time_in_common_have_no_partial_correlation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against the correlation of what ranks of time leave of the ranks, by least squares."""
+    rng, steps = np.random.default_rng(0), np.arange(400)
+
+    def partial(llc: np.ndarray, cosines: np.ndarray) -> float:
+        monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
+        rows = [{"step": step, "model_cos": cosine} for step, cosine in zip(steps, cosines, strict=True)]
+        monkeypatch.setattr(measures, "read_metrics", lambda run, names: rows)
+        return measures.rank_with_alignment("default")(tmp_path)
+
+    llc, cosines = (steps + 40 * rng.normal(size=400) for _ in range(2))
+    left = []
+    for values in (llc, cosines):
+        ranks = values.argsort().argsort()
+        left.append(ranks - np.polyval(np.polyfit(steps, ranks, 1), steps))
+    assert partial(llc, cosines) == pytest.approx(np.corrcoef(left)[0, 1], abs=1e-9)
+    assert abs(partial(llc, cosines)) < 0.12  # two standard errors of 400 points are .1
+    assert partial(llc, llc**3) == pytest.approx(1.0)
+    monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": [1], "llc_default": [0.0]}))
+    assert math.isnan(measures.rank_with_alignment("default")(tmp_path))
 
 
 def test_the_end_of_a_metric_its_least_and_its_step(tmp_path: Path) -> None:
@@ -84,13 +126,12 @@ def test_how_a_milestone_moves_with_the_schedule(
     assert moved([*lengths]) == pytest.approx(exponent, abs=1e-9)
 
 
-def test_variance_and_forms_are_over_those_of_walks(tmp_path: Path) -> None:
-    dynamics = {"explained": [0.6, 0.2], "forms": [{}, {}, {}], "null": {"explained": [0.5, 0.3], "forms": 2.0}}
-    run = made(tmp_path, [0.0] * 4, dynamics=dynamics, claimed=2, claimed_any_health=1)
-    assert measures.first_share_over_walks(run) == pytest.approx(1.2)
-    assert measures.forms_over_walks(run) == pytest.approx(1.5)
-    assert measures.claimed_stages(run) == 2.0
-    assert measures.claimed_stages_any_health(run) == 1.0
+def test_variance_and_forms_are_ranked_among_those_of_walks(tmp_path: Path) -> None:
+    dynamics = {"explained_rank": [0.3, 0.8, 0.1], "p_forms": 0.7, "checkpoints": 50}
+    run = made(tmp_path, [0.0] * 4, dynamics=dynamics)
+    assert measures.rank_of_first_share(run) == 0.3
+    assert measures.p_of_forms(run) == 0.7
+    assert math.isnan(measures.p_of_forms(made(tmp_path, [0.0] * 4, dynamics=dynamics | {"checkpoints": 49})))
 
 
 def test_the_llc_ranks_pools_by_their_tasks(tmp_path: Path) -> None:
@@ -117,5 +158,5 @@ def test_every_run_has_its_analysis_and_it_has_what_its_claims_ask() -> None:
         if "published" in claim.says:
             assert "published" in RECIPES[claim.runs]["settings"], claim.name
         if claim.measure is measures.claimed_stages:
-            assert {"default", "cold"} <= set(RECIPES[claim.runs]["settings"]), claim.name
+            assert {"default", "tight"} <= set(RECIPES[claim.runs]["settings"]), claim.name
     assert all(runs.cells[0].config.snapshots for runs in RUNS.values())

@@ -4,39 +4,46 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from analysis.loaded_run import LoadedRun, load_run
 from analysis.measures.development import metrics, nulls, trajectory
 from analysis.measures.development.llc_curve import read_curve
 from analysis.measures.development.nulls import Change, Row
-from analysis.measures.development.stages import LEAST, fit, milestones, stages
+from analysis.measures.development.stages import LEAST, Stage, fit, milestones, stages, within
 from analysis.measures.llc_health import HEALTHY
 from analysis.measures.llc_run import estimate_run, selected
 from analysis.measures.llc_saturation import line
 from analysis.measures.llc_settings import Settings
 from src.checks import require
 from store import layout
-from store.atomic import write_csv, write_json
+from store.atomic import csv_bytes, write_bytes, write_csv, write_json
 from store.readers import read_csv, read_json
 from store.rundir import read_config
 
+OF_A_MILESTONE = ("step", "low", "high", "support", "since", "until", "sides")
+OF_A_STAGE = ("start", "end", "type", "claimed")
+OF_A_CHANGE = ("stage", *OF_A_STAGE, *Change._fields, "differs")  # columns, with or without rows
 OF_LLC = ("loss", "llc", "llc_low", "llc_high", "saturation", "health", "radius", "norm")
-VERSION = 2  # of what is measured: another one is measured again
+VERSION = 3  # of what is measured: another one is measured again
 
 
 class Recipe(NamedTuple):
     """What is measured: settings of the LLC by name, checkpoints as in `analysis.llc`, and of the rest.
 
-    The stages are those of the LLC at the first setting. walks, smoothing, seed: of the essential dynamics; hessian:
-    with the Hessian's trace and top eigenvalue, from so many probes.
+    The stages are those of the LLC at the first setting, at checkpoints that are healthy at all settings but those that
+    are `saturated`, where no chain is. walks, smoothing, seed: of the essential dynamics; hessian: with the Hessian's
+    trace and top eigenvalue, from so many probes.
     """
 
     settings: Mapping[str, Settings]
     checkpoints: str = "all"
+    saturated: tuple[str, ...] = ("published",)
     walks: int = 100
     smoothing: float = 0.06
     seed: int = 0
@@ -57,20 +64,22 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     loaded = load_run(run)
     measured, _ = metrics.write(loaded, recipe.hessian, recipe.probes, recipe.seed)
     dynamics = trajectory.write(loaded, recipe.walks, recipe.smoothing, recipe.seed)
-    changes = stage_rows(run, recipe, rows, nulls.usable(rows))
-    of_any_health = stage_rows(run, recipe, rows, steps)
+    unsaturated = {name: own for name, own in rows.items() if name not in recipe.saturated}
+    healthy = nulls.healthy_at_all(unsaturated)
+    places, found = milestone_rows(run, next(iter(recipe.settings.values())), healthy)
+    changes = stage_rows(run, recipe, rows, found, healthy)
     facts = {
         "of": digest(run, recipe),
         "settings": {name: asdict(own) for name, own in recipe.settings.items()},
         "lines": {name: line(name, own)._asdict() for name, own in rows.items()},
         "healthy": {name: [sum(row["health"] == HEALTHY for row in own), len(own)] for name, own in rows.items()},
-        "stages": _count(changes),
-        "claimed": _count(changes, claimed=True),
-        "claimed_any_health": _count(of_any_health, claimed=True),
+        "healthy_at_all": healthy,
+        "milestones": places,
+        "stages": [{name: row[name] for name in OF_A_STAGE} for row in changes[:: len(rows)]],
         "dynamics": dynamics,
     }
     write_csv(run / layout.DEVELOP_TABLE, table(loaded, rows, measured))
-    write_csv(run / layout.DEVELOP_STAGES, changes)
+    write_bytes(run / layout.DEVELOP_STAGES, csv_bytes(changes, OF_A_CHANGE))
     write_json(run / layout.DEVELOP, facts)
     return facts
 
@@ -111,53 +120,54 @@ def table(
 # --- stages with their nulls ---
 
 
+def milestone_rows(run: Path, settings: Settings, healthy: Sequence[int]) -> tuple[list[dict[str, Any]], list[Stage]]:
+    """The milestones of the LLC over these checkpoints, each with whether the loss alone has one; and its stages.
+
+    Without a milestone, or with fewer checkpoints than a fit takes, there are no stages.
+    """
+    if len(healthy) < LEAST:
+        return [], []
+    curve = read_curve(run, settings.name)
+    chosen = np.isin(curve.steps, healthy)
+    steps, llc, errors, loss = (values[chosen] for values in (curve.steps, curve.llc, curve.errors, curve.loss))
+    fitted = fit(steps, llc, errors)
+    own, alone = milestones(fitted), milestones(fit(steps, curve.loss_alone[chosen]))
+    rows = [
+        {name: getattr(one, name) for name in OF_A_MILESTONE} | {"loss_has_one": within(one, alone) is not None}
+        for one in own
+    ]
+    return rows, stages(fitted, own, loss) if own else []
+
+
 def stage_rows(
-    run: Path, recipe: Recipe, rows: Mapping[str, Sequence[Row]], checkpoints: Sequence[int]
+    run: Path, recipe: Recipe, rows: Mapping[str, Sequence[Row]], found: Sequence[Stage], healthy: Sequence[int]
 ) -> list[dict[str, Any]]:
     """A row for each stage and setting: changes with their nulls, and whether the stage is claimed.
 
-    The stages are those of the first setting, between those of these checkpoints that are nearest to its milestones.
+    A stage begins and ends at the healthy checkpoints that are nearest to its milestones.
     """
     said: list[dict[str, Any]] = []
-    for number, ends in enumerate(_ends(run, next(iter(recipe.settings.values())), checkpoints)):
-        changes = [_change(run, recipe, name, own, ends) for name, own in rows.items()]
-        is_claimed = nulls.claimed(changes)
-        said += [
-            {"stage": number, "start": ends[0], "end": ends[1], "type": _type(changes[0])}
-            | one._asdict()
-            | {"leaves": one.leaves, "claimed": is_claimed}
-            for one in changes
-        ]
+    for number, stage in enumerate(found):
+        start, end = (nulls.nearest(healthy, step) for step in (stage.start, stage.end))
+        if start == end:
+            continue
+        changes = [_change(run, recipe, name, own, start, end) for name, own in rows.items()]
+        is_claimed = nulls.claimed([one for one in changes if one.setting not in recipe.saturated])
+        place = {"stage": number, "start": start, "end": end, "type": stage.type}
+        said += [place | one._asdict() | {"differs": one.differs, "claimed": is_claimed} for one in changes]
     return said
 
 
-def _count(rows: Sequence[Mapping[str, Any]], claimed: bool = False) -> int:
-    """How many stages there are, or are claimed."""
-    return len({row["stage"] for row in rows if row["claimed"] or not claimed})
-
-
-def _ends(run: Path, settings: Settings, checkpoints: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The checkpoints that each stage begins and ends at."""
-    curve = read_curve(run, settings.name)
-    fitted = fit(curve.steps, curve.llc, curve.errors)
-    for one in stages(fitted, milestones(fitted), curve.loss):
-        start, end = (nulls.nearest(checkpoints, step) for step in (one.start, one.end))
-        if start < end:
-            yield start, end
-
-
-def _change(run: Path, recipe: Recipe, name: str, rows: Sequence[Row], ends: tuple[int, int]) -> Change:
+def _change(run: Path, recipe: Recipe, name: str, rows: Sequence[Row], first: int, last: int) -> Change:
     by_step = {row["step"]: row for row in rows}
-    start, end = (by_step[step] for step in ends)
-    tighter = None
-    if end["llc"] < start["llc"]:
-        gamma = nulls.raised_gamma(recipe.settings[name].gamma, start, end)
-        tighter = next(estimate_run(run, replace(recipe.settings[name], gamma=gamma), str(start["step"])))
-    return nulls.change(name, start, end, tighter)
+    start, end = by_step[first], by_step[last]
+    rescaled = None
+    if name not in recipe.saturated and nulls.norm_null_applies(start, end):
+        own = rescaled_settings(recipe.settings[name], float(end["norm"] / start["norm"]))
+        rescaled = next(estimate_run(run, own, str(first)))
+    return nulls.change(name, start, end, rescaled)
 
 
-def _type(change: Change) -> str:
-    """A where the LLC rises, B where it falls, by two standard errors."""
-    if abs(change.delta_llc) <= 2 * change.delta_llc_se:
-        return "undecided"
-    return "A" if change.delta_llc > 0 else "B"
+def rescaled_settings(settings: Settings, growth: float) -> Settings:
+    """gamma with which the radius has the same share of weights `growth` times as large; eps gamma stays."""
+    return replace(settings, gamma=settings.gamma * growth**2, eps=settings.eps / growth**2)

@@ -1,35 +1,36 @@
-"""Is a change of the LLC more than the loss, or the growth of the weights, turned over? Each change with its nulls.
+"""Is a change of the LLC more than a change of the loss, or of the weights' norm? Each change with its nulls.
 
 Between two checkpoints, start and end, an LLC estimated at nbeta and gamma changes without any development by
 
     loss:  -nbeta (L(end) - L(start)), where draws have one loss whatever the checkpoint: nbeta (L_draw(init) - L(w_t));
     norm:  what the LLC at the start changes by when gamma is multiplied by (|w_end| / |w_start|)^2. The localisation
-           has the radius sqrt(d / gamma), so larger weights of the same shape lie in a relatively tighter one.
+           has the radius sqrt(d / gamma), so larger weights of the same shape lie in a relatively smaller one.
 
-A change is claimed where it differs from 0 and from both by three standard errors, with healthy chains at both ends, at
-two settings or more, and in one direction.
+Chains that are healthy lie below a saturation of .3, so that for them the loss null says little; the norm null is of
+falls where |w| grows, and of rises where it shrinks. Differences are tested by Welch's t over chains, at the two-sided
+level of three standard errors of a normal, .0027: of four chains that is five of theirs or more.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from analysis.measures.development.llc_curve import standard_errors
 from analysis.measures.llc_health import HEALTHY
 
-SURE = 3.0  # standard errors
-SETTINGS = 2  # at which a change is claimed
+LEVEL = 0.0026998  # two-sided, of three standard errors of a normal
+SETTINGS = 2  # that a stage needs at least
 
 Row = Mapping[str, Any]
 
 
 class Change(NamedTuple):
-    """A change of the LLC at one setting, with its standard error, and what the nulls say it is.
+    """A change of the LLC at one setting, what the nulls say it is, and the p-values of its differences from these.
 
-    norm_null is nan where the LLC rises: a tighter localisation only lowers it.
+    norm_null and p_norm are nan where the weights' norm changes the LLC the other way; p_norm is 1 where the chains of
+    the null are not healthy, so that nothing is claimed against it.
     """
 
     setting: str
@@ -37,19 +38,40 @@ class Change(NamedTuple):
     delta_llc_se: float
     loss_null: float
     norm_null: float
-    norm_null_se: float
+    p_zero: float
+    p_loss: float
+    p_norm: float
     healthy: bool
 
     @property
-    def leaves(self) -> bool:
-        """Whether it is of healthy chains, and leaves 0 and both nulls by three standard errors."""
-        both = math.hypot(self.delta_llc_se, self.norm_null_se)
-        norm = math.isnan(self.norm_null) or abs(self.delta_llc - self.norm_null) > SURE * both
-        return (
-            self.healthy
-            and norm
-            and min(abs(self.delta_llc), abs(self.delta_llc - self.loss_null)) > SURE * self.delta_llc_se
-        )
+    def differs(self) -> bool:
+        """Whether both ends are healthy, and the change differs from 0 and from both nulls."""
+        return self.healthy and all(not p >= LEVEL for p in (self.p_zero, self.p_loss, self.p_norm))
+
+
+def change(setting: str, start: Row, end: Row, rescaled: Row | None) -> Change:
+    """The change between two rows of an LLC table; `rescaled` is the start's with the end's relative radius.
+
+    None stands where `norm_null_applies` does not.
+    """
+    delta = float(end["llc"] - start["llc"])
+    loss_null = float(-start["nbeta"] * (end["loss"] - start["loss"]))
+    norm_null, p_norm = math.nan, math.nan
+    if rescaled is not None:
+        norm_null = float(rescaled["llc"] - start["llc"])  # so delta - norm_null has the start's errors no more
+        known = rescaled["health"] == HEALTHY
+        p_norm = p_value(float(end["llc"] - rescaled["llc"]), (end, rescaled)) if known else 1.0
+    return Change(
+        setting,
+        delta,
+        math.hypot(standard_error(start), standard_error(end)),
+        loss_null,
+        norm_null,
+        p_value(delta, (start, end)),
+        p_value(delta - loss_null, (start, end)),
+        p_norm,
+        all(row["health"] == HEALTHY for row in (start, end)),
+    )
 
 
 def standard_error(row: Row) -> float:
@@ -57,29 +79,27 @@ def standard_error(row: Row) -> float:
     return float(standard_errors(row["llc_low"], row["llc_high"], row["chains"]))
 
 
-def change(setting: str, start: Row, end: Row, tighter: Row | None) -> Change:
-    """The change between two rows of an LLC table; `tighter` is the start's with gamma raised, None where it rises."""
-    errors = [standard_error(row) for row in (start, end)]
-    return Change(
-        setting,
-        float(end["llc"] - start["llc"]),
-        math.hypot(*errors),
-        float(-start["nbeta"] * (end["loss"] - start["loss"])),
-        math.nan if tighter is None else float(tighter["llc"] - start["llc"]),
-        0.0 if tighter is None else math.hypot(standard_error(tighter), errors[0]),
-        all(row["health"] == HEALTHY for row in (start, end)),
-    )
+def p_value(difference: float, rows: Sequence[Row]) -> float:
+    """The two-sided p of a difference of rows' LLCs by Welch's t; 1 where it is not defined."""
+    from scipy.special import stdtr
+
+    variances = [standard_error(row) ** 2 for row in rows]
+    total = sum(variances)
+    if not (math.isfinite(difference) and math.isfinite(total) and total > 0):
+        return 1.0
+    spread = sum(own**2 / (int(row["chains"]) - 1) for own, row in zip(variances, rows, strict=True))
+    return float(2 * stdtr(total**2 / spread, -abs(difference) / math.sqrt(total)))
 
 
-def raised_gamma(gamma: float, start: Row, end: Row) -> float:
-    """gamma with which the radius at the start has the share of |w*| that it has at the end."""
-    return float(gamma * (end["norm"] / start["norm"]) ** 2)
+def norm_null_applies(start: Row, end: Row) -> bool:
+    """Whether the change of |w| alone would change the LLC in the direction in which it has changed."""
+    return bool((end["llc"] < start["llc"]) == (end["norm"] > start["norm"]))
 
 
 def claimed(changes: Sequence[Change]) -> bool:
-    """Whether a stage is claimed: two settings or more whose changes leave the nulls, all in one direction."""
-    leaving = [one.delta_llc for one in changes if one.leaves]
-    return len(leaving) >= SETTINGS and len({math.copysign(1, rise) for rise in leaving}) == 1
+    """Whether a stage is claimed: at two settings or more, all of which differ from the nulls in one direction."""
+    directions = {math.copysign(1, one.delta_llc) for one in changes}
+    return len(changes) >= SETTINGS and all(one.differs for one in changes) and len(directions) == 1
 
 
 def nearest(steps: Iterable[int], step: float) -> int:
@@ -87,8 +107,7 @@ def nearest(steps: Iterable[int], step: float) -> int:
     return min(steps, key=lambda one: abs(math.log1p(one) - math.log1p(step)))
 
 
-def usable(rows: Mapping[str, Sequence[Row]]) -> list[int]:
-    """The checkpoints that are healthy at as many settings as a claim needs; all if there are none."""
-    healthy = Counter(row["step"] for own in rows.values() for row in own if row["health"] == HEALTHY)
-    chosen = sorted(step for step, count in healthy.items() if count >= SETTINGS)
-    return chosen or [row["step"] for row in next(iter(rows.values()))]
+def healthy_at_all(rows: Mapping[str, Sequence[Row]]) -> list[int]:
+    """The steps of the checkpoints that are healthy at all of these settings."""
+    healthy = [{row["step"] for row in own if row["health"] == HEALTHY} for own in rows.values()]
+    return sorted(set.intersection(*healthy))

@@ -54,6 +54,7 @@ def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[st
         "smoothing": smoothing,
         "seed": seed,
         "explained": own.explained.tolist(),
+        "explained_rank": (at_random.explained < own.explained).mean(axis=0).tolist(),
         "cosines": (6 / (np.pi * np.arange(1, COMPONENTS + 1)) ** 2).tolist(),
         "forms": [_form(form, steps, _share(at_random.strongest >= form.strength)) for form in own.forms],
         "p_forms": _share(at_random.forms >= len(own.forms)),

@@ -1,13 +1,21 @@
 """`python -m analysis.develop`: one table and one figure, made again only where something differs; and after a kill."""
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 
+from analysis import develop as develop_command
+from analysis.measures.development import develop, nulls
+from analysis.measures.llc_settings import Settings
 from store import layout
+from store.atomic import write_csv
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
 
@@ -15,7 +23,7 @@ __all__ = ["ran", "refused"]
 SMALL = ("--chains", 2, "--burn_in", 4, "--draws", 16, "--tasks", 64)
 EVERY = ["10" if word == "30" else word for word in SIZES]
 FILES = (layout.DEVELOP, layout.DEVELOP_TABLE, layout.DEVELOP_STAGES)
-SETTINGS = ("default", "cold", "published")
+SETTINGS = ("default", "tight", "published")
 
 
 @pytest.fixture
@@ -43,28 +51,85 @@ def test_it_gathers_what_the_single_analyses_say(workshop: Workshop, run: Path) 
         eps = facts["settings"][name]["eps"]
         own = llc[(llc["eps"] == eps) & (llc["gamma"] == facts["settings"][name]["gamma"])]
         np.testing.assert_array_equal(table[f"llc_{name}"], own.sort_values("step")["llc"])
-    stages = pd.read_csv(run / layout.DEVELOP_STAGES)
-    assert set(stages["setting"]) == set(SETTINGS)
-    assert facts["stages"] == stages["stage"].nunique()
-    assert facts["claimed"] == stages[stages["claimed"]]["stage"].nunique()
-    assert f"{facts['stages']}, of which {facts['claimed']} leave their nulls" in said
+    healthy = {name: set(table["step"][table[f"health_{name}"] == "healthy"]) for name in ("default", "tight")}
+    assert facts["healthy_at_all"] == sorted(healthy["default"] & healthy["tight"])
+    count = sum(stage["claimed"] for stage in facts["stages"])
+    assert f"{len(facts['stages'])}, of which {count} differ from their nulls" in said
+    header = (run / layout.DEVELOP_STAGES).read_text().splitlines()[0]
+    assert header.startswith("stage,start,end,type,claimed,setting,delta_llc,")
     assert (run / layout.DEVELOP_FIGURE).read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_stage_begins_where_the_one_before_ended_and_nulls_are_those_of_the_table(
-    workshop: Workshop, run: Path
+# --- stages, on rows made by hand ---
+
+STEPS = np.array([0, *np.unique(np.geomspace(1, 5000, 24).round().astype(int))])
+
+
+def rows_of(llc: np.ndarray, settings: Settings, sick: Sequence[int] = ()) -> list[dict[str, Any]]:
+    """Rows of an LLC table at one setting: errors of .02, a loss that falls a little, weights that grow by a half."""
+    half = 0.02 * float(t.ppf(0.975, 3))
+    grown = np.linspace(1.0, 1.5, len(STEPS))
+    health = ["moving: 3" if step in sick else "healthy" for step in STEPS]
+    columns = {"step": STEPS, "llc": llc, "llc_low": llc - half, "llc_high": llc + half, "loss": 1 - 0.01 * grown}
+    table = pd.DataFrame(columns | {"norm": grown, "health": health, "null_loss": 2.0} | asdict(settings))
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def stages_of(
+    run: Path, llc: np.ndarray, monkeypatch: pytest.MonkeyPatch, sick: Sequence[int] = (), norm_falls: float = 0.0
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Milestones, and stages, of a curve at two settings; the norm null takes this much from the LLC."""
+    settings = {name: Settings(**develop_command.SETTINGS[name], chains=4) for name in ("default", "tight")}
+    rows = {name: rows_of(llc, own, sick) for name, own in settings.items()}
+    write_csv(run / layout.LLC, [{"settings": settings[name].name, **row} for name in rows for row in rows[name]])
+
+    def rescaled(run: Path, own: Settings, step: str) -> Iterator[dict[str, Any]]:
+        (start,) = (row for row in rows["default"] if row["step"] == int(step))
+        yield start | {name: start[name] - norm_falls for name in ("llc", "llc_low", "llc_high")}
+
+    monkeypatch.setattr(develop, "estimate_run", rescaled)
+    healthy = nulls.healthy_at_all(rows)
+    places, found = develop.milestone_rows(run, settings["default"], healthy)
+    return places, develop.stage_rows(run, develop.Recipe(settings), rows, found, healthy)
+
+
+def rise(at: float, height: float) -> np.ndarray:
+    return np.asarray(height / (1 + np.exp(-(np.log1p(STEPS) - np.log1p(at)) / 0.25)))
+
+
+def claimed(rows: Sequence[Mapping[str, Any]]) -> set[tuple[str, bool]]:
+    return {(row["type"], row["claimed"]) for row in rows if row["type"] != "undecided"}
+
+
+def test_a_rise_between_two_plateaus_is_claimed_and_found_where_it_is(
+    run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    developed(workshop, run)
-    stages = pd.read_csv(run / layout.DEVELOP_STAGES).query("setting == 'default'")
-    table = pd.read_csv(run / layout.DEVELOP_TABLE).set_index("step")
-    nbeta = json.loads((run / layout.DEVELOP).read_text())["settings"]["default"]["nbeta"]
-    assert (stages["start"].to_numpy()[1:] == stages["end"].to_numpy()[:-1]).all()
-    for row in stages.itertuples():
-        rise = table["llc_default"][row.end] - table["llc_default"][row.start]
-        fall = table["loss_default"][row.end] - table["loss_default"][row.start]
-        assert row.delta_llc == pytest.approx(rise, rel=1e-9, abs=1e-12)
-        assert row.loss_null == pytest.approx(-nbeta * fall, rel=1e-9, abs=1e-12)
-        assert np.isnan(row.norm_null) == (rise >= 0)
+    places, rows = stages_of(run, rise(200, 3.0), monkeypatch)
+    assert places
+    assert claimed(rows) == {("A", True)}
+    own = next(row for row in rows if row["type"] == "A")
+    assert own["start"] < 200 < own["end"]
+    assert np.isnan(own["norm_null"])
+
+
+def test_a_line_and_noise_have_no_stage(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = np.random.default_rng(0).normal(size=len(STEPS)) * 0.02
+    assert stages_of(run, np.log1p(STEPS) + noise, monkeypatch) == ([], [])
+    assert stages_of(run, noise, monkeypatch) == ([], [])
+
+
+def test_a_fall_is_claimed_beyond_what_the_norm_explains(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    falling = 3.0 - rise(200, 2.0)
+    assert claimed(stages_of(run, falling, monkeypatch)[1]) == {("B", True)}
+    assert claimed(stages_of(run, falling, monkeypatch, norm_falls=2.0)[1]) == {("B", False)}
+
+
+def test_checkpoints_that_are_not_healthy_are_in_no_stage(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sick = [int(step) for step in STEPS[::3]]
+    _, rows = stages_of(run, rise(200, 3.0), monkeypatch, sick)
+    assert claimed(rows) == {("A", True)}
+    assert not {row[end] for row in rows for end in ("start", "end")} & set(sick)
+    assert stages_of(run, rise(200, 3.0), monkeypatch, [int(step) for step in STEPS[5:]]) == ([], [])
 
 
 def test_what_is_measured_already_is_left_alone(workshop: Workshop, run: Path) -> None:
