@@ -33,9 +33,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures all of it, and draws the figure."""
-    from analysis.measures.development.develop import Recipe, develop
+    from analysis.measures.development.develop import Recipe, check_stages, develop
     from plots.develop import draw_development
 
+    check_stages(run, flags.checkpoints)
     facts = develop(run, Recipe(settings_of(flags), flags.checkpoints, seed=flags.seed, hessian=flags.hessian))
     draw_development(run)
     lines = {f"LLC, {name}": _line(own) for name, own in facts["lines"].items()}

@@ -20,8 +20,8 @@ from studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 LENGTHS = (70_000, 200_000, 500_000)  # steps of the schedules
 M = (1, 4, 16, 64, 256, math.inf)
 
-# 107 records, which forms need; of these the LLC is estimated at few
-NARROW = {"d_model": 16, "mlp_width": 16, "steps": 3000, "eval_every": 30, "log_records": 7, "test_tasks": 512}
+NARROW = {"d_model": 16, "mlp_width": 16, "steps": 3000, "eval_every": 500, "log_records": 7, "test_tasks": 512}
+DENSE = {"eval_every": 50}  # 67 records, which forms need; of these the LLC is estimated at few
 UNIT_TASKS = {"task_distribution": "sphere", "noise_std": 0.0}  # noise-free tasks of length 1
 DISTINCT = UNIT_TASKS | {"steps": 5000, "eval_every": 500, "log_records": 18, "test_tasks": 512}
 REGRESSION = {"num_tasks": math.inf, "eval_every": 1750, "log_records": 40}  # 70 records or more, which forms need
@@ -33,7 +33,7 @@ LINEAR = {"snapshots": True, "eval_every": 1000, "log_records": 12}
 
 RUNS: dict[str, Runs] = {
     # one and two tasks
-    "narrow_two_tasks": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 2}, FRESH_FEW),
+    "narrow_two_tasks": Runs("hoogland", NARROW | DENSE | UNIT_TASKS | {"num_tasks": 2}, FRESH_FEW),
     "narrow_one_task": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 1}, FRESH_FEW),
     "narrow_one_task_again": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 1}, FRESH_FEW, data_offset=100),
     "two_unit_tasks": Runs("hoogland", DISTINCT | {"num_tasks": 2}, MANY_SEEDS),
@@ -63,7 +63,7 @@ OF_LINEAR: dict[str, dict[str, Any]] = {
     "tight": {"eps": 1e-4, "nbeta": 133.3, "gamma": 4000.0},
     "published": SETTINGS["published"],
 }
-AT_TWO, AT_ONE = "0,14,55,208,790,1500,1980,2490,3000", "790,1500,1980,2250,2490,3000"  # steps of the narrow decoders
+AT_TWO, AT_ONE = "0,208,500,790,1500,2500,3000", "2500,3000"  # steps of the narrow decoders
 
 
 def _settings(chains: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]] = SETTINGS) -> dict[str, Settings]:

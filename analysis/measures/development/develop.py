@@ -54,10 +54,9 @@ class Recipe(NamedTuple):
 def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     """Measures a run, which must be locked, and writes analysis/develop/; gives what develop.json has.
 
-    What is there of the same parameters and recipe is not measured again.
+    What is there of the same parameters and recipe is not measured again. With fewer checkpoints than stages need there
+    are none.
     """
-    steps = selected(run, read_config(run).training.steps, recipe.checkpoints)
-    require(len(steps) >= LEAST, f"{len(steps)} checkpoints are chosen, and stages need {LEAST} or more")
     if is_developed(run, recipe):
         return dict(read_json(run / layout.DEVELOP))
     rows = {name: list(estimate_run(run, own, recipe.checkpoints)) for name, own in recipe.settings.items()}
@@ -82,6 +81,12 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     write_bytes(run / layout.DEVELOP_STAGES, csv_bytes(changes, OF_A_CHANGE))
     write_json(run / layout.DEVELOP, facts)
     return facts
+
+
+def check_stages(run: Path, checkpoints: str) -> None:
+    """`ConfigError` if fewer of a run's checkpoints are chosen than stages need."""
+    steps = selected(run, read_config(run).training.steps, checkpoints)
+    require(len(steps) >= LEAST, f"{len(steps)} checkpoints are chosen, and stages need {LEAST} or more")
 
 
 def is_developed(run: Path, recipe: Recipe) -> bool:
