@@ -18,7 +18,7 @@ import cli
 from analysis.command import Command
 from src.checks import require
 
-BOUND, SURE, DRAWS = 0.047, 3.0, 1000
+BOUND, Z, DRAWS = 0.047, 3.0, 1000
 MOST_DRAWS = 100_000
 
 
@@ -27,7 +27,7 @@ def measure(run: Path, flags: argparse.Namespace) -> Iterator[Mapping[str, Any]]
     from analysis.measures.development.run_stages import LLC, Rule, write
     from plots.stages import draw_stages
 
-    rule = Rule(flags.bound, flags.sure, flags.length, flags.draws, flags.seed)
+    rule = Rule(flags.bound, flags.z, flags.length, flags.draws, flags.seed)
     facts, table = write(run, flags.also, flags.setting, flags.healthy, rule)
     draw_stages(run)
     healthy = facts["checkpoints"]["healthy"]
@@ -65,14 +65,14 @@ def _add(parser: cli.Parser) -> None:
     parser.add_argument(
         "--bound", type=float, default=BOUND, help="largest slope on a plateau, in heights of the curve per log step"
     )
-    parser.add_argument("--sure", type=float, default=SURE, help="standard errors that a change must exceed")
+    parser.add_argument("--z", type=float, default=Z, help="standard errors that a change must exceed")
     parser.add_argument("--length", type=float, help="length scale of the fit in log step (default: the likeliest)")
     parser.add_argument("--draws", type=int, default=DRAWS, help="draws of the curve, for the milestones' intervals")
     parser.add_argument("--seed", type=int, default=0, help="of the draws")
 
 
 def _check(flags: argparse.Namespace) -> None:
-    for name in ("bound", "sure", "length"):
+    for name in ("bound", "z", "length"):
         value = getattr(flags, name)
         require(value is None or 0 < value < math.inf, f"{name} is {value}; it must be above 0")
     require(1 <= flags.draws <= MOST_DRAWS, f"draws is {flags.draws}; it must be from 1 to {MOST_DRAWS}")

@@ -46,7 +46,7 @@ class Claim(NamedTuple):
     low and high: the accepted values, both ends included; expected: the paper's or the derived number; source: where
     the range comes from. measure: the value of one run, or of one seed; nan where it is not defined for a run that did
     not learn. scale: of the interval (`src.intervals.SCALES`). runs: a name among the study's runs, or "" for what
-    needs no training; beside: further runs, of which the one of the same seed is measure's second argument.
+    needs no training; paired: further runs, of which the one of the same seed is measure's second argument.
     control: the runs, in these two places, that it is measured alike on; None for the same networks untrained, () where
     none applies, which `uncontrolled` says why. no_effect: the values, if any, that are called no effect. every: each
     seed must lie in the range. learnt_only: of the runs that left the plateau; another claim has their share. spacing:
@@ -63,7 +63,7 @@ class Claim(NamedTuple):
     measure: Callable[..., float]
     runs: str = ""
     profile: str = "quick"
-    beside: str = ""
+    paired: str = ""
     scale: str = "log"
     about: str = "paper"
     control: tuple[str, ...] | None = None
@@ -78,14 +78,14 @@ class Claim(NamedTuple):
     @property
     def run_names(self) -> tuple[str, ...]:
         """The names of all runs that it is measured on."""
-        return tuple(name for name in (self.runs, self.beside) if name)
+        return tuple(name for name in (self.runs, self.paired) if name)
 
     @property
     def control_names(self) -> tuple[str, ...]:
         """The names of all runs that its control is measured on."""
         if self.control is not None or not self.runs or self.about == "check":
             return self.control or ()
-        return (f"{self.runs}{UNTRAINED_SUFFIX}", *((self.beside,) if self.beside else ()))
+        return (f"{self.runs}{UNTRAINED_SUFFIX}", *((self.paired,) if self.paired else ()))
 
     @property
     def trained(self) -> tuple[str, ...]:

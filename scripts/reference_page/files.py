@@ -103,7 +103,7 @@ DEVELOP = """`settings`, each LLC as a line in the loss, `healthy` checkpoints (
 settings), `milestones` as in `stages.json`, `stages`, `dynamics` as in `essential_dynamics.json`"""
 STAGES_FACTS = """`setting`, `settings`, `rule` (the flags); `checkpoints`, what was fitted; `curve`: `length`,
 `jitter`, `evidence`, `has_shape` and, over steps, `llc` and `slope` with `..._se`; `milestones`: `step`, `since`,
-`until`, `slope`, `sides` (where the LLC surely changes), `support`, 90 % interval `low`, `high`, `healthy`,
+`until`, `slope`, `sides` (where the LLC changes significantly), `support`, 90 % interval `low`, `high`, `healthy`,
 `loss_has_one`, `seeds`; `change_points`: `points` (`step`, slopes `before` and `after`, `gain` in BIC), `bic` of 1, 2,
 ... segments; the milestones of `loss_alone`; `seeds`: the other runs"""
 ESTIMATED, CALIBRATED = "`analysis.llc`", "`analysis.llc_calibrate`"

@@ -42,7 +42,7 @@ SLOPE, SHARE, FORMS = measures.loss_slope, measures.rank_of_first_share, measure
 CLAIMS: tuple[Claim, ...] = (
     # one task and two tasks, quick
     Claim("narrow_is_loss", "1", "M = 2, 16 channels, published setting: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, SLOPE("published"), "narrow_two_tasks", scale="linear", **BY_US, **IS_NULL),
-    Claim("narrow_two_tasks", "1", "16 channels, default setting, last third of training: LLC at M = 2 over LLC at M = 1", 1.8, 1.3, UNBOUNDED, CHOSEN, measures.late_llc_over("default"), "narrow_two_tasks", beside="narrow_one_task", control=("narrow_one_task_again", "narrow_one_task"), **BY_US),
+    Claim("narrow_two_tasks", "1", "16 channels, default setting, last third of training: LLC at M = 2 over LLC at M = 1", 1.8, 1.3, UNBOUNDED, CHOSEN, measures.late_llc_over("default"), "narrow_two_tasks", paired="narrow_one_task", control=("narrow_one_task_again", "narrow_one_task"), **BY_US),
     Claim("narrow_slope", "1", "M = 2, 16 channels, default setting: slope of the LLC in the loss over -nβ, all checkpoints", 0.4, 0.0, 0.6, CHOSEN, SLOPE("default"), "narrow_two_tasks", scale="linear", **BY_US, **IS_NULL),
     Claim("narrow_variance", "PCA", "M = 2, 16 channels: share of random walks, of its own steps, whose first component has less of the variance", 0.5, 0.05, 0.95, DERIVED, SHARE, "narrow_two_tasks", scale="fraction", **BY_US, **IS_NULL),
     Claim("narrow_forms", "forms", "M = 2, 16 channels: share of random walks, of its own steps, that have as many forms", 0.5, 0.05, 1.0, DERIVED, FORMS, "narrow_two_tasks", scale="fraction", **BY_US, **IS_NULL),

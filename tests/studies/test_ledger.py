@@ -79,7 +79,7 @@ def test_definitions() -> None:
         assert not c.runs or c.runs in RUNS, c.name
     named = {name for c in CLAIMS for name in (*c.run_names, *c.control_names)}
     assert {name.removesuffix(UNTRAINED_SUFFIX) for name in named} == set(RUNS)
-    assert all(set(RUNS[c.runs].seeds) <= set(RUNS[c.beside].seeds) for c in CLAIMS if c.beside)
+    assert all(set(RUNS[c.runs].seeds) <= set(RUNS[c.paired].seeds) for c in CLAIMS if c.paired)
     assert all(len(runs.seeds) >= 3 for runs in RUNS.values())
     assert sum(bool(c.runs) for c in CLAIMS) >= 0.7 * len(CLAIMS)
     assert len(of_profile(CLAIMS, "quick")) >= 15

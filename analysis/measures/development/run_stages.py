@@ -31,7 +31,7 @@ class Rule(NamedTuple):
     """How milestones are found: the arguments of `fit` and `milestones`, and the seed of the draws."""
 
     bound: float
-    sure: float
+    z: float
     length: float | None
     draws: int
     seed: int
@@ -89,8 +89,8 @@ def _found(curve: LlcCurve, values: np.ndarray, rule: Rule) -> Found:
     """The milestones of values at a curve's checkpoints, with the standard errors of its LLC, whatever they are of."""
     fitted = fit(curve.steps, values, curve.errors, rule.length)
     rng = np.random.default_rng(rule.seed)
-    own = milestones(fitted, rule.bound, rule.sure, rule.draws, rng)
-    return Found(fitted, own, stages(fitted, own, curve.loss, rule.sure))
+    own = milestones(fitted, rule.bound, rule.z, rule.draws, rng)
+    return Found(fitted, own, stages(fitted, own, curve.loss, rule.z))
 
 
 # --- as they are written ---

@@ -27,7 +27,7 @@ __all__ = ["LEAST", "ChangePoint", "Fit", "Milestone", "Segmentation", "Stage", 
 __all__ += ["fractions_of_schedule", "milestones", "of_seeds", "stages", "within"]
 
 BOUND = 0.047  # of the curve's height, per log step: the published |slope| < 8 of a curve of height 170
-SURE = 3.0  # standard errors that a change must exceed
+Z = 3.0  # standard errors that a change must exceed
 KNOWN = 0.5  # of the prior's standard deviation, above which a place is too far from checkpoints to have a plateau
 DRAWS = 1000  # of the posterior
 LEVEL = 0.90  # of intervals
@@ -38,10 +38,10 @@ RISES, FALLS, UNDECIDED = "A", "B", "undecided"
 class Milestone(NamedTuple):
     """A plateau: its place (log step), its step, and the steps since and until which |slope| is below the bound.
 
-    slope: there, with its standard error. sides: where the LLC surely changes, "both", "before" (the training ends on
-    the plateau) or "after" (it begins on it). support: the share of posterior draws that have it, between the steepest
-    places on either side; low, high: the steps of a 90 % interval of its place in those; spread: its standard deviation
-    in log step. nan without a draw that has it.
+    slope: there, with its standard error. sides: where the LLC changes significantly, "both", "before" (the training
+    ends on the plateau) or "after" (it begins on it). support: the share of posterior draws that have it, between the
+    steepest places on either side; low, high: the steps of a 90 % interval of its place in those; spread: its standard
+    deviation in log step. nan without a draw that has it.
     """
 
     place: float
@@ -101,7 +101,7 @@ class _Plateau(NamedTuple):
 def milestones(
     fitted: Fit,
     bound: float = BOUND,
-    sure: float = SURE,
+    z: float = Z,
     count: int = DRAWS,
     rng: np.random.Generator | None = None,
 ) -> list[Milestone]:
@@ -109,36 +109,38 @@ def milestones(
 
     bound: of |slope|, in heights of the curve per log step, so that the scale of the LLC is no matter.
     """
-    if not (bound > 0 and sure > 0 and count >= 1):
-        raise ValueError(f"bound {bound:g} and sure {sure:g} must be above 0, and draws, {count}, 1 or more")
+    if not (bound > 0 and z > 0 and count >= 1):
+        raise ValueError(f"bound {bound:g} and z {z:g} must be above 0, and draws, {count}, 1 or more")
     limit = bound * float(np.ptp(fitted.mean))
-    own = _plateaus(fitted, fitted.mean, fitted.slope, limit, sure)
+    own = _plateaus(fitted, fitted.mean, fitted.slope, limit, z)
     if not own:
         return []
     drawn = zip(*draws(fitted, count, np.random.default_rng(0) if rng is None else rng), strict=True)
     others = [
-        np.array([fitted.grid[one.place] for one in _plateaus(fitted, curve, slope, limit, sure)])
+        np.array([fitted.grid[one.place] for one in _plateaus(fitted, curve, slope, limit, z)])
         for curve, slope in drawn
     ]
     return [_milestone(fitted, own, number, others) for number in range(len(own))]
 
 
-def _plateaus(fitted: Fit, curve: np.ndarray, slope: np.ndarray, limit: float, sure: float) -> list[_Plateau]:
-    """The plateaus of a curve on the grid of a fit, whose covariances say which changes are sure."""
+def _plateaus(fitted: Fit, curve: np.ndarray, slope: np.ndarray, limit: float, z: float) -> list[_Plateau]:
+    """The plateaus of a curve on the grid of a fit, whose covariances say which changes are significant."""
     if not fitted.has_shape:
         return []
-    unsure = slope**2 + np.clip(np.diag(fitted.slope_covariance), 0, None)
+    steepness = slope**2 + np.clip(np.diag(fitted.slope_covariance), 0, None)
 
-    def is_sure(start: int, end: int) -> bool:
-        return bool(abs(curve[end] - curve[start]) > sure * change_error(fitted, start, end))
+    def is_significant(start: int, end: int) -> bool:
+        return bool(abs(curve[end] - curve[start]) > z * change_error(fitted, start, end))
 
     known = np.diag(fitted.covariance) < (KNOWN * fitted.height) ** 2
     kept = [own for own in _slow(slope, limit) if known[own[0]]]
-    while close := [number for number in range(len(kept) - 1) if not is_sure(kept[number][0], kept[number + 1][0])]:
+    while close := [
+        number for number in range(len(kept) - 1) if not is_significant(kept[number][0], kept[number + 1][0])
+    ]:
         pair = min(close, key=lambda number: abs(curve[kept[number + 1][0]] - curve[kept[number][0]]))
-        kept.pop(max((pair, pair + 1), key=lambda number: float(unsure[kept[number][0]])))
+        kept.pop(max((pair, pair + 1), key=lambda number: float(steepness[kept[number][0]])))
     ends = [0, *(place for place, _, _ in kept), len(curve) - 1]
-    changes = [is_sure(start, end) for start, end in pairwise(ends)]
+    changes = [is_significant(start, end) for start, end in pairwise(ends)]
     found = [_Plateau(*own, changes[number], changes[number + 1]) for number, own in enumerate(kept)]
     return [one for one in found if one.before or one.after]
 
@@ -225,7 +227,7 @@ def _ends(milestone: Milestone) -> tuple[float, float]:
 # --- stages ---
 
 
-def stages(fitted: Fit, found: Sequence[Milestone], loss: np.ndarray, sure: float = SURE) -> list[Stage]:
+def stages(fitted: Fit, found: Sequence[Milestone], loss: np.ndarray, z: float = Z) -> list[Stage]:
     """The stages between milestones, from the first checkpoint to the last; loss [T] at the fit's checkpoints.
 
     Between checkpoints the loss is a line in log step.
@@ -240,7 +242,7 @@ def stages(fitted: Fit, found: Sequence[Milestone], loss: np.ndarray, sure: floa
     rows = []
     for number, rise in enumerate(rises.tolist()):
         error = change_error(fitted, int(indices[number]), int(indices[number + 1]))
-        kind = UNDECIDED if abs(rise) <= sure * error else RISES if rise > 0 else FALLS
+        kind = UNDECIDED if abs(rise) <= z * error else RISES if rise > 0 else FALLS
         fell = float(losses[number + 1] - losses[number]), float(np.hypot(*errors[number : number + 2]))
         rows.append(Stage(float(steps[number]), float(steps[number + 1]), kind, *fell, rise, error))
     return rows

@@ -149,7 +149,7 @@ def test_the_bound_is_in_heights_of_the_curve() -> None:
     assert len(inner(milestones(fitted, bound=1.5 * slope / height))) == 1
 
 
-@pytest.mark.parametrize("wrong", [{"bound": 0.0}, {"sure": -1.0}, {"count": 0}])
+@pytest.mark.parametrize("wrong", [{"bound": 0.0}, {"z": -1.0}, {"count": 0}])
 def test_rules_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must be above 0"):
         milestones(fit(STEPS, AT, ONES), **wrong)
@@ -223,8 +223,8 @@ def test_what_is_undecided_is_a_matter_of_standard_errors() -> None:
     (whole,) = stages(fitted, [], AT)
     assert whole.type == "A"
     assert whole.delta_llc == pytest.approx(110, abs=3)
-    assert stages(fitted, [], AT, sure=1.01 * whole.delta_llc / whole.delta_llc_se)[0].type == "undecided"
-    assert stages(fitted, [], AT, sure=0.99 * whole.delta_llc / whole.delta_llc_se)[0].type == "A"
+    assert stages(fitted, [], AT, z=1.01 * whole.delta_llc / whole.delta_llc_se)[0].type == "undecided"
+    assert stages(fitted, [], AT, z=0.99 * whole.delta_llc / whole.delta_llc_se)[0].type == "A"
 
 
 def test_the_losss_change_and_its_error_are_those_of_a_line() -> None:

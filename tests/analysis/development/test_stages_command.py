@@ -213,7 +213,7 @@ def test_a_table_of_something_else_is_refused(wrong: dict[str, Any], made: Made,
     ("flags", "sentence"),
     [
         (["--bound", 0], "bound is 0.0; it must be above 0"),
-        (["--sure", "nan"], "sure is nan; it must be above 0"),
+        (["--z", "nan"], "z is nan; it must be above 0"),
         (["--length", -1], "length is -1.0; it must be above 0"),
         (["--draws", 0], "draws is 0; it must be from 1 to 100000"),
         (["--seed", -1], "seed is -1; it must be a whole number from 0"),
