@@ -63,7 +63,7 @@ OF_LINEAR: dict[str, dict[str, Any]] = {
     "tight": {"eps": 1e-4, "nbeta": 133.3, "gamma": 4000.0},
     "published": SETTINGS["published"],
 }
-AT_TWO, AT_ONE = "0,208,500,790,1500,2500,3000", "2500,3000"  # steps of the narrow decoders
+AT_TWO, AT_ONE = "0,208,500,790,1500,2500,3000", "2000,2500,3000"  # steps of the narrow decoders
 
 
 def _settings(chains: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]] = SETTINGS) -> dict[str, Settings]:
