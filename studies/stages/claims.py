@@ -36,6 +36,9 @@ FROM_START: dict[str, Any] = {
 }
 OVER_LENGTHS: dict[str, Any] = {"control": (), "uncontrolled": "runs of other lengths are the control"}
 
+# squared errors at the end of 500 000 steps of 256, published for one seed
+BY_POSITION = (4.12, 3.15, 2.31, 1.53, 1.07, 0.75, 0.57, 0.48)
+
 SLOPE, SHARE, FORMS = measures.loss_slope, measures.rank_of_first_share, measures.p_of_forms
 
 # fmt: off
@@ -52,6 +55,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("linear_stage_end", "-", "one linear layer: step at which the first claimed stage ends", 800.0, 300.0, 2000.0, CHOSEN, measures.end_of_first_stage, "linear_layer", **BY_US, **OVER_TRAINING),
     Claim("linear_alignment", "-", "one linear layer: partial rank correlation, given the step, of the LLC and the cosine with one step of gradient descent, over healthy checkpoints", 0.5, 0.2, UNBOUNDED, CHOSEN, measures.rank_with_alignment("default"), "linear_layer", scale="linear", **BY_US, **OVER_TRAINING),
     Claim("linear_layers_stage", "-", "two recurrent linear layers: at least one stage differs from its nulls at all unsaturated settings", 1.0, 1.0, UNBOUNDED, CHOSEN, measures.claimed_stages, "linear_layers", "full", scale="nonnegative", every=True, **BY_US, **OVER_TRAINING),
+    Claim("linear_layers_turn", "-", "two recurrent linear layers, from the largest cosine with two steps of gradient descent on: partial rank correlation, given the step, of the LLC and that cosine, which falls as they turn to GD++", -0.5, -1.0, -0.2, CHOSEN, measures.rank_with_alignment("default", after_peak=True), "linear_layers", "full", scale="linear", **BY_US, **OVER_TRAINING),
     Claim("linear_alignment_20", "-", "one linear layer, N = D = 20: partial rank correlation, given the step, of the LLC and the cosine with one step of gradient descent, over healthy checkpoints", 0.5, 0.2, UNBOUNDED, CHOSEN, measures.rank_with_alignment("default"), "linear_layer_of_20", "full", scale="linear", **BY_US, **OVER_TRAINING),
     # one task and two tasks, full
     Claim("two_tasks_is_loss", "1", "M = 2, published setting: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, SLOPE("published"), "two_unit_tasks", "full", scale="linear", **BY_US, **IS_NULL),
@@ -70,6 +74,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("regression_forms", "forms", "70 000 steps: share of random walks, of its own steps, that have as many forms", 0.5, 0.05, 1.0, DERIVED, FORMS, "short_schedule", "full", scale="fraction", **BY_US, **IS_NULL),
     Claim("squared_prediction", "4", "500 000 steps: least mean squared prediction over training", 0.013, 0.003, 0.03, TEXT, measures.least_of("id_squared_prediction"), "long_schedule", "full", **BY_HOOGLAND | OVER_TRAINING),
     Claim("icl_score", "4", "500 000 steps: ICL score at the end, the first position's loss less the last's", 3.73, 3.4, 4.0, TEXT, measures.end_of("id_icl_1_k_text"), "long_schedule", "full", scale="linear", **BY_HOOGLAND, **FROM_START),
+    Claim("largest_llc", "2", "500 000 steps, published setting: largest LLC over training", 171.0, 150.0, 190.0, TEXT, measures.largest("llc_published"), "long_schedule", "full", **BY_HOOGLAND | OVER_TRAINING),
+    Claim("last_llc", "2", "500 000 steps, published setting: LLC at the end", 128.0, 100.0, 150.0, TEXT, measures.end_of("llc_published"), "long_schedule", "full", **BY_HOOGLAND, **FROM_START),
+    Claim("losses_by_position", "4", "500 000 steps: largest relative difference of a position's loss at the end from the published one", 0.05, 0.0, 0.15, TEXT, measures.off_losses_by_position(BY_POSITION), "long_schedule", "full", **BY_HOOGLAND, **FROM_START),
     Claim("icl_score_256", "4", "500 000 steps of 256 sequences: ICL score at the end, the first position's loss less the last's", 3.73, 3.4, 4.0, TEXT, measures.end_of("id_icl_1_k_text"), "large_batch", "gpu", scale="linear", **BY_HOOGLAND, **FROM_START),
     Claim("embedding_collapse", "5", "500 000 steps: smallest share of the token embedding's singular values squared, at the end", 0.015, 0.0, 0.05, TEXT, measures.end_of("embedding_smallest_share"), "long_schedule", "full", **BY_HOOGLAND, **FROM_START),
     Claim("layer_norm_collapse", "5", "500 000 steps: mean scale of the read-out's layer norm at the end", 0.09, 0.0, 0.25, TEXT, measures.end_of("read_out_norm_gamma_mean"), "long_schedule", "full", **BY_HOOGLAND, **FROM_START),
@@ -77,6 +84,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("dip_moves", "4", "exponent, in the schedule's length, of the step of the least squared prediction", 0.5, 0.35, 0.65, DERIVED, measures.moves_with_length(measures.dip_step), "schedules", "full", scale="linear", **BY_US, **OVER_LENGTHS),
     # pools of M tasks
     Claim("llc_orders_tasks", "3", "default setting, last third of training: rank correlation of the LLC and M", 1.0, 0.8, UNBOUNDED, TEXT, measures.rank_with_tasks("default"), "pools_of_tasks", "full", scale="linear", **BY_CARROLL),
+    Claim("llc_with_distance", "3", "M = 16, default setting: partial rank correlation over training, given the step, of the LLC and the distance to ridge", 0.5, 0.2, UNBOUNDED, CHOSEN, measures.rank_with_distance("default", 16), "pools_of_tasks", "full", scale="linear", **BY_CARROLL),
     Claim("llc_of_few", "3", "default setting, last third of training: LLC at M = 4 over LLC at M = ∞", 0.5, 0.0, 0.8, CHOSEN, measures.few_over_infinite("default", 4), "pools_of_tasks", "full", **BY_CARROLL),
 )
 # fmt: on

@@ -176,6 +176,22 @@ def least_of(column: str) -> Measure:
     return lambda run: float(table(run)[column].min())
 
 
+def largest(column: str) -> Measure:
+    """A metric's largest value over training."""
+    return lambda run: float(table(run)[column].max())
+
+
+def off_losses_by_position(published: Sequence[float]) -> Measure:
+    """max_k |l_k / published_k - 1| of the squared errors l_k, on noisy labels, at the last checkpoint."""
+
+    def measure(run: Path) -> float:
+        last = table(run).iloc[-1]
+        own = np.array([last[f"id_mse_noisy_{k}"] for k in range(1, len(published) + 1)], float)
+        return float(np.abs(own / np.array(published) - 1).max())
+
+    return measure
+
+
 # --- essential dynamics ---
 
 
@@ -220,24 +236,44 @@ def few_over_infinite(setting: str, num_tasks: int) -> Measure:
 # --- with alignment ---
 
 
-def rank_with_alignment(setting: str) -> Measure:
-    """Spearman's partial correlation of the LLC and the cosine with one step of gradient descent, given the step.
+def rank_with_alignment(setting: str, after_peak: bool = False) -> Measure:
+    """Spearman's partial correlation of the LLC and the cosine with gradient descent of as many steps, given the step.
 
-        r = (r_lc - r_ls r_cs) / sqrt((1 - r_ls^2) (1 - r_cs^2)),
-
-    of LLC l, cosine c and step s over healthy checkpoints: 0 for two curves that have only time in common. nan for
-    fewer than five of these, and where one is a rank of time.
+    Over healthy checkpoints; after_peak: those from the largest cosine on.
     """
-    from scipy.stats import spearmanr
 
     def measure(run: Path) -> float:
         cosines = {row["step"]: row["model_cos"] for row in read_metrics(run, ["step", "model_cos"])}
         rows = healthy(run, setting)
-        if len(rows) < FEWEST_RANKS:
-            return math.nan
-        columns = np.stack([rows[f"llc_{setting}"], [cosines[step] for step in rows["step"]], rows["step"]])
-        (_, together, of_llc), (_, _, of_cosine), _ = spearmanr(columns, axis=1).statistic
-        left = (1 - of_llc**2) * (1 - of_cosine**2)
-        return float((together - of_llc * of_cosine) / math.sqrt(left)) if left > 0 else math.nan
+        rows = rows.assign(cosine=[cosines[step] for step in rows["step"]])
+        if after_peak:
+            rows = rows[rows["step"] >= max(cosines, key=lambda step: cosines[step])]
+        return _rank_given_step(rows, f"llc_{setting}", "cosine")
 
     return measure
+
+
+def rank_with_distance(setting: str, num_tasks: int) -> Measure:
+    """The same of the LLC and the distance to ridge, of the pool of so many tasks."""
+
+    def measure(runs: OfSeed) -> float:
+        by_tasks = {read_config(run).data.num_tasks: run for run in runs}
+        return _rank_given_step(healthy(by_tasks[num_tasks], setting), f"llc_{setting}", "id_delta_ridge")
+
+    return measure
+
+
+def _rank_given_step(rows: pd.DataFrame, one: str, other: str) -> float:
+    """Spearman's partial correlation of two columns a and b, given the step s.
+
+        r = (r_ab - r_as r_bs) / sqrt((1 - r_as^2) (1 - r_bs^2)):
+
+    0 for two curves that have only time in common. nan for fewer than five rows, and where one is a rank of time.
+    """
+    from scipy.stats import spearmanr
+
+    if len(rows) < FEWEST_RANKS:
+        return math.nan
+    (_, together, of_one), (_, _, of_other), _ = spearmanr(rows[[one, other, "step"]].to_numpy(float)).statistic
+    left = (1 - of_one**2) * (1 - of_other**2)
+    return float((together - of_one * of_other) / math.sqrt(left)) if left > 0 else math.nan

@@ -105,12 +105,49 @@ def test_two_curves_that_have_only_time_in_common_have_no_partial_correlation(
     assert math.isnan(measures.rank_with_alignment("default")(tmp_path))
 
 
+def test_after_the_peak_of_the_cosine_only_later_checkpoints_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to it the LLC and the cosine rise together, and after it the LLC rises while the cosine falls."""
+    rng, steps = np.random.default_rng(1), np.arange(40)
+    cosines = 1 - np.abs(steps - 20) / 20 + 0.02 * rng.normal(size=40)
+    llc = np.where(steps < 20, cosines, 2 - cosines)
+    monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
+    rows = [{"step": step, "model_cos": cosine} for step, cosine in zip(steps, cosines, strict=True)]
+    monkeypatch.setattr(measures, "read_metrics", lambda run, names: rows)
+    assert measures.rank_with_alignment("default", after_peak=True)(tmp_path) == pytest.approx(-1.0)
+    assert measures.rank_with_alignment("default")(tmp_path) > -0.9
+
+
+def test_the_llc_of_a_pool_goes_with_its_distance_to_ridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [made(tmp_path, [0.0] * 4, tasks=m) for m in (4, 16)]
+    rng, steps = np.random.default_rng(2), np.arange(30)
+    distance = steps + 5 * rng.normal(size=30)
+    tables = {  # of the pool that is not asked for the LLC falls
+        run: pd.DataFrame({"step": steps, "llc_default": sign * distance, "id_delta_ridge": distance})
+        for run, sign in zip(runs, (-1, 1), strict=True)
+    }
+    monkeypatch.setattr(measures, "healthy", lambda run, setting: tables[run])
+    assert measures.rank_with_distance("default", 16)(runs) == pytest.approx(1.0)
+    assert measures.rank_with_distance("default", 4)(runs) == pytest.approx(-1.0)
+
+
 def test_the_end_of_a_metric_its_least_and_its_step(tmp_path: Path) -> None:
     run = made(tmp_path, [0.0, 1.0, 4.0, 2.0])
     assert measures.end_of("id_squared_prediction", 2.0)(run) == 0.6
     assert measures.least_of("id_squared_prediction")(run) == 0.1
+    assert measures.largest("llc_default")(run) == 4.0
     assert measures.dip_step(run) == 10
     assert measures.peak_step("default")(run) == 100
+
+
+def test_losses_by_position_are_compared_at_the_last_checkpoint_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {f"id_mse_noisy_{k}": [9.0, value] for k, value in enumerate((2.0, 1.1, 0.45), 1)}
+    monkeypatch.setattr(measures, "table", lambda run: pd.DataFrame({"step": [0, 10], **columns}))
+    assert measures.off_losses_by_position((2.0, 1.0, 0.5))(tmp_path) == pytest.approx(0.1)
+    assert measures.off_losses_by_position((1.0, 1.1))(tmp_path) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
