@@ -39,7 +39,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     check_stages(run, flags.checkpoints)
     facts = develop(run, Recipe(settings_of(flags), flags.checkpoints, seed=flags.seed, hessian=flags.hessian))
     draw_development(run)
-    lines = {f"LLC, {name}": _line(own) for name, own in facts["lines"].items()}
+    lines = {f"LLC, {name}": _line(facts["lines"].get(name)) for name in facts["settings"]}
     explained = zip(facts["dynamics"]["explained"], facts["dynamics"]["null"]["explained"], strict=True)
     stages = facts["stages"]
     count = sum(stage["claimed"] for stage in stages)
@@ -76,7 +76,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _line(own: Mapping[str, Any]) -> str:
+def _line(own: Mapping[str, Any] | None) -> str:
+    if own is None:
+        return "no line in the loss: the chains of all but two checkpoints or fewer diverge"
     return (
         f"slope / -nbeta {own['slope_over_minus_nbeta']:.2f}, correlation with the loss {own['correlation']:.2f}, "
         f"{own['healthy']} of {own['checkpoints']} checkpoints healthy"

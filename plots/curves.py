@@ -8,7 +8,7 @@ draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,12 @@ from store.readers import StoreError, read_csv
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 HEIGHT, LONE_HEIGHT = 1.05, 1.7  # inches of a panel, of one alone
+SHORT = 30.0  # last over first of a logarithmic axis, below which matplotlib's minor labels overlap
 TEXT = ("panel", "series")
 NUMBERS = ("x", "mean", "low", "high", "seeds")
 # series -> how it looks, where a series has a look of its own
@@ -52,7 +54,7 @@ LOOKS: Mapping[str, dict[str, Any]] = {
 }
 ALONE: dict[str, Any] = {"marker": "o", "markersize": 3}  # a series of one point
 ORDERED = "M = "  # how the names of series begin that are coloured in order
-COUNTED = ("GD Steps / Transformer Layers", "rank", "position", "labels replaced")  # axes of whole numbers
+COUNTED = ("GD Steps / Transformer Layers", "rank", "position", "component", "labels replaced")  # axes of whole numbers
 MOST_TICKS = 11
 AS_LINES = ("training step", "x", "share of the other model")  # axes along which a transformer is a line, not points
 
@@ -190,11 +192,13 @@ def _draw_marks(panel: Axes, table: pd.DataFrame, looks: Mapping[str, dict[str, 
 
 def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any], log_y: bool) -> None:
     """Scales, limits around the means, which an interval may leave, and ticks that have room."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import MaxNLocator
 
     low, high = float(table["mean"].min()), float(table["mean"].max())
     if labels["log_x"]:
         panel.set_xscale("log")
+        if table["x"].min() > 0 and table["x"].max() / table["x"].min() < SHORT:
+            _few_ticks(panel.xaxis, (1, 2, 5))
     else:
         panel.xaxis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10), integer=labels["x_label"] in COUNTED))
     if table["mean"].isna().any() or (table["censored"] != "").any():  # of what is not drawn as curves
@@ -205,6 +209,13 @@ def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any], log_y
     panel.set_yscale("log")
     decades = math.log10(high / low) if low > 0 else 1.0
     panel.set_ylim(low / 1.3, high * 1.3)
-    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2 else (1,)))
-    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    panel.yaxis.set_minor_locator(NullLocator())
+    _few_ticks(panel.yaxis, (1, 2, 5) if decades < 2 else (1,))
+
+
+def _few_ticks(axis: Axis, subs: Sequence[float]) -> None:
+    """Ticks of a logarithmic axis at these multiples of powers of ten, as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())

@@ -58,8 +58,11 @@ def _draw(run: Path, table: pd.DataFrame, paths: pd.DataFrame, facts: Mapping[st
     _published(axes[1, 1], table, facts)
     for panel, (title, columns) in zip((axes[2, 0], axes[2, 1]), PANELS.items(), strict=True):
         _lines(panel, table, columns, over_first=title.startswith("structure"))
-        panel.set_title(title if {*columns} & {*table} else f"{title}: this model has none", fontsize=8)
-    for panel in (axes[0, 0], *axes[1:].ravel()):
+        panel.set_title(title, fontsize=8)
+        if not {*columns} & {*table}:
+            panel.set_title(f"{title}: this model has none", fontsize=8)
+            panel.set_axis_off()
+    for panel in (panel for panel in (axes[0, 0], *axes[1:].ravel()) if panel.axison):
         _over_training(panel, table, facts["stages"])
         if panel.get_legend_handles_labels()[0]:
             panel.legend(fontsize=6)
@@ -116,7 +119,7 @@ def _published(panel: Axes, table: pd.DataFrame, facts: Mapping[str, Any]) -> No
     losses = table[f"loss_{PUBLISHED}"]
     null = table[f"llc_{PUBLISHED}"].iloc[0] - nbeta * (losses - losses.iloc[0])
     panel.plot(_steps(table), table[f"llc_{PUBLISHED}"], "o-", color=style.TRANSFORMER, markersize=3, label="LLC")
-    panel.plot(_steps(table), null, "--", color="black", linewidth=1, label="nbeta (L_draw(first) - L(w))")
+    panel.plot(_steps(table), null, "--", color="black", linewidth=1, label="nβ (L_draw(first) - L(w))")
     panel.set_title("LLC, published setting", fontsize=8)
 
 

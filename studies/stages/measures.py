@@ -56,8 +56,8 @@ def healthy(run: Path, setting: str) -> pd.DataFrame:
 
 
 def loss_slope(setting: str) -> Measure:
-    """The slope of the LLC in the loss over -nbeta: 1 where draws have one loss at every checkpoint."""
-    return lambda run: float(facts(run)["lines"][setting]["slope_over_minus_nbeta"])
+    """The slope of the LLC in the loss over -nbeta: 1 where all draws have one loss; nan where chains diverge."""
+    return lambda run: float(facts(run)["lines"].get(setting, {}).get("slope_over_minus_nbeta", math.nan))
 
 
 def loss_slope_of_rise(setting: str) -> Measure:

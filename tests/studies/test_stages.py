@@ -110,8 +110,8 @@ def test_after_the_peak_of_the_cosine_only_later_checkpoints_count(
 ) -> None:
     """Up to it the LLC and the cosine rise together, and after it the LLC rises while the cosine falls."""
     rng, steps = np.random.default_rng(1), np.arange(40)
-    cosines = 1 - np.abs(steps - 20) / 20 + 0.02 * rng.normal(size=40)
-    llc = np.where(steps < 20, cosines, 2 - cosines)
+    cosines = 1 - np.abs(steps - 20) / 20 + 0.1 * rng.normal(size=40)
+    llc = np.where(steps < cosines.argmax(), cosines, 2 - cosines)
     monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
     rows = [{"step": step, "model_cos": cosine} for step, cosine in zip(steps, cosines, strict=True)]
     monkeypatch.setattr(measures, "read_metrics", lambda run, names: rows)

@@ -132,6 +132,18 @@ def test_checkpoints_that_are_not_healthy_are_in_no_stage(run: Path, monkeypatch
     assert stages_of(run, rise(200, 3.0), monkeypatch, [int(step) for step in STEPS[5:]]) == ([], [])
 
 
+def test_a_setting_whose_chains_diverge_has_no_line_and_the_others_stay(workshop: Workshop, run: Path) -> None:
+    said = developed(workshop, run, "--settings", "cold=1e-6:133:667,hot=1e4:133:667")
+    facts = json.loads((run / layout.DEVELOP).read_text())
+    assert "hot" not in facts["lines"]
+    assert np.isfinite(facts["lines"]["cold"]["slope_over_minus_nbeta"])
+    assert "LLC, hot" in said
+    assert "no line in the loss" in said
+    assert facts["healthy"]["hot"][0] == 0
+    assert not any(stage["claimed"] for stage in facts["stages"])
+    assert (run / layout.DEVELOP_FIGURE).exists()
+
+
 def test_what_is_measured_already_is_left_alone(workshop: Workshop, run: Path) -> None:
     developed(workshop, run)
     before = {name: ((run / name).stat().st_mtime_ns, (run / name).read_bytes()) for name in FILES}
