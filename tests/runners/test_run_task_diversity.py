@@ -272,7 +272,10 @@ POOLS = (1, TASKS, 0)  # 0 is infinity
 
 @pytest.mark.slow
 def test_runs_of_several_pools_in_one_pack_are_the_runs_alone(run: Path, workshop: Workshop, tmp_path: Path) -> None:
-    """To 1e-5, as programs of other widths round differently; one program trains all of a width, whatever M is."""
+    """To rounding, as programs of other widths round differently; one program trains all of a width, whatever M is.
+
+    5e-5 of parameters: the gradient of a key's bias is 0 but for rounding, of which Adam makes steps.
+    """
     done = workshop.python("-c", TOGETHER, run, tmp_path, **QUICK)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["1", "2", "2"]
@@ -284,7 +287,7 @@ def test_runs_of_several_pools_in_one_pack_are_the_runs_alone(run: Path, worksho
         assert (packed / layout.ANALYSIS_BATCH).read_bytes() == (alone / layout.ANALYSIS_BATCH).read_bytes()
         assert (packed / layout.LATENT_BATCH).read_bytes() == (run / layout.LATENT_BATCH).read_bytes()
         one, other = in_float64(packed)[0], in_float64(alone)[0]
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), one, other)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=5e-5), one, other)
         for record, expected in zip(rundir.read_metrics(packed), rundir.read_metrics(alone), strict=True):
             assert record.keys() == expected.keys()
             for name, value in record.items():
