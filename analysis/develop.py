@@ -78,7 +78,7 @@ def _is_number(text: str) -> bool:
 
 def _line(own: Mapping[str, Any] | None) -> str:
     if own is None:
-        return "no line in the loss: the chains of all but two checkpoints or fewer diverge"
+        return "no line in the loss: chains diverge at all checkpoints but two or fewer"
     return (
         f"slope / -nbeta {own['slope_over_minus_nbeta']:.2f}, correlation with the loss {own['correlation']:.2f}, "
         f"{own['healthy']} of {own['checkpoints']} checkpoints healthy"

@@ -58,10 +58,8 @@ def _draw(run: Path, table: pd.DataFrame, paths: pd.DataFrame, facts: Mapping[st
     _published(axes[1, 1], table, facts)
     for panel, (title, columns) in zip((axes[2, 0], axes[2, 1]), PANELS.items(), strict=True):
         _lines(panel, table, columns, over_first=title.startswith("structure"))
-        panel.set_title(title, fontsize=8)
-        if not {*columns} & {*table}:
-            panel.set_title(f"{title}: this model has none", fontsize=8)
-            panel.set_axis_off()
+        panel.axison = bool({*columns} & {*table})
+        panel.set_title(title if panel.axison else f"{title}: this model has none", fontsize=8)
     for panel in (panel for panel in (axes[0, 0], *axes[1:].ravel()) if panel.axison):
         _over_training(panel, table, facts["stages"])
         if panel.get_legend_handles_labels()[0]:

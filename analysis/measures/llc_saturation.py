@@ -56,15 +56,19 @@ def compare_settings(run: Path, given: Mapping[str, Any], selection: str) -> dic
     return {name: list(estimate_run(run, settings, selection)) for name, settings in settings_of(given).items()}
 
 
-def estimated(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The rows whose chains have not diverged."""
+def has_line(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether three checkpoints or more have an estimate; the chains of others have diverged."""
+    return len(_estimated(rows)) >= LEAST
+
+
+def _estimated(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [row for row in rows if np.isfinite(row["llc"])]
 
 
 def line(name: str, rows: Sequence[Mapping[str, Any]]) -> Line:
     """The line of a setting's rows; `ConfigError` for fewer than three checkpoints with an estimate."""
-    kept = estimated(rows)
-    require(len(kept) >= LEAST, f"a line needs {LEAST} checkpoints with an estimate, {name} has {len(kept)}")
+    kept = _estimated(rows)
+    require(has_line(rows), f"a line needs {LEAST} checkpoints with an estimate, {name} has {len(kept)}")
     losses, llcs = (np.array([row[column] for row in kept], float) for column in ("loss", "llc"))
     require(bool(np.ptp(losses) > 0), "all checkpoints have one loss, of which nothing can be a line")
     slope = float(np.polyfit(losses, llcs, 1)[0])

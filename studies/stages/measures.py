@@ -15,6 +15,7 @@ import numpy as np
 
 from analysis.measures.development.develop import rescaled_settings
 from analysis.measures.development.essential_dynamics import WINDOW
+from analysis.measures.development.stages import LEAST
 from analysis.measures.llc_health import HEALTHY
 from analysis.measures.llc_run import estimate_run
 from analysis.measures.llc_settings import Settings
@@ -94,7 +95,12 @@ def late_over_largest(setting: str) -> Measure:
 
 
 def claimed_stages(run: Path) -> float:
-    """How many stages differ from their nulls at all unsaturated settings."""
+    """How many stages differ from their nulls at all unsaturated settings.
+
+    nan where fewer checkpoints are healthy at all of these than stages need, so that none could be found.
+    """
+    if len(facts(run)["healthy_at_all"]) < LEAST:
+        return math.nan
     return float(sum(stage["claimed"] for stage in facts(run)["stages"]))
 
 

@@ -73,12 +73,19 @@ def test_a_diverged_checkpoint_is_no_peak(tmp_path: Path) -> None:
 
 def test_claimed_stages_and_the_end_of_the_first(tmp_path: Path) -> None:
     ends = {10: False, 100: True, 1000: True}
-    run = made(tmp_path, [0.0] * 4, stages=[{"end": end, "claimed": own} for end, own in ends.items()])
+    stages, six = [{"end": end, "claimed": own} for end, own in ends.items()], [*range(6)]
+    run = made(tmp_path, [0.0] * 4, stages=stages, healthy_at_all=six)
     assert measures.claimed_stages(run) == 2.0
     assert measures.end_of_first_stage(run) == 100
-    without = made(tmp_path, [0.0] * 4, stages=[{"end": 10, "claimed": False}])
+    without = made(tmp_path, [0.0] * 4, stages=[{"end": 10, "claimed": False}], healthy_at_all=six)
     assert measures.claimed_stages(without) == 0.0
     assert math.isnan(measures.end_of_first_stage(without))
+
+
+def test_where_too_few_checkpoints_are_healthy_the_number_of_stages_is_not_known(tmp_path: Path) -> None:
+    """It is not 0: a training none of whose late chains is healthy would contradict a claim that was never asked."""
+    assert math.isnan(measures.claimed_stages(made(tmp_path, [0.0] * 4, stages=[], healthy_at_all=[*range(5)])))
+    assert measures.claimed_stages(made(tmp_path, [0.0] * 4, stages=[], healthy_at_all=[*range(6)])) == 0.0
 
 
 def test_two_curves_that_have_only_time_in_common_have_no_partial_correlation(

@@ -18,8 +18,7 @@ from analysis.measures.development.nulls import Change, Row
 from analysis.measures.development.stages import LEAST, Stage, fit, milestones, stages, within
 from analysis.measures.llc_health import HEALTHY
 from analysis.measures.llc_run import estimate_run, selected
-from analysis.measures.llc_saturation import LEAST as LINE_LEAST
-from analysis.measures.llc_saturation import estimated, line
+from analysis.measures.llc_saturation import has_line, line
 from analysis.measures.llc_settings import Settings
 from src.checks import require
 from store import layout
@@ -71,7 +70,7 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     facts = {
         "of": digest(run, recipe),
         "settings": {name: asdict(own) for name, own in recipe.settings.items()},
-        "lines": {name: line(name, own)._asdict() for name, own in rows.items() if len(estimated(own)) >= LINE_LEAST},
+        "lines": {name: line(name, own)._asdict() for name, own in rows.items() if has_line(own)},
         "healthy": {name: [sum(row["health"] == HEALTHY for row in own), len(own)] for name, own in rows.items()},
         "healthy_at_all": healthy,
         "milestones": places,
