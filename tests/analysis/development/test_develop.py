@@ -125,9 +125,11 @@ def test_a_fall_is_claimed_beyond_what_the_norm_explains(run: Path, monkeypatch:
 
 
 def test_checkpoints_that_are_not_healthy_are_in_no_stage(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sick = [int(step) for step in STEPS[::3]]
-    _, rows = stages_of(run, rise(200, 3.0), monkeypatch, sick)
+    sick, wild = [int(step) for step in STEPS[::3]], rise(200, 3.0)
+    wild[::3] -= 5.0
+    places, rows = stages_of(run, wild, monkeypatch, sick)
     assert claimed(rows) == {("A", True)}
+    assert places == stages_of(run, rise(200, 3.0), monkeypatch, sick)[0]
     assert not {row[end] for row in rows for end in ("start", "end")} & set(sick)
     assert stages_of(run, rise(200, 3.0), monkeypatch, [int(step) for step in STEPS[5:]]) == ([], [])
 
