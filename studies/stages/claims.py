@@ -1,8 +1,8 @@
 """The claims of how models develop: Hoogland et al. 2024, the LLC part of Carroll et al. 2025, and ours, as data.
 
 Ranges and rules stand here before the runs are trained that they are read on: rules were revised once, after seeds 0 to
-7 of one linear layer and 0 to 2 of the narrow decoders had been read, so these models are trained on other seeds. Nulls,
-each a measure or a control of some claim:
+7 of one linear layer and 0 to 2 of the narrow decoders had been read, so these models are trained on other seeds. What
+was changed after that stands on the page, under "Revised rules". Nulls, each a measure or a control of some claim:
 
 - LLC over training: nbeta (L_draw(first) - L(w_t)). At a saturated setting the LLC is an affine function of the loss.
 - A change of the LLC against one of the loss: slope -nbeta.
