@@ -123,6 +123,33 @@ def add_list(
     parser.add_argument(*names, action=_Extend, item=item, default=list(default), help=text)
 
 
+def add_word_lists(parser: Parser, flags: Iterable[Any]) -> None:
+    """Adds flags whose value is a list of words, one or several to an argument, which `flag.read` parts."""
+    for flag in flags:
+        parser.add_argument(f"--{flag.name}", nargs="+", help=flag.text)
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Words parted by commas, as in a,b or (a, b). A comma in brackets is part of a word: these may be expressions."""
+    inside = text.strip()
+    if inside.startswith("(") and inside.endswith(")") and len(found := _parted(inside[1:-1])) > 1:
+        return found  # of (a)|(b) the inside is not balanced, and of (a|b) it is one word
+    return _parted(inside)
+
+
+def _parted(text: str) -> tuple[str, ...]:
+    words, depth = [""], 0
+    for letter in text.replace(" ", ""):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            return ()
+        if letter == "," and depth == 0:
+            words.append("")
+        else:
+            words[-1] += letter
+    return tuple(word for word in words if word)
+
+
 def add_former_names(parser: Parser, flag: str, names: Iterable[str]) -> None:
     """Lets names that a flag had in earlier versions stand for it; no help lists them."""
     action = parser._option_string_actions[f"--{flag}"]

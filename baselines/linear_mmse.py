@@ -29,6 +29,11 @@ def ridge(batch: Batch, penalty: float) -> Array:
     """
     if penalty == 0:  # of X itself: its Gram matrix has the squared condition number, too much for float32
         return jnp.einsum("bdn,bn,bd->b", jnp.linalg.pinv(batch.x), batch.y, batch.x_query)
+    return dual_ridge(batch, penalty)
+
+
+def dual_ridge(batch: Batch, penalty: float | Array) -> Array:
+    """`ridge` for a penalty above 0, which may be traced."""
     return jnp.einsum("bn,bnd,bd->b", _dual(batch, penalty), batch.x, batch.x_query)
 
 
@@ -42,7 +47,7 @@ def ridge_weights(batch: Batch, penalty: float) -> Array:
     return weights
 
 
-def _dual(batch: Batch, penalty: float) -> Array:
+def _dual(batch: Batch, penalty: float | Array) -> Array:
     """(X X^T + penalty I)^-1 y [B, N]."""
     gram = jnp.einsum("bid,bjd->bij", batch.x, batch.x)
     eye = jnp.broadcast_to(jnp.eye(gram.shape[-1], dtype=gram.dtype), gram.shape)

@@ -119,6 +119,7 @@ class Family:
     follows: fields, or sections, without a value of their own in presets, and the word that stands for it ("" for the
     value it takes); `complete` gives them one from the others. without_meaning(config): fields that `--config.help`
     leaves out, because with the config's other values only their default is valid.
+    lists: flags whose value is a list of words; in a sweep all points share it.
     training_ignores: fields, or sections, that training does not depend on, and lane: fields that may differ within a
     pack, each with the value that stands for all.
     canonical: the config with the same meaning that all its synonyms share. cell_words: what tells a cell of a sweep
@@ -140,6 +141,7 @@ class Family:
     batch: type[Any] = Batch
     batch_types: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[Flag, ...] = ()
+    lists: tuple[Flag, ...] = ()
     options: tuple[Flag, ...] = ()
     switches: Mapping[str, tuple[Mapping[str, str], str]] = field(default_factory=dict)
     axes: tuple[Flag, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from cli import UsageError
+from cli import UsageError, words_of
 from configs.dependencies import with_dependencies
 from configs.family import AUTO
 from configs.keys import TRUTH, find_key, renamed
@@ -24,7 +24,7 @@ def parse(text: str, default: Any, name: str) -> Any:
         if isinstance(default, bool):
             return TRUTH[text.lower()]
         if isinstance(default, tuple):
-            return tuple(word for word in text.strip("()").replace(" ", "").split(",") if word)
+            return words_of(text)
         if default == math.inf:
             return math.inf if text in INFINITY else int(text)
         return type(default)(text)

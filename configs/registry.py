@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cli import did_you_mean
-from configs import diversity, layerwise, regression, sine
+from configs import autoencoder, diversity, languages, layerwise, regression, sine
 from configs.family import Family
 from configs.keys import first_fields, todays_fields
 from configs.run import SCHEMA_VERSION, TAGS, RunConfig, made_of
@@ -15,7 +15,7 @@ from src.checks import ConfigError, require
 from src.registries import FAMILIES
 from src.registry import why_not_loaded
 
-for _module in (regression, layerwise, sine, diversity):
+for _module in (regression, layerwise, sine, diversity, autoencoder, languages):
     FAMILIES.build_in(_module.FAMILY.name, _module.FAMILY)
 
 

@@ -48,7 +48,8 @@ class Experiment(NamedTuple):
     eval_metrics(model, params, eval_set): the values of a record of the metrics, of which test_loss is one.
 
     training_set(config): the finite training set, or None where every step draws fresh tasks. frozen(config, runs):
-    shared arrays made of the parameters of the required runs. undefined(config, summary): why it cannot be said whether
+    shared arrays made of the parameters of the required runs. with_shared(eval_set, config, shared): the evaluation set
+    with what of it depends on shared arrays. undefined(config, summary): why it cannot be said whether
     the run has left the plateau, or None.
     """
 
@@ -61,6 +62,7 @@ class Experiment(NamedTuple):
     training_set: Callable[[Any], Batch | None] = first_batch
     frozen: Callable[[Any, list[Any]], Shared] = lambda config, runs: {}
     undefined: Callable[[Any, Mapping[str, Any]], str | None] = lambda config, summary: None
+    with_shared: Callable[[Any, Any, Shared], Any] = lambda eval_set, config, shared: eval_set
 
 
 def experiment_of(config: RunConfig) -> Experiment:

@@ -84,6 +84,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     for flag in config_flags(family):
         value = f" (preset: {value_at(defaults, flag.key)})" if flag.default is None else ""
         _add(built, flag, value)
+    cli.add_word_lists(built, family.lists)
     built.epilog = "--config.KEY=VALUE sets any other field of the config, as in --config.eval_tasks=512."
     for name, (instead, text) in family.switches.items():
         if first in instead:
@@ -135,9 +136,16 @@ def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[
         own = getattr(flags, name)
         set_values(config, {name: flags.seed if own is None else own})
     set_values(config, {flag.key: getattr(flags, flag.name) for flag in config_flags(family_of_model(model))})
+    set_values(config, list_values(family_of_model(model), flags))
     set_values(config, overrides)
     resolved: RunConfig = resolve(config)
     return resolved
+
+
+def list_values(family: Family, flags: argparse.Namespace) -> dict[str, Any]:
+    """The values of a family's lists of words, by key; None where a flag is not given."""
+    given = {flag: getattr(flags, flag.name) for flag in family.lists}
+    return {flag.key: None if words is None else flag.read(",".join(words)) for flag, words in given.items()}
 
 
 def preset_for_depth(model: str, name: str, settings: Mapping[str, Any]) -> ConfigDict:

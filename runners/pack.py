@@ -130,7 +130,7 @@ class Pack:
         self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
         with ThreadPoolExecutor(1) as background:
             compiling = background.submit(compiled.compile, self.state, self.members, self.shared)
-            eval_sets = [self.experiment.make_eval_set(job.config) for job in jobs]
+            eval_sets = [self._eval_set(job.config) for job in jobs]
         self.lanes = [Lane(*lane) for lane in zip(jobs, slots, eval_sets, strict=True)]
         self._program, self.compile_seconds = compiling.result()
 
@@ -149,6 +149,9 @@ class Pack:
         self.step = stop
         slots = [lane.slot for lane in self.lanes]
         return losses[slots], diverged_at[slots]
+
+    def _eval_set(self, config: RunConfig) -> Any:
+        return self.experiment.with_shared(self.experiment.make_eval_set(config), config, self.shared)
 
     def first_losses(self) -> np.ndarray:
         """Each run's loss on its first training batch, from a step that is discarded."""

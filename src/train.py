@@ -25,6 +25,7 @@ from src.config import TrainConfig
 from src.model import Batch, Model, Params
 from src.registry import Functions
 
+SWING = 1000  # steps from 0 to the learning rate
 NEVER = 2**31 - 1  # the `diverged_at` of a run that did not
 
 
@@ -79,6 +80,11 @@ def cosine(lr: Array, config: TrainConfig, step: Array) -> Array:
 def triangle(lr: Array, config: TrainConfig, step: Array) -> Array:
     """lr min(step + 1, steps - step) / (steps / 2), at most lr: up to the middle of the training, then down to 0."""
     return lr * jnp.minimum(jnp.minimum(step + 1, config.steps - step).astype(lr.dtype) / (config.steps / 2), 1)
+
+
+def swing(lr: Array, config: TrainConfig, step: Array) -> Array:
+    """lr (1 - cos(pi step / 1000)) / 2: a cosine warm-up that is never ended, between 0 and lr; seen, not advised."""
+    return lr * (1 - jnp.cos(jnp.pi * step.astype(lr.dtype) / SWING)) / 2
 
 
 SCHEDULES: Functions[Callable[[Array, TrainConfig, Array], Array]] = Functions(

@@ -8,6 +8,7 @@ from typing import Any
 
 import cli
 from configs.family import AUTO, Family, Flag, Meaning
+from runners.flags import list_values
 from sweeps.grid import Grid
 
 
@@ -20,6 +21,7 @@ def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence
         text = str(Meaning(flag.text, flag.choices or ()))
         cli.add_list(built, options, or_auto(flag), defaults.get(flag.name, (AUTO,)), text)
         cli.add_former_names(built, flag.name, flag.former)
+    cli.add_word_lists(built, family.lists)
     if "steps" not in [flag.name for flag in family.axes]:
         built.add_argument("--steps", type=int, help="training steps; default: the preset's")
     built.epilog = "--config.KEY=VALUE sets any field of the config, as in --config.eval_tasks=512."
@@ -44,4 +46,5 @@ def grid_of(flags: argparse.Namespace, family: Family, overrides: Mapping[str, s
     values_of = {flag.name: getattr(flags, flag.name) for flag in family.axes}
     axes = {name: values for name, values in values_of.items() if values != [AUTO]}
     steps = {} if "steps" in values_of else {"training.steps": flags.steps}
-    return Grid(tuple(flags.models), axes, tuple(flags.seeds), {**steps, **overrides})
+    lists = {key: value for key, value in list_values(family, flags).items() if value is not None}
+    return Grid(tuple(flags.models), axes, tuple(flags.seeds), {**steps, **lists, **overrides})

@@ -93,7 +93,7 @@ def pairs(config: RegressionConfig, predictors: Mapping[str, Partial]) -> list[d
     batch = make_test_batch(config)
     targets = np.asarray(batch.y_query, np.float64)
     responses = {name: response(predict, batch) for name, predict in predictors.items()}
-    return [row for name in responses for row in _against(FINAL, name, responses, targets)]
+    return [row for name in responses for row in against(FINAL, name, responses, targets)]
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -109,10 +109,10 @@ def over_training(loaded: ComparedRun, names: Iterable[str] = ()) -> Iterator[di
         if others is None:
             others = {name: response(f, batch) for name, f in defined(algorithms_of(loaded, names)).items()}
         responses = {TF: response(checkpoint.predict, batch), **others}
-        yield from (row for row in _against(str(step), TF, responses, targets) if row["column"] != TF)
+        yield from (row for row in against(str(step), TF, responses, targets) if row["column"] != TF)
 
 
-def _against(step: str, name: str, responses: Mapping[str, Response], targets: np.ndarray) -> Iterator[dict[str, Any]]:
+def against(step: str, name: str, responses: Mapping[str, Response], targets: np.ndarray) -> Iterator[dict[str, Any]]:
     """The rows of one predictor: its loss, and what it is with respect to each."""
     own = responses[name]
     yield _row(step, name, "", "loss", mean_and_error(0.5 * (own.predictions - targets) ** 2))

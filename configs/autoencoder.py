@@ -1,0 +1,152 @@
+"""Codes of strings by an autoencoder: a run of its own, on whose frozen code the family languages may build.
+
+`autoencoder` reads one-hot symbols, has a linear code and a softmax over the symbols of every place. `published` is the
+one of the published program: symbols as numbers, codes of at least 0, squared errors, trained on members alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from configs import columns, step_cost
+from configs.family import Columns, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
+from configs.language_flags import LANGUAGE_FLAGS, LANGUAGE_LISTS, LANGUAGE_MEANINGS, language_words, pool_arrays
+from configs.run import RunConfig
+from src.checks import in_range, one_of, sizes
+from src.config import AUTOENCODER_INPUTS, LanguageData
+
+if TYPE_CHECKING:
+    from jax import Array
+
+
+class StringBatch(NamedTuple):
+    """B strings: symbols uint8 [B, L], pads being the number behind the last symbol."""
+
+    symbols: Array
+
+
+@dataclass(frozen=True)
+class AutoencoderModel:
+    """Strings to `dim` channels and back, by an MLP of `hidden` channels either way.
+
+    `input` one_hot: a linear code and cross-entropies of symbols. raw_index: the published program's layers, 20 - 16
+    linear, 16 - 8 - 16 ReLU and back, with squared errors of the symbols' numbers; dim and hidden are 16 and 8 there.
+    """
+
+    dim: int = 16
+    hidden: int = 64
+    input: str = "one_hot"
+
+    def __post_init__(self) -> None:
+        sizes(self, "dim", "hidden")
+        one_of("input", self.input, AUTOENCODER_INPUTS)
+
+
+@dataclass(frozen=True)
+class AutoencoderConfig(RunConfig):
+    """A run of the family: strings of the languages' training pool, of which `negative_share` are no members."""
+
+    family: ClassVar[str] = "autoencoder"
+
+    name: str = "autoencoder"
+    negative_share: float = 0.5
+    data: LanguageData = LanguageData()
+    model: AutoencoderModel = AutoencoderModel()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        in_range("negative_share", self.negative_share, 0, 1)
+
+
+TRAINED = {"b1": 0.9, "b2": 0.98, "grad_clip": 1.0, "batch_size": 256, "steps": 5000, "lr": 2e-3, "schedule": "cosine"}
+TRAINED |= {"eval_every": 250}
+INDEX = {"input": "raw_index", "hidden": 8, "negative_share": 0.0}
+MODELS: dict[str, dict[str, Preset]] = {
+    "autoencoder": {
+        "default": Preset(TRAINED),
+        "paper": Preset(TRAINED | {"steps": 20_000}),
+        "published": Preset(TRAINED | INDEX | {"negatives": "random_hash"}),
+    },
+}
+ALIKE = {"num_pairs": 1, "positive_share": 0.5, "unseen_languages": (), "num_unseen": 0}  # what strings do not depend on
+
+
+def autoencoder_of(data: LanguageData, dim: int, kind: str) -> AutoencoderConfig:
+    """The run whose code languages build on: trained on the strings of this pool, its seed being the pool's."""
+    preset = MODELS["autoencoder"]["published" if kind == "raw_index" else "default"].values
+    own = AutoencoderConfig()
+    training = {name: value for name, value in preset.items() if hasattr(own.training, name)}
+    common = {name: value for name, value in preset.items() if name in ("eval_every", "negative_share")}
+    model = AutoencoderModel(dim, int(preset.get("hidden", own.model.hidden)), kind)
+    seed = data.pool_seed
+    return replace(
+        own,
+        **common,
+        preset="published" if kind == "raw_index" else "default",
+        data_seed=seed,
+        init_seed=seed,
+        data=replace(data, **ALIKE),
+        model=model,
+        training=replace(own.training, **training),
+    )
+
+
+def batch_shapes(config: AutoencoderConfig) -> dict[str, tuple[int, ...]]:
+    """The shape of the evaluation batch."""
+    return {"symbols": (config.eval_tasks, config.data.max_length)}
+
+
+FLAGS = (
+    Flag("code_dim", "model.dim", int, "channels of the code"),
+    Flag("input", "model.input", str, "what the encoder reads", AUTOENCODER_INPUTS),
+    *LANGUAGE_FLAGS,
+)
+
+FAMILY = Family(
+    name="autoencoder",
+    config=AutoencoderConfig,
+    models=MODELS,
+    loss_convention="loss: mean over strings of a symbol's cross-entropy in nats, or for raw_index of half its squared "
+    "error",
+    test_loss=NamedLoss("loss", columns.at("headline", "loss")),
+    columns=Columns(
+        {"input": lambda config: config.model.input, "code_dim": lambda config: config.model.dim},
+        {
+            "token_accuracy": columns.at("headline", "token_accuracy"),
+            "test_loss_se": columns.at("headline", "loss_se"),
+        },
+        {"test_loss": columns.at("headline", "loss")},
+        meanings={
+            "token_accuracy": "share of the places of unseen strings, pads included, that are decoded as they were",
+            "test_loss": "loss on unseen strings",
+            "input": "what the encoder reads",
+            "code_dim": "channels of the code",
+        },
+    ),
+    panels=(
+        Panel(
+            "loss of a symbol",
+            (Curve("train_loss", "train batch", "train"), Curve("test_loss", "unseen strings", "model")),
+            "log",
+        ),
+        Panel("token accuracy", (Curve("test_accuracy", "unseen strings", "model"),)),
+    ),
+    batch_shapes=batch_shapes,
+    batch=StringBatch,
+    batch_types={"symbols": "uint8"},
+    flags=FLAGS,
+    lists=LANGUAGE_LISTS,
+    axes=FLAGS,
+    meanings=LANGUAGE_MEANINGS
+    | {
+        "negative_share": Meaning("share of non-members among the strings"),
+        "model.dim": Meaning("channels of the code"),
+        "model.hidden": Meaning("hidden channels of encoder and decoder"),
+        "model.input": Meaning("what the encoder reads", AUTOENCODER_INPUTS),
+    },
+    cell_words=lambda config: [config.model.input, f"d{config.model.dim}", *language_words(config.data)],
+    task_seconds=lambda config: step_cost.of_layers(1, 4 * config.model.hidden + 80, 1),
+    shared=lambda config: pool_arrays(config.data),
+    modules=("families.autoencoder", "runners.autoencoder"),
+)

@@ -1,0 +1,266 @@
+"""Membership in a regular language, in context: strings as codes, labels 1 and -1, and the models that read them.
+
+`languages` is linear self-attention on codes, `languages_softmax` the unrestricted arm: softmax attention with MLPs.
+Its preset `published` is a student project's program, which asked first; the study of languages switches its flaws off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from configs import columns, step_cost
+from configs.autoencoder import AutoencoderConfig, autoencoder_of
+from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset, Results, Summary
+from configs.language_flags import LANGUAGE_FLAGS, LANGUAGE_LISTS, LANGUAGE_MEANINGS, language_words, pool_arrays
+from configs.run import RunConfig
+from src import loss_conventions
+from src.checks import require, sizes
+from src.config import AUTOENCODER_INPUTS, CODES, CODE_SCALES, Architecture, CodeConfig, EmbeddedModel, LanguageData
+
+if TYPE_CHECKING:
+    import numpy as np
+
+NEEDS_CONTEXT = 0.95  # of the loss of the best linear predictor that sees the query alone
+
+
+@dataclass(frozen=True)
+class LanguagesModel(EmbeddedModel):
+    """A stack on tokens (code, label), with an embedding if `d_model` is above 0.
+
+    With `features` an MLP of `features_width` makes that many channels of a string's one-hot symbols below it.
+    `query_in_keys`: the query's own row is among the keys and values, as in the published program.
+    """
+
+    features: int = 0
+    features_width: int = 64
+    query_in_keys: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes(self, "features", least=0)
+        sizes(self, "features_width")
+
+
+@dataclass(frozen=True)
+class LanguagesConfig(RunConfig):
+    """A run of the family."""
+
+    family: ClassVar[str] = "languages"
+
+    name: str = "languages"
+    data: LanguageData = LanguageData()
+    code: CodeConfig = CodeConfig()
+    model: LanguagesModel = LanguagesModel()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        learned = self.code.kind == "learned"
+        require(
+            learned == (self.model.features > 0),
+            f"features is {self.model.features}; it is how many channels the code `learned` has, and 0 for others",
+        )
+        self.architecture.check(self.tasks_at_once)
+
+    @property
+    def code_channels(self) -> int:
+        """The channels of a string in a batch; those of `learned` are its one-hot symbols."""
+        from languages.pools import alphabet
+
+        if self.code.kind == "learned":
+            return self.data.max_length * (len(alphabet(self.data)) + 1)
+        return self.code.dim + int(self.code.constant)
+
+    @property
+    def architecture(self) -> Architecture[LanguagesModel]:
+        """The stack, and the contexts it sees: channels are those of a code, or of learned features."""
+        dim = self.model.features or self.code_channels
+        return Architecture(self.model, dim, self.data.num_pairs + int(self.model.query_in_keys))
+
+
+ADAM = {"b1": 0.9, "b2": 0.98}
+LINEAR = {"num_layers": 1, "batch_size": 1024, "steps": 5000, "lr": 3e-3, "grad_clip": 1.0, "schedule": "cosine"} | ADAM
+LINEAR |= {"init_scale": 0.05, "eval_every": 250}
+SOFTMAX = {"num_layers": 3, "num_heads": 4, "d_model": 64, "key_size": 64, "mlp_width": 128, "layer_norm": True}
+SOFTMAX |= {"attention": ("softmax",), "init_scale": 1.0, "lr": 1e-3, "grad_clip": 1.0, "schedule": "cosine"} | ADAM
+SOFTMAX |= {"warmup_steps": 200, "batch_size": 256, "steps": 5000, "eval_every": 250}
+PUBLISHED = {"kind": "autoencoder", "scale": "raw", "autoencoder_input": "raw_index", "query_in_keys": True}
+PUBLISHED |= {"negatives": "random_hash", "schedule": "swing", "batch_size": 64, "lr": 1e-3, "init_scale": 1.0}
+PUBLISHED |= {"steps": 20_000, "eval_every": 1000, "grad_clip": 0.0, "b2": 0.999}
+
+MODELS: dict[str, dict[str, Preset]] = {
+    "languages": {
+        "default": Preset(LINEAR),
+        "paper": Preset(LINEAR | {"steps": 20_000, "eval_every": 1000}),
+        "published": Preset(LINEAR | PUBLISHED),
+    },
+    "languages_softmax": {
+        "default": Preset(SOFTMAX),
+        "paper": Preset(SOFTMAX | {"steps": 20_000, "eval_every": 1000}),
+    },
+}
+
+
+def shared(config: LanguagesConfig) -> Mapping[str, np.ndarray]:
+    """The draws of the training pool and, but of an autoencoder, the codes of its strings."""
+    pool = pool_arrays(config.data)
+    draws = {name: pool[name] for name in ("positives", "negatives")}
+    if config.code.kind == "autoencoder":  # its codes come with the run that is required
+        return draws
+    from languages.coded import coded_pools
+
+    return draws | {"codes": coded_pools(config.data, config.code).train}
+
+
+def required(config: LanguagesConfig) -> list[AutoencoderConfig]:
+    """The autoencoder whose code the run builds on."""
+    code = config.code
+    if code.kind != "autoencoder":
+        return []
+    return [autoencoder_of(config.data, code.autoencoder_dim, code.autoencoder_input)]
+
+
+def batch_shapes(config: LanguagesConfig) -> dict[str, tuple[int, ...]]:
+    """The shapes of the evaluation batch, by field; w holds the number of each task's language."""
+    tasks, pairs, dim = config.eval_tasks, config.data.num_pairs, config.code_channels
+    shapes: dict[str, tuple[int, ...]] = {"x": (tasks, pairs, dim), "y": (tasks, pairs), "w": (tasks, 1)}
+    return shapes | {"x_query": (tasks, dim), "y_query": (tasks,)}
+
+
+# --- flags, axes and columns ---
+
+FLAGS = (
+    Flag("num_pairs", "data.num_pairs", int, "labelled strings of a context, N"),
+    Flag("code", "code.kind", str, "how strings become vectors", CODES),
+    Flag("code_scale", "code.scale", str, "of a code: whitened, centred, or raw features", CODE_SCALES),
+    Flag("code_dim", "code.dim", int, "channels of a code"),
+    *LANGUAGE_FLAGS,
+)
+AXES = (
+    *FLAGS,
+    Flag("num_layers", "model.num_layers", int, "attention layers"),
+    Flag("lr", "training.lr", float, "learning rate"),
+    Flag("steps", "training.steps", int, "training steps"),
+)
+ASKED: dict[str, Callable[[LanguagesConfig], Any]] = {
+    "negatives": lambda config: config.data.negatives,
+    "num_pairs": lambda config: config.data.num_pairs,
+    "code": lambda config: config.code.kind,
+    "code_scale": lambda config: config.code.scale,
+    "code_dim": lambda config: config.code.dim,
+    "num_languages": lambda config: config.data.num_languages or len(config.data.languages),
+    "num_layers": lambda config: config.model.num_layers,
+    "alignment": lambda config: config.data.alignment,
+    "pool_seed": lambda config: config.data.pool_seed,
+    "steps": lambda config: config.training.steps,
+}
+ON_TEST_SET = (
+    *(f"{who}_loss" for who in ("gd", "ridge", "optimum", "optimum_biased", "no_context", "version_space")),
+    *(f"{who}_accuracy" for who in ("gd", "ridge", "optimum", "optimum_biased", "no_context", "version_space")),
+    *("shuffled_accuracy", "context_free", "contextual", "gd_preds_mse", "gd_cosine"),
+    *("optimum_preds_mse", "optimum_cosine", "way_to_optimum"),
+)
+
+
+def _headline(name: str, part: str = "headline") -> Callable[[Results], Any]:
+    return columns.if_there(part, name)
+
+
+MEASURED: dict[str, Callable[[Results], Any]] = {
+    "uses_context": columns.left_plateau,
+    "test_loss_se": _headline("loss_se"),
+    "accuracy": _headline("accuracy"),
+    "accuracy_se": _headline("accuracy_se"),
+    **{name: _headline(name) for name in ON_TEST_SET},
+    "unseen_loss": _headline("loss", "unseen"),
+    "unseen_accuracy": _headline("accuracy", "unseen"),
+    "unseen_ridge_accuracy": _headline("ridge_accuracy", "unseen"),
+    "unseen_optimum_accuracy": _headline("optimum_accuracy", "unseen"),
+}
+MEANINGS_OF_COLUMNS = {
+    "negatives": "what strings that are no members look like",
+    "num_pairs": "labelled strings of a context, N",
+    "code": "how strings become vectors",
+    "code_scale": "of the code",
+    "code_dim": "channels of the code",
+    "num_languages": "languages of training",
+    "alignment": "where a string stands among its pads",
+    "pool_seed": "seed of the strings",
+    "uses_context": "whether the loss is below .95 of that of the best linear predictor that sees the query alone",
+    "test_loss": "half the mean squared error on unseen strings of the trained languages",
+    "accuracy": "share of these whose prediction has the label's sign",
+    "shuffled_accuracy": "the same with the labels of each context in another order",
+    "context_free": "root mean square of the part of predictions that does not depend on the context",
+    "contextual": "root mean square of the other part",
+    "*_preds_mse": "mean squared difference of the model's predictions from this predictor's",
+    "*_cosine": "mean cosine of the model's sensitivities with this predictor's",
+    "way_to_optimum": "share of the way from GD's loss to that of the optimum of one layer",
+    "unseen_*": "the same on languages that were not trained on",
+    "*_loss": "half the mean squared error of this predictor",
+    "*_accuracy": "accuracy of this predictor",
+}
+
+
+def cell_words(config: LanguagesConfig) -> list[str]:
+    """The strings, the code and the depth in words."""
+    code, model = config.code, config.model
+    words = [*language_words(config.data), f"N{config.data.num_pairs}", code.kind, code.scale, f"d{code.dim}"]
+    return [*words, f"L{model.num_layers}", f"pool{config.data.pool_seed}"]
+
+
+def over_no_context(config: LanguagesConfig, summary: Summary) -> float | None:
+    """The loss over that of the best linear predictor that sees the query alone."""
+    headline = summary["headline"]
+    return columns.ratio(headline["loss"], headline["no_context_loss"])
+
+
+FAMILY = Family(
+    name="languages",
+    config=LanguagesConfig,
+    models=MODELS,
+    loss_convention=loss_conventions.LOSS_AND_MSE,
+    test_loss=NamedLoss("loss", columns.at("headline", "loss")),
+    columns=Columns(
+        ASKED, MEASURED, {"test_loss": columns.at("headline", "loss")}, meanings=MEANINGS_OF_COLUMNS
+    ),
+    panels=(
+        Panel(
+            "loss (half MSE)",
+            (
+                Curve("train_loss", "train batch", "train"),
+                Curve("test_loss", "unseen strings", "model"),
+                Curve("gd_loss", "gradient descent", "descent"),
+                Curve("optimum_loss", "optimum of one layer", "other"),
+            ),
+        ),
+        Panel("accuracy", (Curve("test_accuracy", "unseen strings", "model"),)),
+    ),
+    batch_shapes=batch_shapes,
+    flags=FLAGS,
+    lists=LANGUAGE_LISTS,
+    axes=AXES,
+    meanings=LANGUAGE_MEANINGS
+    | {
+        "code.kind": Meaning("how strings become vectors", CODES),
+        "code.scale": Meaning("of a code", CODE_SCALES),
+        "code.dim": Meaning("channels of a code"),
+        "code.constant": Meaning("a channel that is 1 behind them"),
+        "code.autoencoder_dim": Meaning("channels of the autoencoder's code"),
+        "code.autoencoder_input": Meaning("what the autoencoder reads", AUTOENCODER_INPUTS),
+        "model.d_model": Meaning("channels of an embedded token; 0: not embedded"),
+        "model.features": Meaning("channels that an MLP makes of one-hot symbols, with the code `learned`"),
+        "model.features_width": Meaning("hidden channels of that MLP"),
+        "model.query_in_keys": Meaning("the query's row is among the keys and values"),
+    },
+    cell_words=cell_words,
+    criterion=Criterion("loss over that of the best linear predictor without context", over_no_context, NEEDS_CONTEXT),
+    task_seconds=lambda config: step_cost.of_layers(
+        config.architecture.num_rows,
+        2 * config.model.d_model + config.model.mlp_width or config.architecture.width,
+        config.model.num_layers,
+    ),
+    shared=shared,
+    required=required,
+    modules=("families.languages", "runners.languages"),
+)

@@ -1,0 +1,13 @@
+"""Trains models of membership in regular languages, and compares them with gradient descent and others on codes.
+
+python -m eval_languages --negatives random_hash,other_language --num_pairs 10,40 --seeds 0,1,2 --out results_languages.csv
+"""
+
+from sweeps import command
+
+DEFAULTS = {"negatives": ("random_hash", "other_language")}
+
+if __name__ == "__main__":
+    command.run(
+        "languages", "eval_languages", __doc__.splitlines()[0], DEFAULTS, "results_languages.csv", "runs/eval_languages"
+    )

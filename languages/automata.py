@@ -1,0 +1,191 @@
+"""Deterministic automata: made of regular expressions or at random, and what they say of arrays of strings.
+
+A string is a row of symbols (uint8, an index into the alphabet), then pads, the number after the last symbol. What
+automata-lib is for, regular expressions and minimal automata, is its own; what is done to many strings at once is ours.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from src.checks import ConfigError, require
+
+MOST_SYMBOLS = 26
+MOST_STATES = 512
+SYNTAX = "()[]{}|&*+?.^-,"  # of regular expressions: no symbols
+MISSING = "regular languages need automata-lib, which is not installed: pip install automata-lib"
+
+
+class Automaton(NamedTuple):
+    """A complete deterministic automaton, which begins in state 0.
+
+    transitions [S, A]: the state after a symbol; accepting [S]: whether a string that ends there is a member.
+    """
+
+    alphabet: str
+    transitions: np.ndarray
+    accepting: np.ndarray
+
+    @property
+    def pad(self) -> int:
+        """The number that stands for no symbol."""
+        return len(self.alphabet)
+
+
+@lru_cache(maxsize=1024)
+def of_expression(text: str, alphabet: str) -> Automaton:
+    """The minimal automaton of a regular expression; `ConfigError` if it is none over this alphabet.
+
+    Syntax of automata-lib: `|` is or, `&` is and, `*`, `+`, `?`, `{2,3}` repeat, `[ab]` is a or b, `()` is the empty
+    string. Note that `(ab[c])*` is `(abc)*`; where the last symbol may be left out write `(abc?)*`.
+    """
+    require(bool(text.strip()), "a regular expression is empty; () is the language of the empty string")
+    dfa, nfa, errors = _library()
+    try:
+        made = nfa.from_regex(text, input_symbols=set(alphabet))
+    except errors as reason:
+        raise ConfigError(f"{text!r} is not a regular expression over {alphabet}: {_sentence(reason)}") from None
+    return _numbered(dfa.from_nfa(made, minify=True), alphabet)
+
+
+def minimal(automaton: Automaton) -> Automaton:
+    """The minimal automaton of the same language, its states numbered in the order in which a search finds them."""
+    dfa, _, _ = _library()
+    states = range(len(automaton.transitions))
+    moves = {
+        state: dict(zip(automaton.alphabet, map(int, automaton.transitions[state]), strict=True)) for state in states
+    }
+    accepting = {state for state in states if automaton.accepting[state]}
+    made = dfa(
+        states=set(states),
+        input_symbols=set(automaton.alphabet),
+        transitions=moves,
+        initial_state=0,
+        final_states=accepting,
+    )
+    return _numbered(made.minify(), automaton.alphabet)
+
+
+def random_automaton(rng: np.random.Generator, num_states: int, alphabet: str) -> Automaton:
+    """The minimal one of `num_states` states with uniform transitions, each accepting with probability 1/2."""
+    transitions = rng.integers(num_states, size=(num_states, len(alphabet)))
+    return minimal(Automaton(alphabet, transitions, rng.random(num_states) < 0.5))
+
+
+def complement(automaton: Automaton) -> Automaton:
+    """The automaton of the strings that are no members."""
+    return automaton._replace(accepting=~automaton.accepting)
+
+
+def alphabet_of(expressions: tuple[str, ...]) -> str:
+    """The symbols in regular expressions, in order; `ConfigError` for too many, and where there are none."""
+    found = sorted({symbol for text in expressions for symbol in text if symbol not in SYNTAX and symbol != " "})
+    require(bool(found), f"there is no symbol in the expressions {', '.join(map(repr, expressions))}")
+    return check_alphabet("".join(found))
+
+
+def check_alphabet(alphabet: str) -> str:
+    """The alphabet; `ConfigError` unless it is of 2 to 26 different letters or digits."""
+    require(
+        2 <= len(alphabet) <= MOST_SYMBOLS,
+        f"the alphabet {alphabet!r} has {len(alphabet)} symbols; it must have 2 to {MOST_SYMBOLS}",
+    )
+    wrong = [symbol for symbol in alphabet if not (symbol.isascii() and symbol.isalnum())]
+    require(not wrong, f"the alphabet {alphabet!r} has {''.join(wrong[:1])!r}; symbols are letters and digits")
+    require(len(set(alphabet)) == len(alphabet), f"the alphabet {alphabet!r} has a symbol twice")
+    return alphabet
+
+
+# --- many strings at once ---
+
+
+def lengths_of(strings: np.ndarray, pad: int) -> np.ndarray:
+    """The places [B] up to the last symbol of strings [B, L]."""
+    there = strings != pad
+    return np.where(there.any(axis=1), strings.shape[1] - np.argmax(there[:, ::-1], axis=1), 0)
+
+
+def states_after(automaton: Automaton, strings: np.ndarray) -> np.ndarray:
+    """The state [B] after strings [B, L]; -1 where a pad stands before a symbol, which no word of the alphabet has."""
+    state, ended = np.zeros(len(strings), np.int64), np.zeros(len(strings), bool)
+    for column in strings.T:
+        is_pad = column == automaton.pad
+        state = np.where(ended & ~is_pad, -1, state)
+        moved = automaton.transitions[np.maximum(state, 0), np.where(is_pad, 0, column)]
+        state = np.where(is_pad | (state < 0), state, moved)
+        ended |= is_pad
+    return state
+
+
+def accepts(automaton: Automaton, strings: np.ndarray) -> np.ndarray:
+    """Whether strings [B, L] are members [B]. One with a pad before a symbol is not."""
+    state = states_after(automaton, strings)
+    return np.asarray((state >= 0) & automaton.accepting[np.maximum(state, 0)])
+
+
+def counts(automaton: Automaton, max_length: int) -> list[list[int]]:
+    """How many strings of each length lead from each state to an accepting one: [max_length + 1][S], exact."""
+    found = [[int(accepting) for accepting in automaton.accepting]]
+    for _ in range(max_length):
+        last = found[-1]
+        found.append([sum(last[target] for target in row) for row in automaton.transitions.tolist()])
+    return found
+
+
+def text_of(string: np.ndarray, alphabet: str, pad: str = "") -> str:
+    """A string [L] as text."""
+    return "".join(alphabet[symbol] if symbol < len(alphabet) else pad for symbol in string)
+
+
+def encoded(texts: list[str], alphabet: str, length: int) -> np.ndarray:
+    """Texts as strings [B, length], padded."""
+    strings = np.full((len(texts), length), len(alphabet), np.uint8)
+    for row, text in zip(strings, texts, strict=True):
+        row[: len(text)] = [alphabet.index(symbol) for symbol in text]
+    return strings
+
+
+# --- automata-lib ---
+
+
+def _library() -> tuple[Any, Any, tuple[type[Exception], ...]]:
+    try:
+        from automata.base.exceptions import AutomatonException
+        from automata.fa.dfa import DFA
+        from automata.fa.nfa import NFA
+    except ModuleNotFoundError:
+        raise ConfigError(MISSING) from None
+    return DFA, NFA, (AutomatonException,)
+
+
+def _sentence(reason: Exception) -> str:
+    return " ".join(str(reason).split()) or type(reason).__name__
+
+
+def _numbered(dfa: Any, alphabet: str) -> Automaton:
+    """With states numbered in the order in which a breadth-first search finds them, and a sink where moves lack."""
+    numbers, order = {dfa.initial_state: 0}, [dfa.initial_state]
+    moves: list[list[int]] = []
+    sink = -1
+    for state in order:  # grows on the way
+        row = []
+        for symbol in alphabet:
+            target = dfa.transitions.get(state, {}).get(symbol)
+            if target is None:
+                row.append(sink)
+                continue
+            if target not in numbers:
+                numbers[target] = len(order)
+                order.append(target)
+            row.append(numbers[target])
+        moves.append(row)
+    accepting = [state in dfa.final_states for state in order]
+    if any(sink in row for row in moves):
+        moves = [[target if target != sink else len(order) for target in row] for row in moves]
+        moves.append([len(order)] * len(alphabet))
+        accepting.append(False)
+    require(len(moves) <= MOST_STATES, f"an automaton has {len(moves)} states; the most are {MOST_STATES}")
+    return Automaton(alphabet, np.array(moves, np.int64), np.array(accepting, bool))

@@ -1,0 +1,69 @@
+"""The pools of a config as codes: one fit on the training pool, applied to the strings of every set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from languages import codes
+from languages.automata import Automaton
+from languages.pools import Pool, Pools, alphabet, pools_of
+from src.config import CodeConfig, LanguageData
+
+
+class Coded(NamedTuple):
+    """Codes [S, D] of the strings of each pool; those of the unseen set are empty without one."""
+
+    train: np.ndarray
+    test: np.ndarray
+    unseen: np.ndarray
+
+
+@lru_cache(maxsize=16)
+def coded_pools(data: LanguageData, code: CodeConfig) -> Coded:
+    """The codes of a config's strings, of every kind but an autoencoder's. `ConfigError` for a dimension it lacks."""
+    pools, pad = pools_of(data), len(alphabet(data))
+    automata = tuple(language.automaton for language in pools.languages)
+    kind = "one_hot" if code.kind == "learned" else code.kind
+
+    def features(strings: np.ndarray) -> np.ndarray:
+        return features_of(strings, kind, data, automata, pad)
+
+    return code_with(features, pools, code)
+
+
+def features_of(
+    strings: np.ndarray, kind: str, data: LanguageData, automata: tuple[Automaton, ...], pad: int
+) -> np.ndarray:
+    """The features [S, F] of strings."""
+    placed = codes.aligned(strings, pad, data.alignment) if kind in codes.ALIGNED else strings
+    return codes.FEATURES[kind](placed, pad, automata)
+
+
+def code_with(features: Callable[[np.ndarray], np.ndarray], pools: Pools, code: CodeConfig) -> Coded:
+    """The codes of all pools by these features, scaled as the training pool asks."""
+    trained = features(pools.train.strings)
+    if code.kind == "learned":  # which are scaled by the model
+        return Coded(trained, features(pools.test.strings), _unseen(features, pools, trained.shape[1]))
+    affine = codes.fit(trained, frequencies(pools.train), code.dim, code.scale, code.kind)
+
+    def coded(strings: np.ndarray) -> np.ndarray:
+        found = affine(features(strings))
+        ones = np.ones((len(found), int(code.constant)), np.float32)
+        return np.concatenate([found, ones], axis=1)
+
+    width = code.dim + int(code.constant)
+    return Coded(coded(pools.train.strings), coded(pools.test.strings), _unseen(coded, pools, width))
+
+
+def _unseen(coded: Callable[[np.ndarray], np.ndarray], pools: Pools, width: int) -> np.ndarray:
+    return coded(pools.unseen.strings) if pools.unseen else np.zeros((0, width), np.float32)
+
+
+def frequencies(pool: Pool) -> np.ndarray:
+    """How often each string [S] stands among a pool's draws."""
+    draws = np.concatenate([pool.positives.ravel(), pool.negatives.ravel()])
+    return np.bincount(draws, minlength=len(pool.strings)).astype(np.float64)

@@ -1,0 +1,138 @@
+"""Pools of labelled strings: what contexts are drawn from, built once and kept in a cache by what they depend on.
+
+A string belongs to the training or to the test set by a hash of it, whatever its label and language: no string of the
+test set is ever trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from languages.automata import Automaton
+from languages.named import RANDOM, Language, common_alphabet, expand, languages_of
+from languages.negatives import MODES, NEED_OTHERS, Draw, Source
+from src.checks import ConfigError, require
+from src.config import LanguageData
+
+SETS = ("train", "test", "unseen")  # trained languages; their test strings; other languages, test strings
+TRIES = 400  # rounds of drawing until a pool is full
+HASH_SEED = 20_221_214  # of the hash by which strings are divided
+
+
+class Pool(NamedTuple):
+    """Distinct strings [S, L], and the draws from them: positives and negatives [M, P], rows of `strings`.
+
+    A string stands among a language's draws as often as it was drawn.
+    """
+
+    strings: np.ndarray
+    positives: np.ndarray
+    negatives: np.ndarray
+
+
+class Pools(NamedTuple):
+    """The pools of a config, and the languages of training and of the unseen set (empty without one)."""
+
+    train: Pool
+    test: Pool
+    unseen: Pool | None
+    languages: list[Language]
+    unseen_languages: list[Language]
+
+
+def alphabet(data: LanguageData) -> str:
+    """The alphabet of a config's languages."""
+    return common_alphabet((*data.languages, *data.unseen_languages), data.alphabet)
+
+
+def training_languages(data: LanguageData) -> list[Language]:
+    """The languages of training."""
+    lengths, seed = (data.min_length, data.max_length), data.pool_seed
+    return languages_of(data.languages, alphabet(data), lengths, data.num_languages, data.num_states, (seed, 0))
+
+
+def unseen_languages(data: LanguageData) -> list[Language]:
+    """The languages that are tested on alone, none of which is trained on."""
+    lengths, seed, trained = (data.min_length, data.max_length), data.pool_seed, training_languages(data)
+    known = {_key(language.automaton) for language in trained}
+    found: list[Language] = []
+    for name in expand(data.unseen_languages):
+        if name == RANDOM:  # as many as are not trained on
+            more = data.num_unseen + len(trained)
+            own = languages_of((RANDOM,), alphabet(data), lengths, more, data.num_states, (seed, 1))
+            found += [language for language in own if _key(language.automaton) not in known][: data.num_unseen]
+            continue
+        (language,) = languages_of((name,), alphabet(data), lengths)
+        require(_key(language.automaton) not in known, f"the unseen language {name} is one of those trained on")
+        found.append(language)
+    return found
+
+
+def _key(automaton: Automaton) -> tuple[bytes, bytes]:
+    return automaton.transitions.tobytes(), automaton.accepting.tobytes()
+
+
+@lru_cache(maxsize=16)
+def pools_of(data: LanguageData) -> Pools:
+    """The pools of a config; the same for equal ones. `ConfigError` for what cannot fill them."""
+    trained, unseen = training_languages(data), unseen_languages(data)
+    require(
+        data.negatives not in NEED_OTHERS or len(trained) > 1,
+        f"negatives {data.negatives} are members of another training language, of which there is none",
+    )
+    train, test = (_pool(data, trained, number) for number in (0, 1))
+    return Pools(train, test, _pool(data, unseen, 2, trained) if unseen else None, trained, unseen)
+
+
+def _pool(data: LanguageData, languages: Sequence[Language], number: int, spare: Sequence[Language] = ()) -> Pool:
+    """The pool of a set, by its number in `SETS`; `spare` has other languages where the set has but one."""
+    rng = np.random.default_rng([data.pool_seed, 2, number])
+    automata = [language.automaton for language in languages]
+
+    def kept(strings: np.ndarray) -> np.ndarray:
+        return in_test_set(strings, data.test_share, data.pool_seed) == (number > 0)
+
+    rows: list[np.ndarray] = []
+    for label in (True, False):
+        for language in languages:
+            own = language.automaton
+            others = [other for other in automata if other is not own] or [other.automaton for other in spare]
+            source = Source(own, others, data.min_length, data.max_length, kept, rng)
+            draw = MODES[data.negatives](source) if not label else source.members_of(own, kept).draw
+            words = f"{'members' if label else f'non-members ({data.negatives})'} of {language.name}"
+            rows.append(_filled(rng, draw, data, SETS[number], words))
+    strings, inverse = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
+    index = inverse.reshape(2, len(languages), data.pool_size).astype(np.int32)
+    return Pool(strings, index[0], index[1])
+
+
+def _filled(rng: np.random.Generator, draw: Draw, data: LanguageData, which: str, words: str) -> np.ndarray:
+    """`pool_size` draws; `ConfigError` where there is next to nothing to draw."""
+    found: list[np.ndarray] = []
+    for attempt in range(TRIES):
+        found.append(draw(rng, data.pool_size))
+        have = sum(map(len, found))
+        if have >= data.pool_size:
+            return np.concatenate(found)[: data.pool_size]
+        if attempt == 3 and have == 0:
+            break
+    where = "training" if which == "train" else "test"
+    raise ConfigError(
+        f"there are too few {words} of length {data.min_length} to {data.max_length} among the strings of the {where} "
+        "set; allow other lengths"
+    )
+
+
+def in_test_set(strings: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Which strings [B, L] are of the test set, a share of all that there are, by a hash that a seed chooses: [B]."""
+    factors = np.random.default_rng([HASH_SEED, seed]).integers(1, 2**63, size=strings.shape[1], dtype=np.uint64) | np.uint64(1)
+    with np.errstate(over="ignore"):
+        mixed = ((strings.astype(np.uint64) + np.uint64(1)) * factors).sum(axis=1, dtype=np.uint64)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64's last steps
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return np.asarray(mixed < np.uint64(int(share * 2**64)))

@@ -1,0 +1,8 @@
+"""autoencoder: codes of strings, on which runs of languages with --code autoencoder build."""
+
+from runners import command
+
+MODEL, PROG = "autoencoder", "runners.run_autoencoder"
+
+if __name__ == "__main__":
+    command.run(MODEL, PROG, __doc__)

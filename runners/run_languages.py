@@ -1,0 +1,11 @@
+"""Membership in regular languages, in context: linear attention on codes of strings, and a softmax transformer.
+
+--languages takes regular expressions, tomita1 to tomita7, tomita, or random (with --num_languages).
+"""
+
+from runners import command
+
+MODELS, PROG = ("languages", "languages_softmax"), "runners.run_languages"
+
+if __name__ == "__main__":
+    command.run(MODELS, PROG, __doc__)
