@@ -7,7 +7,7 @@ one of the published program: symbols as numbers, codes of at least 0, squared e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from configs import columns, step_cost
 from configs.family import Columns, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
@@ -59,17 +59,18 @@ class AutoencoderConfig(RunConfig):
         in_range("negative_share", self.negative_share, 0, 1)
 
 
-TRAINED = {"b1": 0.9, "b2": 0.98, "grad_clip": 1.0, "batch_size": 256, "steps": 5000, "lr": 2e-3, "schedule": "cosine"}
-TRAINED |= {"eval_every": 250}
+# what strings do not depend on
+ALIKE: dict[str, Any] = {"num_pairs": 1, "positive_share": 0.5, "unseen_languages": (), "num_unseen": 0}
+TRAINED: dict[str, Any] = {"b1": 0.9, "b2": 0.98, "grad_clip": 1.0, "batch_size": 256, "steps": 2000, "lr": 2e-3, "schedule": "cosine"}
+TRAINED |= {"eval_every": 100} | ALIKE
 INDEX = {"input": "raw_index", "hidden": 8, "negative_share": 0.0}
 MODELS: dict[str, dict[str, Preset]] = {
     "autoencoder": {
         "default": Preset(TRAINED),
-        "paper": Preset(TRAINED | {"steps": 20_000}),
-        "published": Preset(TRAINED | INDEX | {"negatives": "random_hash"}),
+        "paper": Preset(TRAINED | {"steps": 20_000, "eval_every": 500}),
+        "published": Preset(TRAINED | INDEX | {"negatives": "random_hash", "steps": 10_000, "eval_every": 500}),
     },
 }
-ALIKE = {"num_pairs": 1, "positive_share": 0.5, "unseen_languages": (), "num_unseen": 0}  # what strings do not depend on
 
 
 def autoencoder_of(data: LanguageData, dim: int, kind: str) -> AutoencoderConfig:
@@ -86,10 +87,18 @@ def autoencoder_of(data: LanguageData, dim: int, kind: str) -> AutoencoderConfig
         preset="published" if kind == "raw_index" else "default",
         data_seed=seed,
         init_seed=seed,
-        data=replace(data, **ALIKE),
+        data=_alone(data),
         model=model,
         training=replace(own.training, **training),
     )
+
+
+def _alone(data: LanguageData) -> LanguageData:
+    """The data of a pool of strings alone; the alphabet is set where unseen languages bring further symbols."""
+    from languages.pools import alphabet
+
+    alone = replace(data, **ALIKE)
+    return alone if alphabet(alone) == alphabet(data) else replace(alone, alphabet=alphabet(data))
 
 
 def batch_shapes(config: AutoencoderConfig) -> dict[str, tuple[int, ...]]:

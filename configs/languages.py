@@ -85,19 +85,21 @@ LINEAR |= {"init_scale": 0.05, "eval_every": 250}
 SOFTMAX = {"num_layers": 3, "num_heads": 4, "d_model": 64, "key_size": 64, "mlp_width": 128, "layer_norm": True}
 SOFTMAX |= {"attention": ("softmax",), "init_scale": 1.0, "lr": 1e-3, "grad_clip": 1.0, "schedule": "cosine"} | ADAM
 SOFTMAX |= {"warmup_steps": 200, "batch_size": 256, "steps": 5000, "eval_every": 250}
-PUBLISHED = {"kind": "autoencoder", "scale": "raw", "autoencoder_input": "raw_index", "query_in_keys": True}
-PUBLISHED |= {"negatives": "random_hash", "schedule": "swing", "batch_size": 64, "lr": 1e-3, "init_scale": 1.0}
-PUBLISHED |= {"steps": 20_000, "eval_every": 1000, "grad_clip": 0.0, "b2": 0.999}
+STRINGS = {"code.kind": "autoencoder", "code.scale": "raw", "autoencoder_input": "raw_index"}
+STRINGS |= {"negatives": "random_hash", "query_in_keys": True}
+PUBLISHED = {"schedule": "swing", "batch_size": 64, "lr": 1e-3, "init_scale": 1.0, "b2": 0.999, "grad_clip": 0.0}
+PUBLISHED |= {"steps": 70_000, "eval_every": 1000}
 
 MODELS: dict[str, dict[str, Preset]] = {
     "languages": {
         "default": Preset(LINEAR),
         "paper": Preset(LINEAR | {"steps": 20_000, "eval_every": 1000}),
-        "published": Preset(LINEAR | PUBLISHED),
+        "published": Preset(LINEAR | STRINGS | PUBLISHED),
     },
     "languages_softmax": {
         "default": Preset(SOFTMAX),
         "paper": Preset(SOFTMAX | {"steps": 20_000, "eval_every": 1000}),
+        "published": Preset(SOFTMAX | STRINGS),
     },
 }
 

@@ -36,19 +36,19 @@ from baselines.linear_mmse import dual_ridge
 from baselines.version_space import any_language, version_space
 from configs.identity import array_hash
 from configs.languages import LanguagesConfig
-from families.language_tasks import Drawn, coded, drawn_from
+from families.language_tasks import Drawn, coded, draw
 from languages.coded import frequencies
 from languages.codes import fit
 from languages.named import Language, members
 from languages.pools import Pool, pools_of
 from src.batch import Batch
 from src.config import CodeConfig, LanguageData
-from src.prng import Purpose, purpose_key
+from src.prng import Purpose
 from src.prng import key as make_key
 
 CHUNK, LEAST_TASKS, TASKS_A_WEIGHT = 4096, 65_536, 40  # of least squares: tasks for each of its D^2 weights
-TUNED = 8192  # tasks on which step sizes, rates and penalties are chosen
-PENALTIES, POINTS = (1e-3, 1e4), 24  # between which penalties are searched, on a grid and then inside it
+TUNED = 4096  # tasks on which step sizes, rates and penalties are chosen
+PENALTIES, POINTS = (1e-2, 1e4), 13  # between which penalties are searched, on a grid and then inside it
 STARTS = 4  # of GD++'s rates
 IN_WORDS = {
     "gd": "gradient descent, {steps}",
@@ -136,15 +136,23 @@ class Tasks(NamedTuple):
 
     def draw(self, purpose: Purpose, count: int, part: int = 0) -> Batch:
         """So many tasks for a purpose; parts are different ones."""
-        key = jax.random.fold_in(purpose_key(make_key(self.data.pool_seed), purpose), part)
-        draws = {"positives": jnp.asarray(self.pool.positives), "negatives": jnp.asarray(self.pool.negatives)}
-        drawn = drawn_from(key, draws, count, self.data.num_pairs, self.data.positive_share)
-        return coded(drawn, jnp.asarray(self.codes))
+        draws, seed, data = (self.pool.positives, self.pool.negatives), np.uint32(self.data.pool_seed), self.data
+        place = np.array([purpose, part], np.uint32)
+        found: Batch = _drawn(seed, place, draws, self.codes, count, data.num_pairs, data.positive_share)
+        return found
 
     def chunks(self, count: int) -> Iterator[Batch]:
         """At least so many, a part at a time."""
         for part in range(-(-count // CHUNK)):
             yield self.draw(Purpose.IDEALISED, CHUNK, part)
+
+
+@partial(jax.jit, static_argnums=(4, 5, 6))
+def _drawn(
+    seed: Array, place: Array, draws: tuple[Array, Array], codes: Array, size: int, pairs: int, share: float
+) -> Batch:
+    key = jax.random.fold_in(jax.random.fold_in(make_key(seed), place[0]), place[1])
+    return coded(draw(key, *draws, size, pairs, share), codes)
 
 
 def _prior(pool: Pool, codes: np.ndarray) -> Prior:

@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from configs.command_line import command_of
 from configs.identity import config_id
 from configs.registry import check_schema, family_of, from_dict
 from configs.run import RunConfig, to_dict
@@ -83,14 +84,14 @@ def find_required(config: RunConfig, run: Path) -> list[Path]:
     if len(required) != len(config.requires):
         raise StoreError(f"{run}: its config requires {len(config.requires)} runs, but its family {len(required)}")
     return [
-        _find(identity, f"a run of {other.name}, seed {other.data_seed}", run)
+        _find(identity, other, run)
         for identity, other in zip(config.requires, required, strict=True)
     ]
 
 
-def _find(identity: str, text: str, dependent: Path) -> Path:
-    """The finished run of this id, which is `text` in words, that the run `dependent` builds on."""
-    unfinished = None
+def _find(identity: str, required: RunConfig, dependent: Path) -> Path:
+    """The finished run of this id, of a config, that the run `dependent` builds on."""
+    unfinished, text = None, f"a run of {required.name}, seed {required.data_seed}"
     for folder in dict.fromkeys((dependent.parent, RUNS)):
         for run in _runs_below(folder):
             if _id_or_none(run) == identity:
@@ -99,7 +100,8 @@ def _find(identity: str, text: str, dependent: Path) -> Path:
                 unfinished = run
     if unfinished is None:
         raise StoreError(
-            f"{dependent} builds on {text} (id {identity}), which is not in {dependent.parent}; train it first"
+            f"{dependent} builds on {text} (id {identity}), which is not in {dependent.parent}; train it first: "
+            f"{command_of(required)} --out {dependent.parent / required.name}"
         )
     status = read_status(unfinished)
     remedy = "choose other settings" if status == "diverged" else "let it finish first"
