@@ -1,6 +1,6 @@
 """Trains models of membership in regular languages, and compares them with gradient descent and others on codes.
 
-python -m eval_languages --negatives random_hash,other_language --num_pairs 10,40 --seeds 0,1,2 --out results_languages.csv
+python -m eval_languages --negatives random_hash,other_language --num_pairs 10,40 --seeds 0,1,2
 """
 
 from sweeps import command

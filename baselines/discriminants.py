@@ -23,8 +23,9 @@ class Prior(NamedTuple):
 def discriminant(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The weights [D] of least squares for labels y [S] of inputs x [S, D]."""
     moments = x.T @ x / len(x)
-    return np.asarray(np.linalg.solve(moments + RIDGE * np.trace(moments) / len(moments) * np.eye(len(moments)),
-                                      x.T @ y / len(x)))
+    return np.asarray(
+        np.linalg.solve(moments + RIDGE * np.trace(moments) / len(moments) * np.eye(len(moments)), x.T @ y / len(x))
+    )
 
 
 def prior_of(weights: np.ndarray) -> Prior:

@@ -61,7 +61,15 @@ class AutoencoderConfig(RunConfig):
 
 # what strings do not depend on
 ALIKE: dict[str, Any] = {"num_pairs": 1, "positive_share": 0.5, "unseen_languages": (), "num_unseen": 0}
-TRAINED: dict[str, Any] = {"b1": 0.9, "b2": 0.98, "grad_clip": 1.0, "batch_size": 256, "steps": 2000, "lr": 2e-3, "schedule": "cosine"}
+TRAINED: dict[str, Any] = {
+    "b1": 0.9,
+    "b2": 0.98,
+    "grad_clip": 1.0,
+    "batch_size": 256,
+    "steps": 2000,
+    "lr": 2e-3,
+    "schedule": "cosine",
+}
 TRAINED |= {"eval_every": 100} | ALIKE
 INDEX = {"input": "raw_index", "hidden": 8, "negative_share": 0.0}
 MODELS: dict[str, dict[str, Preset]] = {

@@ -17,7 +17,7 @@ from configs.language_flags import LANGUAGE_FLAGS, LANGUAGE_LISTS, LANGUAGE_MEAN
 from configs.run import RunConfig
 from src import loss_conventions
 from src.checks import require, sizes
-from src.config import AUTOENCODER_INPUTS, CODES, CODE_SCALES, Architecture, CodeConfig, EmbeddedModel, LanguageData
+from src.config import AUTOENCODER_INPUTS, CODE_SCALES, CODES, Architecture, CodeConfig, EmbeddedModel, LanguageData
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,14 +80,35 @@ class LanguagesConfig(RunConfig):
 
 
 ADAM = {"b1": 0.9, "b2": 0.98}
-LINEAR = {"num_layers": 1, "batch_size": 1024, "steps": 5000, "lr": 3e-3, "grad_clip": 1.0, "schedule": "cosine"} | ADAM
+LINEAR: dict[str, Any] = {
+    "num_layers": 1,
+    "batch_size": 1024,
+    "steps": 5000,
+    "lr": 3e-3,
+    "grad_clip": 1.0,
+    "schedule": "cosine",
+} | ADAM
 LINEAR |= {"init_scale": 0.05, "eval_every": 250}
-SOFTMAX = {"num_layers": 3, "num_heads": 4, "d_model": 64, "key_size": 64, "mlp_width": 128, "layer_norm": True}
+SOFTMAX: dict[str, Any] = {
+    "num_layers": 2,
+    "num_heads": 4,
+    "d_model": 32,
+    "key_size": 32,
+    "mlp_width": 64,
+    "layer_norm": True,
+}
 SOFTMAX |= {"attention": ("softmax",), "init_scale": 1.0, "lr": 1e-3, "grad_clip": 1.0, "schedule": "cosine"} | ADAM
-SOFTMAX |= {"warmup_steps": 200, "batch_size": 256, "steps": 5000, "eval_every": 250}
-STRINGS = {"code.kind": "autoencoder", "code.scale": "raw", "autoencoder_input": "raw_index"}
+SOFTMAX |= {"warmup_steps": 200, "batch_size": 256, "steps": 4000, "eval_every": 250}
+STRINGS: dict[str, Any] = {"code.kind": "autoencoder", "code.scale": "raw", "autoencoder_input": "raw_index"}
 STRINGS |= {"negatives": "random_hash", "query_in_keys": True}
-PUBLISHED = {"schedule": "swing", "batch_size": 64, "lr": 1e-3, "init_scale": 1.0, "b2": 0.999, "grad_clip": 0.0}
+PUBLISHED: dict[str, Any] = {
+    "schedule": "swing",
+    "batch_size": 64,
+    "lr": 1e-3,
+    "init_scale": 1.0,
+    "b2": 0.999,
+    "grad_clip": 0.0,
+}
 PUBLISHED |= {"steps": 70_000, "eval_every": 1000}
 
 MODELS: dict[str, dict[str, Preset]] = {
@@ -102,6 +123,14 @@ MODELS: dict[str, dict[str, Preset]] = {
         "published": Preset(SOFTMAX | STRINGS),
     },
 }
+
+
+def complete(values: dict[str, Any]) -> dict[str, Any]:
+    """Values whose unset number of learned features is that of the code's channels, and 0 for other codes."""
+    model, code = dict(values["model"]), values["code"]
+    if model["features"] is None:
+        model["features"] = code["dim"] if code["kind"] == "learned" else 0
+    return values | {"model": model}
 
 
 def shared(config: LanguagesConfig) -> Mapping[str, np.ndarray]:
@@ -223,9 +252,7 @@ FAMILY = Family(
     models=MODELS,
     loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("loss", columns.at("headline", "loss")),
-    columns=Columns(
-        ASKED, MEASURED, {"test_loss": columns.at("headline", "loss")}, meanings=MEANINGS_OF_COLUMNS
-    ),
+    columns=Columns(ASKED, MEASURED, {"test_loss": columns.at("headline", "loss")}, meanings=MEANINGS_OF_COLUMNS),
     panels=(
         Panel(
             "loss (half MSE)",
@@ -255,6 +282,8 @@ FAMILY = Family(
         "model.features_width": Meaning("hidden channels of that MLP"),
         "model.query_in_keys": Meaning("the query's row is among the keys and values"),
     },
+    follows={"model.features": ""},
+    complete=complete,
     cell_words=cell_words,
     criterion=Criterion("loss over that of the best linear predictor without context", over_no_context, NEEDS_CONTEXT),
     task_seconds=lambda config: step_cost.of_layers(

@@ -58,7 +58,8 @@ def network(model: AutoencoderModel, length: int, pad: int) -> Network:
         found = hk.Linear(outputs, name="decoder_out")(hidden)
         return found.reshape(len(symbols), length, pad + 1) if one_hot else found
 
-    encoder, decoder = (hk.without_apply_rng(hk.transform(function)) for function in (encode, decode))
+    encoder: Any = hk.without_apply_rng(hk.transform(encode))
+    decoder: Any = hk.without_apply_rng(hk.transform(decode))
     return Network(decoder.init, encoder.apply, decoder.apply)
 
 

@@ -15,7 +15,7 @@ from src.prng import Purpose, purpose_key
 
 
 class Drawn(NamedTuple):
-    """Tasks as rows of a pool's strings: language [B], strings int32 [B, N + 1], the query last, and labels [B, N + 1]."""
+    """Tasks: language [B]; strings [B, N + 1], rows of a pool's, the query last; and their labels [B, N + 1]."""
 
     language: Array
     strings: Array
@@ -42,8 +42,6 @@ def coded(drawn: Drawn, codes: Array) -> Batch:
 
 
 @partial(jax.jit, static_argnames=("size", "pairs", "positive_share"))
-def drawn_from(
-    key: Array, pool: Mapping[str, Array], size: int, pairs: int, positive_share: float
-) -> Drawn:
+def drawn_from(key: Array, pool: Mapping[str, Array], size: int, pairs: int, positive_share: float) -> Drawn:
     """`draw` from a pool's draws, as one program."""
     return draw(key, pool["positives"], pool["negatives"], size, pairs, positive_share)

@@ -38,12 +38,12 @@ def aligned(strings: np.ndarray, pad: int, alignment: str) -> np.ndarray:
         return strings
     shift = strings.shape[1] - lengths_of(strings, pad)
     columns = (np.arange(strings.shape[1])[None] - shift[:, None]) % strings.shape[1]
-    return np.take_along_axis(strings, columns, axis=1)
+    return np.asarray(np.take_along_axis(strings, columns, axis=1))
 
 
 def one_hot(strings: np.ndarray, pad: int, automata: Sequence[Automaton] = ()) -> np.ndarray:
     """[S, L (A + 1)]."""
-    return np.eye(pad + 1, dtype=np.float32)[strings].reshape(len(strings), -1)
+    return np.asarray(np.eye(pad + 1, dtype=np.float32)[strings].reshape(len(strings), -1))
 
 
 def raw_index(strings: np.ndarray, pad: int, automata: Sequence[Automaton] = ()) -> np.ndarray:

@@ -51,7 +51,7 @@ def random_hash(source: Source) -> Draw:
         strings = rng.integers(source.automaton.pad + 1, size=(count, source.max_length)).astype(np.uint8)
         ends = rng.integers(source.min_length, source.max_length + 1, size=count)
         strings[np.arange(source.max_length)[None] >= ends[:, None]] = source.automaton.pad
-        return strings[source.non_members(strings)]
+        return np.asarray(strings[source.non_members(strings)])
 
     return draw
 
@@ -89,7 +89,7 @@ def near_miss(source: Source) -> Draw:
     def draw(rng: np.random.Generator, count: int) -> np.ndarray:
         strings = sampler.draw(rng, count)
         edited = edit(strings, source.automaton.pad, (source.min_length, source.max_length), rng)
-        return edited[source.non_members(edited)]
+        return np.asarray(edited[source.non_members(edited)])
 
     return draw
 
@@ -97,7 +97,7 @@ def near_miss(source: Source) -> Draw:
 def edit(strings: np.ndarray, pad: int, lengths: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
     """Strings [B, L] after one edit each; as they were where it would leave the lengths."""
     count, places = strings.shape
-    size, kind = lengths_of(strings, pad), rng.integers(3, size=count)
+    size, kind = lengths_of(strings, pad), np.asarray(rng.integers(3, size=count))
     symbol = rng.integers(pad, size=(count, 1)).astype(np.uint8)
     place = (rng.random(count) * (size + (kind == INSERT))).astype(np.int64)[:, None]
     column, pads = np.arange(places)[None], np.full((count, 1), pad, np.uint8)

@@ -94,7 +94,7 @@ def _pool(data: LanguageData, languages: Sequence[Language], number: int, spare:
     automata = [language.automaton for language in languages]
 
     def kept(strings: np.ndarray) -> np.ndarray:
-        return in_test_set(strings, data.test_share, data.pool_seed) == (number > 0)
+        return np.asarray(in_test_set(strings, data.test_share, data.pool_seed) == (number > 0))
 
     rows: list[np.ndarray] = []
     for label in (True, False):
@@ -129,7 +129,9 @@ def _filled(rng: np.random.Generator, draw: Draw, data: LanguageData, which: str
 
 def in_test_set(strings: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Which strings [B, L] are of the test set, a share of all that there are, by a hash that a seed chooses: [B]."""
-    factors = np.random.default_rng([HASH_SEED, seed]).integers(1, 2**63, size=strings.shape[1], dtype=np.uint64) | np.uint64(1)
+    factors = np.random.default_rng([HASH_SEED, seed]).integers(
+        1, 2**63, size=strings.shape[1], dtype=np.uint64
+    ) | np.uint64(1)
     with np.errstate(over="ignore"):
         mixed = ((strings.astype(np.uint64) + np.uint64(1)) * factors).sum(axis=1, dtype=np.uint64)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64's last steps

@@ -69,9 +69,7 @@ class SplitSampler:
 
     PROBES = 256
 
-    def __init__(
-        self, sampler: Sampler, kept: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator
-    ):
+    def __init__(self, sampler: Sampler, kept: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator):
         self.sampler, self.kept = sampler, kept
         probed = np.repeat(np.array(sampler.lengths, np.int64), self.PROBES)
         there = kept(sampler.of_lengths(rng, probed)).reshape(-1, self.PROBES).any(axis=1)

@@ -34,7 +34,9 @@ def draw_weights(run: Path) -> Path:
     ]
     if arrays["construction_kq"].size:
         rows.append(("gradient descent", arrays["construction_kq"][0, 0], arrays["construction_pv"][0, 0]))
-    channels = f"channels: {config.architecture.dim} inputs, the label" + ", the code" * (config.architecture.code_size > 0)
+    channels = f"channels: {config.architecture.dim} inputs, the label" + ", the code" * (
+        config.architecture.code_size > 0
+    )
     text = "; ".join([f"{config.name}, seed {config.data_seed}; {channels}", *_scales(config, arrays)])
     figure = _figure(rows, text)
     return style.save(figure, layout.figure(run, "weights"), run)
@@ -69,6 +71,17 @@ def draw_products(source: Path, text: str) -> list[Path]:
         for name, of in table.groupby("row", sort=False)
     ]
     return style.save_both(_figure(rows, text), source)
+
+
+@style.styled
+def draw_matrix(source: Path, text: str) -> list[Path]:
+    """Draws a table of i, j, value next to it, as .png and .pdf: one matrix."""
+    matrix = read_csv(source, ("i", "j", "value")).pivot(index="i", columns="j", values="value").to_numpy()
+    figure, axes = style.new_figure(width=3.6, height=3.2)
+    style.heat_map(axes[0, 0], matrix, "")
+    axes[0, 0].set(xlabel="channel", ylabel="channel")
+    style.caption(figure, text)
+    return style.save_both(figure, source)
 
 
 def _figure(rows: Sequence[tuple[Any, ...]], text: str) -> Figure:

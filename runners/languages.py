@@ -32,7 +32,7 @@ def finish(
     yield {}
     measured = languages.measure(config, model, params, eval_set.codes)
     write_csv(run / layout.ALGORITHM_DISTANCE, measured.rows)
-    yield measured.sections
+    yield dict(measured.sections)
     if languages.has_products(config):
         write_npz(run / layout.WEIGHTS, languages.weight_arrays(config, params, eval_set.opponents))
     yield {"layer": languages.spectra(config, params, eval_set.opponents, eval_set.codes.train)}
@@ -55,9 +55,11 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: LanguagesConfig
     return [
         *lines,
         f"with the context's labels in another order: accuracy {numbers['shuffled_accuracy']:.3f}; root mean square of "
-        f"the context-free part of predictions {numbers['context_free']:.3f}, of the contextual {numbers['contextual']:.3f}",
+        f"the context-free part of predictions {numbers['context_free']:.3f}, of the contextual "
+        f"{numbers['contextual']:.3f}",
         f"cosine of sensitivities with gradient descent {numbers['gd_cosine']:.4f}, with the optimum "
-        f"{numbers['optimum_cosine']:.4f}; share of the way from its loss to the optimum's {numbers['way_to_optimum']:.3f}",
+        f"{numbers['optimum_cosine']:.4f}; share of the way from the former's loss to the latter's "
+        f"{numbers['way_to_optimum']:.3f}",
     ]
 
 

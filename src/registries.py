@@ -123,7 +123,9 @@ TASK_DISTRIBUTIONS = Registry(
     reserved=("tf", "ridge", "dmmse", "zero"),  # an own posterior mean has its distribution's name among these
 )
 ATTENTION_KINDS = Registry("attention", {"linear": AttentionKind(), "softmax": AttentionKind()})
-SCHEDULES = Registry("schedule", {"constant": Schedule(), "cosine": Schedule(), "triangle": Schedule(), "swing": Schedule()})
+SCHEDULES = Registry(
+    "schedule", {"constant": Schedule(), "cosine": Schedule(), "triangle": Schedule(), "swing": Schedule()}
+)
 # Built-in predictors are compared with in any case; a config asks for others by name.
 OPPONENTS: Registry[Opponent] = Registry("opponent", {}, reserved=(*OTHER_LOSSES, *OTHER_ALGORITHMS))
 FAMILIES: Registry[Any] = Registry("family", {})  # `configs.registry` has the built-in ones

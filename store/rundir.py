@@ -83,10 +83,7 @@ def find_required(config: RunConfig, run: Path) -> list[Path]:
     required = family_of(config).required(config) if config.requires else ()
     if len(required) != len(config.requires):
         raise StoreError(f"{run}: its config requires {len(config.requires)} runs, but its family {len(required)}")
-    return [
-        _find(identity, other, run)
-        for identity, other in zip(config.requires, required, strict=True)
-    ]
+    return [_find(identity, other, run) for identity, other in zip(config.requires, required, strict=True)]
 
 
 def _find(identity: str, required: RunConfig, dependent: Path) -> Path:

@@ -15,6 +15,8 @@ from plots.weights import draw_products
 from store.rundir import read_config
 from studies.curve_rows import Row, Series, curve_rows
 from studies.distance_figure import Distances
+from studies.dot_figure import Dots
+from studies.matrix_figure import Matrix
 
 SEEDS = (0, 1, 2)  # of what needs no training
 
@@ -142,4 +144,4 @@ class HeatMaps(NamedTuple):
         draw_products(table, labels["title"])
 
 
-AnyFigure = Figure | Plane | HeatMaps | Distances
+AnyFigure = Figure | Plane | HeatMaps | Matrix | Dots | Distances

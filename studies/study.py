@@ -25,6 +25,7 @@ RUNS_DIRS = {
     "task_diversity": "runs/diversity",
     "order_noise": "runs/study",
     "stages": "runs/stages",
+    "languages": "runs/languages",
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 FLOORS = (
     ("environment",),
     ("src", "cli"),
+    ("languages",),
     ("configs", "plugin_files"),
     ("plugins", "store"),
     ("baselines", "plots"),
@@ -20,13 +21,13 @@ FLOORS = (
     ("analysis",),
     ("runners",),
     ("sweeps", "utils_log", "utils_attention"),
-    ("studies", "eval_order", "eval_noise", "eval_diversity"),
+    ("studies", "eval_order", "eval_noise", "eval_diversity", "eval_languages"),
     ("scripts", "demos_ref", "benchmarks"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 WITHOUT_JAX = (
     *("store", "plots", "configs", "environment", "cli", "utils_log", "utils_attention"),
-    *("plugins", "plugin_files"),
+    *("plugins", "plugin_files", "languages"),
 )
 APART = {"baselines": ("cli", "analysis", "runners"), "curricula": ("plots",)}  # room -> rooms it needs nothing of
 # An arrow in a function alone: a plugin is loaded before a command's parser is made.

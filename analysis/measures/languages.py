@@ -7,7 +7,6 @@ mean over contexts for one query, and a contextual part, the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -22,13 +21,11 @@ from analysis.measures.weights import products, rescale
 from baselines.construction import gd_params
 from configs.languages import LanguagesConfig
 from families.language_opponents import Opponents, fitted_opponents, of_strings
-from families.languages import TaskSet, codes_of, half_mean_square, make_test_sets, rights
+from families.languages import TaskSet, half_mean_square, make_test_sets, rights
 from languages.coded import Coded, frequencies
 from languages.pools import Pool, pools_of
 from src.batch import Batch
 from src.model import Model
-from src.train import Shared
-from store import layout
 
 SHUFFLE_SEED = 0
 CONTEXTS = 32  # others in which each query is asked, for its context-free part
@@ -63,9 +60,7 @@ def measure(config: LanguagesConfig, model: Model, params: Any, codes: Coded) ->
     return Measured(sections, rows)
 
 
-def on_tasks(
-    tasks: TaskSet, responses: Mapping[str, Response], others: Mapping[str, np.ndarray]
-) -> dict[str, Any]:
+def on_tasks(tasks: TaskSet, responses: Mapping[str, Response], others: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Losses and accuracies with standard errors; ratios to some are paired; distances of the model to the rest."""
     labels, strings = np.asarray(tasks.batch.y_query, np.float64), np.asarray(tasks.drawn.strings)
     predictions = {name: own.predictions for name, own in responses.items()} | dict(others)
@@ -89,7 +84,7 @@ def on_tasks(
 
 
 def of_context(predict: Partial, tasks: TaskSet, predictions: np.ndarray) -> dict[str, Any]:
-    """What the model takes from the context: its two parts, and its accuracy with the context's labels in another order."""
+    """What the model takes from the context: its two parts, and its accuracy with the labels in another order."""
     labels = np.asarray(tasks.batch.y_query, np.float64)
     shuffled = np.asarray(_predict(predict, shuffled_labels(tasks.batch)), np.float64)
     free = context_free_square(predict, tasks.batch)
@@ -104,7 +99,7 @@ def of_context(predict: Partial, tasks: TaskSet, predictions: np.ndarray) -> dic
 def shuffled_labels(batch: Batch, seed: int = SHUFFLE_SEED) -> Batch:
     """The batch with the labels of each context in another order, drawn from a seed."""
     order = np.argsort(np.random.default_rng(seed).random(np.shape(batch.y)), axis=1)
-    return batch._replace(y=np.take_along_axis(np.asarray(batch.y), order, axis=1))
+    return batch._replace(y=jnp.asarray(np.take_along_axis(np.asarray(batch.y), order, axis=1)))
 
 
 def context_free_square(predict: Partial, batch: Batch, contexts: int = CONTEXTS) -> float:
@@ -177,7 +172,7 @@ def layer_of(config: LanguagesConfig, params: Any) -> np.ndarray | None:
 
 
 def singular_values(layer: np.ndarray, codes: np.ndarray, pool: Pool) -> list[float]:
-    """Those of Sigma^1/2 A Sigma^1/2, Sigma = E x x^T over the training pool: they do not depend on the codes' basis."""
+    """Those of Sigma^1/2 A Sigma^1/2, Sigma = E x x^T over the training pool, which no basis of codes changes."""
     shares = frequencies(pool) / frequencies(pool).sum()
     second = (shares[:, None] * codes.astype(np.float64)).T @ codes.astype(np.float64)
     values, vectors = np.linalg.eigh(second)

@@ -7,6 +7,8 @@ multiplied. Softmax layers have no such freedom and are shown as they are.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from analysis.compared_run import ComparedRun
@@ -19,7 +21,7 @@ from store.atomic import write_npz
 SMALLEST_SCALE = 1e-6  # below it there is no scale to move
 
 
-def products(config: RegressionConfig, params: dict[str, dict[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+def products(config: Any, params: dict[str, dict[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """W_K^T W_Q and P W_V, each [L, H, W, W], for column vectors as in the paper (biases left out).
 
     Recurrent layers share their weights, so they are one.

@@ -1,0 +1,47 @@
+"""Dots from a table of setting, panel, series, mean, low, high, seeds: settings in rows, panels side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from plots import style
+from store.readers import read_csv
+
+TEXT, NUMBERS = ("setting", "panel", "series"), ("mean", "low", "high", "seeds")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+ROW, AROUND = 0.24, 0.75  # inches of a setting, and around all
+
+
+@style.compact
+def draw_dots(source: Path, title: str) -> list[Path]:
+    """Draws a table's dots next to it, as .png and .pdf."""
+    from matplotlib.lines import Line2D
+
+    table = read_csv(source, NUMBERS, TEXT)
+    settings, panels = list(dict.fromkeys(table["setting"])), list(dict.fromkeys(table["panel"]))
+    series = list(dict.fromkeys(table["series"]))
+    looks: dict[str, dict[str, Any]] = {
+        name: {"color": style.SERIES[number % len(style.SERIES)], "marker": MARKERS[number % len(MARKERS)]}
+        for number, name in enumerate(series)
+    }
+    height = ROW * len(settings) + AROUND
+    figure, axes = style.new_figure(1, len(panels), 2 * style.COLUMN / len(panels), height, sharey=True)
+    for panel, name in zip(axes[0], panels, strict=True):
+        rows = table[table["panel"] == name]
+        for number, setting in enumerate(settings):
+            own = rows[rows["setting"] == setting]
+            for place, (_, row) in enumerate(own.iterrows()):
+                y = number + 0.5 * ((place + 1) / (len(own) + 1) - 0.5)
+                look = looks[row["series"]]
+                panel.plot([row["low"], row["high"]], [y, y], color=look["color"], linewidth=0.8)
+                panel.plot(row["mean"], y, linestyle="none", **look)
+        panel.set_title(style.plain(name))
+        panel.set_yticks(range(len(settings)), [style.plain(setting) for setting in settings])
+        panel.set_ylim(len(settings) - 0.5, -0.5)
+    handles = {name: Line2D([], [], linestyle="none", **look) for name, look in looks.items()}
+    seeds = sorted(set(table["seeds"].astype(int)))
+    counts = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    style.legend_above(figure, handles)
+    style.caption(figure, f"{title}; means over {counts} seeds, 95 % t intervals")
+    return style.save_both(figure, source)

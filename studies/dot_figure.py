@@ -1,0 +1,59 @@
+"""Numbers of several settings as dots: a row for each setting, a panel for each measure, means with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plots.dots import draw_dots
+from src.statistics import mean_and_interval
+
+Row = dict[str, Any]
+Numbers = Mapping[tuple[str, str], float]  # (panel, series) -> a run's number
+
+
+class Dots(NamedTuple):
+    """A figure of dots: its settings by runs' name, and what is shown of a run; 95 % t intervals over runs."""
+
+    name: str
+    title: str
+    settings: Mapping[str, str]
+    numbers: Callable[[Path], Numbers]
+    profile: str = "quick"
+
+    @property
+    def run_names(self) -> tuple[str, ...]:
+        """The runs it is of."""
+        return tuple(self.settings)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns of its table that tables of earlier versions may lack."""
+        return ()
+
+    def labels(self, seeds: Sequence[int]) -> Mapping[str, Any]:
+        """What is written on it."""
+        return {"title": self.title}
+
+    def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[Row]:
+        """Rows of setting, panel, series, mean, low, high, seeds."""
+        found: dict[tuple[str, str, str], list[float]] = {}
+        for name, own in runs.items():
+            for run in own:
+                for place, value in self.numbers(run).items():
+                    found.setdefault((self.settings[name], *place), []).append(value)
+        columns = ("setting", "panel", "series")
+        return [dict(zip(columns, place, strict=True)) | _mean(values) for place, values in found.items()]
+
+    def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
+        """Draws the table."""
+        draw_dots(table, labels["title"])
+
+
+def _mean(values: Sequence[float]) -> Row:
+    mean, width = mean_and_interval(np.array(values))
+    half = 0.0 if np.isnan(width) else float(width)
+    return {"mean": float(mean), "low": float(mean) - half, "high": float(mean) + half, "seeds": len(values)}

@@ -1,0 +1,1 @@
+"""The study of membership in regular languages, in context."""

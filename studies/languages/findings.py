@@ -1,0 +1,88 @@
+"""What the page of languages begins with: does it match, does it use its context, and why did it seem not to match."""
+
+from __future__ import annotations
+
+from studies.findings import Finding, Statement
+
+FINDINGS: tuple[Finding, ...] = (
+    Finding(
+        "does_it_match",
+        "answer",
+        (
+            Statement(
+                "sound_gd_cosine",
+                "the cosine of its sensitivities with one step's, at the best step size, is {value}",
+                "Trained on codes of strings, one linear layer is not one step of gradient descent",
+            ),
+            Statement(
+                "sound_optimum_cosine",
+                "with the best predictor of the form sᵀ A x_q it is {value}",
+                "It is the optimum of one layer, a preconditioned step",
+            ),
+            Statement("sound_ratio", "its loss is {value} times that predictor's"),
+            Statement("sound_at_optimum", "{value} of the runs get within 2 % of it or below"),
+        ),
+    ),
+    Finding(
+        "does_it_use_its_context",
+        "val_acc",
+        (
+            Statement(
+                "sound_over_no_context",
+                "its accuracy is {value} above that of a linear classifier that never looks at the context",
+                "With negatives that need the context it uses it",
+            ),
+            Statement("sound_over_ridge", "{value} above ridge regression's"),
+            Statement("sound_over_shuffled", "{value} above its own with the context's labels in another order"),
+        ),
+    ),
+    Finding(
+        "why_it_seemed_not_to",
+        "preds_mse",
+        (
+            Statement(
+                "hash_no_context",
+                "with them a linear classifier without context is {value} more accurate than ridge regression",
+                "The published negatives need no context",
+            ),
+            Statement(
+                "hash_shuffled", "a layer trained on them has an accuracy of {value} with shuffled context labels"
+            ),
+            Statement(
+                "published_construction",
+                "the published construction's predictions are {value} times the model's mean square away from it",
+                "And its step size and sign were wrong",
+            ),
+        ),
+    ),
+    Finding(
+        "unseen_languages",
+        "singular_values",
+        (
+            Statement(
+                "sound_unseen",
+                "on three other languages the same layer has {value} times the loss of ridge regression",
+                "What it has learnt is the three languages",
+            ),
+        ),
+    ),
+    Finding(
+        "how_many_languages",
+        "number_of_languages",
+        (
+            Statement(
+                "many_languages_unseen",
+                "trained on 300 random languages its loss on unseen ones is {value} times ridge regression's",
+                "With many languages it learns to learn them",
+            ),
+            Statement("linear_memory", "{value} times its loss on the trained ones"),
+            Statement("one_language_unseen", "trained on one language, {value} times ridge regression's"),
+            Statement(
+                "softmax_memory_few",
+                "of ten languages the softmax transformer has {value} times the loss on unseen ones",
+                "A softmax transformer memorises a few languages",
+            ),
+            Statement("softmax_memory_many", "of 300, {value} times"),
+        ),
+    ),
+)

@@ -1,0 +1,121 @@
+"""Measures on runs of languages, which read their summaries, and on opponents alone, which need no training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from store import layout
+from store.readers import read_npz
+from studies.runs import summary_part
+
+Measure = Callable[..., float]
+OfSeed = Sequence[Path]
+TABLE_TASKS = 30_000
+PUBLISHED_STEP = 4.0  # of the published construction, which is not divided by the number of pairs
+
+
+def value(name: str, part: str = "headline") -> Measure:
+    """A number of the summary's test set."""
+
+    def measure(run: Path) -> float:
+        found = summary_part(run, part)[name]
+        return math.nan if found is None else float(found)
+
+    return measure
+
+
+def difference(name: str, other: str, part: str = "headline") -> Measure:
+    """A number less another."""
+    return lambda run: value(name, part)(run) - value(other, part)(run)
+
+
+def over(name: str, other: str, part: str = "headline") -> Measure:
+    """A number over another."""
+    return lambda run: value(name, part)(run) / value(other, part)(run)
+
+
+def at(index: int, measure: Measure) -> Measure:
+    """A measure of one of a seed's runs."""
+    return lambda runs: measure(runs[index])
+
+
+def one_over(index: int, other: int, measure: Measure) -> Measure:
+    """A measure of one of a seed's runs over the same of another."""
+    return lambda runs: measure(runs[index]) / measure(runs[other])
+
+
+def over_paired(name: str) -> Measure:
+    """A number of the test set over the same of the paired run."""
+    return lambda run, other: value(name)(run) / value(name)(other)
+
+
+def unseen_over_trained(run: Path) -> float:
+    """The loss on unseen languages over that on unseen strings of the trained ones."""
+    return value("loss", "unseen")(run) / value("loss")(run)
+
+
+def mean_over(measure: Measure) -> Measure:
+    """The mean of a measure over a seed's runs."""
+    return lambda runs: float(np.mean([measure(run) for run in runs]))
+
+
+def reaches(name: str, bound: float) -> Measure:
+    """1 where a number of the test set is at most the bound, else 0."""
+    return lambda run: float(value(name)(run) <= bound)
+
+
+def published_match(run: Path) -> float:
+    """The mean squared difference of predictions from the published construction's, over their own mean square.
+
+    That is one step of gradient descent of step 4 / sqrt(17) over the sum of the pairs, with the sign turned.
+    """
+    batch = read_npz(run / layout.ANALYSIS_BATCH, ("x", "y", "x_query"))
+    own = read_npz(run / layout.PREDICTIONS, ("tf",))["tf"].astype(float)
+    x, y, x_query = (batch[name].astype(float) for name in ("x", "y", "x_query"))
+    width = x.shape[2] + 1
+    construction = -PUBLISHED_STEP / math.sqrt(width) * np.einsum("bn,bnd,bd->b", y, x, x_query)
+    return float(np.mean((own - construction) ** 2) / np.mean(own**2))
+
+
+def fitted_match(run: Path) -> float:
+    """The same for gradient descent with the fitted step."""
+    own = read_npz(run / layout.PREDICTIONS, ("tf", "gd"))
+    tf, gd = own["tf"].astype(float), own["gd"].astype(float)
+    return float(np.mean((tf - gd) ** 2) / np.mean(tf**2))
+
+
+# --- opponents alone ---
+
+
+def opponent(negatives: str, name: str, what: str) -> Measure:
+    """What an opponent reaches on the strings of a pool's seed: its loss, or its accuracy; nothing is trained."""
+    return lambda seed: _table(negatives, seed)[f"{name}_{what}"]
+
+
+@lru_cache(maxsize=64)
+def _table(negatives: str, pool_seed: int) -> dict[str, float]:
+    """Losses and accuracies of opponents on unseen strings: whitened one-hot PCA-16, N = 10."""
+    from analysis.measures.test_set import mean_and_error
+    from configs.overrides import resolve, set_values
+    from configs.presets import preset
+    from families.language_opponents import fitted_opponents
+    from families.languages import codes_of, half_mean_square, make_test_sets, predictions_of, rights
+
+    wanted = preset("languages")
+    set_values(wanted, {"negatives": negatives, "pool_seed": pool_seed, "test_tasks": TABLE_TASKS})
+    set_values(wanted, {"data.unseen_languages": ()})
+    config = resolve(wanted)
+    codes = codes_of(config, {})
+    batch = make_test_sets(config, codes).strings.batch
+    labels = np.asarray(batch.y_query, np.float64)
+    values: dict[str, float] = {}
+    for name, predict in fitted_opponents(config, codes.train).predictors.items():
+        found = predictions_of(predict, batch)
+        values[f"{name}_loss"] = half_mean_square(found - labels)
+        values[f"{name}_accuracy"] = mean_and_error(rights(found, labels))[0]
+    return values

@@ -1,0 +1,35 @@
+"""One matrix of runs as a heat map: rows of i, j and value, means over the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plots.weights import draw_matrix
+
+
+class Matrix(NamedTuple):
+    """A figure of one matrix, [rows, columns], of a run; means over runs."""
+
+    name: str
+    title: str
+    run_names: tuple[str, ...]
+    matrix: Callable[[Path], np.ndarray]
+    profile: str = "quick"
+    needs: tuple[str, ...] = ()
+
+    def labels(self, seeds: Sequence[int]) -> Mapping[str, Any]:
+        """What is written on it."""
+        return {"title": f"{self.title}; mean over {len(seeds)} seeds"}
+
+    def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[dict[str, Any]]:
+        """The mean of the runs' matrices, an entry to a row."""
+        mean = np.mean([self.matrix(run) for own in runs.values() for run in own], axis=0)
+        return [{"i": i, "j": j, "value": float(mean[i, j])} for i, j in np.ndindex(*mean.shape)]
+
+    def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
+        """Draws the table."""
+        draw_matrix(table, labels["title"])
