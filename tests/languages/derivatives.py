@@ -141,8 +141,9 @@ def every(alphabet: str, max_length: int, min_length: int = 0) -> tuple[str, ...
 
 def texts_of(strings: np.ndarray, alphabet: str) -> list[str]:
     """Rows of symbols as texts, without the pads behind the last symbol; a pad before one is #."""
-    letters = np.array([*alphabet, PAD])[strings]
-    return ["".join(row).rstrip(PAD) for row in letters]
+    count, length = strings.shape
+    letters = np.frombuffer((alphabet + PAD).encode(), np.uint8)[strings].tobytes().decode()
+    return [letters[start : start + length].rstrip(PAD) for start in range(0, count * length, length)]
 
 
 def strings_of(texts: list[str] | tuple[str, ...], alphabet: str, length: int) -> np.ndarray:
