@@ -9,6 +9,7 @@ from plots import style
 from store.readers import read_csv
 
 TEXT, NUMBERS = ("setting", "panel", "series"), ("mean", "low", "high", "seeds")
+COLOURS = (*style.SERIES, style.OTHER)
 MARKERS = ("o", "s", "^", "D", "v", "P")
 ROW, AROUND = 0.24, 0.75  # inches of a setting, and around all
 
@@ -22,7 +23,7 @@ def draw_dots(source: Path, title: str) -> list[Path]:
     settings, panels = list(dict.fromkeys(table["setting"])), list(dict.fromkeys(table["panel"]))
     series = list(dict.fromkeys(table["series"]))
     looks: dict[str, dict[str, Any]] = {
-        name: {"color": style.SERIES[number % len(style.SERIES)], "marker": MARKERS[number % len(MARKERS)]}
+        name: {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
         for number, name in enumerate(series)
     }
     height = ROW * len(settings) + AROUND

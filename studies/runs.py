@@ -46,8 +46,11 @@ class Runs:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """The cells of the grid. Planning resolves a config for each, and every claim asks for those of all."""
-        return cells(plan([self.grid]))
+        """The cells of the grid, without the runs that these build on.
+
+        Planning resolves a config for each, and every claim asks for those of all.
+        """
+        return [cell for cell in cells(plan([self.grid])) if cell.config.name == self.model]
 
     def ended(self, folder: Path) -> dict[int, Path | tuple[Path, ...]]:
         """The run, or the runs of the axes, by seed, of the seeds whose runs are all done or have diverged."""

@@ -70,7 +70,7 @@ def reaches(name: str, bound: float) -> Measure:
 
 
 def published_match(run: Path) -> float:
-    """The mean squared difference of predictions from the published construction's, over their own mean square.
+    """The root mean square difference of predictions from the published construction's, over their own.
 
     That is one step of gradient descent of step 4 / sqrt(17) over the sum of the pairs, with the sign turned.
     """
@@ -79,14 +79,14 @@ def published_match(run: Path) -> float:
     x, y, x_query = (batch[name].astype(float) for name in ("x", "y", "x_query"))
     width = x.shape[2] + 1
     construction = -PUBLISHED_STEP / math.sqrt(width) * np.einsum("bn,bnd,bd->b", y, x, x_query)
-    return float(np.mean((own - construction) ** 2) / np.mean(own**2))
+    return math.sqrt(np.mean((own - construction) ** 2) / np.mean(own**2))
 
 
 def fitted_match(run: Path) -> float:
     """The same for gradient descent with the fitted step."""
     own = read_npz(run / layout.PREDICTIONS, ("tf", "gd"))
     tf, gd = own["tf"].astype(float), own["gd"].astype(float)
-    return float(np.mean((tf - gd) ** 2) / np.mean(tf**2))
+    return math.sqrt(np.mean((tf - gd) ** 2) / np.mean(tf**2))
 
 
 # --- opponents alone ---
