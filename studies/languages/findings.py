@@ -50,8 +50,8 @@ FINDINGS: tuple[Finding, ...] = (
             ),
             Statement(
                 "published_construction",
-                "the published construction's predictions are {value} times as far from the model's as these are from 0, "
-                "in root mean squares",
+                "the published construction's predictions are {value} times as far from the model's as these are from "
+                "0, in root mean squares",
                 "And its step size and sign were wrong",
             ),
         ),

@@ -38,7 +38,7 @@ RUNS: dict[str, Runs] = {
     # the sound setting with other strings, codes, contexts, depths and another model
     "pools": Runs("languages", {}, FEW_SEEDS, {"pool_seed": (1, 2, 3, 4)}),
     "autoencoder": Runs("languages", {"code.kind": "autoencoder"}, SOME_SEEDS),
-    "states": Runs("languages", {"code.kind": "states", "code.dim": 6}, SOME_SEEDS),
+    "states": Runs("languages", {"code.kind": "states", "code.dim": 5}, SOME_SEEDS),
     "learned": Runs("languages", {"code.kind": "learned", "features": 16, "steps": 2000}, FEW_SEEDS),
     "layers": Runs("languages", {}, SOME_SEEDS, {"num_layers": LAYERS}),
     "softmax": Runs("languages_softmax", {}, FEW_SEEDS),
