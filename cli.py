@@ -132,22 +132,24 @@ def add_word_lists(parser: Parser, flags: Iterable[Any]) -> None:
 def words_of(text: str) -> tuple[str, ...]:
     """Words parted by commas, as in a,b or (a, b). A comma in brackets is part of a word: these may be expressions."""
     inside = text.strip()
-    if inside.startswith("(") and inside.endswith(")") and len(found := _parted(inside[1:-1])) > 1:
-        return found  # of (a)|(b) the inside is not balanced, and of (a|b) it is one word
-    return _parted(inside)
+    if inside.startswith("(") and inside.endswith(")"):
+        words, balanced = _parted(inside[1:-1])
+        if balanced and len(words) != 1:  # of (a)|(b) the inside is not balanced, and of (a|b) it is one word
+            return tuple(filter(None, words))
+    return tuple(filter(None, _parted(inside)[0]))
 
 
-def _parted(text: str) -> tuple[str, ...]:
-    words, depth = [""], 0
+def _parted(text: str) -> tuple[list[str], bool]:
+    """The words between commas outside all brackets, and whether every bracket that closes was open."""
+    words, depth, balanced = [""], 0, True
     for letter in text.replace(" ", ""):
         depth += (letter in "([{") - (letter in ")]}")
-        if depth < 0:
-            return ()
-        if letter == "," and depth == 0:
+        balanced &= depth >= 0
+        if letter == "," and depth <= 0:
             words.append("")
         else:
             words[-1] += letter
-    return tuple(word for word in words if word)
+    return words if words != [""] else [], balanced
 
 
 def add_former_names(parser: Parser, flag: str, names: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ automata-lib is for, regular expressions and minimal automata, is its own; what 
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from src.checks import ConfigError, require
 MOST_SYMBOLS = 26
 MOST_STATES = 512
 SYNTAX = "()[]{}|&*+?.^-,"  # of regular expressions: no symbols
+REPEAT, RANGE = re.compile(r"\{[^}]*\}"), re.compile(r"([0-9A-Za-z])-([0-9A-Za-z])")
 MISSING = "regular languages need automata-lib, which is not installed: pip install automata-lib"
 
 
@@ -39,8 +41,8 @@ class Automaton(NamedTuple):
 def of_expression(text: str, alphabet: str) -> Automaton:
     """The minimal automaton of a regular expression; `ConfigError` if it is none over this alphabet.
 
-    Syntax of automata-lib: `|` is or, `&` is and, `*`, `+`, `?`, `{2,3}` repeat, `[ab]` is a or b, `()` is the empty
-    string. Note that `(ab[c])*` is `(abc)*`; where the last symbol may be left out write `(abc?)*`.
+    Syntax of automata-lib: `|` is or, `&` is and, both read from left to right; `*`, `+`, `?`, `{2,3}` repeat; `[ab]`
+    is a or b, `()` the empty string. Note that `(ab[c])*` is `(abc)*`; where c may be left out write `(abc?)*`.
     """
     require(bool(text.strip()), "a regular expression is empty; () is the language of the empty string")
     dfa, nfa, errors = _library()
@@ -82,9 +84,15 @@ def complement(automaton: Automaton) -> Automaton:
 
 def alphabet_of(expressions: tuple[str, ...]) -> str:
     """The symbols in regular expressions, in order; `ConfigError` for too many, and where there are none."""
-    found = sorted({symbol for text in expressions for symbol in text if symbol not in SYNTAX and symbol != " "})
+    texts = [_ranges_in_full(REPEAT.sub("", text)) for text in expressions]
+    found = sorted({symbol for text in texts for symbol in text if symbol not in SYNTAX and symbol != " "})
     require(bool(found), f"there is no symbol in the expressions {', '.join(map(repr, expressions))}")
     return check_alphabet("".join(found))
+
+
+def _ranges_in_full(text: str) -> str:
+    """An expression with a range of symbols, as in [a-c], written out."""
+    return RANGE.sub(lambda found: "".join(map(chr, range(ord(found[1]), ord(found[2]) + 1))), text)
 
 
 def check_alphabet(alphabet: str) -> str:
@@ -135,6 +143,23 @@ def counts(automaton: Automaton, max_length: int) -> list[list[int]]:
     return found
 
 
+def agree(one: Automaton, other: Automaton, lengths: tuple[int, int]) -> bool:
+    """Whether two languages over one alphabet have the same members of these lengths."""
+    states = len(other.transitions)
+    pairs = one.transitions[:, None] * states + other.transitions[None]
+    differ = one.accepting[:, None] != other.accepting[None]
+    both = Automaton(one.alphabet, pairs.reshape(-1, len(one.alphabet)), differ.ravel())
+    reached = np.zeros(len(both.accepting), bool)
+    reached[0] = True
+    for length in range(lengths[1] + 1):
+        if length >= lengths[0] and (reached & both.accepting).any():
+            return False
+        targets = both.transitions[reached].ravel()
+        reached = np.zeros_like(reached)
+        reached[targets] = True
+    return True
+
+
 def text_of(string: np.ndarray, alphabet: str, pad: str = "") -> str:
     """A string [L] as text."""
     return "".join(alphabet[symbol] if symbol < len(alphabet) else pad for symbol in string)
@@ -153,12 +178,12 @@ def encoded(texts: list[str], alphabet: str, length: int) -> np.ndarray:
 
 def _library() -> tuple[Any, Any, tuple[type[Exception], ...]]:
     try:
-        from automata.base.exceptions import AutomatonException
+        from automata.base.exceptions import AutomatonException, RegexException
         from automata.fa.dfa import DFA
         from automata.fa.nfa import NFA
     except ModuleNotFoundError:
         raise ConfigError(MISSING) from None
-    return DFA, NFA, (AutomatonException,)
+    return DFA, NFA, (AutomatonException, RegexException)
 
 
 def _sentence(reason: Exception) -> str:

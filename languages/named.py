@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from languages.automata import Automaton, accepts, alphabet_of, check_alphabet, of_expression, random_automaton
+from languages.automata import Automaton, accepts, agree, alphabet_of, check_alphabet, of_expression, random_automaton
 from languages.sampling import Sampler
 from src.checks import ConfigError, require
 
@@ -70,7 +70,7 @@ def languages_of(
             found += random_languages(alphabet, lengths, count, num_states, stream)
         else:
             found.append(Language(name, check_size(name, of_expression(TOMITA.get(name, name), alphabet), lengths)))
-    _check_different(found, lengths)
+    check_different(found, lengths)
     return found
 
 
@@ -105,18 +105,22 @@ def random_languages(
     Automata with few members or non-members, or with members at fewer than half of the lengths, are drawn again.
     """
     rng = np.random.default_rng([*stream, num_states, len(alphabet)])
-    found: dict[tuple[bytes, bytes], Automaton] = {}
+    sizes_known: dict[int, list[Automaton]] = {}  # languages that agree have equally many members
+    found: list[Automaton] = []
     for _ in range(TRIES * count):
         if len(found) == count:
             break
         automaton = random_automaton(rng, num_states, alphabet)
         if _is_usable(automaton, lengths):
-            found.setdefault((automaton.transitions.tobytes(), automaton.accepting.tobytes()), automaton)
+            alike = sizes_known.setdefault(Sampler(automaton, *lengths).total, [])
+            if not any(agree(automaton, other, lengths) for other in alike):
+                alike.append(automaton)
+                found.append(automaton)
     if len(found) < count:
         raise ConfigError(
             f"there are only {len(found)} usable random languages of {num_states} states, not {count}; take more states"
         )
-    return [Language(f"random{number}", automaton) for number, automaton in enumerate(found.values())]
+    return [Language(f"random{number}", automaton) for number, automaton in enumerate(found)]
 
 
 def _is_usable(automaton: Automaton, lengths: tuple[int, int]) -> bool:
@@ -128,12 +132,15 @@ def _is_usable(automaton: Automaton, lengths: tuple[int, int]) -> bool:
     )
 
 
-def _check_different(languages: list[Language], lengths: tuple[int, int]) -> None:
-    seen: dict[tuple[bytes, bytes], str] = {}
-    for language in languages:
-        key = (language.automaton.transitions.tobytes(), language.automaton.accepting.tobytes())
-        require(key not in seen, f"{seen.get(key)} and {language.name} are the same language; name each once")
-        seen[key] = language.name
+def check_different(languages: list[Language], lengths: tuple[int, int]) -> None:
+    """`ConfigError` if two languages have the same members of the lengths; random ones are not compared again."""
+    listed = [language for language in languages if not language.name.startswith(RANDOM)]
+    for number, one in enumerate(listed):
+        for other in listed[:number]:
+            require(
+                not agree(one.automaton, other.automaton, lengths),
+                f"{other.name} and {one.name} are the same language; name each once",
+            )
 
 
 def members(languages: list[Language], strings: np.ndarray) -> np.ndarray:

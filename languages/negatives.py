@@ -98,7 +98,8 @@ def edit(strings: np.ndarray, pad: int, lengths: tuple[int, int], rng: np.random
     """Strings [B, L] after one edit each; as they were where it would leave the lengths."""
     count, places = strings.shape
     size, kind = lengths_of(strings, pad), np.asarray(rng.integers(3, size=count))
-    symbol = rng.integers(pad, size=(count, 1)).astype(np.uint8)
+    symbol, step = (rng.integers(low, pad, size=(count, 1)) for low in (0, 1))
+    other = np.where(strings == pad, pad, (strings + step) % pad)  # any but the symbol that is there
     place = (rng.random(count) * (size + (kind == INSERT))).astype(np.int64)[:, None]
     column, pads = np.arange(places)[None], np.full((count, 1), pad, np.uint8)
     behind = np.concatenate([pads, strings[:, :-1]], axis=1)  # what stands one place before
@@ -106,7 +107,7 @@ def edit(strings: np.ndarray, pad: int, lengths: tuple[int, int], rng: np.random
     edited = np.choose(
         kind[:, None],
         [
-            np.where(column == place, symbol, strings),
+            np.where(column == place, other, strings),
             np.where(column == place, symbol, np.where(column > place, behind, strings)),
             np.where(column >= place, ahead, strings),
         ],

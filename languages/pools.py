@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from languages.automata import Automaton
-from languages.named import RANDOM, Language, common_alphabet, expand, languages_of
+from languages.automata import agree
+from languages.named import RANDOM, Language, check_different, common_alphabet, expand, languages_of
 from languages.negatives import MODES, NEED_OTHERS, Draw, Source
+from languages.sampling import Sampler
 from src.checks import ConfigError, require
 from src.config import LanguageData
 
@@ -56,24 +57,27 @@ def training_languages(data: LanguageData) -> list[Language]:
 
 
 def unseen_languages(data: LanguageData) -> list[Language]:
-    """The languages that are tested on alone, none of which is trained on."""
-    lengths, seed, trained = (data.min_length, data.max_length), data.pool_seed, training_languages(data)
-    known = {_key(language.automaton) for language in trained}
+    """The languages that are tested on alone, none of which agrees with one that is trained on at the asked lengths."""
+    lengths, trained = (data.min_length, data.max_length), training_languages(data)
+    sizes = [Sampler(language.automaton, *lengths).total for language in trained]
+
+    def known(language: Language) -> bool:
+        size = Sampler(language.automaton, *lengths).total
+        alike = [own for own, its in zip(trained, sizes, strict=True) if its == size]
+        return any(agree(language.automaton, own.automaton, lengths) for own in alike)
+
     found: list[Language] = []
     for name in expand(data.unseen_languages):
-        if name == RANDOM:  # as many as are not trained on
-            more = data.num_unseen + len(trained)
-            own = languages_of((RANDOM,), alphabet(data), lengths, more, data.num_states, (seed, 1))
-            found += [language for language in own if _key(language.automaton) not in known][: data.num_unseen]
+        if name == RANDOM:  # enough that as many are left as are asked for
+            more, stream = data.num_unseen + len(trained), (data.pool_seed, 1)
+            drawn = languages_of((RANDOM,), alphabet(data), lengths, more, data.num_states, stream)
+            found += [language for language in drawn if not known(language)][: data.num_unseen]
             continue
         (language,) = languages_of((name,), alphabet(data), lengths)
-        require(_key(language.automaton) not in known, f"the unseen language {name} is one of those trained on")
+        require(not known(language), f"the unseen language {name} is one of those trained on")
         found.append(language)
+    check_different(found, lengths)
     return found
-
-
-def _key(automaton: Automaton) -> tuple[bytes, bytes]:
-    return automaton.transitions.tobytes(), automaton.accepting.tobytes()
 
 
 @lru_cache(maxsize=16)

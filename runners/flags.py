@@ -145,7 +145,10 @@ def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[
 def list_values(family: Family, flags: argparse.Namespace) -> dict[str, Any]:
     """The values of a family's lists of words, by key; None where a flag is not given."""
     given = {flag: getattr(flags, flag.name) for flag in family.lists}
-    return {flag.key: None if words is None else flag.read(",".join(words)) for flag, words in given.items()}
+    return {
+        flag.key: None if words is None else tuple(word for one in words for word in flag.read(one))
+        for flag, words in given.items()
+    }
 
 
 def preset_for_depth(model: str, name: str, settings: Mapping[str, Any]) -> ConfigDict:

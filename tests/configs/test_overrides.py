@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli import UsageError
+from cli import UsageError, words_of
 from configs.keys import OUTSIDE, find_key
 from configs.overrides import resolve, set_values
 from configs.presets import preset
@@ -127,6 +127,38 @@ def test_text_becomes_a_value_of_the_fields_type(name: str, text: str, value: An
 def test_text_of_another_type_is_refused(name: str, text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         set_values(preset("lsa1"), {name: text})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ()),
+        (" , ", ()),
+        ("a", ("a",)),
+        ("a,b", ("a", "b")),
+        (" a, b,", ("a", "b")),
+        ("(a, b)", ("a", "b")),
+        ("((a|b)c)*", ("((a|b)c)*",)),
+        ("(a|b)", ("(a|b)",)),
+        ("(a)|(b)", ("(a)|(b)",)),
+        ("(a),(b)", ("(a)", "(b)")),
+        ("((a|b)c, (ab))", ("(a|b)c", "(ab)")),
+        ("a{2,3}b,c", ("a{2,3}b", "c")),
+        ("(a{2,3})", ("(a{2,3})",)),
+        ("a*bc*,((a|b)c)*,(abc?)*", ("a*bc*", "((a|b)c)*", "(abc?)*")),
+    ],
+)
+def test_words_are_parted_by_commas_outside_brackets(text: str, words: tuple[str, ...]) -> None:
+    assert words_of(text) == words
+
+
+@pytest.mark.parametrize("text", ["a)", "c*ba*,(b|c)a)*", "a,b]"])
+def test_of_brackets_that_do_not_match_no_word_is_lost(text: str) -> None:
+    assert "".join(words_of(text)) == text.replace(",", "")
+
+
+def test_one_word_may_stand_as_a_tuple_of_one() -> None:
+    assert words_of("(softmax,)") == ("softmax",)
 
 
 @pytest.mark.parametrize("value", [None, "auto"])

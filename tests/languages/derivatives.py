@@ -3,7 +3,7 @@
 An expression is a nested tuple. Binding, from loose to tight: |, &, what stands side by side, then *, +, ?, {m,n}.
 """
 
-from functools import lru_cache, reduce
+from functools import cache, reduce
 from itertools import product
 from typing import Any
 
@@ -37,7 +37,7 @@ def starred(one: Expression) -> Expression:
     return one if one[0] == "star" else ("star", one)
 
 
-@lru_cache(maxsize=None)
+@cache
 def parsed(text: str) -> Expression:
     found, rest = _either(text)
     assert not rest, f"{rest!r} is left of {text!r}"
@@ -95,7 +95,7 @@ def _single(text: str) -> tuple[Expression, str]:
     return found, text[1:]
 
 
-@lru_cache(maxsize=None)
+@cache
 def nullable(of: Expression) -> bool:
     match of:
         case ("cat", one, other) | ("and", one, other):
@@ -105,7 +105,7 @@ def nullable(of: Expression) -> bool:
     return of[0] in ("empty", "star")
 
 
-@lru_cache(maxsize=None)
+@cache
 def derivative(of: Expression, symbol: str) -> Expression:
     match of:
         case ("symbol", own):
@@ -132,7 +132,7 @@ def members(expression: str, alphabet: str, max_length: int, min_length: int = 0
     return [text for text in every(alphabet, max_length, min_length) if matches(expression, text)]
 
 
-@lru_cache(maxsize=None)
+@cache
 def every(alphabet: str, max_length: int, min_length: int = 0) -> tuple[str, ...]:
     """All texts of these lengths, short ones first."""
     lengths = range(min_length, max_length + 1)

@@ -53,7 +53,9 @@ def test_bigrams_do_not_depend_on_where_a_string_stands() -> None:
     strings = strings_of(every("abc", 4), "abc", 6)
     moved = np.roll(strings, 2, axis=1)
     np.testing.assert_array_equal(codes.bigrams(strings, 3), codes.bigrams(moved, 3))
-    np.testing.assert_array_equal(codes.bigrams(strings, 3)[1:].sum(axis=1), [len(text) + 1 for text in every("abc", 4)[1:]])
+    np.testing.assert_array_equal(
+        codes.bigrams(strings, 3)[1:].sum(axis=1), [len(text) + 1 for text in every("abc", 4)[1:]]
+    )
 
 
 def test_states() -> None:

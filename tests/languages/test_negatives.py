@@ -97,11 +97,6 @@ def test_an_edit_is_uniform_in_its_place_and_symbol() -> None:
         assert abs(sum(kind) / 60_000 - 1 / 3) < 4 * np.sqrt(2 / 9 / 60_000)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="edit draws the symbol that replaces another among all, its own too: one edit in nine changes nothing, and "
-    "among near misses replaced symbols are fewer than those put in or left out",
-)
 def test_an_edit_changes_the_string() -> None:
     assert "abc" not in edited(["abc"] * 1000, (1, 4))
 
@@ -128,7 +123,7 @@ def test_members_of_other_languages_are_members_of_them(expression: str) -> None
     assert all(any(matches(other, text) for other in others) for text in set(found))
     possible = {text for other in others for text in members(other, "abc", 8, 1)} - {*members(expression, "abc", 8, 1)}
     assert set(found) == possible
-    chances = {text: 0.0 for text in possible}
+    chances = dict.fromkeys(possible, 0.0)
     for other in others:
         own = [text for text in members(other, "abc", 8, 1) if text in possible]
         by_length = Counter(map(len, own))

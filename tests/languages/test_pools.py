@@ -234,17 +234,11 @@ def test_what_no_data_can_be_is_refused(values: dict[str, Any], sentence: str) -
     assert is_one_sentence(caught.value)
 
 
-@pytest.mark.xfail(strict=True, reason="unseen_languages compares its languages with those of training alone")
 def test_an_unseen_language_that_is_named_twice_is_refused() -> None:
     with pytest.raises(ConfigError, match="are the same language; name each once"):
         unseen_languages(replace(SMALL, unseen_languages=("c*ba*", "((b|c)a)*", "c*b(a*)")))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="languages are compared whole, so two that differ in strings of no asked length, as the empty one, stand "
-    "side by side; _check_different does nothing with its lengths",
-)
 def test_languages_that_differ_at_no_asked_length_are_the_same() -> None:
     same = {"languages": ("(abc?)*", "(abc?)+", "a*bc*")}, {"unseen_languages": ("(abc?)+",)}
     for values in same:
