@@ -19,6 +19,7 @@ from benchmarks.cases import CASES, COMMANDS, COMPILED, SWEEPS, Settings, lsa1
 from benchmarks.plain_loop import plain_loop, test_batch
 from benchmarks.programs import WORK, our_program
 from benchmarks.timing import compare, in_turns, report, spread
+from configs.languages import LanguagesConfig
 from families.experiment import model_of
 from src.losses import half_mse
 
@@ -66,7 +67,9 @@ def case(name: str, settings: Settings) -> Entry:
     """A case of `CASES`."""
     text, config, work, width = CASES[name]
     times = compare(WORK[work](config, width), settings.seconds, settings.repeats, {"ours": width})
-    operations = {"flops": flops.training_step(config)} if work == "steps" else {}
+    operations = {}
+    if work == "steps" and not isinstance(config, LanguagesConfig):
+        operations = {"flops": flops.training_step(config)}
     return {"text": text} | times | operations
 
 

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from benchmarks import plain_decoder
+from benchmarks import plain_decoder, plain_languages
+from configs.languages import LanguagesModel
 from configs.regression import RegressionConfig
 from families.experiment import model_of
 from src.batch import Batch
@@ -70,6 +71,7 @@ class Plain(NamedTuple):
 PARTS: dict[type[Any], Plain] = {
     ModelConfig: Plain(sample, predict),
     DecoderConfig: Plain(plain_decoder.sample, plain_decoder.predict),
+    LanguagesModel: Plain(plain_languages.sample, plain_languages.predict),
 }
 
 

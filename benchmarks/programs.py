@@ -17,6 +17,7 @@ from jax import Array, lax
 
 from benchmarks.plain_loop import plain_loop, predict, sample
 from benchmarks.timing import Timed
+from configs.registry import family_of
 from configs.run import RunConfig
 from families.experiment import NO_ARRAYS, experiment_of, model_of
 from families.regression import make_test_batch
@@ -40,9 +41,10 @@ def our_program(config: RunConfig, width: int = 1) -> Program:
     trainer = make_trainer(partial(experiment.make_model, config), config.training, experiment.batches(config))
     seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
     pack = make_members(seeds, width)
-    state = trainer.init(pack, NO_ARRAYS)
+    shared = {name: jnp.asarray(array) for name, array in family_of(config).shared(config).items()}
+    state = trainer.init(pack, shared)
     began = time.perf_counter()
-    program = trainer.chunk.lower(state, pack, NO_ARRAYS, jnp.int32(0), jnp.int32(0)).compile()
+    program = trainer.chunk.lower(state, pack, shared, jnp.int32(0), jnp.int32(0)).compile()
     compile_seconds = time.perf_counter() - began
     done = 0
 
@@ -50,7 +52,7 @@ def our_program(config: RunConfig, width: int = 1) -> Program:
         nonlocal state, done
         start, stop = jnp.int32(done), jnp.int32(done + steps)
         began = time.perf_counter()
-        state, _ = program(state, pack, NO_ARRAYS, start, stop)
+        state, _ = program(state, pack, shared, start, stop)
         jax.block_until_ready(state)
         done += steps
         return time.perf_counter() - began

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from languages import codes
 from languages.automata import Automaton
+from languages.cache import cached
 from languages.pools import Pool, Pools, alphabet, pools_of
 from src.config import CodeConfig, LanguageData
 
@@ -25,6 +27,10 @@ class Coded(NamedTuple):
 @lru_cache(maxsize=16)
 def coded_pools(data: LanguageData, code: CodeConfig) -> Coded:
     """The codes of a config's strings, of every kind but an autoencoder's. `ConfigError` for a dimension it lacks."""
+    return Coded(**cached(f"codes {replace(data, num_pairs=1, positive_share=0.5)} {code}", lambda: _made(data, code)))
+
+
+def _made(data: LanguageData, code: CodeConfig) -> dict[str, np.ndarray]:
     pools, pad = pools_of(data), len(alphabet(data))
     automata = tuple(language.automaton for language in pools.languages)
     kind = "one_hot" if code.kind == "learned" else code.kind
@@ -32,7 +38,7 @@ def coded_pools(data: LanguageData, code: CodeConfig) -> Coded:
     def features(strings: np.ndarray) -> np.ndarray:
         return features_of(strings, kind, data, automata, pad)
 
-    return code_with(features, pools, code)
+    return code_with(features, pools, code)._asdict()
 
 
 def features_of(

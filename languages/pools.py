@@ -6,13 +6,15 @@ test set is ever trained on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from languages.automata import agree
+from languages.automata import Automaton, agree
+from languages.cache import cached
 from languages.named import RANDOM, Language, check_different, common_alphabet, expand, languages_of
 from languages.negatives import MODES, NEED_OTHERS, Draw, Source
 from languages.sampling import Sampler
@@ -83,6 +85,14 @@ def unseen_languages(data: LanguageData) -> list[Language]:
 @lru_cache(maxsize=16)
 def pools_of(data: LanguageData) -> Pools:
     """The pools of a config; the same for equal ones. `ConfigError` for what cannot fill them."""
+    arrays = cached(f"pools {replace(data, num_pairs=1, positive_share=0.5)}", lambda: _written(_made(data)))
+    languages, unseen_languages = (_read_languages(arrays, name) for name in ("languages", "unseen_languages"))
+    unseen = _read_pool(arrays, "unseen") if unseen_languages else None
+    train, test = (_read_pool(arrays, name) for name in SETS[:2])
+    return Pools(train, test, unseen, languages, unseen_languages)
+
+
+def _made(data: LanguageData) -> Pools:
     trained, unseen = training_languages(data), unseen_languages(data)
     require(
         data.negatives not in NEED_OTHERS or len(trained) > 1,
@@ -90,6 +100,31 @@ def pools_of(data: LanguageData) -> Pools:
     )
     train, test = (_pool(data, trained, number) for number in (0, 1))
     return Pools(train, test, _pool(data, unseen, 2, trained) if unseen else None, trained, unseen)
+
+
+def _written(pools: Pools) -> dict[str, np.ndarray]:
+    """Pools as arrays, each language as three: its name and alphabet, transitions, and accepting states."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, pool in zip(SETS, pools[:3], strict=True):
+        arrays |= {f"{name}.{part}": array for part, array in pool._asdict().items()} if pool else {}
+    for name in ("languages", "unseen_languages"):
+        for number, language in enumerate(getattr(pools, name)):
+            automaton, place = language.automaton, f"{name}.{number}"
+            arrays[f"{place}.words"] = np.array([language.name, automaton.alphabet])
+            arrays |= {f"{place}.transitions": automaton.transitions, f"{place}.accepting": automaton.accepting}
+    return arrays
+
+
+def _read_pool(arrays: Mapping[str, np.ndarray], name: str) -> Pool:
+    return Pool(*(arrays[f"{name}.{part}"] for part in Pool._fields))
+
+
+def _read_languages(arrays: Mapping[str, np.ndarray], name: str) -> list[Language]:
+    found: list[Language] = []
+    while f"{name}.{len(found)}.words" in arrays:
+        words, *parts = (arrays[f"{name}.{len(found)}.{part}"] for part in ("words", "transitions", "accepting"))
+        found.append(Language(str(words[0]), Automaton(str(words[1]), *parts)))
+    return found
 
 
 def _pool(data: LanguageData, languages: Sequence[Language], number: int, spare: Sequence[Language] = ()) -> Pool:

@@ -42,6 +42,14 @@ def few_programs() -> Iterator[None]:
     gc.collect()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is kept between processes lies in a folder of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def x64() -> Iterator[None]:
     """Float64 for identities."""

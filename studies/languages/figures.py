@@ -47,7 +47,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Dots("flaws", "The published setting, its flaws switched off one at a time", FLAWS, curves.of_setting, "full"),
     Figure("autoencoder_val_loss", "Autoencoder: cross-entropy of a symbol of unseen strings", ("autoencoder_itself",), curves.over_training({"test_loss": "unseen strings", "train_loss": "training strings"}), STEP, "loss (nats)", log_y=True, means=False, by_seed=True),
     Dots("codes", "Other codes and another model, negatives of other languages", CODES, curves.of_setting, "full"),
-    Dots("grid", "Codes of 11 channels, numbers of pairs and kinds of negatives: accuracy", GRID, curves.of_grid, "full"),
+    Dots("grid", "Codes of 8 channels, numbers of pairs and kinds of negatives: accuracy", GRID, curves.of_grid, "full"),
     Figure("number_of_languages", "Random languages, bigram codes, N = 20", tuple(ARMS), curves.of_numbers(ARMS), LANGUAGES, "loss (half MSE)", log_x=True, profile="full"),
 )
 # fmt: on

@@ -45,7 +45,7 @@ RUNS: dict[str, Runs] = {
     **{
         f"grid_{code}_{pairs}": Runs(
             "languages",
-            {"code.kind": code, "code.dim": 11, "data.num_pairs": pairs, "training.steps": 3000},
+            {"code.kind": code, "code.dim": 8, "data.num_pairs": pairs, "training.steps": 3000},
             FEW_SEEDS,
             {"negatives": NEGATIVES},
         )

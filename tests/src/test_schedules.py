@@ -78,3 +78,11 @@ def test_the_schedules_of_optax():
     np.testing.assert_allclose(rates(40, schedule="cosine", warmup_steps=10), expected, rtol=1e-12)
     rising = optax.linear_schedule(LR / 10, LR, 9)
     np.testing.assert_allclose(rates(40, warmup_steps=10), [rising(step) for step in range(40)], rtol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_swing_is_a_cosine_warm_up_that_comes_back_down():
+    """0 at the start, lr after 1000 steps, 0 after 2000: what the published program does."""
+    found = rates(4001, schedule="swing")
+    np.testing.assert_allclose(found[[0, 500, 1000, 2000, 3000, 4000]], LR * np.array([0, 0.5, 1, 0, 1, 0]), atol=1e-15)
+    np.testing.assert_allclose(found[:2000], found[2000:4000], atol=1e-15)
