@@ -38,7 +38,7 @@ FINDINGS: tuple[Finding, ...] = (
     ),
     Finding(
         "why_it_seemed_not_to",
-        "preds_mse",
+        "flaws",
         (
             Statement(
                 "hash_no_context",
