@@ -44,9 +44,9 @@ def at(index: int, measure: Measure) -> Measure:
     return lambda runs: measure(runs[index])
 
 
-def one_over(index: int, other: int, measure: Measure) -> Measure:
-    """A measure of one of a seed's runs over the same of another."""
-    return lambda runs: measure(runs[index]) / measure(runs[other])
+def one_over_paired(index: int, measure: Measure) -> Measure:
+    """A measure of one of a seed's runs over the same of the paired run."""
+    return lambda runs, other: measure(runs[index]) / measure(other)
 
 
 def over_paired(name: str) -> Measure:

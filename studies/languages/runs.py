@@ -12,7 +12,7 @@ from studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 
 PUBLISHED: dict[str, Any] = dict(MODELS["languages"]["published"].values)
 CODES = ("one_hot", "bigrams", "raw_index")
-PAIRS, NEGATIVES, LAYERS = (10, 40), ("random_hash", "near_miss", "other_language"), (1, 2, 3)
+PAIRS, NEGATIVES, LAYERS = (10, 40), ("random_hash", "near_miss", "other_language"), (2, 3)
 NUMBERS = (1, 3, 10, 30, 100, 300)  # of random languages
 RANDOM = {"languages": ("random",), "unseen_languages": ("random",), "num_unseen": 64, "pool_size": 512}
 RANDOM |= {"negatives": "random_abc", "code.kind": "bigrams", "code.dim": 11, "data.num_pairs": 20, "steps": 3000}

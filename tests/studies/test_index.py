@@ -83,7 +83,9 @@ def test_claims_have_the_numbers_of_the_ledger(committed: dict[str, Any]) -> Non
 def test_findings_hold_where_the_claims_they_rest_on_are_reproduced(committed: dict[str, Any]) -> None:
     verdicts = {entry["id"]: entry["verdict"] for entry in committed["claims"]}
     resting = [entry for entry in committed["findings"] if "claims" in entry]
-    assert [entry["study"] for entry in resting] == ["reproduction"] * 5 + ["task_diversity"] * 5 + ["stages"] * 5
+    assert [entry["study"] for entry in resting] == ["reproduction"] * 5 + ["task_diversity"] * 5 + ["stages"] * 5 + [
+        "languages"
+    ] * 5
     for entry in resting:
         assert entry["holds"] == ({verdicts[name] for name in entry["claims"]} == {"reproduced"}), entry["id"]
 
@@ -108,6 +110,7 @@ def test_an_index_is_made_where_the_ledger_alone_lies(tmp_path: Path, ran: Ran) 
     made = json.loads((tmp_path / INDEX).read_text())
     assert {page["path"] for page in made["pages"]} == {
         "claims.md",
+        "languages.md",
         "reproduction.md",
         "stages.md",
         "task_diversity.md",

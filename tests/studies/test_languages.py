@@ -40,7 +40,7 @@ def test_measures_of_a_summary(tmp_path: Path) -> None:
     assert measures.unseen_over_trained(run) == pytest.approx(2.0)
     assert measures.reaches("optimum_ratio", 1.02)(run) == 1
     assert measures.reaches("optimum_ratio", 1.02)(other) == 0
-    assert measures.one_over(1, 0, measures.value("loss"))((run, other)) == pytest.approx(2 / 3)
+    assert measures.one_over_paired(1, measures.value("loss"))((other, other), run) == pytest.approx(2 / 3)
     assert measures.mean_over(measures.value("loss"))((run, other)) == pytest.approx(0.25)
     assert measures.over_paired("loss")(run, other) == pytest.approx(1.5)
 
