@@ -16,6 +16,7 @@ MAKE_ENV = "`make env` makes .venv with all that is needed, and .venv/bin/python
 # import name -> name in requirements.txt
 PACKAGES = {
     "absl": "absl-py",
+    "automata": "automata-lib",
     "haiku": "dm-haiku",
     "jax": "jax",
     "jaxlib": "jaxlib",

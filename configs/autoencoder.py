@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from configs import columns, step_cost
-from configs.family import Columns, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
+from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
 from configs.language_flags import LANGUAGE_FLAGS, LANGUAGE_LISTS, LANGUAGE_MEANINGS, language_words, pool_arrays
 from configs.run import RunConfig
 from src.checks import in_range, one_of, sizes
@@ -18,6 +18,9 @@ from src.config import AUTOENCODER_INPUTS, LanguageData
 
 if TYPE_CHECKING:
     from jax import Array
+
+
+DECODES = 0.8  # of the symbols of unseen strings: below, a code says little of its string
 
 
 class StringBatch(NamedTuple):
@@ -162,6 +165,7 @@ FAMILY = Family(
         "model.hidden": Meaning("hidden channels of encoder and decoder"),
         "model.input": Meaning("what the encoder reads", AUTOENCODER_INPUTS),
     },
+    criterion=Criterion("token accuracy", lambda config, summary: summary["headline"]["token_accuracy"], DECODES, True),
     cell_words=lambda config: [config.model.input, f"d{config.model.dim}", *language_words(config.data)],
     task_seconds=lambda config: step_cost.of_layers(1, 4 * config.model.hidden + 80, 1),
     shared=lambda config: pool_arrays(config.data),

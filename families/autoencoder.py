@@ -114,7 +114,7 @@ def batches(config: AutoencoderConfig) -> BatchFn:
 
 def draw(key: Array, pool: Mapping[str, Array], negative_share: float, count: int) -> Array:
     """`count` strings of a pool's draws."""
-    positives, negatives = pool["positives"], pool["negatives"]
+    positives, negatives = jnp.asarray(pool["positives"]), jnp.asarray(pool["negatives"])
     languages, size = positives.shape
     language = jax.random.randint(purpose_key(key, Purpose.TASK), (count,), 0, languages)
     index = jax.random.randint(purpose_key(key, Purpose.INPUT), (count,), 0, size)

@@ -6,7 +6,7 @@
     ridge            ridge regression, its penalty fitted
     discriminants    the same with the training languages' discriminants as prior
     optimum          the best s^T A x_q, the exact optimum of one linear layer; optimum_biased with a b^T x_q besides
-    logistic         logistic regression, its penalty fitted
+    logit            logistic regression, its penalty fitted
     nearest          the nearest neighbour's label
     majority         the mean label
     no_context       the best linear predictor of the query alone
@@ -58,7 +58,7 @@ IN_WORDS = {
     "discriminants": "ridge with the languages' discriminants as prior",
     "optimum": "optimum of one linear layer",
     "optimum_biased": "optimum of one linear layer, context-free part included",
-    "logistic": "logistic regression, fitted penalty",
+    "logit": "penalised logistic regression, fitted penalty",
     "nearest": "nearest neighbour",
     "majority": "majority of the labels",
     "no_context": "linear classifier without context",
@@ -113,7 +113,7 @@ def _fitted(data: LanguageData, code: CodeConfig, steps: int, codes: np.ndarray)
         "discriminants": _tuned(Partial(_informed, prior), tuning),
         "optimum": fitted(least_squares.one_layer_features, theta),
         "optimum_biased": fitted(least_squares.biased_layer_features, least_squares.solve(moments, biased)),
-        "logistic": _tuned(Partial(_logistic), tuning),
+        "logit": _tuned(Partial(_logistic), tuning),
         "nearest": Partial(nearest_neighbour),
         "majority": Partial(majority),
         "no_context": fitted(least_squares.query_features, least_squares.solve(moments, slice(dim**2, None))),

@@ -24,6 +24,7 @@ class Drawn(NamedTuple):
 
 def draw(key: Array, positives: Array, negatives: Array, size: int, pairs: int, positive_share: float) -> Drawn:
     """Tasks of one language each, all languages alike; a string's label is 1 with the chance `positive_share`."""
+    positives, negatives = jnp.asarray(positives), jnp.asarray(negatives)
     languages, pool_size = positives.shape
     language = jax.random.randint(purpose_key(key, Purpose.TASK), (size,), 0, languages)
     index = jax.random.randint(purpose_key(key, Purpose.INPUT), (size, pairs + 1), 0, pool_size)

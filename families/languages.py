@@ -81,7 +81,7 @@ def batches(config: LanguagesConfig) -> BatchFn:
     def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
         step_key = jax.random.fold_in(key, step)
         drawn = draw(step_key, shared["positives"], shared["negatives"], size, data.num_pairs, data.positive_share)
-        return coded(drawn, shared["codes"])
+        return coded(drawn, jnp.asarray(shared["codes"]))
 
     return batch_fn
 

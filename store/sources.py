@@ -12,7 +12,7 @@ from cli import printable
 
 ROOT = Path(__file__).resolve().parent.parent
 # `store` is included because it writes the bytes
-FOLDERS = ("src", "configs", "curricula", "baselines", "families", "analysis", "runners", "store")
+FOLDERS = ("src", "configs", "curricula", "baselines", "families", "analysis", "runners", "store", "languages")
 DIGITS = 16  # of a SHA-256, in hexadecimal
 MAX_NAMED = 2  # files named in a message
 

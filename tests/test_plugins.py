@@ -141,7 +141,7 @@ def test_what_a_registry_is_asked_for_is_there_at_once(everything: Plugin) -> No
     flips = {"flips"}
     expected = [{"last_first", "hardest_first"}, flips, flips, flips, {"rademacher"}, {"signs"}, {"signs"}, {"halved"}]
     assert list(added.values()) == expected
-    assert set(registries.SCHEDULES) == {"constant", "cosine", "triangle", "halving"}
+    assert set(registries.SCHEDULES) == {"constant", "cosine", "triangle", "swing", "halving"}
     assert registries.SCHEDULES["halving"].rate is not None
     assert set(registries.BY_DIFFICULTY) == {"easy2hard", "hard2easy", "hardest_first"}
     assert "flips" in registries.WITHOUT_SIGMA

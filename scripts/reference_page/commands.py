@@ -28,7 +28,7 @@ UNTYPED = (
 # heading -> the folders, or files, whose commands stand below it
 GROUPS = {
     "Training": ("runners",),
-    "Sweeps": ("sweeps", "eval_order", "eval_noise", "eval_diversity"),
+    "Sweeps": ("sweeps", "eval_order", "eval_noise", "eval_diversity", "eval_languages"),
     "Studies": ("studies",),
     "Analyses": ("analysis", "baselines"),
     "Figures": ("plots",),

@@ -1,5 +1,7 @@
 """A field that a family does not have does not exist there: it is refused by name, with the nearest one."""
 
+from dataclasses import fields
+
 import pytest
 
 from cli import UsageError
@@ -9,6 +11,7 @@ from configs.presets import preset
 from configs.registry import family_of_model, from_dict, models
 from configs.run import fields_of, to_dict
 from src.checks import ConfigError
+from src.config import CodeConfig, LanguageData
 from src.registries import FAMILIES
 
 FIRST = {name: next(iter(family.models)) for name, family in FAMILIES.items()}  # a model of each family
@@ -33,6 +36,10 @@ def test_families_differ_in_their_fields() -> None:
         "data.tied_phase",
         *("model.d_model", "model.embedded", "model.step_size", "model.block", "model.attention_output"),
         *("model.doubled_residual", "training.deep_supervision"),
+        *(f"data.{field.name}" for field in fields(LanguageData) if field.name != "num_pairs"),
+        *(f"code.{field.name}" for field in fields(CodeConfig)),
+        *("model.features", "model.features_width", "model.query_in_keys"),
+        *("negative_share", "model.dim", "model.hidden", "model.input"),
     }
     assert {family for family, _ in OF_OTHERS} == {*FAMILIES}
 

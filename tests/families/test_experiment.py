@@ -9,6 +9,7 @@ import pytest
 from configs.overrides import resolve
 from configs.presets import preset
 from configs.registry import family_of_model
+from families import autoencoder
 from families.experiment import experiment_of, first_batch, model_of, shared_of
 from src import decoder, layerwise, sine, transformer
 from src.prng import Purpose, key
@@ -20,6 +21,8 @@ OWN = {  # how the model of each is made by hand
     "regression": lambda config: transformer.make_model(config.architecture),
     "layerwise": lambda config: layerwise.make_model(config.architecture, config.training.deep_supervision),
     "sine": lambda config: sine.make_model(config.architecture),
+    "autoencoder": lambda config: autoencoder.make_model(config),
+    "languages": lambda config: layerwise.make_model(config.architecture),
     "diversity": lambda config: decoder.make_model(config.model, config.data.dim, config.data.num_pairs),
 }
 

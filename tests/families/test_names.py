@@ -46,6 +46,14 @@ OTHERWISE = {
     ("benchmarks/compiling.py", "train"): "a method",
     ("benchmarks/growth.py", "base"): "of a logarithm",
     ("benchmarks/measurements.py", "train"): "a method",
+    ("benchmarks/measurements.py", "configs.languages"): "operations of regression and decoders alone are counted",
+    ("plots/attention_quick.py", "kind"): "of attention",
+    ("plots/curves.py", "kind"): "of a NumPy type",
+    ("plots/ledger.py", "scale"): "of an interval",
+    ("plots/trajectories.py", "kind"): "of a point",
+    ("store/readers.py", "kind"): "of a NumPy type",
+    ("store/sources.py", "languages"): "a folder",
+    ("store/streaming.py", "kind"): "of a NumPy type",
 }
 
 

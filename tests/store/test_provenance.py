@@ -39,6 +39,17 @@ CHOICES = {
     "plugins": (),  # they follow from the others
     "num_tasks": ("inf", 4),
     "shared": (),  # so do these
+    "alphabet": ("abc", ""),
+    "negatives": known.NEGATIVES,
+    "alignment": known.ALIGNMENTS,
+    "kind": known.CODES,
+    "scale": known.CODE_SCALES,
+    "input": known.AUTOENCODER_INPUTS,
+    "autoencoder_input": known.AUTOENCODER_INPUTS,
+    # legal only with others: of random languages, and of the code `learned`
+    "num_languages": (),
+    "num_unseen": (),
+    "features": (),
     "requires": (),
 }
 
