@@ -7,26 +7,17 @@ one of the published program: symbols as numbers, codes of at least 0, squared e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from configs import columns, step_cost
 from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
 from configs.language_flags import LANGUAGE_FLAGS, LANGUAGE_LISTS, LANGUAGE_MEANINGS, language_words, pool_arrays
 from configs.run import RunConfig
+from languages.config import AUTOENCODER_INPUTS, LanguageData
+from src.batch import StringBatch
 from src.checks import in_range, one_of, sizes
-from src.config import AUTOENCODER_INPUTS, LanguageData
-
-if TYPE_CHECKING:
-    from jax import Array
-
 
 DECODES = 0.8  # of the symbols of unseen strings: below, a code says little of its string
-
-
-class StringBatch(NamedTuple):
-    """B strings: symbols uint8 [B, L], pads being the number behind the last symbol."""
-
-    symbols: Array
 
 
 @dataclass(frozen=True)

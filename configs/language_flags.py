@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cli import words_of
 from configs.family import Flag, Meaning
-from src.config import ALIGNMENTS, NEGATIVES, LanguageData
+from languages.config import ALIGNMENTS, NEGATIVES, LanguageData
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,8 +56,10 @@ def language_words(data: LanguageData) -> list[str]:
 
 
 def pool_arrays(data: LanguageData) -> Mapping[str, np.ndarray]:
-    """The strings of the training pool and its draws, which all runs of a pool share."""
-    from languages.pools import pools_of
+    """The strings of the training pool, placed among their pads, and its draws, which all runs of a pool share."""
+    from languages.codes import aligned
+    from languages.pools import alphabet, pools_of
 
     pool = pools_of(data).train
-    return {"strings": pool.strings, "positives": pool.positives, "negatives": pool.negatives}
+    strings = aligned(pool.strings, len(alphabet(data)), data.alignment)
+    return {"strings": strings, "positives": pool.positives, "negatives": pool.negatives}

@@ -15,9 +15,10 @@ from configs.autoencoder import AutoencoderConfig, autoencoder_of
 from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset, Results, Summary
 from configs.language_flags import LANGUAGE_FLAGS, LANGUAGE_LISTS, LANGUAGE_MEANINGS, language_words, pool_arrays
 from configs.run import RunConfig
+from languages.config import AUTOENCODER_INPUTS, CODE_SCALES, CODES, CodeConfig, LanguageData
 from src import loss_conventions
 from src.checks import require, sizes
-from src.config import AUTOENCODER_INPUTS, CODE_SCALES, CODES, Architecture, CodeConfig, EmbeddedModel, LanguageData
+from src.config import Architecture, EmbeddedModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -163,6 +164,7 @@ def batch_shapes(config: LanguagesConfig) -> dict[str, tuple[int, ...]]:
 
 FLAGS = (
     Flag("num_pairs", "data.num_pairs", int, "labelled strings of a context, N"),
+    Flag("positive_share", "data.positive_share", float, "chance that a label is 1"),
     Flag("code", "code.kind", str, "how strings become vectors", CODES),
     Flag("code_scale", "code.scale", str, "of a code: whitened, centred, or raw features", CODE_SCALES),
     Flag("code_dim", "code.dim", int, "channels of a code"),

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from configs.autoencoder import AutoencoderConfig, AutoencoderModel, StringBatch
+from configs.autoencoder import AutoencoderConfig, AutoencoderModel
 from families.experiment import NO_ARRAYS, Experiment, task_key
 from languages.codes import aligned
 from languages.pools import Pool, alphabet, pools_of
-from src.config import LanguageData
+from src.batch import StringBatch
 from src.losses import cross_entropies, half_squared_errors
 from src.model import Model, Params
 from src.prng import Purpose, purpose_key
@@ -103,11 +103,10 @@ def decoded(found: Array, pad: int) -> Array:
 
 def batches(config: AutoencoderConfig) -> BatchFn:
     """The batch function of a run's training: draws of the training pool, each language with the same chance."""
-    length, pad, data = config.data.max_length, len(alphabet(config.data)), config.data
 
     def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> StringBatch:
         drawn = draw(jax.random.fold_in(key, step), shared, config.negative_share, config.training.batch_size)
-        return StringBatch(placed(drawn, data, length, pad))
+        return StringBatch(drawn)
 
     return batch_fn
 
@@ -122,16 +121,6 @@ def draw(key: Array, pool: Mapping[str, Array], negative_share: float, count: in
     rows = jnp.where(negative, negatives[language, index], positives[language, index])
     strings: Array = jnp.asarray(pool["strings"])[rows]
     return strings
-
-
-def placed(strings: Array, data: LanguageData, length: int, pad: int) -> Array:
-    """Strings [B, L] with their pads where the config has them; `languages.codes.aligned` inside a jit."""
-    if data.alignment == "left":
-        return strings
-    there = strings != pad
-    ends = jnp.where(jnp.any(there, axis=1), length - jnp.argmax(there[:, ::-1], axis=1), 0)
-    columns = (jnp.arange(length)[None] - (length - ends)[:, None]) % length
-    return jnp.take_along_axis(strings, columns, axis=1)
 
 
 class EvalSet(NamedTuple):

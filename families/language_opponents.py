@@ -39,10 +39,10 @@ from configs.languages import LanguagesConfig
 from families.language_tasks import Drawn, coded, draw
 from languages.coded import frequencies
 from languages.codes import fit
+from languages.config import CodeConfig, LanguageData
 from languages.named import Language, members
 from languages.pools import Pool, pools_of
 from src.batch import Batch
-from src.config import CodeConfig, LanguageData
 from src.prng import Purpose
 from src.prng import key as make_key
 

@@ -14,7 +14,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from baselines.comparison import cosine, sensitivity
-from configs.languages import LanguagesConfig, LanguagesModel
+from configs.languages import LanguagesConfig, LanguagesModel, required
 from families import autoencoder
 from families.experiment import NO_ARRAYS, Experiment, task_key
 from families.language_opponents import Opponents, fitted_opponents
@@ -90,8 +90,6 @@ def frozen(config: LanguagesConfig, runs: list[Any]) -> dict[str, Any]:
     """The codes of all strings by the autoencoder that a run requires, scaled as the training pool asks."""
     if not runs:
         return {}
-    from configs.languages import required
-
     own = required(config)[0]
     features = partial(autoencoder.codes_of, own, runs[0])
     found = code_with(features, pools_of(config.data), config.code)
@@ -189,11 +187,6 @@ def _sensitivity(predict: Partial, batch: Batch) -> Array:
 def predictions_of(predict: Partial, batch: Batch) -> np.ndarray:
     """A predictor's predictions [B], float64."""
     return np.asarray(_predict(predict, batch), np.float64)
-
-
-def sensitivities_of(predict: Partial, batch: Batch) -> np.ndarray:
-    """A predictor's sensitivities to the query's code [B, D]."""
-    return np.asarray(_sensitivity(predict, batch))
 
 
 def half_mean_square(values: np.ndarray) -> float:

@@ -18,7 +18,6 @@ MOST_SYMBOLS = 26
 MOST_STATES = 512
 SYNTAX = "()[]{}|&*+?.^-,"  # of regular expressions: no symbols
 REPEAT, RANGE = re.compile(r"\{[^}]*\}"), re.compile(r"([0-9A-Za-z])-([0-9A-Za-z])")
-MISSING = "regular languages need automata-lib, which is not installed: pip install automata-lib"
 
 
 class Automaton(NamedTuple):
@@ -177,12 +176,11 @@ def encoded(texts: list[str], alphabet: str, length: int) -> np.ndarray:
 
 
 def _library() -> tuple[Any, Any, tuple[type[Exception], ...]]:
-    try:
-        from automata.base.exceptions import AutomatonException, RegexException
-        from automata.fa.dfa import DFA
-        from automata.fa.nfa import NFA
-    except ModuleNotFoundError:
-        raise ConfigError(MISSING) from None
+    """DFA, NFA and the errors of automata-lib, which takes a moment to import."""
+    from automata.base.exceptions import AutomatonException, RegexException
+    from automata.fa.dfa import DFA
+    from automata.fa.nfa import NFA
+
     return DFA, NFA, (AutomatonException, RegexException)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from languages import codes
 from languages.automata import Automaton
 from languages.cache import cached
+from languages.config import CodeConfig, LanguageData
 from languages.pools import Pool, Pools, alphabet, pools_of
-from src.config import CodeConfig, LanguageData
 
 
 class Coded(NamedTuple):

@@ -1,4 +1,4 @@
-"""Languages by name: the three of the study, Tomita's seven, random automata; anything else is an expression."""
+"""Languages by name: Tomita's seven, random automata; anything else is an expression."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ import numpy as np
 from languages.automata import Automaton, accepts, agree, alphabet_of, check_alphabet, of_expression, random_automaton
 from languages.sampling import Sampler
 from src.checks import ConfigError, require
-
-THREE = ("a*bc*", "((a|b)c)*", "(abc?)*")
-# of the same alphabet, to be tested on by models that were trained on those three
-OTHER_THREE = ("c*ba*", "((b|c)a)*", "(bca?)*")
 
 # Tomita 1982, over {0, 1}, here {a, b}
 TOMITA = {

@@ -14,7 +14,7 @@ from languages.automata import Automaton, accepts, complement, lengths_of
 from languages.sampling import Sampler, SplitSampler
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]  # strings [at most that many, L]
-SUBSTITUTE, INSERT, DELETE = range(3)
+INSERT, KINDS_OF_EDIT = 1, 3  # replace a symbol, put one in, leave one out
 MIXED = ("other_language", "near_miss")  # half of each
 NEED_OTHERS = ("other_language", "mixed")
 
@@ -97,7 +97,7 @@ def near_miss(source: Source) -> Draw:
 def edit(strings: np.ndarray, pad: int, lengths: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
     """Strings [B, L] after one edit each; as they were where it would leave the lengths."""
     count, places = strings.shape
-    size, kind = lengths_of(strings, pad), np.asarray(rng.integers(3, size=count))
+    size, kind = lengths_of(strings, pad), np.asarray(rng.integers(KINDS_OF_EDIT, size=count))
     symbol, step = (rng.integers(low, pad, size=(count, 1)) for low in (0, 1))
     other = np.where(strings == pad, pad, (strings + step) % pad)  # any but the symbol that is there
     place = (rng.random(count) * (size + (kind == INSERT))).astype(np.int64)[:, None]

@@ -15,11 +15,11 @@ import numpy as np
 
 from languages.automata import Automaton, agree
 from languages.cache import cached
+from languages.config import LanguageData
 from languages.named import RANDOM, Language, check_different, common_alphabet, expand, languages_of
 from languages.negatives import MODES, NEED_OTHERS, Draw, Source
 from languages.sampling import Sampler
 from src.checks import ConfigError, require
-from src.config import LanguageData
 
 SETS = ("train", "test", "unseen")  # trained languages; their test strings; other languages, test strings
 TRIES = 400  # rounds of drawing until a pool is full

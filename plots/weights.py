@@ -75,10 +75,11 @@ def draw_products(source: Path, text: str) -> list[Path]:
 
 @style.styled
 def draw_matrix(source: Path, text: str) -> list[Path]:
-    """Draws a table of i, j, value next to it, as .png and .pdf: one matrix."""
-    matrix = read_csv(source, ("i", "j", "value")).pivot(index="i", columns="j", values="value").to_numpy()
+    """Draws a table of i, j, value, limit next to it, as .png and .pdf: one matrix, its colours up to the limit."""
+    table = read_csv(source, ("i", "j", "value", "limit"))
+    matrix = table.pivot(index="i", columns="j", values="value").to_numpy()
     figure, axes = style.new_figure(width=3.6, height=3.2)
-    style.heat_map(axes[0, 0], matrix, "")
+    style.heat_map(axes[0, 0], matrix, "", limit=float(table["limit"].iloc[0]))
     axes[0, 0].set(xlabel="channel", ylabel="channel")
     style.caption(figure, text)
     return style.save_both(figure, source)

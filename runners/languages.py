@@ -18,8 +18,6 @@ from src.model import Model
 from store import layout
 from store.atomic import write_csv, write_npz
 
-NO_STEPS = ("gd", "gd_own_steps", "gd_plus_plus")  # opponents in whose words the number of steps stands
-
 
 def finish(
     run: Path, config: LanguagesConfig, model: Model, params: Any, eval_set: EvalSet, wanted: Wanted

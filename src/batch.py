@@ -19,3 +19,9 @@ class Batch(NamedTuple):
     x_query: Array
     y_query: Array
     w: Array
+
+
+class StringBatch(NamedTuple):
+    """B strings: symbols uint8 [B, L], pads being the number behind the last symbol."""
+
+    symbols: Array

@@ -12,12 +12,16 @@ from plots.weights import draw_matrix
 
 
 class Matrix(NamedTuple):
-    """A figure of one matrix, [rows, columns], of a run; means over runs."""
+    """A figure of one matrix, [rows, columns], of a run; means over runs.
+
+    beside: the matrix of another figure, with which it shares the limits of its colours.
+    """
 
     name: str
     title: str
     run_names: tuple[str, ...]
     matrix: Callable[[Path], np.ndarray]
+    beside: Callable[[Path], np.ndarray] | None = None
     profile: str = "quick"
     needs: tuple[str, ...] = ()
 
@@ -26,9 +30,11 @@ class Matrix(NamedTuple):
         return {"title": f"{self.title}; mean over {len(seeds)} seeds"}
 
     def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[dict[str, Any]]:
-        """The mean of the runs' matrices, an entry to a row."""
-        mean = np.mean([self.matrix(run) for own in runs.values() for run in own], axis=0)
-        return [{"i": i, "j": j, "value": float(mean[i, j])} for i, j in np.ndindex(*mean.shape)]
+        """The mean of the runs' matrices, an entry to a row, and the limit of the colours."""
+        every = [run for own in runs.values() for run in own]
+        mean, *other = (np.mean([of(run) for run in every], axis=0) for of in (self.matrix, self.beside) if of)
+        limit = max(float(np.abs(part).max()) for part in (mean, *other))
+        return [{"i": i, "j": j, "value": float(mean[i, j]), "limit": limit} for i, j in np.ndindex(*mean.shape)]
 
     def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
         """Draws the table."""

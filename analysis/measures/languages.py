@@ -17,8 +17,7 @@ from jax.tree_util import Partial
 
 from analysis.measures.algorithm_distance import Response, against, response
 from analysis.measures.test_set import mean_and_error, ratio_and_error
-from analysis.measures.weights import products, rescale
-from baselines.construction import gd_params
+from analysis.measures.weights import construction, products, rescale
 from configs.languages import LanguagesConfig
 from families.language_opponents import Opponents, fitted_opponents, of_strings
 from families.languages import TaskSet, half_mean_square, make_test_sets, rights
@@ -146,7 +145,8 @@ def has_products(config: LanguagesConfig) -> bool:
 
 
 def weight_arrays(config: LanguagesConfig, params: Any, opponents: Opponents) -> dict[str, np.ndarray]:
-    """weights.npz: products as trained and rescaled, gradient descent's construction, and the optimum's, [L, H, W, W].
+    """weights.npz: products as trained and rescaled, gradient descent's construction (empty where
+    there is none), and the optimum's, [L, H, W, W].
 
     beta, the mean of the first D diagonal entries of W_K^T W_Q, is moved from one product to the other: with it all
     stand on one scale.
@@ -154,9 +154,8 @@ def weight_arrays(config: LanguagesConfig, params: Any, opponents: Opponents) ->
     dim, kq_pv = config.architecture.dim, products(config, params)
     arrays = dict(zip(("kq", "pv"), kq_pv, strict=True))
     arrays |= dict(zip(("rescaled_kq", "rescaled_pv"), rescale(*kq_pv, dim), strict=True))
-    construction = products(config, gd_params(config.architecture, opponents.step_size))
-    arrays |= dict(zip(("construction_kq", "construction_pv"), construction, strict=True))
-    kq, pv = (np.zeros_like(part[:1]) for part in construction)
+    arrays |= dict(zip(("construction_kq", "construction_pv"), construction(config, opponents.step_size), strict=True))
+    kq, pv = (np.zeros((1, 1, dim + 1, dim + 1)) for _ in range(2))
     kq[0, 0, :dim, :dim], pv[0, 0, dim, dim] = opponents.layer, -1.0
     arrays |= dict(zip(("optimum_kq", "optimum_pv"), rescale(kq, pv, dim), strict=True))
     return arrays

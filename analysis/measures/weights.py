@@ -13,7 +13,6 @@ import numpy as np
 
 from analysis.compared_run import ComparedRun
 from baselines.construction import gd_params
-from configs.regression import RegressionConfig
 from src.checks import ConfigError
 from store import layout
 from store.atomic import write_npz
@@ -52,11 +51,11 @@ def write(loaded: ComparedRun) -> None:
     arrays = {"kq": kq, "pv": pv}
     for name, product, scaled in zip(("kq", "pv"), (kq, pv), rescale(kq, pv, config.data.dim), strict=True):
         arrays[f"rescaled_{name}"] = np.where(linear[:, None, None, None], scaled, product)
-    arrays["construction_kq"], arrays["construction_pv"] = _construction(config, float(loaded.gd.step_size))
+    arrays["construction_kq"], arrays["construction_pv"] = construction(config, float(loaded.gd.step_size))
     write_npz(loaded.run / layout.WEIGHTS, arrays)
 
 
-def _construction(config: RegressionConfig, step_size: float) -> tuple[np.ndarray, np.ndarray]:
+def construction(config: Any, step_size: float) -> tuple[np.ndarray, np.ndarray]:
     """The products of the construction, or empty arrays where it is not defined."""
     try:
         return products(config, gd_params(config.architecture, step_size))

@@ -10,8 +10,8 @@ from configs.overrides import set_values
 from configs.presets import preset
 from configs.registry import family_of_model, from_dict, models
 from configs.run import fields_of, to_dict
+from languages.config import CodeConfig, LanguageData
 from src.checks import ConfigError
-from src.config import CodeConfig, LanguageData
 from src.registries import FAMILIES
 
 FIRST = {name: next(iter(family.models)) for name, family in FAMILIES.items()}  # a model of each family

@@ -21,9 +21,12 @@ from languages.automata import (
     states_after,
     text_of,
 )
-from languages.named import OTHER_THREE, THREE, TOMITA, common_alphabet, languages_of
+from languages.config import LanguageData
+from languages.named import TOMITA, common_alphabet, languages_of
 from src.checks import ConfigError
 from tests.languages.derivatives import every, matches, strings_of
+
+THREE, OTHER_THREE = LanguageData().languages, LanguageData().unseen_languages
 
 STRINGS = partial(strings_of, every("abc", 8), "abc", 8)
 TEXTS = every("abc", 8)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from languages.cache import cached
+from languages.config import LanguageData
 from languages.pools import pools_of
-from src.config import LanguageData
 
 DATA = LanguageData(pool_size=64, max_length=12)
 

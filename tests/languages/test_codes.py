@@ -7,9 +7,9 @@ import pytest
 from languages import codes
 from languages.automata import of_expression
 from languages.coded import coded_pools, frequencies
+from languages.config import CodeConfig, LanguageData
 from languages.pools import Pool, pools_of
 from src.checks import ConfigError
-from src.config import CodeConfig, LanguageData
 from tests.languages.derivatives import every, matches, strings_of, texts_of
 
 DATA = LanguageData(max_length=8, pool_size=256, unseen_languages=("c*ba*", "((b|c)a)*"))

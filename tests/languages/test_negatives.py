@@ -7,9 +7,11 @@ import pytest
 from scipy import stats
 
 from languages.automata import lengths_of, of_expression
-from languages.named import OTHER_THREE, THREE
+from languages.config import LanguageData
 from languages.negatives import MODES, Source, edit
 from tests.languages.derivatives import every, matches, members, strings_of, texts_of
+
+THREE, OTHER_THREE = LanguageData().languages, LanguageData().unseen_languages
 
 COUNT = 100_000  # negatives of the three languages together
 LENGTHS = (1, 20)

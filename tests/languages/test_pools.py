@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from languages.config import LanguageData
 from languages.named import Language, members, random_languages
 from languages.pools import Pool, Pools, alphabet, in_test_set, pools_of, training_languages, unseen_languages
 from languages.sampling import Sampler
 from src.checks import ConfigError
-from src.config import LanguageData
 from tests.languages.derivatives import every, matches, strings_of, texts_of
 from tests.languages.derivatives import members as members_of
 

@@ -44,6 +44,15 @@ def test_a_run_has_its_files_and_says_what_they_hold(ran: Ran, tmp_path: Path) -
     assert config.data.languages == ("a*bc*", "((a|b)c)*", "(abc?)*")
 
 
+@pytest.mark.parametrize("words", [["--num_heads", 2], ["--config.model.key_size=4"]])
+def test_layers_that_no_construction_is_of_end_without_one(words: list[object], ran: Ran, tmp_path: Path) -> None:
+    assert ran(RUNNER, *TINY, *words, "--code_dim", 8, "--out", "run").status == 0
+    arrays = np.load(tmp_path / "run" / layout.WEIGHTS)
+    assert arrays["construction_kq"].size == 0
+    assert arrays["kq"].shape[1:] == (2 if "--num_heads" in words else 1, 9, 9)
+    assert arrays["optimum_kq"].shape == (1, 1, 9, 9)
+
+
 def test_expressions_stand_as_they_are_typed(ran: Ran, tmp_path: Path) -> None:
     words = ["--languages", "a*bc*", "((a|b)c)*", "--unseen_languages", "(abc?)*", "--code_dim", 6]
     assert ran(RUNNER, *TINY, *words, "--out", "run").status == 0

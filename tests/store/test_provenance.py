@@ -17,6 +17,7 @@ from configs.identity import config_id
 from configs.registry import from_dict, named
 from configs.regression import RegressionConfig
 from configs.run import RunConfig, fields_of, to_dict
+from languages import config as of_languages
 from src import config as known
 from src import registries
 from store import provenance
@@ -40,12 +41,12 @@ CHOICES = {
     "num_tasks": ("inf", 4),
     "shared": (),  # so do these
     "alphabet": ("abc", ""),
-    "negatives": known.NEGATIVES,
-    "alignment": known.ALIGNMENTS,
-    "kind": known.CODES,
-    "scale": known.CODE_SCALES,
-    "input": known.AUTOENCODER_INPUTS,
-    "autoencoder_input": known.AUTOENCODER_INPUTS,
+    "negatives": of_languages.NEGATIVES,
+    "alignment": of_languages.ALIGNMENTS,
+    "kind": of_languages.CODES,
+    "scale": of_languages.CODE_SCALES,
+    "input": of_languages.AUTOENCODER_INPUTS,
+    "autoencoder_input": of_languages.AUTOENCODER_INPUTS,
     # legal only with others: of random languages, and of the code `learned`
     "num_languages": (),
     "num_unseen": (),

@@ -76,5 +76,9 @@ def test_dots_are_means_of_a_setting_with_t_intervals(tmp_path: Path) -> None:
 
 def test_a_matrix_is_the_mean_of_its_runs() -> None:
     ones = {"a": [Path("1"), Path("3")]}
-    rows = Matrix("m", "A title", ("a",), lambda run: np.diag([float(run.name), 0.0])).rows(ones)
+    matrix = Matrix("m", "A title", ("a",), lambda run: np.diag([float(run.name), 0.0]))
+    rows = matrix.rows(ones)
     assert [(row["i"], row["j"], row["value"]) for row in rows] == [(0, 0, 2.0), (0, 1, 0.0), (1, 0, 0.0), (1, 1, 0.0)]
+    assert {row["limit"] for row in rows} == {2.0}
+    beside = matrix._replace(beside=lambda run: np.full((2, 2), -5.0))
+    assert {row["limit"] for row in beside.rows(ones)} == {5.0}
