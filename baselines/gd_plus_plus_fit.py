@@ -55,8 +55,8 @@ def expected_losses(rates: Rates, spectra: Array, data: LinearData) -> Array:
         weight += c * left * shrunk**2
         left *= 1 - c * now
         shrunk *= 1 - gamma * now
-    errors = data.weight_scale**2 * left**2 + data.noise_std**2 * spectra * weight**2
-    return 0.5 * data.input_variance * jnp.sum(errors, axis=-1)
+    errors = data.task_variance * left**2 + data.noise_std**2 * spectra * weight**2
+    return 0.5 * data.query_variance * jnp.sum(errors, axis=-1)
 
 
 @lru_cache(maxsize=128)

@@ -85,7 +85,7 @@ def one_step_size(data: LinearData) -> float:
     8.333/13.75 = .606 at D = N = 10 and x ~ U(-1/2, 1/2). Clean labels only.
     """
     trace, trace_of_square = scatter_moments(data)
-    signal = data.weight_scale**2
+    signal = data.task_variance
     return signal * trace / (signal * trace_of_square + data.noise_std**2 * trace)
 
 
@@ -95,7 +95,7 @@ def one_step_loss(data: LinearData, step_size: float) -> float:
     v/2 [s^2 (D - 2 c E tr S + c^2 E tr S^2) + c^2 noise_std^2 E tr S] + noise_std^2/2.
     """
     trace, trace_of_square = scatter_moments(data)
-    error = data.weight_scale**2 * (data.dim - 2 * step_size * trace + step_size**2 * trace_of_square)
+    error = data.task_variance * (data.dim - 2 * step_size * trace + step_size**2 * trace_of_square)
     noise = data.noise_std**2
     return 0.5 * data.input_variance * (error + step_size**2 * noise * trace) + 0.5 * noise
 
@@ -108,9 +108,9 @@ def context_losses(batch: Batch, data: LinearData, step_size: float) -> Array:
     """
     scatter = jnp.einsum("bnd,bne->bde", batch.x, batch.x)
     distance = step_size * scatter - jnp.broadcast_to(jnp.eye(data.dim, dtype=scatter.dtype), scatter.shape)
-    signal = data.weight_scale**2 * jnp.sum(distance**2, axis=(1, 2))
+    signal = data.task_variance * jnp.sum(distance**2, axis=(1, 2))
     noise = data.noise_std**2 * step_size**2 * jnp.einsum("bdd->b", scatter)
-    return 0.5 * data.input_variance * (signal + noise) + 0.5 * data.noise_std**2
+    return 0.5 * data.query_variance * (signal + noise) + 0.5 * data.noise_std**2
 
 
 def fit_step_size(batch: Batch) -> float:

@@ -56,8 +56,11 @@ def _dual(batch: Batch, penalty: float | Array) -> Array:
 
 
 def bayes_penalty(data: LinearData) -> float:
-    """The penalty noise_std^2 / weight_scale^2 at which ridge is the posterior mean, for Gaussian w and noise."""
-    return data.noise_std**2 / data.weight_scale**2
+    """The penalty at which ridge is the posterior mean for Gaussian w = N(0, s^2 I): noise_std^2 / s^2.
+
+    s^2 is the mean variance of a task's coordinate, before a covariance that it has: there `gaussian_posterior` is.
+    """
+    return data.noise_std**2 / data.mean_task_variance
 
 
 def partly_agreeing(batch: Batch, data: DataConfig, agreement: float) -> Array:
@@ -81,7 +84,7 @@ def partly_agreeing(batch: Batch, data: DataConfig, agreement: float) -> Array:
 
 def _label_noise(batch: Batch, data: DataConfig, context: ContextConfig) -> Array:
     """E[y y^T] = s^2 K + (noise_std^2 + p sigma^2) I: a ridge, w = X^T (K + (nu + p sigma^2 / s^2) I)^-1 y."""
-    return ridge(batch, bayes_penalty(data) + context.noise_p * context.noise_sigma**2 / data.weight_scale**2)
+    return ridge(batch, bayes_penalty(data) + context.noise_p * context.noise_sigma**2 / data.task_variance)
 
 
 def _random_pairs(batch: Batch, data: DataConfig, context: ContextConfig) -> Array:
@@ -110,6 +113,7 @@ def linear_mmse(batch: Batch, data: DataConfig, context: ContextConfig) -> Array
     `ConfigError` for distractor labels, and for a noise mode that `LINEAR_MMSE` does not have.
     """
     require(data.num_distractors == 0, "the linear MMSE predictor is not defined for distractor labels")
+    require(data.equal_tasks, "the linear MMSE predictor is of linear labels and isotropic tasks of mean 0")
     if context.hit_rate == 0:
         return ridge(batch, bayes_penalty(data))
     require(

@@ -89,6 +89,8 @@ HITS: Functions[Callable[[NextPair, ContextConfig, np.ndarray], np.ndarray]] = F
 def check_masks(data: DataConfig, context: ContextConfig) -> None:
     """Raises `ConfigError`, a `ValueError`, where `mask_bayes` has no answer or no end."""
     require(data.num_distractors == 0, "the posterior over masks is not defined for distractor labels")
+    gaussian = data.equal_tasks and data.task_distribution == "gaussian"
+    require(gaussian, "the posterior over masks is of linear labels and isotropic Gaussian tasks of mean 0")
     if context.hit_rate == 0:
         return
     require(

@@ -32,8 +32,21 @@ from configs.family import (
 from configs.run import RunConfig
 from src import loss_conventions
 from src.checks import require, sizes
-from src.config import DIFFICULTIES, PLACEMENTS, TOKENS, Architecture, ContextConfig, DataConfig, ModelConfig
-from src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, WITHOUT_SIGMA
+from src.config import (
+    AXES,
+    DIFFICULTIES,
+    PLACEMENTS,
+    QUERY_COVARIANCES,
+    SPECTRA,
+    TASK_COVARIANCES,
+    TEACHERS,
+    TOKENS,
+    Architecture,
+    ContextConfig,
+    DataConfig,
+    ModelConfig,
+)
+from src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, TASK_DISTRIBUTIONS, WITHOUT_SIGMA
 
 ALIGNED = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left
 
@@ -61,11 +74,19 @@ class RegressionConfig(RunConfig):
         super().__post_init__()
         sizes(self, "step_size_tasks", least=2)
         for opponent in self.opponents:
-            require(opponent in OPPONENTS, f"opponents has {opponent!r}, which no plugin registers")
+            require(
+                opponent in OPPONENTS,
+                f"opponents has {opponent!r}; known are {', '.join(OPPONENTS)}, and --plugin FILE brings others",
+            )
         self.architecture.check(self.tasks_at_once)
         sorts = [context.ordering for context in (self.train, self.eval) if context.ordering in BY_DIFFICULTY]
         if sorts:
             self.data.check_moments(sorts[0])
+        if "random_pairs" in (self.train.noise_mode, self.eval.noise_mode):
+            alike = self.data.equal_inputs and self.data.equal_tasks and self.data.task_distribution == "gaussian"
+            require(
+                alike, "noise_mode random_pairs draws pairs of linear labels, isotropic inputs and Gaussian tasks alone"
+            )
 
     @property
     def tasks_at_once(self) -> dict[str, int]:
@@ -184,8 +205,19 @@ MEANINGS_OF_A_CONTEXT: dict[str, tuple[str, Iterable[str]]] = {
 }
 MEANINGS: dict[str, Meaning] = {
     "step_size_tasks": Meaning("clean tasks by which gradient descent's step size is chosen"),
-    "opponents": Meaning("further predictors on the test set, those of plugins", OPPONENTS),
+    "opponents": Meaning("further predictors on the test set", OPPONENTS),
     "data.num_distractors": Meaning("labels of a context replaced by N(0, 1)"),
+    "data.spectrum": Meaning("eigenvalues of the inputs' covariance", SPECTRA),
+    "data.spectrum_exponent": Meaning("power_law: eigenvalue i is i to minus this"),
+    "data.condition_number": Meaning("log_spaced, log_uniform: largest eigenvalue, 1, over the smallest"),
+    "data.eigenvalues": Meaning("given: one for each dimension"),
+    "data.axes": Meaning("where the eigenvalues stand; rotated: in axes drawn for each context", AXES),
+    "data.exact_covariance": Meaning("a context's X^T X / N is its covariance, not on average alone"),
+    "data.query_covariance": Meaning("covariance of the queries", QUERY_COVARIANCES),
+    "data.task_distribution": Meaning("distribution of the tasks", TASK_DISTRIBUTIONS),
+    "data.task_covariance": Meaning("covariance of the tasks: that of the inputs, or its inverse", TASK_COVARIANCES),
+    "data.task_mean": Meaning("mean of each coordinate of a task"),
+    "data.teacher": Meaning("function of w.x that labels are", TEACHERS),
     "model.tokens": Meaning("what a token holds", TOKENS),
     "model.pos_enc_size": Meaning("channels of the sinusoidal code concatenated to each token"),
     **{
@@ -461,6 +493,7 @@ FAMILY = Family(
     analyses=(
         "alignment",
         "ood_eval",
+        "shifts",
         "comparators",
         "attention_stats",
         "copying",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from src.checks import require, sizes
+from src.checks import ConfigError, require, sizes
 from src.config import TrainConfig
 from src.registries import FAMILIES, FIELDS
 from src.registry import LOADED, Registry
@@ -139,6 +139,8 @@ def _value(field: dataclasses.Field[Any], value: Any) -> Any:
     if dataclasses.is_dataclass(default):
         return made_of(value, type(default))
     if isinstance(default, tuple):
+        if field.type == "tuple[float, ...]":
+            return _numbers(field.name, value)
         require(
             isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value),
             f"{field.name} is {value!r}; it must be a list of words",
@@ -151,6 +153,14 @@ def _value(field: dataclasses.Field[Any], value: Any) -> Any:
         return float(value)
     require(type(value) is type(default), f"{field.name} is {value!r}; it must be of type {type(default).__name__}")
     return value
+
+
+def _numbers(name: str, value: Any) -> tuple[float, ...]:
+    """A list of numbers, which flags give as words."""
+    try:
+        return tuple(float(item) for item in value if not isinstance(item, bool))
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name} is {value!r}; it must be a list of numbers") from None
 
 
 def _count(name: str, value: Any) -> float:

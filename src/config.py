@@ -30,9 +30,15 @@ DIFFICULTIES = ("residual", "gd_error")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
 BLOCKS = ("gpt2", "regression")
 EMBEDDED = ("pairs", "inputs")
+SPECTRA = ("isotropic", "power_law", "log_spaced", "log_uniform", "given")
+AXES = ("coordinates", "rotated")
+QUERY_COVARIANCES = ("inputs", "isotropic")
+TASK_COVARIANCES = ("isotropic", "inputs", "inverse")
+TEACHERS = ("linear", "relu", "tanh")
 OPTIMIZERS = ("adamw", "sgd")
 
 LARGEST = 3.4028234663852886e38  # of the numbers of float32, in which everything is computed
+NO_MOMENTS = "the closed form is of inputs with independent coordinates of equal variance;"
 TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
 
 
@@ -89,16 +95,47 @@ class LinearData:
         )
 
     @property
+    def query_variance(self) -> float:
+        """Variance of one coordinate of a query; `ConfigError` if none is registered."""
+        return self.input_variance
+
+    @property
     def task_variance(self) -> float:
         """Variance of one coordinate of a task."""
         return self.weight_scale**2
 
+    @property
+    def mean_task_variance(self) -> float:
+        """Mean square of a coordinate of a task."""
+        return self.task_variance
+
 
 @dataclass(frozen=True)
 class DataConfig(LinearData):
-    """Contexts with one query; `num_distractors` context labels are replaced by N(0, 1)."""
+    """Contexts with one query; `num_distractors` context labels are replaced by N(0, 1).
+
+    Inputs x = U L^(1/2) z, z of the input distribution. L = diag(l): `isotropic`, the identity; `power_law`,
+    l_i = i^-spectrum_exponent; `log_spaced` from 1 to 1 / condition_number; `given`, the `eigenvalues`; `log_uniform`,
+    drawn for each context on [1 / condition_number, 1]. U: `coordinates`, the identity; `rotated`, Haar-distributed for
+    each context. With `exact_covariance` a context's X^T X / N is its covariance itself, not on average alone. Queries
+    have the inputs' covariance, or are `isotropic`.
+
+    Tasks w = task_mean + weight_scale W^(1/2) v, v of the task distribution, W the identity, the `inputs`' covariance L
+    or its `inverse`. Labels are y = f(w.x) + noise, f the `teacher`.
+    """
 
     num_distractors: int = 0
+    spectrum: str = "isotropic"
+    spectrum_exponent: float = 1.0
+    condition_number: float = 10.0
+    eigenvalues: tuple[float, ...] = ()
+    axes: str = "coordinates"
+    exact_covariance: bool = False
+    query_covariance: str = "inputs"
+    task_distribution: str = "gaussian"
+    task_covariance: str = "isotropic"
+    task_mean: float = 0.0
+    teacher: str = "linear"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,6 +143,109 @@ class DataConfig(LinearData):
         require(
             self.num_distractors <= self.num_pairs,
             f"num_distractors is {self.num_distractors}; a context has only {self.num_pairs} pairs",
+        )
+        one_of("spectrum", self.spectrum, SPECTRA)
+        one_of("axes", self.axes, AXES)
+        one_of("query_covariance", self.query_covariance, QUERY_COVARIANCES)
+        one_of("task_distribution", self.task_distribution, TASK_DISTRIBUTIONS)
+        one_of("task_covariance", self.task_covariance, TASK_COVARIANCES)
+        one_of("teacher", self.teacher, TEACHERS)
+        in_range("spectrum_exponent", self.spectrum_exponent, 0)
+        in_range("condition_number", self.condition_number, 1)
+        finite("task_mean", self.task_mean)
+        self._check_eigenvalues()
+        if self.exact_covariance:
+            self._check_exact()
+
+    def _check_eigenvalues(self) -> None:
+        given, count = self.spectrum == "given", len(self.eigenvalues)
+        wanted = self.dim if given else 0
+        require(
+            count == wanted,
+            f"eigenvalues has {count} values; the spectrum {self.spectrum!r} in {self.dim} dimensions takes {wanted}",
+        )
+        for value in self.eigenvalues:
+            require(
+                0 < value <= LARGEST,
+                f"eigenvalues has {value}; a covariance is positive, so each must be a finite number above 0",
+            )
+
+    def _check_exact(self) -> None:
+        require(
+            self.num_pairs >= self.dim,
+            f"exact_covariance needs at least as many pairs as dimensions; {self.num_pairs} pairs span no "
+            f"{self.dim} dimensions",
+        )
+        self._moment("variance", INPUT_DISTRIBUTIONS[self.input_distribution].variance)
+
+    @property
+    def equal_inputs(self) -> bool:
+        """Whether a context's inputs have independent coordinates of equal variance."""
+        return self.spectrum == "isotropic" and self.axes == "coordinates" and not self.exact_covariance
+
+    @property
+    def equal_tasks(self) -> bool:
+        """Whether tasks have mean 0 and uncorrelated coordinates of equal variance, and labels are linear in them."""
+        alike = TASK_DISTRIBUTIONS[self.task_distribution].uncorrelated
+        return alike and self.task_covariance == "isotropic" and self.task_mean == 0 and self.teacher == "linear"
+
+    @property
+    def coordinate_variance(self) -> float:
+        """Variance of a coordinate of z, an input before its covariance; `ConfigError` if none is registered."""
+        return self._moment("variance", INPUT_DISTRIBUTIONS[self.input_distribution].variance)
+
+    @property
+    def coordinate_fourth_moment(self) -> float:
+        """Fourth moment of a coordinate of z; `ConfigError` if none is registered."""
+        return self._moment("fourth moment", INPUT_DISTRIBUTIONS[self.input_distribution].fourth)
+
+    @property
+    def input_variance(self) -> float:
+        """Variance of one input coordinate of a context; `ConfigError` where they differ or none is registered."""
+        require(self.equal_inputs, f"{NO_MOMENTS} these inputs have a covariance of their own")
+        return self.coordinate_variance
+
+    @property
+    def input_fourth_moment(self) -> float:
+        """Fourth moment of one input coordinate; `ConfigError` where they differ or none is registered."""
+        require(self.equal_inputs, f"{NO_MOMENTS} these inputs have a covariance of their own")
+        return self.coordinate_fourth_moment
+
+    @property
+    def query_variance(self) -> float:
+        """Variance of one coordinate of a query; `ConfigError` where they differ or none is registered."""
+        equal = self.spectrum == "isotropic" or self.query_covariance == "isotropic"
+        require(equal, "the queries' coordinates differ in variance; the closed form is of queries that do not")
+        return self.coordinate_variance
+
+    @property
+    def task_variance(self) -> float:
+        """Variance of one coordinate of a task; `ConfigError` where they differ, or labels are not linear in it."""
+        require(
+            self.equal_tasks,
+            "the closed form is of linear labels and tasks of mean 0 with uncorrelated coordinates of equal variance",
+        )
+        return self.mean_task_variance
+
+    @property
+    def mean_task_variance(self) -> float:
+        """Variance of a coordinate of a task before its covariance; `ConfigError` if none is registered."""
+        variance = TASK_DISTRIBUTIONS[self.task_distribution].variance
+        if variance is None:
+            raise ConfigError(f"the task distribution {self.task_distribution!r} is registered without a variance")
+        return variance(self.weight_scale, self.dim)
+
+    def check_isotropic_loss(self) -> None:
+        """`ConfigError` unless a loss averaged over tasks and queries is one of eigenvalues alone."""
+        _ = self.query_variance, self.task_variance
+
+    def check_moments(self, user: str) -> None:
+        """`ConfigError` where the closed-form step of gradient descent, which `user` needs, is not defined."""
+        super().check_moments(user)
+        require(
+            self.equal_inputs and self.equal_tasks,
+            f"{user} needs the closed-form step of gradient descent, which is of linear labels, isotropic inputs and "
+            "isotropic tasks of mean 0",
         )
 
 

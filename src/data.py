@@ -14,8 +14,10 @@ from jax import Array
 
 from src.batch import Batch
 from src.config import DataConfig, ModelConfig
+from src.covariance import Covariance, orthonormal, sample_covariance
 from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
+from src.tasks import TASK_DISTRIBUTIONS
 
 
 def labels(x: Array, w: Array) -> Array:
@@ -29,21 +31,54 @@ def query_labels(x_query: Array, w: Array) -> Array:
 
 
 def sample_batch(key: Array, data: DataConfig, batch_size: int) -> Batch:
-    """B fresh tasks: w ~ N(0, weight_scale^2 I), inputs from the input distribution, y = w.x + noise_std * N(0, 1).
+    """B fresh tasks, their inputs and their labels, as `DataConfig` says.
 
-    The same (key, data, batch_size) gives the same batch. Von Oswald et al. 2023, Sec. 2 and App. A.1.
+    By default w ~ N(0, weight_scale^2 I), x from the input distribution and y = w.x + noise_std * N(0, 1). The same
+    (key, data, batch_size) gives the same batch. Von Oswald et al. 2023, Sec. 2 and App. A.1.
     """
     size, pairs, dim = batch_size, data.num_pairs, data.dim
-    w = data.weight_scale * jax.random.normal(purpose_key(key, Purpose.TASK), (size, dim))
+    w = _sample_tasks(purpose_key(key, Purpose.TASK), data, size)
     x = sample_inputs(purpose_key(key, Purpose.INPUT), data, (size, pairs, dim))
     x_query = sample_inputs(purpose_key(key, Purpose.QUERY), data, (size, dim))
-    return _label(key, data, x, x_query, w)
+    if data.exact_covariance:
+        x = orthonormal(x) * (pairs * data.coordinate_variance) ** 0.5
+    if not (data.equal_inputs and data.task_covariance == "isotropic"):
+        x, x_query, w = _with_covariance(sample_covariance(key, data, size), data, x, x_query, w)
+    return _label(key, data, x, x_query, w + data.task_mean if data.task_mean else w)
+
+
+TASK_POWERS = {"isotropic": 0.0, "inputs": 0.5, "inverse": -0.5}  # of the inputs' covariance, in tasks
+
+
+def _sample_tasks(key: Array, data: DataConfig, size: int) -> Array:
+    """Tasks [B, D] of the task distribution, scaled."""
+    if data.task_distribution == "gaussian":
+        return data.weight_scale * jax.random.normal(key, (size, data.dim))
+    draw = TASK_DISTRIBUTIONS[data.task_distribution]
+    numbers = jnp.arange(size, dtype=jnp.uint32)
+    return data.weight_scale * jax.vmap(lambda number: draw(jax.random.fold_in(key, number), data.dim))(numbers)
+
+
+def _with_covariance(
+    covariance: Covariance, data: DataConfig, x: Array, x_query: Array, w: Array
+) -> tuple[Array, Array, Array]:
+    """Inputs, query and task with the covariances of their contexts; what is isotropic stays."""
+    x = covariance.times_power(0.5, x)
+    if data.query_covariance == "inputs":
+        x_query = covariance.times_power(0.5, x_query)
+    if data.task_covariance != "isotropic":
+        w = covariance.times_power(TASK_POWERS[data.task_covariance], w)
+    return x, x_query, w
+
+
+TEACHERS = {"linear": lambda score: score, "relu": jax.nn.relu, "tanh": jnp.tanh}  # of w.x
 
 
 def _label(key: Array, data: DataConfig, x: Array, x_query: Array, w: Array) -> Batch:
     """Labels of a task's inputs, with observation noise and distractors."""
     size, pairs = x.shape[:2]
-    y, y_query = labels(x, w), query_labels(x_query, w)
+    teacher = TEACHERS[data.teacher]
+    y, y_query = teacher(labels(x, w)), teacher(query_labels(x_query, w))
     if data.noise_std > 0:
         noise = data.noise_std * jax.random.normal(purpose_key(key, Purpose.OBSERVATION), (size, pairs + 1))
         y, y_query = y + noise[:, :-1], y_query + noise[:, -1]

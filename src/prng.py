@@ -148,6 +148,8 @@ class Purpose(IntEnum):
     INPUT_DISTRIBUTION = 23
     DISTRACTOR_PLACE = 24
     CHOICE = 25
+    AXES = 26
+    EIGENVALUES = 27
 
 
 def purpose_key(key: Array, purpose: int) -> Array:

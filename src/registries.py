@@ -55,12 +55,14 @@ class TaskDistribution(NamedTuple):
     `variance` is that of a coordinate, of `weight_scale` and the dimension, or None where it is not known; ridge
     regression is made from it. `bayes` says what the posterior mean is: "ridge", "own", which is
     posterior_mean(batch, config) -> predictions [B, K] (`families.diversity`), or "" where nobody has said.
+    `uncorrelated`: coordinates have mean 0, equal variance and no correlation; of a plugin's nobody has said.
     """
 
     variance: Callable[[float, int], float] | None = None
     bayes: str = ""
     sample: Function | None = None
     posterior_mean: Function | None = None
+    uncorrelated: bool = False
 
 
 class AttentionKind(NamedTuple):
@@ -70,9 +72,9 @@ class AttentionKind(NamedTuple):
 
 
 class Opponent(NamedTuple):
-    """A baseline that a config names. predict(batch, config) -> [B]; `analysis.measures.test_set` compares with it."""
+    """A baseline that a config names. predict(batch, config) -> [B]; `baselines.opponents` has the built-in ones."""
 
-    predict: Function
+    predict: Function | None = None
 
 
 class Schedule(NamedTuple):
@@ -116,9 +118,9 @@ INPUT_DISTRIBUTIONS = Registry(
 TASK_DISTRIBUTIONS = Registry(
     "task distribution",
     {
-        "gaussian": TaskDistribution(lambda scale, dim: scale**2, bayes="ridge"),
-        "laplace": TaskDistribution(lambda scale, dim: scale**2, bayes="own"),
-        "sphere": TaskDistribution(lambda scale, dim: scale**2 / dim),
+        "gaussian": TaskDistribution(lambda scale, dim: scale**2, bayes="ridge", uncorrelated=True),
+        "laplace": TaskDistribution(lambda scale, dim: scale**2, bayes="own", uncorrelated=True),
+        "sphere": TaskDistribution(lambda scale, dim: scale**2 / dim, uncorrelated=True),
     },
     reserved=("tf", "ridge", "dmmse", "zero"),  # an own posterior mean has its distribution's name among these
 )
@@ -126,8 +128,12 @@ ATTENTION_KINDS = Registry("attention", {"linear": AttentionKind(), "softmax": A
 SCHEDULES = Registry(
     "schedule", {"constant": Schedule(), "cosine": Schedule(), "triangle": Schedule(), "swing": Schedule()}
 )
-# Built-in predictors are compared with in any case; a config asks for others by name.
-OPPONENTS: Registry[Opponent] = Registry("opponent", {}, reserved=(*OTHER_LOSSES, *OTHER_ALGORITHMS))
+# What all runs are compared with is not among these; a config asks for others by name.
+OPPONENTS: Registry[Opponent] = Registry(
+    "opponent",
+    {"preconditioned_gd": Opponent(), "gaussian_posterior": Opponent()},
+    reserved=(*OTHER_LOSSES, *OTHER_ALGORITHMS),
+)
 FAMILIES: Registry[Any] = Registry("family", {})  # `configs.registry` has the built-in ones
 PURPOSES: Registry[int] = Registry("key purpose", {})  # name -> number; the built-in ones are `src.prng.Purpose`
 

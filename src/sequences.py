@@ -8,44 +8,18 @@ T_1 within T_2 within ..., and all of them hold the root task, number 0. Ravento
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from src import registries
 from src.batch import Batch
-from src.checks import named
 from src.config import PoolData
 from src.data import labels
 from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
-from src.registry import Functions
-
-
-def gaussian(key: Array, dim: int) -> Array:
-    """N(0, I)."""
-    return jax.random.normal(key, (dim,))
-
-
-def laplace(key: Array, dim: int) -> Array:
-    """Independent Laplace coordinates of variance 1, hence of scale 1/sqrt(2)."""
-    w: Array = jax.random.laplace(key, (dim,)) / math.sqrt(2)
-    return w
-
-
-def sphere(key: Array, dim: int) -> Array:
-    """Uniform on the unit sphere."""
-    w = jax.random.normal(key, (dim,))
-    unit: Array = w / jnp.linalg.norm(w)
-    return unit
-
-
-TASK_DISTRIBUTIONS: Functions[Callable[[Array, int], Array]] = Functions(
-    registries.TASK_DISTRIBUTIONS, "sample", named(registries.TASK_DISTRIBUTIONS.built_in, globals())
-)
+from src.tasks import TASK_DISTRIBUTIONS
 
 
 def tasks_of(key: Array, data: PoolData, numbers: Array) -> Array:

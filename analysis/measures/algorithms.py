@@ -31,12 +31,12 @@ from baselines.gd_plus_plus_trained import trained_gd_plus_plus
 from baselines.iterations import Normal, conjugate_gradients, descent_with_own_steps, newton_schulz, normal_equations
 from baselines.linear_mmse import bayes_penalty, ridge
 from baselines.loss_curves import MOST_SQUARINGS
+from baselines.opponents import OPPONENTS
 from baselines.own_step_sizes import best_step_sizes, guarded, spectrum_of
 from configs.regression import RegressionConfig
 from families.regression import step_size_batch
 from src.batch import Batch
 from src.checks import ConfigError, require
-from src.registries import OPPONENTS
 
 TF = "tf"  # the transformer's name among them
 NO_GD_PLUS_PLUS = "GD++ is compared with where there are several linear layers on concatenated tokens"
@@ -51,7 +51,11 @@ def with_own_steps(loaded: ComparedRun) -> Partial:
 
 @lru_cache(maxsize=256)
 def own_step_sizes(config: RegressionConfig, steps: int) -> np.ndarray:
-    """The step sizes [K] of least expected loss on the clean contexts on which a run's step size is searched."""
+    """The step sizes [K] of least expected loss on the clean contexts on which a run's step size is searched.
+
+    `ConfigError` unless queries and tasks are isotropic, of which the expected loss is.
+    """
+    config.data.check_isotropic_loss()
     spectrum = guarded(spectrum_of(np.asarray(step_size_batch(config).x)))
     return best_step_sizes(spectrum, steps, bayes_penalty(config.data))
 
@@ -139,7 +143,7 @@ def defined(algorithms: dict[str, Partial | str]) -> dict[str, Partial]:
 
 
 def _opponent(name: str, loaded: ComparedRun) -> Partial:
-    return Partial(partial(OPPONENTS[name].predict, config=loaded.config))
+    return Partial(partial(OPPONENTS[name], config=loaded.config))
 
 
 def _or_reason(make: Callable[[ComparedRun], Partial], loaded: ComparedRun) -> Partial | str:

@@ -1,7 +1,9 @@
 """Distribution shift: whether the transformer still does what the algorithms do.
 
 The distribution of a run's test tasks with one thing changed: the range of the inputs (labels follow), the scale of the
-teacher, distractor labels, or inputs of another distribution divided by their norm. Von Oswald et al. 2023, App. A.5.
+teacher, distractor labels, or inputs of another distribution divided by their norm (von Oswald et al. 2023, App. A.5);
+or any fields of the run's data: the number of pairs, the covariance of inputs, tasks or queries, the noise
+(Zhang, Frei and Bartlett 2023, Sec. 4).
 """
 
 from __future__ import annotations
@@ -9,19 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
+from jax.tree_util import Partial
 
-from analysis.measures.test_set import half_squared_errors
+from analysis.compared_run import ComparedRun
+from analysis.measures.test_set import half_squared_errors, mean_and_error, zero
+from baselines import preconditioned
 from baselines.gradient_descent import Predictor
+from baselines.linear_mmse import bayes_penalty, ridge
 from configs.regression import RegressionConfig
-from families.experiment import task_key
-from families.regression import make_test_batches
+from families.experiment import model_of, task_key
+from families.regression import GradientDescent, make_test_batches
 from src.batch import Batch
+from src.checks import ConfigError, require
 from src.config import DataConfig
 from src.data import sample_other_batch
 from src.prng import Purpose
+from store import layout
+from store.atomic import write_csv
 
 # shift -> the data config with a value of it
 SHIFTS: Mapping[str, Callable[[DataConfig, float], DataConfig]] = {
@@ -58,6 +68,84 @@ def replaced_labels(
     possible = [count for count in counts if count <= config.data.num_pairs]
     losses = shifted_losses(config, predictors, "distractors", possible)
     return {count: {name: losses[name][at] for name in predictors} for at, count in enumerate(possible)}
+
+
+# --- any fields of the data ---
+
+
+def model_on(loaded: ComparedRun, num_pairs: int, num_layers: int | None = None) -> Partial:
+    """A run's transformer as a predictor on contexts of another length, and of recurrent layers at another depth.
+
+    Linear attention is a sum over the pairs, so each update is multiplied by N / m: a mean over m pairs is what the
+    theory has. `ConfigError` where that is not so, or where layers have weights of their own.
+    """
+    config = loaded.config
+    model, pairs = config.model, config.data.num_pairs
+    if num_pairs != pairs:
+        linear = all(model.kind(layer) == "linear" for layer in range(model.num_layers))
+        plain = linear and model.pos_enc_size == 0 and model.mlp_width == 0 and not model.bias
+        require(plain, "contexts of another length are for linear layers without positional codes, biases or MLPs")
+        model = replace(model, damping=model.damping * pairs / num_pairs)
+    if num_layers is not None:
+        require(
+            model.recurrent, f"other depths are for recurrent layers; these {model.num_layers} have their own weights"
+        )
+        model = replace(model, num_layers=num_layers)
+    shifted = replace(config, model=model, data=replace(config.data, num_pairs=num_pairs))
+    return Partial(model_of(shifted).predict, loaded.params)
+
+
+def predictors_on(loaded: ComparedRun, data: DataConfig) -> dict[str, Predictor]:
+    """The transformer, gradient descent and the preconditioned step of the training distribution, on shifted contexts.
+
+    The two steps are means over the pairs too. Ridge and zero know nothing of the training.
+    """
+    own, gd = loaded.config.data, loaded.gd
+    step_size = gd.step_size * own.num_pairs / data.num_pairs
+    found: dict[str, Predictor] = {
+        "tf": model_on(loaded, data.num_pairs),
+        "gd": GradientDescent(gd.steps, step_size, gd.source).predict,
+    }
+    try:
+        a = preconditioned.preconditioner(own)
+        found["preconditioned_gd"] = Partial(preconditioned.predict, a=np.asarray(a, np.float32))
+    except ConfigError:  # nobody has said what it is there
+        pass
+    return found | {"ridge": partial(ridge, penalty=bayes_penalty(data)), "zero": zero}
+
+
+def losses_on(loaded: ComparedRun, data: DataConfig) -> dict[str, np.ndarray]:
+    """Half the squared errors [tasks] of `predictors_on` on test tasks of shifted data."""
+    batch = make_test_batches(loaded.config, [data])[0]
+    return half_squared_errors(predictors_on(loaded, data), batch)
+
+
+def rows_on(loaded: ComparedRun, name: str, data: DataConfig) -> list[dict[str, Any]]:
+    """Rows of a shift: the loss of each predictor, and of the preconditioned step in closed form; else why not."""
+    rows = []
+    for who, errors in losses_on(loaded, data).items():
+        mean, error = mean_and_error(errors)
+        rows.append(
+            {"shift": name, "predictor": who, "loss": mean, "loss_se": error, **_closed_form(loaded, who, data)}
+        )
+    return rows
+
+
+def _closed_form(loaded: ComparedRun, who: str, data: DataConfig) -> dict[str, Any]:
+    if who != "preconditioned_gd":
+        return {"closed_form": None, "reason": ""}
+    try:
+        value = preconditioned.loss(preconditioned.preconditioner(loaded.config.data), data) + 0.5 * data.noise_std**2
+    except ConfigError as reason:
+        return {"closed_form": None, "reason": str(reason)}
+    return {"closed_form": value, "reason": ""}
+
+
+def write(loaded: ComparedRun, shifts: Mapping[str, DataConfig]) -> list[dict[str, Any]]:
+    """Writes shifts.csv: rows of the run's own distribution, then of each shift."""
+    rows = [row for name, data in {"none": loaded.config.data, **shifts}.items() for row in rows_on(loaded, name, data)]
+    write_csv(loaded.run / layout.SHIFTS, rows)
+    return rows
 
 
 _other = partial(jax.jit, static_argnums=(1, 2))(sample_other_batch)

@@ -20,11 +20,11 @@ from jax.tree_util import Partial
 from analysis.compared_run import ComparedRun
 from baselines.gradient_descent import Predictor, context_losses
 from baselines.linear_mmse import bayes_penalty, ridge
+from baselines.opponents import OPPONENTS
 from families.regression import make_test_batch
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import DataConfig
-from src.registries import OPPONENTS
 
 
 def zero(batch: Batch) -> Array:
@@ -141,7 +141,7 @@ def _ratio_to_gd_plus_plus(loaded: ComparedRun, batch: Batch, tf: np.ndarray) ->
 
 def _ratio_to_opponent(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndarray) -> dict[str, Any]:
     """The loss of a registered opponent and the ratio to it, in a program of its own; null, and why, if it says so."""
-    predict = partial(OPPONENTS[name].predict, config=loaded.config)
+    predict = partial(OPPONENTS[name], config=loaded.config)
     ratio, loss = f"{name}_ratio", f"{name}_loss"
     try:
         errors = half_squared_errors({name: predict}, batch)[name]

@@ -1,0 +1,55 @@
+"""The built-in opponents, which a run of regression names in `opponents`: predict(batch, config) -> [B] each.
+
+The names, as `src.registries.OPPONENTS` has them, stand beside those of plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from baselines import preconditioned
+from baselines.linear_mmse import ridge
+from src import registries
+from src.batch import Batch
+from src.checks import named, require
+from src.covariance import fixed_eigenvalues
+from src.data import TASK_POWERS
+from src.registry import Functions
+
+if TYPE_CHECKING:
+    from configs.regression import RegressionConfig
+
+
+def preconditioned_gd(batch: Batch, config: RegressionConfig) -> Array:
+    """One preconditioned gradient step, the best of one linear attention layer (`baselines.preconditioned`)."""
+    return preconditioned.predict(batch, preconditioned.preconditioner(config.data))
+
+
+def gaussian_posterior(batch: Batch, config: RegressionConfig) -> Array:
+    """The posterior mean under tasks N(m 1, W) and the config's noise: m 1 + W X^T (X W X^T + s^2 I)^-1 (y - m X 1).
+
+    Of tasks that are not Gaussian the best predictor that is linear in the labels. `ConfigError` where labels are not
+    linear, or where W differs between contexts.
+    """
+    data = config.data
+    require(data.teacher == "linear", f"the posterior is of linear labels; the teacher is {data.teacher}")
+    eigenvalues, power = fixed_eigenvalues(data), TASK_POWERS[data.task_covariance]
+    shared = power == 0 or (eigenvalues is not None and data.axes == "coordinates")
+    require(shared, "the posterior is of tasks whose covariance no context draws for itself")
+    deviations = np.ones(data.dim) if power == 0 or eigenvalues is None else eigenvalues**power
+    scale = jnp.asarray(deviations, batch.x.dtype)
+    white = batch._replace(
+        x=batch.x * scale, x_query=batch.x_query * scale, y=batch.y - data.task_mean * jnp.sum(batch.x, axis=2)
+    )
+    mean = data.task_mean * jnp.sum(batch.x_query, axis=1)
+    return ridge(white, data.noise_std**2 / data.mean_task_variance) + mean
+
+
+OPPONENTS: Functions[Callable[..., Array]] = Functions(
+    registries.OPPONENTS, "predict", named(registries.OPPONENTS.built_in, globals())
+)

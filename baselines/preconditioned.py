@@ -1,0 +1,138 @@
+"""One preconditioned gradient step, in closed form: the optimum of one linear attention layer, and its loss.
+
+One layer predicts y^ = 1/n sum_i y_i x_i^T A x_query. In the basis of the axes, where inputs have the covariance
+L = diag(l) and tasks W = diag(w), the best A is diagonal. With S = X^T X / n,
+
+    A = (E[S W S] + s^2/n L)^-1 L W,   E[S W S]_ii = w_i l_i^2 (1 + (k - 1)/n) + l_i sum_{j != i} w_j l_j / n,
+
+k the kurtosis of a coordinate, 3 for Gaussian inputs, where it is ((1 + 1/n) W L + (tr W L + s^2)/n I)^-1 W; with an
+exact covariance E[S W S] = L W L. Where the axes are drawn anew for each context, A = c I. Its loss on m pairs of
+covariance L', tasks W', queries Q and noise s'^2, half the mean squared error with a noiseless query, is
+
+    1/2 tr Q (A (E[S_m W' S_m] + s'^2/m L') A - 2 A L' W' + W').
+
+Ahn et al. 2023, Theorem 1; Zhang, Frei and Bartlett 2023, Theorem 4.1; Mahankali, Hashimoto and Ma 2023, Theorems 1, 2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from src.batch import Batch
+from src.checks import require
+from src.config import DataConfig
+from src.covariance import fixed_eigenvalues
+from src.data import TASK_POWERS
+from src.registries import TASK_DISTRIBUTIONS
+
+
+class Moments(NamedTuple):
+    """What the loss of a preconditioned step depends on: means over contexts along each axis, [D], times the queries'.
+
+    `first` is of S W, `second` of S W S + s^2/n S, `tasks` of W.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    tasks: np.ndarray
+
+
+def moments(data: DataConfig) -> Moments:
+    """The moments of a run's data.
+
+    `ConfigError` for labels that are not linear, distractor labels, tasks whose second moments are not known, and
+    inputs without a variance or a fourth moment.
+    """
+    require(data.teacher == "linear", f"the closed form is of linear labels; the teacher is {data.teacher}")
+    require(data.num_distractors == 0, "the closed form is not defined for distractor labels")
+    require(
+        TASK_DISTRIBUTIONS[data.task_distribution].uncorrelated,
+        f"the closed form is of tasks with uncorrelated coordinates of equal variance, not of {data.task_distribution}",
+    )
+    eigenvalues = fixed_eigenvalues(data)
+    return _of_drawn(data) if eigenvalues is None else _of_fixed(data, eigenvalues)
+
+
+def preconditioner(data: DataConfig) -> np.ndarray:
+    """The diagonal [D] of the best A: c for all where no axis differs from another on average."""
+    found = moments(data)
+    return np.full(data.dim, _best_scalar(found, np.ones(data.dim))) if _alike(data) else found.first / found.second
+
+
+def scaled(direction: np.ndarray, data: DataConfig) -> np.ndarray:
+    """The best multiple [D] of a diagonal A, such as that of the identity (gradient descent) or of the inverse of L."""
+    return _best_scalar(moments(data), direction) * direction
+
+
+def loss(a: np.ndarray, data: DataConfig) -> float:
+    """Half the mean squared error of a step with the diagonal A = diag(a) on a run's data, with noiseless queries.
+
+    The data may differ from those that A is of: pairs, covariance, tasks, queries. `ConfigError` where the axes are
+    drawn for each context and A is no multiple of the identity.
+    """
+    require(
+        not _alike(data) or bool(np.allclose(a, a[0])),
+        "the closed form of a preconditioner's loss is of contexts that share their axes",
+    )
+    found = moments(data)
+    return float(0.5 * np.sum(found.second * a**2 - 2 * found.first * a + found.tasks))
+
+
+def predict(batch: Batch, a: np.ndarray | Array) -> Array:
+    """Predictions [B]: y^ = 1/N sum_i y_i x_i^T diag(a) x_query."""
+    scale = jnp.asarray(a, batch.x.dtype) / batch.x.shape[1]
+    return jnp.einsum("bn,bnd,d,bd->b", batch.y, batch.x, scale, batch.x_query)
+
+
+def _alike(data: DataConfig) -> bool:
+    """Whether all axes are alike on average, so that A is a multiple of the identity."""
+    return data.axes == "rotated" or data.spectrum in ("isotropic", "log_uniform")
+
+
+def _best_scalar(found: Moments, direction: np.ndarray) -> float:
+    return float(np.sum(found.first * direction) / np.sum(found.second * direction**2))
+
+
+def _kurtosis_term(data: DataConfig) -> float:
+    """(k - 1)/n, k the kurtosis of a coordinate: how far E[S_ii^2] is above l_i^2, over l_i^2; 0 of an exact one."""
+    if data.exact_covariance:
+        return 0.0
+    return (data.coordinate_fourth_moment / data.coordinate_variance**2 - 1) / data.num_pairs
+
+
+def _of_fixed(data: DataConfig, eigenvalues: np.ndarray) -> Moments:
+    inputs = data.coordinate_variance * eigenvalues
+    queries = inputs if data.query_covariance == "inputs" else np.full(data.dim, data.coordinate_variance)
+    own = data.mean_task_variance * eigenvalues ** (2 * TASK_POWERS[data.task_covariance])
+    tasks = own + data.task_mean**2
+    signal = tasks * inputs
+    others = 0.0 if data.exact_covariance else (signal.sum() - signal) / data.num_pairs
+    noise = data.noise_std**2 / data.num_pairs
+    second = inputs * (signal * (1 + _kurtosis_term(data)) + others + noise)
+    return Moments(queries * signal, queries * second, queries * tasks)
+
+
+def _of_drawn(data: DataConfig) -> Moments:
+    """The same where each context draws its eigenvalues, log-uniform on [1 / condition_number, 1]."""
+
+    def mean(power: float) -> float:  # of l^power
+        width = math.log(data.condition_number)
+        return 1.0 if power * width == 0 else -math.expm1(-power * width) / (power * width)
+
+    v, n, scale = data.coordinate_variance, data.num_pairs, data.mean_task_variance
+    q, t, shift = float(data.query_covariance == "inputs"), 2 * TASK_POWERS[data.task_covariance], data.task_mean**2
+
+    def with_task(power: float) -> float:  # of l^power times a task's variance
+        return scale * mean(power + t) + shift * mean(power)
+
+    others = 0.0 if data.exact_covariance else (data.dim - 1) / n * mean(q + 1) * with_task(1.0)
+    second = v**3 * ((1 + _kurtosis_term(data)) * with_task(q + 2) + others) + v**2 * data.noise_std**2 / n * mean(
+        q + 1
+    )
+    ones = np.ones(data.dim)
+    return Moments(v**2 * with_task(q + 1) * ones, second * ones, v * with_task(q) * ones)
