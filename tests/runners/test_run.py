@@ -12,6 +12,7 @@ __all__ = ["ran", "refused"]
 RUN = "runners.run"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "run", "words"),
     [
