@@ -86,10 +86,17 @@ def haar(key: Array, count: int, dim: int) -> Array:
 
 
 def orthonormal(z: Array) -> Array:
-    """Orthonormal columns [B, N, D] that span those of z, N >= D: Q of QR with a positive diagonal of R.
+    """Orthonormal columns [B, N, D] that span those of z, N >= D, by Gram-Schmidt, each orthogonalised twice.
 
-    Of Gaussian z they are uniform on the Stiefel manifold (Mezzadri 2007).
+    Of Gaussian z they are uniform on the Stiefel manifold: Q of the QR factorisation with a positive diagonal of R
+    (Mezzadri 2007). LAPACK's QR inside of a compiled loop has been seen to wait for ever on two CPU cores.
     """
-    q, r = jnp.linalg.qr(z)
-    signs = jnp.where(jnp.diagonal(r, axis1=1, axis2=2) < 0, -1, 1).astype(z.dtype)
-    return q * signs[:, None, :]
+    columns: list[Array] = []
+    for place in range(z.shape[2]):
+        column = z[:, :, place]
+        for _ in range(2 * bool(columns)):
+            basis = jnp.stack(columns, axis=2)
+            shares = jnp.einsum("bnk,bn->bk", basis, column)
+            column = column - jnp.einsum("bnk,bk->bn", basis, shares)
+        columns.append(column / jnp.linalg.norm(column, axis=1, keepdims=True))
+    return jnp.stack(columns, axis=2)

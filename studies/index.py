@@ -182,6 +182,11 @@ def _pages(studies: Sequence[Study], out: Path) -> list[Entry]:
             if (out / name).exists():
                 own = {"id": Path(name).stem, "study": study.name, "path": name, "title": _title(out / name)}
                 pages.append(own | _command(study, profile if study.conditions else "full"))
+        for question in study.questions:
+            name = page.page_of(study, question)
+            if (out / name).exists():
+                own = {"id": f"{study.name}/{question.name}", "study": study.name, "path": name}
+                pages.append(own | {"title": question.title, **_command(study, "full")})
     return pages
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from plots import style
 from store import outputs
@@ -11,7 +12,8 @@ from studies import ledger
 from studies.claim import LISTS
 from studies.drawing import as_drawn
 from studies.figure import AnyFigure
-from studies.findings import Told, image, numbered, told
+from studies.findings import Statement, Told, image, numbered, told, value
+from studies.question import Question
 from studies.study import Study
 from studies.template import rendered
 
@@ -24,6 +26,7 @@ def name_of(study: Study, profile: str) -> str:
 def check(study: Study, profile: str, out: Path, figures: Sequence[AnyFigure] = ()) -> None:
     """`StoreError` if what a study writes, with these figures, would replace somebody else's work."""
     names = [ledger.TABLE, ledger.PAGE, ledger.INDEX, name_of(study, profile)]
+    names += [page_of(study, question) for question in study.questions]
     names += [f"{study.name}/{figure.name}.{suffix}" for figure in figures for suffix in ("csv", "json")]
     if study.conditions:
         names += [f"{study.results(profile)}/{name}" for name in study.conditions.tables]
@@ -35,7 +38,9 @@ def write(study: Study, profile: str, out: Path) -> None:
     """Writes the page of a study; of conditions once their tables are there."""
     tables = study.conditions.tables[:1] if study.conditions else ()
     if all((out / study.results(profile) / name).exists() for name in tables):
-        outputs.write({out / name_of(study, profile): render(study, profile, out).encode()}, ledger.WRITER)
+        pages = {name_of(study, profile): render(study, profile, out)}
+        pages |= {page_of(study, asked.question): _render_question(study, asked, out) for asked in answers(study, out)}
+        outputs.write({out / name: text.encode() for name, text in pages.items()}, ledger.WRITER)
 
 
 def render(study: Study, profile: str, out: Path) -> str:
@@ -46,8 +51,45 @@ def render(study: Study, profile: str, out: Path) -> str:
     lines = ledger.counted(ledger.rows_of([study], ledger.known(out)))
     values = {"findings": numbered(findings(study, lines["rows"], out)), "figures": further, **lines}
     values |= study.conditions.values(out / folder) if study.conditions else {}
+    values |= {"answers": answers(study, out)} if study.questions else {}
     template = Path(__file__).parent / study.name / "page.md.j2"
     return rendered(template, folder=folder, profile=profile, **values)
+
+
+class Answer(NamedTuple):
+    """A question as the ledger has it: what each of its statements predicts, what is measured, the claim's line."""
+
+    question: Question
+    measured: list[tuple[Statement, str, ledger.Row]]
+    rows: list[ledger.Row]
+
+
+def answers(study: Study, out: Path) -> list[Answer]:
+    """What is measured of a study's questions."""
+    by_name = {row["claim"]: row for row in ledger.rows_of([study], ledger.known(out))} if study.questions else {}
+    return [
+        Answer(
+            question,
+            [
+                (one, one.number.format(value=value(by_name[one.claim])), by_name[one.claim])
+                for one in question.statements
+            ],
+            [by_name[name] for name in question.claims],
+        )
+        for question in study.questions
+    ]
+
+
+def page_of(study: Study, question: Question) -> str:
+    """The name of a question's page."""
+    return f"{study.name}/{question.name}.md"
+
+
+def _render_question(study: Study, asked: Answer, out: Path) -> str:
+    titles = {figure.name: figure.title for figure in study.figures}
+    images = [image(out / study.name, f"{name}.png", titles[name]) for name in asked.question.figures]
+    template = Path(__file__).with_name("question.md.j2")
+    return rendered(template, images=images, study=study.name, **asked._asdict())
 
 
 def findings(study: Study, rows: Sequence[ledger.Row], out: Path) -> list[Told]:

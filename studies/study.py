@@ -16,6 +16,7 @@ from sweeps.status import cell_status
 if TYPE_CHECKING:
     from studies.figure import AnyFigure
     from studies.findings import Finding
+    from studies.question import Question
     from studies.runs import Runs
     from sweeps.grid import Grid
 
@@ -26,6 +27,7 @@ RUNS_DIRS = {
     "order_noise": "runs/study",
     "stages": "runs/stages",
     "languages": "runs/languages",
+    "theory": "runs/theory",
 }
 
 
@@ -53,6 +55,7 @@ class Study:
 
     remarks: what limits a claim that was not reproduced, by its name; findings: what its page begins with. analyses: by
     the name of runs, what is done in the directory of each that has ended, before claims and figures read it there.
+    questions: each has a page of its own, below the study's.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Study:
     conditions: Conditions | None = None
     findings: Sequence[Finding] = ()
     analyses: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
+    questions: Sequence[Question] = ()
 
     @property
     def profiles(self) -> tuple[str, ...]:

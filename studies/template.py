@@ -96,6 +96,8 @@ def place(row: Mapping[str, Any]) -> str:
     figure = str(row["figure"])
     if row["paper"] == OURS:
         return "ours"
+    if figure.startswith(("Th. ", "Sec. ")):
+        return f"{row['paper'].split(',')[0]}, {figure}"
     words = {"code": "published code", "depth": "depth curve", "1, depth": "Fig. 1, depth curve"}
     numbered = f"App. {figure}" if figure.startswith("A.") else f"Fig. {figure}"
     return f"{row['paper'].split(',')[0]}, {words.get(figure, numbered)}"

@@ -1,0 +1,88 @@
+"""Measures on runs of linear regression that several questions share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from analysis.measures.preconditioner import learnt_preconditioners, relative_distance
+from analysis.measures.shifts import losses_on
+from analysis.shifts import shifted
+from baselines.preconditioned import preconditioner
+from src.config import DataConfig
+from src.covariance import fixed_eigenvalues
+from studies.reproduction.measures.trained import compared_run
+from studies.runs import summary_part
+
+Measure = Callable[..., float]
+
+
+def headline(name: str) -> Measure:
+    """A number of the summary's test set."""
+    return lambda run: float(summary_part(run, "headline")[name])
+
+
+def over(name: str, other: str) -> Measure:
+    """A number of the test set over another."""
+    return lambda run: headline(name)(run) / headline(other)(run)
+
+
+def over_paired(name: str) -> Measure:
+    """A number of the test set over the same of the paired run."""
+    return lambda run, other: headline(name)(run) / headline(name)(other)
+
+
+def alignment(name: str) -> Measure:
+    """A number of the run's alignment with gradient descent."""
+    return lambda run: float(summary_part(run, "alignment")[name])
+
+
+@lru_cache(maxsize=512)
+def shifted_losses(run: Path, shift: str) -> dict[str, float]:
+    """Mean losses on test tasks of a shift ("" for none), by predictor: `analysis.measures.shifts.losses_on`."""
+    loaded = compared_run(run)
+    data = shifted(loaded.config.data, shift) if shift else loaded.config.data
+    return {name: float(errors.mean()) for name, errors in losses_on(loaded, data).items()}
+
+
+def on_shift(shift: str, expected: float) -> Measure:
+    """The transformer's loss on a shift over a number, such as one in closed form."""
+    return lambda run: shifted_losses(run, shift)["tf"] / expected
+
+
+def grows_by(shift: str) -> Measure:
+    """The factor by which the loss grows on a shift."""
+    return lambda run: shifted_losses(run, shift)["tf"] / shifted_losses(run, "")["tf"]
+
+
+def share_left(shift: str) -> Measure:
+    """The loss on a shift over that of predicting zero there, over the same without the shift."""
+
+    def of(run: Path, where: str) -> float:
+        losses = shifted_losses(run, where)
+        return losses["tf"] / losses["zero"]
+
+    return lambda run: of(run, shift) / of(run, "")
+
+
+def preconditioner_distance(target: str, layer: int = 0) -> Measure:
+    """The relative distance of a layer's learnt preconditioner from the closed form, the identity or the inverse."""
+
+    def measure(run: Path) -> float:
+        loaded = compared_run(run)
+        learnt = learnt_preconditioners(loaded.config, loaded.params)[layer].sum(axis=0)
+        return relative_distance(learnt, np.diag(_target(target, loaded.config.data)))
+
+    return measure
+
+
+def _target(name: str, data: DataConfig) -> np.ndarray:
+    eigenvalues = fixed_eigenvalues(data)
+    if name == "closed form":
+        return preconditioner(data)
+    if name == "identity" or eigenvalues is None:
+        return np.ones(data.dim)
+    return 1 / eigenvalues
