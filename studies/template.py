@@ -96,7 +96,7 @@ def place(row: Mapping[str, Any]) -> str:
     figure = str(row["figure"])
     if row["paper"] == OURS:
         return "ours"
-    if figure.startswith(("Th. ", "Sec. ")):
+    if figure.startswith(("Th. ", "Sec. ", "Prop. ", "App. ")):
         return f"{row['paper'].split(',')[0]}, {figure}"
     words = {"code": "published code", "depth": "depth curve", "1, depth": "Fig. 1, depth curve"}
     numbered = f"App. {figure}" if figure.startswith("A.") else f"Fig. {figure}"

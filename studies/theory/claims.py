@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from studies.claim import OURS, Claim
+from studies.claim import OURS, UNBOUNDED, Claim
+from studies.reproduction.measures import distances as between
 from studies.theory import measures
 
 AHN, ZHANG, MAHANKALI = (
@@ -22,9 +23,21 @@ SAME_TASKS: dict[str, Any] = {"control": (), "uncontrolled": "what predicts zero
 
 
 def _claim(
-    name: str, figure: str, says: str, expected: float, low: float, high: float, measure: Any, runs: str, **more: Any
+    name: str,
+    figure: str,
+    says: str,
+    expected: float,
+    low: float,
+    high: float,
+    measure: Any,
+    runs: str,
+    profile: str = "quick",
+    **more: Any,
 ) -> Claim:
-    return Claim(name, figure, says, expected, low, high, BY_THEORY, measure, runs, **{"paper": AHN, **more})
+    return Claim(name, figure, says, expected, low, high, BY_THEORY, measure, runs, profile, **{"paper": AHN, **more})
+
+
+QUICK = ("reciprocal", "noisy", "condition_100", "rotated")  # the settings of the profile of minutes
 
 
 # runs -> what they are, and what one gradient step with its best size would have over the closed form's loss
@@ -59,6 +72,7 @@ OF_PRECONDITIONED: tuple[Claim, ...] = (
             1.01,
             measures.headline("preconditioned_gd_ratio"),
             name,
+            "quick" if name in QUICK else "full",
             paper=MAHANKALI if name == "inverse_tasks" else AHN,
         )
         for name, (words, alternative) in SPECTRA.items()
@@ -74,6 +88,7 @@ OF_PRECONDITIONED: tuple[Claim, ...] = (
             0.05,
             measures.preconditioner_distance("closed form"),
             name,
+            "quick" if name in QUICK else "full",
             paper=MAHANKALI if name == "inverse_tasks" else AHN,
         )
         for name, (identity, inverse) in DISTANCES.items()
@@ -147,6 +162,7 @@ OF_PRECONDITIONED: tuple[Claim, ...] = (
         0.5,
         measures.over_paired("tf_loss"),
         "rotated_2_layers",
+        "full",
         paired="rotated",
         paper=OURS,
         about="ours",
@@ -160,8 +176,131 @@ OF_PRECONDITIONED: tuple[Claim, ...] = (
         1.01,
         measures.headline("loss_ratio"),
         "relu",
+        "full",
         paper=MAHANKALI,
     ),
 )
 
-CLAIMS: tuple[Claim, ...] = (*OF_PRECONDITIONED,)
+
+# --- first or higher order ---
+
+FU, PAPER_GD = "Fu et al. 2023, arXiv 2310.17086", "von Oswald et al. 2023, arXiv 2212.07677v2"
+GD_PLUS_PLUS: dict[str, Any] = {"profile": "full", "paper": PAPER_GD}
+# runs -> what they are; the share of zero's loss that GD++ with its best rates leaves; accepted values over it, and the
+# best polynomial of that degree over it
+DEPTHS = {
+    "exact_10_2": ("condition number 10, two layers", 0.00906, 0.7, 2.0, 11.9),
+    "exact_100_2": ("condition number 100, two layers", 0.1681, 0.95, 1.05, 2.40),
+    "exact_1000_2": ("condition number 1000, two layers", 0.3491, 0.95, 1.05, 1.64),
+    "drawn_100_2": (
+        "eigenvalues drawn for each context, up to condition number 100, two layers",
+        0.177,
+        0.92,
+        1.08,
+        2.11,
+    ),
+}
+
+OF_HIGHER_ORDER: tuple[Claim, ...] = (
+    _claim(
+        "order_one_layer",
+        "Prop. 1",
+        "condition number 100, one layer: loss over that of one GD step (of a Newton-Schulz step: .78)",
+        1.0,
+        0.99,
+        1.01,
+        measures.headline("loss_ratio"),
+        "exact_100_1",
+        **GD_PLUS_PLUS,
+    ),
+    _claim(
+        "order_exact_isotropic",
+        "Prop. 1",
+        "X^T X / N = I, one layer: share of zero's loss that is left (where X^T X is drawn, N = D = 10: .495)",
+        0.0,
+        0.0,
+        0.001,
+        measures.over("tf_loss", "zero_loss"),
+        "exact_isotropic_1",
+        **GD_PLUS_PLUS,
+    ),
+    *(
+        _claim(
+            f"order_{name}",
+            "App. A.10",
+            f"{words}: share of zero's loss that is left, over that of GD++ with its best rates, {share} (the best "
+            f"polynomial of that degree: {polynomial})",
+            1.0,
+            low,
+            high,
+            measures.left_over(share),
+            name,
+            **GD_PLUS_PLUS,
+        )
+        for name, (words, share, low, high, polynomial) in DEPTHS.items()
+    ),
+    _claim(
+        "order_exact_100_3",
+        "App. A.10",
+        "condition number 100, three layers: share of zero's loss that is left (GD++ with its best rates: .004; the best "
+        "polynomial: .267)",
+        0.004,
+        0.0,
+        0.02,
+        measures.over("tf_loss", "zero_loss"),
+        "exact_100_3",
+        **GD_PLUS_PLUS,
+    ),
+    _claim(
+        "order_nearer_than_polynomial",
+        "App. A.10",
+        "condition number 100, two layers: 1 - cosine of sensitivities with GD++ over that with the best polynomial",
+        0.01,
+        0.0,
+        0.1,
+        between.nearer_than("gd_plus_plus", "gd_own_steps"),
+        "exact_100_2",
+        **GD_PLUS_PLUS,
+    ),
+    _claim(
+        "order_nearer_than_conjugate_gradients",
+        "Sec. 4",
+        "eigenvalues drawn for each context, two layers: 1 - cosine of sensitivities with GD++ over that with conjugate "
+        "gradients",
+        0.05,
+        0.0,
+        0.1,
+        between.nearer_than("gd_plus_plus", "conjugate_gradients"),
+        "drawn_100_2",
+        profile="full",
+        paper=FU,
+    ),
+    _claim(
+        "order_looped_median",
+        "Sec. 3",
+        "three recurrent layers, uniform inputs, N = D = 10: median loss over tasks at depth 6 over that at depth 3",
+        0.6,
+        0.1,
+        0.95,
+        measures.looped(6, over=3),
+        "looped_3",
+        profile="full",
+        paper=OURS,
+        about="ours",
+    ),
+    _claim(
+        "order_looped_mean",
+        "Sec. 3",
+        "the same of the mean loss, which a few contexts of large eigenvalues make",
+        10.0,
+        1.05,
+        UNBOUNDED,
+        measures.looped(6, over=3, mean=True),
+        "looped_3",
+        profile="full",
+        paper=OURS,
+        about="ours",
+    ),
+)
+
+CLAIMS: tuple[Claim, ...] = (*OF_PRECONDITIONED, *OF_HIGHER_ORDER)

@@ -9,6 +9,7 @@ from baselines import preconditioned
 from store.rundir import read_config
 from studies.curve_rows import Series
 from studies.dot_figure import Numbers
+from studies.reproduction.measures.distances import distances
 from studies.theory import measures
 from studies.theory.claims import IRREDUCIBLE
 
@@ -41,3 +42,24 @@ def over_pairs(run: Path, name: str) -> Series:
             [preconditioned.loss(preconditioned.preconditioner(one), one) for one in tested],
         ),
     }
+
+
+ALGORITHMS = {
+    "gd": "gradient descent",
+    "gd_own_steps": "best polynomial",
+    "gd_plus_plus": "GD++",
+    "conjugate_gradients": "conjugate gradients",
+    "newton_schulz": "Newton-Schulz",
+}
+
+
+def of_depth(run: Path) -> Numbers:
+    """The loss over zero's, and 1 - cosine of sensitivities with each algorithm of as many steps that is defined."""
+    found = distances(run)
+    left = {("loss / zero's loss", "Trained Transformer"): measures.over("tf_loss", "zero_loss")(run)}
+    apart = {
+        ("1 - cosine of sensitivities", words): 1 - found["tf", name, "cosine"]
+        for name, words in ALGORITHMS.items()
+        if ("tf", name, "cosine") in found
+    }
+    return left | apart

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from analysis.measures.preconditioner import learnt_preconditioners, relative_distance
-from analysis.measures.shifts import losses_on
+from analysis.measures.shifts import losses_on, model_on
+from analysis.measures.test_set import half_squared_errors
 from analysis.shifts import shifted
 from baselines.preconditioned import preconditioner
+from families.regression import make_test_batch
 from src.config import DataConfig
 from src.covariance import fixed_eigenvalues
 from studies.reproduction.measures.trained import compared_run
@@ -30,14 +32,14 @@ def over(name: str, other: str) -> Measure:
     return lambda run: headline(name)(run) / headline(other)(run)
 
 
+def left_over(share: float) -> Measure:
+    """The share of zero's loss that is left, over a share."""
+    return lambda run: over("tf_loss", "zero_loss")(run) / share
+
+
 def over_paired(name: str) -> Measure:
     """A number of the test set over the same of the paired run."""
     return lambda run, other: headline(name)(run) / headline(name)(other)
-
-
-def alignment(name: str) -> Measure:
-    """A number of the run's alignment with gradient descent."""
-    return lambda run: float(summary_part(run, "alignment")[name])
 
 
 @lru_cache(maxsize=512)
@@ -86,3 +88,17 @@ def _target(name: str, data: DataConfig) -> np.ndarray:
     if name == "identity" or eigenvalues is None:
         return np.ones(data.dim)
     return 1 / eigenvalues
+
+
+@lru_cache(maxsize=256)
+def _looped(run: Path, layers: int) -> tuple[float, float]:
+    """The median and the mean loss of recurrent layers at a depth."""
+    loaded = compared_run(run)
+    predict = model_on(loaded, loaded.config.data.num_pairs, layers)
+    errors = half_squared_errors({"tf": predict}, make_test_batch(loaded.config))["tf"]
+    return float(np.median(errors)), float(errors.mean())
+
+
+def looped(layers: int, over: int, mean: bool = False) -> Measure:
+    """The median loss over tasks, or the mean, of recurrent layers at a depth over that at another."""
+    return lambda run: _looped(run, layers)[mean] / _looped(run, over)[mean]

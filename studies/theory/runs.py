@@ -41,4 +41,33 @@ PRECONDITIONED: dict[str, Runs] = {
     "relu": Runs("lsa1", LAYER | {"teacher": "relu", "opponents": ()}, MANY_SEEDS),
 }
 
-RUNS: dict[str, Runs] = {**PRECONDITIONED}
+# --- first or higher order: layers on contexts whose spectrum is exact, queries isotropic ---
+
+EXACT: dict[str, Any] = {
+    "data.input_distribution": "gaussian",
+    "num_pairs": 20,
+    "data.axes": "rotated",
+    "exact_covariance": True,
+    "query_covariance": "isotropic",
+    "schedule": "cosine",
+    "b2": 0.999,
+    **DEEPER,
+    "batch_size": 256,
+}
+
+
+def _exact(condition: float, layers: int, spectrum: str = "log_spaced", seeds: tuple[int, ...] = MANY_SEEDS) -> Runs:
+    own = {"data.spectrum": spectrum, "condition_number": condition, "num_layers": layers}
+    return Runs("lsa1", EXACT | own, seeds)
+
+
+HIGHER_ORDER: dict[str, Runs] = {
+    "exact_isotropic_1": Runs("lsa1", EXACT | {"num_layers": 1}, MANY_SEEDS),
+    **{f"exact_100_{layers}": _exact(100.0, layers) for layers in (1, 2, 3)},
+    "exact_10_2": _exact(10.0, 2),
+    "exact_1000_2": _exact(1000.0, 2),
+    "drawn_100_2": _exact(100.0, 2, "log_uniform"),
+    "looped_3": Runs("lsa1", {"num_layers": 3, "recurrent": True}, MANY_SEEDS),
+}
+
+RUNS: dict[str, Runs] = {**PRECONDITIONED, **HIGHER_ORDER}
