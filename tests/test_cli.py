@@ -376,6 +376,8 @@ def test_demo_seeds_refuses_a_folder_that_is_not_its_own(refused: Refused, tmp_p
         ("runners.run_softmax_copy", "--out {}/file/run"),
         ("analysis.alignment", "--run {}/missing"),
         ("analysis.ood_eval", "--run {}/missing --alphas 0"),
+        ("analysis.shifts", "--run {}/missing --shift nothing=1"),
+        ("analysis.shifts", "--run {}/missing"),
         ("analysis.copying", "--run {}/missing"),
         ("analysis.attention_stats", "--run {}/missing"),
         ("analysis.compare", "{}/missing"),

@@ -40,6 +40,8 @@ ALIGNMENT = """`l2_pred_diff` (RMS), `align_cos` (= `model_cos`), `preds_diff` (
 of its predictions on gradient descent's, `eta` and how it was chosen"""
 OOD = """`alpha, test_mse, gd_test_mse` and their standard errors; `labels`: `scaled`, they follow the scaled inputs,
 or `kept`"""
+SHIFTS = """`shift, predictor, loss, loss_se`; `closed_form`: the expected loss of the preconditioned step, or the
+`reason` that it has none"""
 COMPARATORS = """losses of predictors that know of the corruption: `gd_clean_step`, `gd_tuned_step`, `linear_mmse`,
 `mask_bayes`; of order and placement: `gd_positions`, `gd_positions_trained`, one step with a step size for each
 position, fitted on the evaluation's or the training's contexts; null with a `reason` where one is not defined"""
@@ -139,6 +141,7 @@ FILES = (
         layout.ALIGNMENT_CURVE, REGRESSION, "over training: `step, preds_diff, model_diff, model_cos, tf_loss, gd_loss`"
     ),
     File(layout.OOD, "regression; `analysis.ood_eval`", OOD),
+    File(layout.SHIFTS, "`analysis.shifts`", SHIFTS),
     File(layout.WEIGHTS, REGRESSION, "`kq` = W_K^T W_Q, `pv` = P W_V [L,heads,W,W]; rescaled; the construction's"),
     File(layout.COPYING, "`twolayer`; `analysis.copying`", COPYING),
     File(

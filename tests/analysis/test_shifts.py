@@ -1,14 +1,29 @@
 """Headline tasks under another law, against closed forms of one step of gradient descent."""
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from analysis.measures.shifts import SHIFTS, replaced_labels, shifted_batches, shifted_losses
+from analysis.compared_run import ComparedRun
+from analysis.measures.shifts import (
+    SHIFTS,
+    losses_on,
+    model_on,
+    replaced_labels,
+    rows_on,
+    shifted_batches,
+    shifted_losses,
+)
+from analysis.shifts import shifted
+from baselines import preconditioned
+from baselines.construction import gd_params
 from baselines.gradient_descent import gd, one_step_loss, one_step_size
 from configs.regression import RegressionConfig
-from src.config import DataConfig
+from families.regression import GradientDescent, evaluation_context, make_model, make_test_batches
+from src.checks import ConfigError
+from src.config import DataConfig, ModelConfig
 
 CONFIG = RegressionConfig(test_tasks=20_000)
 STEP = one_step_size(CONFIG.data)
@@ -55,3 +70,97 @@ def test_replaced_labels_are_the_closed_form_of_each_predictor() -> None:
 def test_no_more_labels_are_replaced_than_there_are() -> None:
     small = RegressionConfig(data=DataConfig(dim=3, num_pairs=5), test_tasks=100)
     assert [*replaced_labels(small, {"gd": partial(gd, step_size=0.5)})] == [0, 2, 4]
+
+
+# --- any fields of the data ---
+
+ANISOTROPIC = RegressionConfig(
+    data=DataConfig(4, 8, "gaussian", spectrum="power_law", noise_std=0.3), test_tasks=20_000, step_size_tasks=4096
+)
+
+
+def constructed(config: RegressionConfig, step: float) -> ComparedRun:
+    """A layer that takes a gradient step of this size, which is also what it is compared with."""
+    gd = GradientDescent(1, step, "given")
+    batch = evaluation_context(config).batch
+    return ComparedRun(Path(), config, make_model(config), gd_params(config.architecture, step), batch, gd)
+
+
+def test_a_layer_on_other_lengths_takes_the_mean_over_the_pairs() -> None:
+    loaded = constructed(ANISOTROPIC, 0.1)
+    for pairs in (3, 8, 40):
+        losses = losses_on(loaded, shifted(ANISOTROPIC.data, f"num_pairs={pairs}"))
+        np.testing.assert_allclose(losses["tf"], losses["gd"], rtol=2e-3, atol=1e-5)
+
+
+def test_losses_of_the_trained_steps_are_the_closed_forms() -> None:
+    """Within four standard errors of 20 000 tasks."""
+    loaded = constructed(ANISOTROPIC, 0.1)
+    for text in ("num_pairs=3", "spectrum=given,eigenvalues=0.25:0.33:0.5:1", "task_mean=2", "noise_std=1"):
+        rows = {row["predictor"]: row for row in rows_on(loaded, text, shifted(ANISOTROPIC.data, text))}
+        row = rows["preconditioned_gd"]
+        assert row["loss"] == pytest.approx(row["closed_form"], abs=4 * row["loss_se"])
+        gd = preconditioned.loss(np.full(4, 0.8), shifted(ANISOTROPIC.data, text))  # .1 times eight pairs
+        noise = 0.5 * shifted(ANISOTROPIC.data, text).noise_std ** 2
+        assert rows["gd"]["loss"] == pytest.approx(gd + noise, abs=4 * rows["gd"]["loss_se"])
+
+
+def test_where_there_is_no_closed_form_the_row_says_why() -> None:
+    (row,) = [
+        row
+        for row in rows_on(constructed(ANISOTROPIC, 0.1), "", shifted(ANISOTROPIC.data, "axes=rotated"))
+        if row["predictor"] == "preconditioned_gd"
+    ]
+    assert row["closed_form"] is None
+    assert "share their axes" in row["reason"]
+
+
+def test_recurrent_layers_at_another_depth_are_as_many_steps() -> None:
+    config = RegressionConfig(model=ModelConfig(num_layers=2, recurrent=True), test_tasks=64, step_size_tasks=64)
+    loaded = ComparedRun(
+        Path(),
+        config,
+        make_model(config),
+        gd_params(config.architecture, 0.2),
+        evaluation_context(config).batch,
+        GradientDescent(2, 0.2, "given"),
+    )
+    batch = make_test_batches(config, [config.data])[0]
+    for layers in (1, 2, 5):
+        found = model_on(loaded, 10, layers)(batch)
+        np.testing.assert_allclose(found, gd(batch, 0.2, layers), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "pairs", "layers", "words"),
+    [
+        (ModelConfig(attention=("softmax",)), 5, None, "linear layers"),
+        (ModelConfig(pos_enc_size=4), 5, None, "linear layers"),
+        (ModelConfig(num_layers=2), 10, 3, "have their own weights"),
+    ],
+)
+def test_what_has_no_other_length_or_depth_says_so(
+    model: ModelConfig, pairs: int, layers: int | None, words: str
+) -> None:
+    config = RegressionConfig(model=model)
+    loaded = ComparedRun(Path(), config, make_model(config), {}, None, GradientDescent(1, 0.1, "given"))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=words):
+        model_on(loaded, pairs, layers)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("num_pair=3", "did you mean num_pairs"),
+        ("num_pairs", "is not FIELD=VALUE"),
+        ("num_pairs=0", "at least 1"),
+        ("dim=3", "no shift changes it"),
+        ("spectrum=flat", "spectrum is 'flat'"),
+        ("eigenvalues=1:1:1:1", "takes 0"),
+        ("spectrum=given,eigenvalues=1:1:1:-1", "a covariance is positive"),
+        ("task_distribution=none", "task_distribution is 'none'"),
+    ],
+)
+def test_a_shift_that_names_no_distribution_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        shifted(ANISOTROPIC.data, text)

@@ -59,6 +59,7 @@ COMMANDS: dict[str, Command] = {
     "gd": lambda at, swept: ["baselines.gd_step", "--steps", 1, "--num_tasks", 9, "--out", at / "gd.json"],
     "gd elsewhere": lambda at, swept: ["baselines.gd_step", "--steps", 1, "--num_tasks", 9, "--out", at / "notes.md"],
     "ood": lambda at, swept: ["analysis.ood_eval", "--run", at / "run", "--alphas", 1],
+    "shifts": lambda at, swept: ["analysis.shifts", "--run", at / "run", "--shift", "num_pairs=2"],
     "attention": lambda at, swept: ["plots.attention_quick", "--run", at / "run", "--out", at / "figs"],
     "figures": lambda at, swept: ["plots.run_figures", "--run", at / "run"],
     "sweep figures": lambda at, swept: ["plots.fig_templates", "--from", swept.out, "--out", at / "figs"],

@@ -1,0 +1,64 @@
+"""The built-in opponents: independent references, special cases, and what is refused."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from baselines.linear_mmse import ridge
+from baselines.opponents import OPPONENTS
+from configs.regression import RegressionConfig
+from src import registries
+from src.checks import ConfigError
+from src.config import DataConfig
+from src.data import sample_batch
+from src.prng import key
+
+DATA = DataConfig(4, 6, "gaussian", spectrum="power_law", task_covariance="inverse", task_mean=0.5, noise_std=0.4)
+
+
+def config(data):
+    return RegressionConfig(data=data)
+
+
+def test_all_built_in_names_have_a_predictor():
+    assert set(OPPONENTS) == set(registries.OPPONENTS)
+    assert {"preconditioned_gd", "gaussian_posterior"} <= set(OPPONENTS)
+
+
+def test_the_gaussian_posterior_is_the_conditional_mean():
+    with jax.enable_x64(True):
+        batch = jax.tree.map(lambda part: np.asarray(part, np.float64), sample_batch(key(0), DATA, 12))
+        found = np.asarray(OPPONENTS["gaussian_posterior"](batch, config(DATA)))
+    covariance, mean = np.diag(np.arange(1.0, 5)), np.full(4, 0.5)
+    for index in range(12):
+        x, y, query = batch.x[index], batch.y[index], batch.x_query[index]
+        noisy = x @ covariance @ x.T + 0.16 * np.eye(6)
+        expected = query @ (mean + covariance @ x.T @ np.linalg.solve(noisy, y - x @ mean))
+        assert found[index] == pytest.approx(expected, abs=1e-9)
+
+
+def test_of_isotropic_tasks_it_is_ridge():
+    data = DataConfig(noise_std=0.3)
+    batch = sample_batch(key(1), data, 20)
+    np.testing.assert_allclose(OPPONENTS["gaussian_posterior"](batch, config(data)), ridge(batch, 0.09), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"teacher": "tanh"}, "linear labels"),
+        ({"axes": "rotated"}, "no context draws"),
+        ({"spectrum": "log_uniform"}, "draws"),
+    ],
+)
+def test_where_it_is_not_defined_it_says_so(changes, words):
+    data = replace(DATA, **changes)
+    with pytest.raises(ConfigError, match=words):
+        OPPONENTS["gaussian_posterior"](sample_batch(key(0), data, 4), config(data))
+
+
+def test_an_unknown_opponent_is_refused_with_those_that_are_known():
+    with pytest.raises(ConfigError, match="known are preconditioned_gd, gaussian_posterior"):
+        RegressionConfig(opponents=("nobody",))

@@ -1,0 +1,128 @@
+"""The study of theory: the numbers that its claims name are those of closed forms, and each question has its page."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.shifts import shifted
+from baselines import preconditioned
+from baselines.own_step_sizes import Spectrum, best_step_sizes, residual_polynomial
+from src.covariance import fixed_eigenvalues
+from studies.claim import UNBOUNDED
+from studies.study import load
+from studies.theory import claims
+from studies.theory.runs import RUNS
+
+STUDY = load("theory")
+BY_NAME = {claim.name: claim for claim in STUDY.claims}
+
+
+def data_of(name):
+    return RUNS[name].cells[0].config.data
+
+
+def best(data):
+    return preconditioned.loss(preconditioned.preconditioner(data), data)
+
+
+@pytest.mark.parametrize("name", claims.SPECTRA)
+def test_one_gradient_step_is_as_far_as_the_claim_says(name: str) -> None:
+    data = data_of(name)
+    gd = preconditioned.loss(preconditioned.scaled(np.ones(data.dim), data), data)
+    assert gd / best(data) == pytest.approx(claims.SPECTRA[name][1], abs=1e-3)
+    assert gd / best(data) - 1 > 10 * (BY_NAME[f"preconditioned_{name}_loss"].high - 1)
+
+
+@pytest.mark.parametrize("name", claims.DISTANCES)
+def test_the_identity_and_the_inverse_are_as_far_as_the_claim_says(name: str) -> None:
+    from analysis.measures.preconditioner import relative_distance
+
+    data = data_of(name)
+    a, eigenvalues = preconditioned.preconditioner(data), fixed_eigenvalues(data)
+    assert eigenvalues is not None
+    found = [relative_distance(np.diag(other), np.diag(a)) for other in (np.ones(data.dim), 1 / eigenvalues)]
+    assert found == pytest.approx(list(claims.DISTANCES[name]), abs=1.5e-3)
+
+
+@pytest.mark.parametrize("pairs", claims.LENGTHS)
+def test_losses_on_other_lengths_are_the_closed_forms(pairs: int) -> None:
+    data = data_of("noisy")
+    trained, tested = preconditioned.preconditioner(data), replace(data, num_pairs=pairs)
+    assert (preconditioned.loss(trained, tested), best(tested)) == pytest.approx(claims.LENGTHS[pairs], abs=1e-4)
+    assert data.noise_std**2 / 2 == claims.IRREDUCIBLE
+
+
+def test_shifts_are_the_closed_forms() -> None:
+    data = data_of("reciprocal")
+    a = preconditioned.preconditioner(data)
+    reverse = preconditioned.loss(a, shifted(data, claims.REVERSED))
+    assert reverse / best(data) == pytest.approx(BY_NAME["preconditioned_covariance_shift"].expected, abs=0.01)
+    assert preconditioned.loss(a, shifted(data, "query_covariance=isotropic")) == pytest.approx(2.1530, abs=1e-3)
+    shares = [
+        preconditioned.loss(a, one) / preconditioned.loss(0 * a, one) for one in (data, shifted(data, "task_mean=1"))
+    ]
+    assert shares[0] == pytest.approx(shares[1])
+
+
+def left_by_gd_plus_plus(values: np.ndarray, steps: int) -> float:
+    """The mean square that GD++ with the best rates leaves, by BFGS from random rates."""
+    from scipy.optimize import minimize
+
+    def left(rates: np.ndarray) -> float:
+        remains, now = np.ones_like(values), values.copy()
+        for step in range(steps):
+            remains = remains * (1 - rates[step] * now)
+            if step + 1 < steps:
+                now = now * (1 - rates[steps + step] * now) ** 2
+        return float(np.mean(remains**2))
+
+    rng = np.random.default_rng(0)
+    starts = [np.append(rng.uniform(1, 10, steps), rng.uniform(0, 1.2, steps - 1)) for _ in range(40)]
+    return min(float(minimize(left, start, method="BFGS").fun) for start in starts)
+
+
+@pytest.mark.parametrize("name", [name for name in claims.DEPTHS if name.startswith("exact")])
+def test_what_gd_plus_plus_and_the_best_polynomial_leave_is_what_the_claim_says(name: str) -> None:
+    values = fixed_eigenvalues(data_of(name))
+    assert values is not None
+    _, share, _, high, polynomial = claims.DEPTHS[name]
+    step_sizes = best_step_sizes(Spectrum(values, np.ones(len(values))), 2)
+    best_polynomial = np.mean(residual_polynomial(step_sizes, values) ** 2)
+    assert left_by_gd_plus_plus(values, 2) == pytest.approx(share, rel=2e-3)
+    assert best_polynomial / share == pytest.approx(polynomial, rel=5e-3)
+    assert polynomial - 1 > 10 * (high - 1) or polynomial > 10  # ten margins, or ten times
+
+
+def test_every_question_names_what_the_study_has() -> None:
+    figures = {figure.name for figure in STUDY.figures}
+    asked = [name for question in STUDY.questions for name in question.claims]
+    assert sorted(asked) == sorted(BY_NAME)
+    for question in STUDY.questions:
+        assert {statement.claim for statement in question.statements} <= set(question.claims)
+        assert set(question.figures) <= figures
+        assert question.asks.endswith("?")
+
+
+def test_there_are_at_least_twenty_claims_on_trained_networks() -> None:
+    assert len([claim for claim in STUDY.claims if claim.runs]) >= 20
+    assert all(claim.low < claim.high <= UNBOUNDED for claim in STUDY.claims)
+
+
+def test_pages_are_made_without_a_run(tmp_path: Path) -> None:
+    from studies import index, ledger, page
+
+    ledger.write(tmp_path, {})
+    page.write(STUDY, "full", tmp_path)
+    text = (tmp_path / "theory.md").read_text()
+    assert text.startswith("# What theory predicts")
+    for question in STUDY.questions:
+        own = (tmp_path / "theory" / f"{question.name}.md").read_text()
+        assert question.asks in own
+        assert f"theory/{question.name}.md" in text
+        assert own.count("| not run |") >= len(question.statements)
+    assert not re.search(r"\{[a-z]+\}", text)
+    paths = [entry["path"] for entry in index.index(tmp_path)["pages"]]
+    assert {"theory.md", "theory/preconditioned.md", "theory/higher_order.md"} <= set(paths)
