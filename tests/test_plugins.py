@@ -165,7 +165,7 @@ def test_a_name_that_no_plugin_has_is_refused_with_those_that_are_there(everythi
         ContextConfig(ordering="last")
     with pytest.raises(ConfigError, match="attention is 'hard'; it must be one of linear, softmax, halved"):
         ModelConfig(attention=("hard",))
-    with pytest.raises(ConfigError, match="opponents has 'ridge', which no plugin registers"):
+    with pytest.raises(ConfigError, match="opponents has 'ridge'; known are preconditioned_gd, gaussian_posterior, "):
         RegressionConfig(opponents=("ridge",))
 
 

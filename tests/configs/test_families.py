@@ -32,7 +32,7 @@ OF_OTHERS = [
 
 def test_families_differ_in_their_fields() -> None:
     assert {key for family, key in OF_OTHERS if family == "regression"} == {
-        *("data.num_queries", "data.num_tasks", "data.task_distribution", "data.amplitude_low", "data.amplitude_high"),
+        *("data.num_queries", "data.num_tasks", "data.amplitude_low", "data.amplitude_high"),
         "data.tied_phase",
         *("model.d_model", "model.embedded", "model.step_size", "model.block", "model.attention_output"),
         *("model.doubled_residual", "training.deep_supervision"),

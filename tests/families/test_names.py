@@ -42,6 +42,9 @@ OTHERWISE = {
         ("plots/style.py", model): "its colour; other models get spare ones"
         for model in ("lsa1", "lsa1_pe", "twolayer")
     },
+    ("plots/style.py", "axes"): "of a figure",
+    ("sweeps/flags.py", "axes"): "of a grid",
+    ("sweeps/grid.py", "axes"): "of a grid",
     ("sweeps/executors.py", "train"): "a method",
     ("benchmarks/compiling.py", "train"): "a method",
     ("benchmarks/growth.py", "base"): "of a logarithm",

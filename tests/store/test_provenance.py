@@ -34,9 +34,15 @@ CHOICES = {
     "embedded": known.EMBEDDED,
     "task_distribution": registries.TASK_DISTRIBUTIONS,
     "block": known.BLOCKS,
+    "spectrum": ("isotropic", "power_law"),
+    "eigenvalues": (),  # legal only with the spectrum `given`
+    "axes": known.AXES,
+    "query_covariance": known.QUERY_COVARIANCES,
+    "task_covariance": known.TASK_COVARIANCES,
+    "teacher": known.TEACHERS,
     "schedule": registries.SCHEDULES,
     "optimizer": known.OPTIMIZERS,
-    "opponents": (),  # there is none without a plugin
+    "opponents": (),  # a list of names: tested where they are
     "plugins": (),  # they follow from the others
     "num_tasks": ("inf", 4),
     "shared": (),  # so do these

@@ -115,6 +115,9 @@ def test_an_index_is_made_where_the_ledger_alone_lies(tmp_path: Path, ran: Ran) 
         "reproduction.md",
         "stages.md",
         "task_diversity.md",
+        "theory.md",
+        "theory/higher_order.md",
+        "theory/preconditioned.md",
     }
     assert (made["contrasts"], made["figures"]) == ([], [])
     assert all((tmp_path / entry["path"]).exists() for entry in (*made["pages"], *made["tables"]))
