@@ -108,7 +108,6 @@ def test_every_line_of_the_contract_and_of_make_is_one_its_parser_takes(root: Pa
         assert (status, expected in said) == (2, True), (program, words, said)
 
 
-@pytest.mark.slow
 def test_with_and_without_pythonpath_a_command_does_the_same(root: Path, tmp_path: Path) -> None:
     """From the repository's root, which is all that it needs."""
     words = [sys.executable, "-m", "analysis.gd_curve", *"--dim 3 --num_pairs 5 --steps 2 --num_tasks 50".split()]
@@ -120,7 +119,6 @@ def test_with_and_without_pythonpath_a_command_does_the_same(root: Path, tmp_pat
     assert (tmp_path / "with.json").read_bytes() == (tmp_path / "without.json").read_bytes()
 
 
-@pytest.mark.slow
 def test_the_depth_curves_flags_fields_and_files(root: Path, tmp_path: Path) -> None:
     """The contract names no flag that does not exist, and every number of the depth curve; the reference, its files."""
     text = section(root / "docs/contract.md", "The depth curve")

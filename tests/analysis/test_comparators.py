@@ -119,7 +119,6 @@ def test_without_corruption_the_closed_form_is_the_clean_one() -> None:
         assert gd_loss(mode, 0.0, 0.5) == pytest.approx(one_step_loss(PAPER, 0.5), rel=1e-12)
 
 
-@pytest.mark.slow
 @CELLS
 def test_gradient_descent_has_the_tables_loss(mode: str, p: float) -> None:
     """In closed form at the steps that were found, and on sampled tasks.
@@ -303,7 +302,6 @@ def position_losses(train: ContextConfig, evaluation: ContextConfig) -> dict[str
     return {name: losses[name]["loss"] for name in COMPARATORS}
 
 
-@pytest.mark.slow
 def test_it_gains_in_its_own_order_and_loses_in_another() -> None:
     """Ratios to gradient descent: .905 in the order it was fitted in, 1.12 in random order, where its own are one step.
 
@@ -320,7 +318,6 @@ def test_it_gains_in_its_own_order_and_loses_in_another() -> None:
     assert crossed["gd_positions"] == own["gd_positions"]
 
 
-@pytest.mark.slow
 def test_it_knows_the_placement_of_corrupted_pairs() -> None:
     """Trained with the clean pairs at one end, it loses most where they stand at the other."""
     first, last = (

@@ -117,7 +117,6 @@ def reference_gradient(params: dict[str, np.ndarray], tokens: np.ndarray, row: i
     return gradient
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_both_definitions_of_other_and_both_sets_of_channels_are_those_of_the_gradient() -> None:
     """Of random weights, against gradients written out in NumPy: the published "other" sums all but own over 2N - 1."""

@@ -91,7 +91,6 @@ def test_cells_without_eps_or_gamma_are_fractions_of_the_bound_and_multiples_of_
     assert [nearest([0, 30, 60, 100], to) for to in (10, 50, 45, 100)] == [0, 60, 30, 100]
 
 
-@pytest.mark.slow
 def test_it_leaves_a_grid_with_advice_and_a_figure(workshop: Workshop, tmp_path: Path) -> None:
     run = copied(trained(workshop, "lsa1"), tmp_path / "run")
     line = ["--run", run, "--steps", "early,100", "--eps", "1e-5,1e-4", "--nbeta", 10, "--gamma", "100,1000", *words()]

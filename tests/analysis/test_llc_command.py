@@ -41,7 +41,6 @@ def traces(run: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (run / layout.LLC_TRACES).iterdir()}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", OF_FAMILIES)
 def test_records_of_a_training_are_the_commands_rows_to_the_bit(
     family: str, workshop: Workshop, tmp_path: Path
@@ -61,7 +60,6 @@ def test_records_of_a_training_are_the_commands_rows_to_the_bit(
     assert (run / layout.LLC_FIGURE).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
 def test_a_row_is_what_its_traces_say(run: Path, workshop: Workshop) -> None:
     estimated(workshop, run, "--checkpoints", "30,90", *words())
     for row in table(run).to_dict("records"):
@@ -80,7 +78,6 @@ def test_a_row_is_what_its_traces_say(run: Path, workshop: Workshop) -> None:
         assert json.loads(arrays["row"].tobytes())["step"] == row["step"]
 
 
-@pytest.mark.slow
 def test_checkpoints_are_all_the_last_one_in_k_or_those_named(run: Path, workshop: Workshop) -> None:
     estimated(workshop, run, "--checkpoints", "all", *words())
     whole, files = (run / layout.LLC).read_bytes(), traces(run)
@@ -93,7 +90,6 @@ def test_checkpoints_are_all_the_last_one_in_k_or_those_named(run: Path, worksho
     assert {path.name: path.stat().st_ino for path in (run / layout.LLC_TRACES).iterdir()} == inodes  # none anew
 
 
-@pytest.mark.slow
 def test_settings_share_a_table_and_leave_each_other_alone(run: Path, workshop: Workshop) -> None:
     estimated(workshop, run, "--checkpoints", "0,60", *words())
     before = table(run).to_dict("records")
@@ -104,7 +100,6 @@ def test_settings_share_a_table_and_leave_each_other_alone(run: Path, workshop: 
     assert str(after[after["gamma"] == 667.0].to_dict("records")) == str(before)
 
 
-@pytest.mark.slow
 def test_a_kill_between_checkpoints_loses_one_at_most(run: Path, workshop: Workshop, tmp_path: Path) -> None:
     whole = copied(run, tmp_path / "whole")
     estimated(workshop, whole, "--checkpoints", "all", *words())
@@ -122,7 +117,6 @@ def test_a_kill_between_checkpoints_loses_one_at_most(run: Path, workshop: Works
     assert (run / layout.LLC).read_bytes() == (whole / layout.LLC).read_bytes()
 
 
-@pytest.mark.slow
 def test_a_checkpoint_whose_parameters_have_changed_is_estimated_again(run: Path, workshop: Workshop) -> None:
     path = llc_traces.trace_file(run, OWN, 100)
     estimated(workshop, run, *words())
@@ -137,7 +131,6 @@ def test_a_checkpoint_whose_parameters_have_changed_is_estimated_again(run: Path
 # --- files of others, and broken ones ---
 
 
-@pytest.mark.slow
 def test_what_is_not_the_runs_stays_and_is_in_no_table(run: Path, workshop: Workshop) -> None:
     estimated(workshop, run, "--checkpoints", "0", *words())
     good = llc_traces.trace_file(run, OWN, 0).read_bytes()
@@ -213,7 +206,6 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, refused: Refused) ->
     assert "is not a run directory: it has no config.json" in refused("analysis.llc", "--run", tmp_path, "--follow")
 
 
-@pytest.mark.slow
 def test_a_mask_counts_what_moves(workshop: Workshop, run: Path) -> None:
     """The radius is that of the parameters that move, sqrt(d / gamma), and |w*| theirs."""
     estimated(workshop, run, "--checkpoints", "last", *words(), "--mask", "value")

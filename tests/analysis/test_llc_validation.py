@@ -19,7 +19,6 @@ from tests.doors import Refused, ran, refused
 __all__ = ["ran", "refused"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("section", ["quadratic", "rescaling", "coverage"])
 def test_the_first_case_of_a_section_meets_its_target(section: str) -> None:
     assert [check for check in next(validation.SECTIONS[section]()) if not check.met] == []

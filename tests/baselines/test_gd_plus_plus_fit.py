@@ -24,7 +24,6 @@ def sampled_loss(rates: Rates, data: DataConfig, tasks: int) -> tuple[float, flo
     return float(errors.mean()), float(errors.std() / np.sqrt(tasks))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "data", [SMALL, DataConfig(dim=3, num_pairs=6, weight_scale=2.0, input_distribution="gaussian", input_range=0.4)]
 )

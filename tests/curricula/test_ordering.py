@@ -50,7 +50,6 @@ def test_the_registry_is_the_list_of_names():
     assert tuple(ORDERINGS) == tuple(config.ORDERINGS)
 
 
-@pytest.mark.slow
 @given(SETTINGS)
 def test_every_setting_permutes_whole_pairs_and_leaves_the_query(settings):
     """Corrupting alone and permuting by the index gives the context: no pair is torn apart, no query moves."""

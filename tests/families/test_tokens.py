@@ -165,7 +165,6 @@ def test_killed_it_ends_with_the_same_bytes(boosted: Path, reader: Path, worksho
 # The shared array
 
 
-@pytest.mark.slow
 def test_a_pack_holds_the_shared_arrays_once(boosted: Path, workshop: Workshop, tmp_path: Path, reader: Path) -> None:
     """Three seeds on one base: their states have an axis of lanes and the shared arrays none. Bits are those alone."""
     copied(reader, tmp_path / "reader")
@@ -189,7 +188,6 @@ def params_of(run: Path) -> dict[str, dict[str, np.ndarray]]:
     return read_params(run)
 
 
-@pytest.mark.slow
 def test_checkpoints_hold_no_shared_array(reader: Path, workshop: Workshop, tmp_path: Path) -> None:
     copied(reader, tmp_path / "reader")
     line = [RUN, "boosted_reader", *SIZES, *PLUGIN, "--checkpoint_seconds", "0", "--out", tmp_path / "run", KEPT]
@@ -293,7 +291,6 @@ def test_a_base_seed_is_refused_where_nothing_is_boosted(both: None) -> None:
         ReaderModel(base_seed=1)
 
 
-@pytest.mark.slow
 def test_a_sweep_trains_them_first(workshop: Workshop, tmp_path: Path) -> None:
     """Two dependents, planned alone; what they build on is a cell of the sweep, and no row of its table."""
     runs, out = tmp_path / "runs", tmp_path / "out.csv"

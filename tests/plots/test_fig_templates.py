@@ -477,7 +477,6 @@ TABLES: dict[str, list[dict]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_can_be_read_at_a_columns_width(name: str, table: str, tmp_path: Path) -> None:
@@ -489,7 +488,6 @@ def colours(axes: Any) -> set[str]:
     return {to_hex(bar.lines[0].get_color()).upper() for bar in axes.containers}
 
 
-@pytest.mark.slow
 def test_models_have_the_colours_of_the_one_table(tmp_path: Path) -> None:
     table = read_sweep(sweep.write(tmp_path / "results.csv", TABLES["noises"]))
     models = {name: colour.upper() for name, (colour, _) in style.MODELS.items()}
@@ -592,7 +590,6 @@ def command(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, cwd=Path(__file__).parents[2])
 
 
-@pytest.mark.slow
 def test_the_command_draws_five_figures_in_three_forms(tmp_path: Path) -> None:
     rows = sweep.grid(("lsa1", "twolayer"), noise_mode=("label_noise", "random_pairs"), p=(0.0, 0.25), sigma=(0.5,))
     source, out = sweep.write(tmp_path / "results.csv", rows), tmp_path / "figs"

@@ -35,7 +35,6 @@ def test_what_is_far_away_is_drawn_at_the_edge() -> None:
     np.testing.assert_allclose(axis(1, 2, "linear", 1)(np.array([-99.0, 99.0, np.inf])), [-EDGE, 1 + EDGE, 1 + EDGE])
 
 
-@pytest.mark.slow
 def test_every_list_of_the_committed_ledger_has_a_figure(tmp_path: Path) -> None:
     drawn = draw_ledger(ROOT / "report/claims.csv", tmp_path)
     assert {path.name for path in drawn} == {"paper.png", "ours.png", "check.png"}

@@ -70,7 +70,6 @@ def test_another_config_leaves_the_run_alone(
     assert (results(run), times(run)) == before
 
 
-@pytest.mark.slow
 def test_overwriting_trains_anew_to_the_same_bytes_and_spares_what_is_not_the_runs(
     lsa1_run: Path, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -88,7 +87,6 @@ def test_overwriting_trains_anew_to_the_same_bytes_and_spares_what_is_not_the_ru
     assert results(run) == results(lsa1_run) | mine
 
 
-@pytest.mark.slow
 def test_a_run_that_diverges_says_so(workshop: Workshop, tmp_path: Path) -> None:
     """Every weight moves by about 1e9 a step under Adam, so the loss, of their products, overflows float32 at once."""
     words = [LSA1, *SIZES, "--lr", "1e9", "--config.grad_clip=0", "--out", tmp_path / "run"]
@@ -109,7 +107,6 @@ def test_a_run_that_diverges_says_so(workshop: Workshop, tmp_path: Path) -> None
     assert (again.returncode, again.stderr) == (1, sentence + "\n")
 
 
-@pytest.mark.slow
 def test_on_a_terminal_of_ascii_a_run_ends_as_on_any_other(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
     terminal = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = workshop.run(LSA1, *SIZES, "--out", tmp_path / "run", "--save_attention", **terminal)

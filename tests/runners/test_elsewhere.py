@@ -98,7 +98,6 @@ def test_listings_and_comparisons_show_it(
     assert "bitwise" not in workshop.run("analysis.compare", uninterrupted).stdout
 
 
-@pytest.mark.slow
 def test_with_another_version_it_goes_on_and_says_so(killed: Path, workshop: Workshop, tmp_path: Path) -> None:
     run = copied(killed, tmp_path / "run")
     versions = rundir.read_meta(run)["versions"]

@@ -84,7 +84,6 @@ def test_what_is_measured_is_written_and_repeats(lsa_run: Path, stack_run: Path)
         assert read(run / layout.SUMMARY)["layerwise"] == found
 
 
-@pytest.mark.slow
 def test_a_stopped_run_resumes_to_the_same_bytes(lsa_run: Path, workshop: Workshop, tmp_path: Path) -> None:
     words = [RUNNER, *TINY, *EVERY_CHUNK, "--out", tmp_path / "run"]
     place = "after:step_00000030.safetensors:SIGTERM"

@@ -22,7 +22,6 @@ def run(workshop: Workshop) -> Path:
     return workshop.finished("llc_every", LSA1, *EVERY)
 
 
-@pytest.mark.slow
 def test_they_change_nothing_else(run: Path, workshop: Workshop) -> None:
     without = workshop.finished("llc_never", LSA1)
     found, expected = results(run), results(without)
@@ -39,7 +38,6 @@ def test_they_change_nothing_else(run: Path, workshop: Workshop) -> None:
     assert (began["every"], began["chains"], began["nbeta"], began["gamma"]) == (2, 3, 133.3, 667.0)
 
 
-@pytest.mark.slow
 def test_killed_and_resumed_it_has_the_same_bytes(run: Path, workshop: Workshop, tmp_path: Path) -> None:
     line = [LSA1, *SIZES, *EVERY_CHUNK, *EVERY, "--quiet", "--out", tmp_path / "run"]
     for place in ("during:metrics.jsonl:SIGKILL:3", "after:step_00000090.safetensors:SIGKILL"):
@@ -49,7 +47,6 @@ def test_killed_and_resumed_it_has_the_same_bytes(run: Path, workshop: Workshop,
     assert results(tmp_path / "run") == results(run)
 
 
-@pytest.mark.slow
 def test_the_progress_says_the_last_estimate(workshop: Workshop, tmp_path: Path) -> None:
     done = workshop.run(LSA1, *SIZES, "--llc_every", 2, *words("llc_"), "--out", tmp_path / "run")
     last = rundir.read_metrics(tmp_path / "run")[-1]
@@ -57,7 +54,6 @@ def test_the_progress_says_the_last_estimate(workshop: Workshop, tmp_path: Path)
     assert done.stderr.splitlines()[-1].endswith(f"  llc {last['llc']:.4g}{marked}")
 
 
-@pytest.mark.slow
 def test_diverged_chains_are_no_number_and_the_progress_says_so(workshop: Workshop, tmp_path: Path) -> None:
     done = workshop.run(LSA1, *SIZES, *EVERY, "--llc_eps", 1e6, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
@@ -68,7 +64,6 @@ def test_diverged_chains_are_no_number_and_the_progress_says_so(workshop: Worksh
     assert done.stderr.splitlines()[-1].endswith("  no llc: diverged")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
@@ -119,7 +114,6 @@ def test_a_model_without_a_null_predictor_says_what_to_add(workshop: Workshop, t
     assert not (tmp_path / "run" / layout.CONFIG).exists()
 
 
-@pytest.mark.slow
 def test_a_plugins_model_is_estimated(workshop: Workshop, tmp_path: Path) -> None:
     logistic = TOKENS.with_name("logistic")
     line = ["runners.run", "logistic", *PLUGIN_SIZES, "--plugin", logistic, "--out", tmp_path / "run"]

@@ -155,7 +155,6 @@ def test_a_run_directory_never_loads_a_plugin(place: str, finished: Path, worksh
     assert not (tmp_path / "loaded").exists()
 
 
-@pytest.mark.slow
 def test_a_plugin_that_has_changed_neither_resumes_nor_reads_a_run(
     plugin: Path, finished: Path, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -186,7 +185,6 @@ def test_a_plugin_that_has_changed_neither_resumes_nor_reads_a_run(
 # Threads: a plugin may have imported JAX before the run's number of them is known
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("starts", [False, True])
 def test_a_resume_gets_its_threads_unless_the_plugin_has_started_jax(
     starts: bool, workshop: Workshop, tmp_path: Path

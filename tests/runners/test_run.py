@@ -12,7 +12,6 @@ __all__ = ["ran", "refused"]
 RUN = "runners.run"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "run", "words"),
     [

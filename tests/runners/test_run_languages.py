@@ -20,7 +20,6 @@ TINY += ["--config.test_tasks=256", "--config.pool_size=128", "--max_length", 10
 RUNNER, ENCODER = "runners.run_languages", "runners.run_autoencoder"
 
 
-@pytest.mark.slow
 def test_a_run_has_its_files_and_says_what_they_hold(ran: Ran, tmp_path: Path) -> None:
     done = ran(RUNNER, *TINY, "--code_dim", 8, "--out", "run")
     assert done.status == 0, done.err
@@ -45,7 +44,6 @@ def test_a_run_has_its_files_and_says_what_they_hold(ran: Ran, tmp_path: Path) -
     assert config.data.languages == ("a*bc*", "((a|b)c)*", "(abc?)*")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--num_heads", 2], ["--config.model.key_size=4"]])
 def test_layers_that_no_construction_is_of_end_without_one(words: list[object], ran: Ran, tmp_path: Path) -> None:
     assert ran(RUNNER, *TINY, *words, "--code_dim", 8, "--out", "run").status == 0
@@ -55,7 +53,6 @@ def test_layers_that_no_construction_is_of_end_without_one(words: list[object], 
     assert arrays["optimum_kq"].shape == (1, 1, 9, 9)
 
 
-@pytest.mark.slow
 def test_expressions_stand_as_they_are_typed(ran: Ran, tmp_path: Path) -> None:
     words = ["--languages", "a*bc*", "((a|b)c)*", "--unseen_languages", "(abc?)*", "--code_dim", 6]
     assert ran(RUNNER, *TINY, *words, "--out", "run").status == 0
@@ -78,7 +75,6 @@ def test_a_code_of_an_autoencoder_needs_its_run_and_the_sentence_trains_it(
     assert "builds on a run of autoencoder" in other
 
 
-@pytest.mark.slow
 def test_the_autoencoder_decodes_unseen_strings(ran: Ran, tmp_path: Path) -> None:
     assert ran(ENCODER, *TINY, "--steps", 400, "--config.batch_size=128", "--out", "run").status == 0
     headline = json.loads((tmp_path / "run" / layout.SUMMARY).read_text())["headline"]

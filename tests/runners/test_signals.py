@@ -169,7 +169,6 @@ def until_held(log: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.slow
 def test_a_second_signal_ends_a_run_while_it_computes_and_it_resumes_to_the_same_bytes(
     lsa1_run: Path, workshop: Workshop, tmp_path: Path
 ) -> None:

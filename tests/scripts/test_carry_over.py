@@ -101,7 +101,6 @@ def test_the_study_s_numbers_stay_as_they_are_written(ran: Ran, folder: Path) ->
     assert "order_noise/cells.csv: 2 cell names" in said
 
 
-@pytest.mark.slow
 def test_nothing_else_is_written_and_a_second_time_nothing(ran: Ran, folder: Path) -> None:
     before = snapshot(folder)
     assert ran(CARRY, "--report", folder).out.splitlines()[-1] == "4 files updated"
@@ -115,7 +114,6 @@ def test_nothing_else_is_written_and_a_second_time_nothing(ran: Ran, folder: Pat
     outputs.check([folder / name for name in tables], WRITER)  # a study's command may replace them
 
 
-@pytest.mark.slow
 def test_a_check_says_what_would_change_and_changes_nothing(ran: Ran, folder: Path) -> None:
     before = snapshot(folder)
     found = ran(CARRY, "--report", folder, "--check")

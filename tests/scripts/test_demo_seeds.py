@@ -137,7 +137,6 @@ def test_stopped_it_says_how_to_go_on_and_a_seed_more_trains_none_again(workshop
     assert rundir.read_status(tmp_path / "seeds" / "seed_1") == "running"
 
 
-@pytest.mark.slow
 def test_a_seed_that_diverges_is_named(workshop: Workshop, tmp_path: Path) -> None:
     done = demo(workshop, tmp_path / "seeds", "--seeds", "0,3", "--steps", 3)
     assert done.returncode == 1

@@ -193,7 +193,6 @@ def trained(config: LayerwiseConfig, steps: int, fixed: bool = False) -> tuple[P
     return jax.tree.map(lambda leaf: leaf[0], state.params), float(info.loss[0])
 
 
-@pytest.mark.slow
 def test_a_single_task_is_learned_by_heart() -> None:
     config = run(MODELS["softmax"], lr=1e-2, batch_size=1, grad_clip=1.0, steps=300, schedule="cosine")
     _, loss = trained(config, 300, fixed=True)

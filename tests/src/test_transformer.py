@@ -254,7 +254,6 @@ def program(function, *arguments):
     return "\n".join(lines)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", [PLAIN, FULL])
 def test_hooks_off_cost_nothing(model, monkeypatch):
     bare_attn, in_attn = stripped(attn, monkeypatch)

@@ -32,7 +32,6 @@ def entries(found: dict[str, Any]) -> list[dict[str, Any]]:
     return [entry for kind in found.values() if isinstance(kind, list) for entry in kind]
 
 
-@pytest.mark.slow
 def test_it_is_made_from_what_lies_beside_it() -> None:
     assert json_bytes(index(REPORT)) == (REPORT / INDEX).read_bytes()
 

@@ -85,7 +85,6 @@ def test_definitions() -> None:
     assert len(of_profile(CLAIMS, "quick")) >= 15
 
 
-@pytest.mark.slow
 def test_runs_are_planned_apart() -> None:
     """No two of them are one training by another name, but for those that a group of ten, or of lengths, shares."""
     sharing = {"ten_seeds", "schedules"}

@@ -95,13 +95,11 @@ def test_runs_of_claims_are_no_cells(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(read_cells(tmp_path)["exp"]) == [row.cell.name for row in plan(grids(SEEDS["full"]))]
 
 
-@pytest.mark.slow
 def test_the_page_is_made_from_the_committed_table() -> None:
     """To the character: every number on it comes from there, and every claim on it holds."""
     assert page.render(load("order_noise"), "full", REPORT) == PAGE.read_text()
 
 
-@pytest.mark.slow
 def test_the_contrasts_are_those_of_the_committed_table(committed: pd.DataFrame) -> None:
     stored = pd.read_csv(FOLDER / "contrasts.csv")
     found = pd.DataFrame(results(committed, CONTRASTS))
@@ -117,7 +115,6 @@ def test_all_that_was_planned_is_done_with_every_seed(committed: pd.DataFrame) -
     assert set(committed["seed"]) == set(SEEDS["full"])
 
 
-@pytest.mark.slow
 def test_every_finding_is_on_the_page_and_every_finding_on_the_page_is_one() -> None:
     """Those at its top and those that are not supported have places of their own, the others are a list."""
     template, values = TEMPLATE.read_text(), values_of(FOLDER)
@@ -149,7 +146,6 @@ def test_a_finding_that_the_numbers_do_not_bear_out_is_marked_on_the_page(
     assert not finding("curriculum_twolayer").startswith(marked)
 
 
-@pytest.mark.slow
 def test_a_page_of_two_seeds_says_what_they_do_not_show(tmp_path: Path) -> None:
     """In one of them, of which a condition is on the plateau, no contrast with it is measured."""
     folder = tmp_path / "order_noise_quick"

@@ -23,7 +23,6 @@ def read(path: Path) -> dict[str, tuple[float, ...]]:
     return {name: found.values for name, found in ledger.known(path.parent).items()}
 
 
-@pytest.mark.slow
 def test_a_claim_that_needs_no_training_is_measured_and_the_others_stay_as_they_are(ran: Ran, tmp_path: Path) -> None:
     folder = tmp_path / "ledger"
     folder.mkdir()

@@ -131,7 +131,6 @@ def test_every_effect_has_a_control_or_says_why_not() -> None:
         assert has_one != bool(c.uncontrolled or c.about == "check"), c.name
 
 
-@pytest.mark.slow
 def test_no_rule_wrongly_reproduces_more_than_5_percent() -> None:
     draws = 600
     found = error_rates.rates(draws)

@@ -19,7 +19,6 @@ REPRODUCTION = load("reproduction")
 CHECKS = [claim for claim in REPRODUCTION.claims if claim.name in ("gamma", "condition_falls", "exact_ood_16")]
 
 
-@pytest.mark.slow
 def test_each_claim_is_measured_once_as_in_this_process(tmp_path: Path) -> None:
     """Up to the last bits, which depend on the number of threads."""
     found = list(measured(REPRODUCTION, CHECKS, tmp_path))
@@ -44,7 +43,6 @@ def test_what_a_measure_raises_is_raised(tmp_path: Path) -> None:
         list(measured(REPRODUCTION, [CHECKS[0]._replace(name="absent")], tmp_path))
 
 
-@pytest.mark.slow
 def test_a_process_that_dies_is_said(tmp_path: Path) -> None:
     found = measured(REPRODUCTION, CHECKS, tmp_path)
     next(found)
@@ -71,7 +69,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
 def test_killed_it_leaves_no_process(tmp_path: Path) -> None:
     (tmp_path / "killed.py").write_text(KILLED)
     line = [sys.executable, str(tmp_path / "killed.py")]

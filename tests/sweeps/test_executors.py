@@ -62,7 +62,6 @@ def test_synonyms_share_a_cell_and_what_differs_in_evaluation_alone_a_training(s
         assert len(seconds) == 1  # two trainings of one config take a different time, to the digits of a clock
 
 
-@pytest.mark.slow
 def test_a_cell_is_the_run_that_the_runner_makes_of_its_config(
     swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -76,7 +75,6 @@ def test_a_cell_is_the_run_that_the_runner_makes_of_its_config(
     assert [name for name in alone if alone[name] != cell[name]] == []
 
 
-@pytest.mark.slow
 def test_in_processes_of_their_own_cells_have_the_same_bytes(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     done = sweep(workshop, at, *SEEDS, "--executor", "process")
@@ -87,7 +85,6 @@ def test_in_processes_of_their_own_cells_have_the_same_bytes(swept: Paths, works
         assert rundir.read_meta(at.runs / row["exp"])["threads"] == 1
 
 
-@pytest.mark.slow
 def test_in_packs_cells_have_the_same_numbers(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     done = sweep(workshop, at, *SEEDS, "--executor", "packed", "--width", 4)
@@ -103,7 +100,6 @@ def test_in_packs_cells_have_the_same_numbers(swept: Paths, workshop: Workshop, 
             np.testing.assert_allclose(list(one.values()), list(other.values()), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_a_seed_more_retrains_nothing(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = copied(swept, tmp_path)
     before = at.written()
@@ -138,7 +134,6 @@ def test_overwrite_trains_anew(swept: Paths, workshop: Workshop, tmp_path: Path)
     assert at.table() == swept.table()
 
 
-@pytest.mark.slow
 def test_shards_do_a_sweep_in_parts(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at, chosen = sweep_paths(tmp_path), cells(tiny_plan())
     for index in (1, 2):

@@ -145,7 +145,6 @@ def extends(kept: bytes, content: bytes) -> bool:
 QUICK = [name for name in COMMANDS if name not in TRAINING]
 
 
-@pytest.mark.slow
 @given(FOREIGN, st.lists(st.sampled_from(QUICK), min_size=1, max_size=4))
 @settings(max_examples=10)
 def test_no_command_touches_a_file_of_somebody_elses(
@@ -154,7 +153,6 @@ def test_no_command_touches_a_file_of_somebody_elses(
     spare_foreign_files(foreign, names, lsa1_run, swept)
 
 
-@pytest.mark.slow
 @given(FOREIGN, st.lists(st.sampled_from(list(COMMANDS)), max_size=2), st.booleans())
 @settings(max_examples=3)
 def test_no_training_touches_a_file_of_somebody_elses(

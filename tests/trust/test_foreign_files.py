@@ -135,7 +135,6 @@ def check_refused(ran: Ran, command: str, run: Path, name: str) -> None:
     assert contents(run) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "command"), FIRST)
 def test_foreign_files_are_named_and_nothing_is_touched(
     name: str, command: str, twolayer_run: Path, tmp_path: Path, ran: Ran

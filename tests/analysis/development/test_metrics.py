@@ -47,7 +47,6 @@ def table(run: Path) -> pd.DataFrame:
     return pd.read_csv(run / layout.DEVELOPMENTAL_METRICS)
 
 
-@pytest.mark.slow
 def test_a_decoder_has_all_parts_at_every_checkpoint(workshop: Workshop, decoder: Path, tmp_path: Path) -> None:
     run = copied(decoder, tmp_path / "run")
     done = workshop.run(COMMAND, "--run", run, "--hessian", "--probes", 3)
@@ -97,7 +96,6 @@ def test_linear_attention_has_what_any_family_has(workshop: Workshop, lsa1: Path
     assert (run / layout.DEVELOPMENTAL_METRICS_FIGURE).exists()
 
 
-@pytest.mark.slow
 def test_softmax_layers_of_a_stack_have_patterns_and_linear_ones_none(workshop: Workshop) -> None:
     run = workshop.finished("development_twolayer", "runners.run_softmax_copy", KEEPING)
     rows = metrics.measure_checkpoints(load_run(run), False, 2, 0)
@@ -123,7 +121,6 @@ def test_ridge_in_the_models_place_has_no_distance_to_ridge(decoder: Path) -> No
     assert row["gain_10_icl_over_g_text"] == pytest.approx(10 * row["gain_5_icl_over_g_text"] / 5, rel=0.2)
 
 
-@pytest.mark.slow
 def test_one_program_serves_all_checkpoints(decoder: Path) -> None:
     traced: Counter[str] = Counter()
     loaded = load_run(decoder)
@@ -142,7 +139,6 @@ def test_one_program_serves_all_checkpoints(decoder: Path) -> None:
     assert traced == {"predict": 1, "losses": 3, "trace": 2}  # losses: mean, Hutchinson, Lanczos; trace: kinds, maps
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_trace_and_another_another(decoder: Path) -> None:
     loaded = load_run(decoder)
     traces = [[row["hessian_trace"] for row in metrics.measure_checkpoints(loaded, True, 2, s)] for s in (0, 0, 1)]
