@@ -77,11 +77,10 @@ def _bundle(path: Path, bundle: Mapping[str, Any], configs: Sequence[RunConfig])
 
 def _names(configs: Iterable[RunConfig]) -> dict[str, str]:
     """{id at the end of an earlier or today's cell name: today's name}, of these configs and all planned ones."""
-    from studies.study import all_studies
-    from sweeps.plan import DIGITS, cell_of, cells, plan
+    from studies.study import planned
+    from sweeps.plan import DIGITS, cell_of
 
-    planned = cells(plan([grid for study in all_studies() for grid in study.all_grids]))
-    all_cells = dict.fromkeys([*planned, *map(cell_of, configs)])
+    all_cells = dict.fromkeys([*planned(), *map(cell_of, configs)])
     return {identity(cell.config)[:DIGITS]: cell.name for identity in (earlier_id, config_id) for cell in all_cells}
 
 

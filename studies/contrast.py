@@ -85,14 +85,15 @@ class Cells:
         for place, row in enumerate(table.to_dict("records")):
             places.setdefault((row["model"], context_of(row, "train_"), context_of(row, "eval_")), []).append(place)
         self.table, self.places = table, places
+        self.runs = [*zip(table["exp"], table["seed"], strict=True)]
 
     def values(self, condition: Condition | Ratio) -> pd.Series:
         """A condition's values by seed; `StoreError` if the table does not hold it."""
         if isinstance(condition, Ratio):
             return self.values(condition.of) / self.values(condition.over)
-        rows = self.table.iloc[self.places.get((condition.model, _asked(condition.train), _asked(condition.test)), [])]
-        rows = rows[[*dict.fromkeys(("exp", "seed", condition.column))]].drop_duplicates(["exp", "seed"])
-        series = rows.set_index("seed")[condition.column].sort_index()
+        places = self.places.get((condition.model, _asked(condition.train), _asked(condition.test)), [])
+        rows = [*{self.runs[place]: place for place in reversed(places)}.values()]  # a run's first row
+        series = self.table[condition.column].iloc[rows].set_axis(self.table["seed"].iloc[rows]).sort_index()
         if series.empty or series.index.has_duplicates:
             raise StoreError(
                 f"the study's table has {len(rows)} rows where one for each seed is needed, of {condition}"

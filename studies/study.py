@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from studies.claim import UNTRAINED_SUFFIX, Claim
 from studies.profile import PROFILES, of_profile
+from sweeps.plan import Cell, cells, plan
 from sweeps.status import cell_status
 
 if TYPE_CHECKING:
@@ -131,3 +132,9 @@ def load(name: str) -> Study:
 def all_studies() -> list[Study]:
     """All of them."""
     return [load(name) for name in RUNS_DIRS]
+
+
+@cache
+def planned() -> list[Cell]:
+    """The cells of all studies, with the runs that they build on."""
+    return cells(plan([grid for study in all_studies() for grid in study.all_grids]))

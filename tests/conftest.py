@@ -36,7 +36,10 @@ hypothesis.settings.load_profile("fixed")
 
 @pytest.fixture(autouse=True, scope="module")
 def few_programs() -> Iterator[None]:
-    """A file's compiled programs go with it: a worker that keeps all needs 4 GB."""
+    """A file's compiled programs go with it: a worker that keeps all needs 4 GB. What was there before it is not
+    looked through for garbage again.
+    """
+    gc.freeze()
     yield
     jax.clear_caches()
     gc.collect()
@@ -44,9 +47,10 @@ def few_programs() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is kept between processes lies in a folder of the tests."""
+    """What is kept between processes lies in a folder of the tests, one for all processes that test."""
+    base = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"))
         yield
 
 

@@ -25,8 +25,9 @@ from store import layout
 from store.rundir import read_meta
 from studies.reproduction.findings import without_the_next
 from tests.doors import Ran, ran
+from tests.runners.tiny import twolayer_run, workshop
 
-__all__ = ["ran"]
+__all__ = ["ran", "twolayer_run", "workshop"]
 
 SMALL = "--batch_size 64 --config.eval_tasks=64 --config.test_tasks=200 --config.step_size_tasks=256".split()
 PAGES = (
@@ -108,6 +109,7 @@ def test_every_line_of_the_contract_and_of_make_is_one_its_parser_takes(root: Pa
         assert (status, expected in said) == (2, True), (program, words, said)
 
 
+@pytest.mark.slow
 def test_with_and_without_pythonpath_a_command_does_the_same(root: Path, tmp_path: Path) -> None:
     """From the repository's root, which is all that it needs."""
     words = [sys.executable, "-m", "analysis.gd_curve", *"--dim 3 --num_pairs 5 --steps 2 --num_tasks 50".split()]
@@ -119,6 +121,7 @@ def test_with_and_without_pythonpath_a_command_does_the_same(root: Path, tmp_pat
     assert (tmp_path / "with.json").read_bytes() == (tmp_path / "without.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_depth_curves_flags_fields_and_files(root: Path, tmp_path: Path) -> None:
     """The contract names no flag that does not exist, and every number of the depth curve; the reference, its files."""
     text = section(root / "docs/contract.md", "The depth curve")
@@ -198,25 +201,6 @@ def words_of(name: str) -> set[str]:
     described = files.entry(name)
     assert described is not None
     return set(re.findall(r"[a-z_0-9]+", described.content))
-
-
-@pytest.fixture(scope="module")
-def twolayer_run(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("docs") / "run"
-    words = [
-        sys.executable,
-        "-m",
-        "runners.run_softmax_copy",
-        "--steps",
-        "20",
-        "--save_attention",
-        "--out",
-        str(out),
-        *SMALL,
-    ]
-    done = run(words, root)
-    assert done.returncode == 0, done.stderr
-    return out
 
 
 def test_the_reference_lists_exactly_the_files_of_a_run(twolayer_run: Path) -> None:

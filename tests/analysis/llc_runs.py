@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from store import layout
 from tests.runners.tiny import LSA1, SINE, SINE_SIZES, SIZES, Done, Workshop
@@ -22,7 +21,7 @@ FAMILIES: dict[str, tuple[str, list[str]]] = {
     "sine": (SINE, [*SINE_SIZES, "--config.key_size=6"]),
     "decoder": ("runners.run_task_diversity", DECODER_SIZES),
 }
-OF_FAMILIES = ("lsa1", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sine", "decoder")))
+OF_FAMILIES = ("lsa1", "sine", "decoder")
 
 
 def words(prefix: str = "", **settings: Any) -> list[str]:

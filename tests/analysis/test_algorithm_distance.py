@@ -227,6 +227,7 @@ def test_the_command_prints_a_line_for_each_and_draws(measured: tuple[Path, str]
         assert layout.figure(run, figure).stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_one_layer_says_what_is_not_defined(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
     run = copied(lsa1_run, tmp_path / "run")
     done = workshop.run("analysis.algorithm_distance", "--run", run)

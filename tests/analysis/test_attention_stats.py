@@ -99,6 +99,7 @@ def test_the_clean_twin_is_the_same_contexts_without_corruption():
     np.testing.assert_allclose(np.einsum("bnd,bd->bn", twin.x, twin.w), twin.y, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_command_writes_null_and_never_nan(workshop: Workshop, twolayer_run: Path, tmp_path: Path) -> None:
     run = copied(twolayer_run, tmp_path / "run")
     done = workshop.run("analysis.attention_stats", "--run", run)

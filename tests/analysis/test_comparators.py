@@ -49,7 +49,9 @@ TABLE = {
     ("random_pairs", 0.25): (0.2696, 0.2689, 0.238, 0.206),
     ("random_pairs", 0.5): (0.3449, 0.3368, 0.328, 0.311),
 }
-CELLS = pytest.mark.parametrize(("mode", "p"), TABLE)
+CELLS = pytest.mark.parametrize(
+    ("mode", "p"), [pytest.param(*cell, marks=[pytest.mark.slow] if cell[1] != 0.25 else []) for cell in TABLE]
+)
 OF_SETS = ("gd_clean_step", "gd_tuned_step", "linear_mmse", "mask_bayes")
 SMALL = RegressionConfig(data=DataConfig(dim=4, num_pairs=4), step_size_tasks=256, eval_tasks=64)
 
@@ -202,7 +204,9 @@ def test_errors_are_half_squared_errors_of_the_predictions_on_one_batch() -> Non
     assert len(set(means)) == 4
 
 
-@pytest.mark.parametrize("context", [ContextConfig(), ContextConfig(noise_mode="random_pairs")])
+@pytest.mark.parametrize(
+    "context", [ContextConfig(), pytest.param(ContextConfig(noise_mode="random_pairs"), marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(("pairs", "noise"), [(3, 0.0), (4, 0.0), (6, 0.0), (6, 0.5)])
 def test_on_clean_contexts_they_are_gradient_descent_and_ridge(
     context: ContextConfig, pairs: int, noise: float
@@ -302,6 +306,7 @@ def position_losses(train: ContextConfig, evaluation: ContextConfig) -> dict[str
     return {name: losses[name]["loss"] for name in COMPARATORS}
 
 
+@pytest.mark.slow
 def test_it_gains_in_its_own_order_and_loses_in_another() -> None:
     """Ratios to gradient descent: .905 in the order it was fitted in, 1.12 in random order, where its own are one step.
 

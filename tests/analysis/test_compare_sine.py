@@ -14,6 +14,7 @@ from store import StoreError, layout
 from tests.runners.tiny import Workshop, copied
 
 
+@pytest.mark.slow
 def test_the_command_compares_on_the_headline_tasks(
     sine_run: Path, control_run: Path, workshop: Workshop, tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def test_it_leaves_scores_forms_and_their_null(workshop: Workshop, run: Path) ->
     assert (run / layout.ESSENTIAL_DYNAMICS_FIGURE).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes(workshop: Workshop, run: Path) -> None:
     names, kept = (layout.ESSENTIAL_DYNAMICS, layout.ESSENTIAL_DYNAMICS_FACTS), []
     for seed in (0, 0, 1):
@@ -68,6 +69,7 @@ def test_bad_input_is_one_sentence(flags: list[object], sentence: str, refused: 
     assert sentence in refused("analysis.essential_dynamics", "--run", run, *flags)
 
 
+@pytest.mark.slow
 def test_a_run_with_few_snapshots_is_refused(workshop: Workshop, tmp_path: Path) -> None:
     few = workshop.run(LSA1, *SIZES, "--eval_every", 50, "--config.snapshots=true", "--out", tmp_path / "few")
     assert few.returncode == 0, few.stderr

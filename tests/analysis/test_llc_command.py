@@ -41,6 +41,7 @@ def traces(run: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (run / layout.LLC_TRACES).iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", OF_FAMILIES)
 def test_records_of_a_training_are_the_commands_rows_to_the_bit(
     family: str, workshop: Workshop, tmp_path: Path
@@ -78,6 +79,7 @@ def test_a_row_is_what_its_traces_say(run: Path, workshop: Workshop) -> None:
         assert json.loads(arrays["row"].tobytes())["step"] == row["step"]
 
 
+@pytest.mark.slow
 def test_checkpoints_are_all_the_last_one_in_k_or_those_named(run: Path, workshop: Workshop) -> None:
     estimated(workshop, run, "--checkpoints", "all", *words())
     whole, files = (run / layout.LLC).read_bytes(), traces(run)
@@ -90,6 +92,7 @@ def test_checkpoints_are_all_the_last_one_in_k_or_those_named(run: Path, worksho
     assert {path.name: path.stat().st_ino for path in (run / layout.LLC_TRACES).iterdir()} == inodes  # none anew
 
 
+@pytest.mark.slow
 def test_settings_share_a_table_and_leave_each_other_alone(run: Path, workshop: Workshop) -> None:
     estimated(workshop, run, "--checkpoints", "0,60", *words())
     before = table(run).to_dict("records")
@@ -100,6 +103,7 @@ def test_settings_share_a_table_and_leave_each_other_alone(run: Path, workshop: 
     assert str(after[after["gamma"] == 667.0].to_dict("records")) == str(before)
 
 
+@pytest.mark.slow
 def test_a_kill_between_checkpoints_loses_one_at_most(run: Path, workshop: Workshop, tmp_path: Path) -> None:
     whole = copied(run, tmp_path / "whole")
     estimated(workshop, whole, "--checkpoints", "all", *words())

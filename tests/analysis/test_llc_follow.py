@@ -78,6 +78,7 @@ def llc_files(run: Path) -> dict[str, bytes]:
     return {name: content for name, content in results(run).items() if name.startswith((layout.LLC, "llc/"))}
 
 
+@pytest.mark.slow
 def test_it_ends_with_what_is_estimated_afterwards_and_disturbs_nothing(
     training: "subprocess.Popen[str]", run: Path, afterwards: Path, workshop: Workshop
 ) -> None:
@@ -97,6 +98,7 @@ def test_it_ends_with_what_is_estimated_afterwards_and_disturbs_nothing(
     assert not layout.llc_aside(run).exists()
 
 
+@pytest.mark.slow
 def test_killed_it_loses_one_checkpoint_at_most(
     training: "subprocess.Popen[str]", run: Path, afterwards: Path, workshop: Workshop
 ) -> None:
@@ -121,6 +123,7 @@ def test_killed_it_loses_one_checkpoint_at_most(
     assert str(rows.drop(1).to_dict("records")) == str(expected.drop(1).to_dict("records"))
 
 
+@pytest.mark.slow
 def test_a_training_that_is_killed_ends_it_and_loses_nothing(
     training: "subprocess.Popen[str]", run: Path, afterwards: Path, workshop: Workshop
 ) -> None:

@@ -36,7 +36,10 @@ RUNS: dict[str, tuple[str, list[str], Any]] = {
 }
 
 
-@pytest.fixture(params=RUNS)
+SLOW = ("layerwise", "diversity")  # to compile
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in RUNS])
 def run(request: pytest.FixtureRequest, workshop: Workshop) -> Path:
     """A finished run of each family that kept snapshots. Read only."""
     runner, sizes, _ = RUNS[request.param]

@@ -113,6 +113,7 @@ def test_verdicts(found: dict[str, float], verdict: str) -> None:
     assert verdict_of(found) == verdict
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_another_model_is_refused(tmp_path: Path) -> None:
     chosen = config()
     model = make_model(chosen)

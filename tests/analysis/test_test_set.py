@@ -33,6 +33,7 @@ def subject(model: ModelConfig, data: DataConfig = DATA, plus_plus: bool = False
     return ComparedRun(Path("nowhere"), config, make_model(config), params, make_test_batch(config), gd)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recurrent", [True, False])
 def test_layers_that_are_gd_plus_plus_have_its_loss(recurrent: bool) -> None:
     found = measure_test_set(subject(ModelConfig(num_layers=2, recurrent=recurrent), plus_plus=True))

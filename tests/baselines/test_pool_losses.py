@@ -44,6 +44,7 @@ def test_pools_are_those_of_the_runs_of_that_seed(sixteen: dict[str, float]) -> 
     assert exact_losses(DATA, 16, 1, COUNT) != sixteen
 
 
+@pytest.mark.slow
 def test_the_best_smoothing_is_better_than_none(sixteen: dict[str, float]) -> None:
     found = smoothed(DATA, 16, 0, 512)
     assert 0.05 < found["best"] < 3

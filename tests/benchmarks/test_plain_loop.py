@@ -42,6 +42,7 @@ def test_its_data_follow_the_same_law():
     np.testing.assert_allclose(batch.y, np.einsum("bnd,bd->bn", batch.x, batch.w), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_learns():
     """Predicting 0 costs D/24 = .125 at D = 3."""
     config = RegressionConfig(data=DataConfig(dim=3, num_pairs=6), training=TrainConfig(batch_size=128, lr=3e-3))

@@ -154,6 +154,7 @@ def test_a_family_is_found_broken_without_jax(tmp_path: Path, workshop: Workshop
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [RUN, "sweeps.run"])
 def test_modules_that_fail_end_a_command_before_a_finished_run_is_lost(
     command: str, tmp_path: Path, workshop: Workshop

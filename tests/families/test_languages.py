@@ -114,6 +114,7 @@ def test_a_layer_of_any_weights_on_labels_is_what_the_optimum_is_sought_among() 
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_learned_features_are_an_mlp_below_the_layer() -> None:
     config = config_of(**{"code.kind": "learned", "features_width": 12})
@@ -177,6 +178,7 @@ def constructed(config: LanguagesConfig, predict: Any) -> Model:
     return make_model(config)._replace(predict=lambda params, batch: predict(batch))
 
 
+@pytest.mark.slow
 def test_records_put_gradient_descent_at_0_of_the_way_and_the_optimum_at_1() -> None:
     config = config_of()
     eval_set = with_shared(None, config, {})

@@ -137,6 +137,7 @@ def test_what_it_says_at_the_end_is_its_own(run: Path, workshop: Workshop) -> No
     assert f"loss {summary['headline']['loss']:.4g}" in listed
 
 
+@pytest.mark.slow
 def test_members_of_a_pack_have_the_bits_of_training_alone(run: Path, workshop: Workshop, tmp_path: Path) -> None:
     """They differ in seeds and, two of one seed, in the scale of the weights: a value of a lane."""
     values = [{"data_seed": 0, "data.weight_scale": 1.0}, {"data_seed": 0, "data.weight_scale": 4.0}]
@@ -152,11 +153,13 @@ def test_members_of_a_pack_have_the_bits_of_training_alone(run: Path, workshop: 
     np.testing.assert_allclose(4 * small, large, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_killed_it_ends_with_the_same_bytes(run: Path, workshop: Workshop, tmp_path: Path) -> None:
     words = ["logistic", *SIZES, "--config.snapshots=true", *SETTINGS, *PLUGIN]
     assert killed_and_resumed(workshop, tmp_path / "run", *words) == results(run)
 
 
+@pytest.mark.slow
 def test_a_finite_training_set_is_the_one_that_every_step_sees(workshop: Workshop, tmp_path: Path, both: None) -> None:
     """The loss of a step is that of the parameters before it, on the whole set."""
     words = ["logistic", "--steps", "4", "--config.batch_size=16", "--config.eval_tasks=8", "--config.test_tasks=8"]
@@ -183,6 +186,7 @@ def test_another_source_of_the_family_is_another_run(both: None) -> None:
     assert config_id(changed) != config_id(config)
 
 
+@pytest.mark.slow
 def test_a_sweep_has_its_axes_and_its_columns(workshop: Workshop, tmp_path: Path) -> None:
     runs, out = tmp_path / "runs", tmp_path / "out.csv"
     words = [SWEEP, "logistic", *SIZES, "--dim", "2,3", "--weight_scale", "3", *PLUGIN, "--executor", "process"]

@@ -145,6 +145,7 @@ def test_the_common_analysis_measures_both_models(
         assert last["loss_se"] == pytest.approx(expected.std(ddof=1) / math.sqrt(TASKS), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_it_is_loaded_with_its_checkpoints(reader: Path, boosted: Path, both: None) -> None:
     base, own = analysis.load_run(reader), analysis.load_run(boosted)
     expected = logits_of(base.params, base.batch.tokens) + logits_of(own.params, own.batch.tokens)
@@ -165,6 +166,7 @@ def test_killed_it_ends_with_the_same_bytes(boosted: Path, reader: Path, worksho
 # The shared array
 
 
+@pytest.mark.slow
 def test_a_pack_holds_the_shared_arrays_once(boosted: Path, workshop: Workshop, tmp_path: Path, reader: Path) -> None:
     """Three seeds on one base: their states have an axis of lanes and the shared arrays none. Bits are those alone."""
     copied(reader, tmp_path / "reader")
@@ -188,6 +190,7 @@ def params_of(run: Path) -> dict[str, dict[str, np.ndarray]]:
     return read_params(run)
 
 
+@pytest.mark.slow
 def test_checkpoints_hold_no_shared_array(reader: Path, workshop: Workshop, tmp_path: Path) -> None:
     copied(reader, tmp_path / "reader")
     line = [RUN, "boosted_reader", *SIZES, *PLUGIN, "--checkpoint_seconds", "0", "--out", tmp_path / "run", KEPT]
@@ -245,6 +248,7 @@ def test_one_that_is_missing_is_said_before_anything_begins(workshop: Workshop, 
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_so_is_one_that_is_unfinished(workshop: Workshop, tmp_path: Path) -> None:
     line = [RUN, "reader", *SIZES, *PLUGIN, "--out", tmp_path / "base", "--checkpoint_seconds", "0"]
     stopped = workshop.run(*line, INTERRUPT="after:step_*.safetensors:SIGTERM", PYTHONPATH=INTERRUPTED)
@@ -291,6 +295,7 @@ def test_a_base_seed_is_refused_where_nothing_is_boosted(both: None) -> None:
         ReaderModel(base_seed=1)
 
 
+@pytest.mark.slow
 def test_a_sweep_trains_them_first(workshop: Workshop, tmp_path: Path) -> None:
     """Two dependents, planned alone; what they build on is a cell of the sweep, and no row of its table."""
     runs, out = tmp_path / "runs", tmp_path / "out.csv"

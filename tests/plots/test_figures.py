@@ -124,7 +124,10 @@ def test_lines_are_the_recorded_numbers(lsa1_run: Path, monkeypatch: pytest.Monk
 def test_losses_of_different_units_have_axes_of_their_own(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes = "--steps 40 --eval_every 20 --batch_size 16 --config.eval_tasks=32 --config.test_tasks=50".split()
+    sizes = (
+        "--steps 40 --eval_every 20 --batch_size 16 --config.eval_tasks=32 --config.test_tasks=50 --num_layers 1 "
+        "--num_heads 2 --config.d_model=8 --config.mlp_width=16 --config.dim=4 --config.num_pairs=6"
+    ).split()
     run = workshop.finished("diversity_drawn", "runners.run_task_diversity", "--num_tasks", 4, sizes=sizes)
     drawn: list[Figure] = []
     monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append(figure) or path)

@@ -41,6 +41,7 @@ def test_a_finished_run_of_other_sources_says_so_below_its_summary(
     assert older.stdout.endswith("the sources that made this run are not recorded; --overwrite retrains it\n")
 
 
+@pytest.mark.slow
 def test_attention_asked_for_later_is_what_it_would_have_been(
     lsa1_run: Path, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -87,6 +88,7 @@ def test_overwriting_trains_anew_to_the_same_bytes_and_spares_what_is_not_the_ru
     assert results(run) == results(lsa1_run) | mine
 
 
+@pytest.mark.slow
 def test_a_run_that_diverges_says_so(workshop: Workshop, tmp_path: Path) -> None:
     """Every weight moves by about 1e9 a step under Adam, so the loss, of their products, overflows float32 at once."""
     words = [LSA1, *SIZES, "--lr", "1e9", "--config.grad_clip=0", "--out", tmp_path / "run"]
@@ -107,6 +109,7 @@ def test_a_run_that_diverges_says_so(workshop: Workshop, tmp_path: Path) -> None
     assert (again.returncode, again.stderr) == (1, sentence + "\n")
 
 
+@pytest.mark.slow
 def test_on_a_terminal_of_ascii_a_run_ends_as_on_any_other(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
     terminal = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = workshop.run(LSA1, *SIZES, "--out", tmp_path / "run", "--save_attention", **terminal)

@@ -28,6 +28,7 @@ def files(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*-cache")}
 
 
+@pytest.mark.slow
 def test_the_second_process_finds_the_programs_of_the_first_and_the_same_results(
     workshop: Workshop, lsa1_run: Path, tmp_path: Path
 ) -> None:
@@ -51,6 +52,7 @@ def test_jax_counts_hits(root: Path, tmp_path: Path) -> None:
     assert first_misses == second_hits > 0
 
 
+@pytest.mark.slow
 def test_without_the_flag_nothing_is_kept(workshop: Workshop, tmp_path: Path) -> None:
     done = workshop.run(LSA1, *SIZES, "--steps", 1, "--out", tmp_path / "run", XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 0, done.stderr

@@ -90,6 +90,7 @@ def test_evaluation_noise_hits_the_pairs_that_the_mask_tells(eval_noise: Path) -
     np.testing.assert_allclose(batch.y_query, np.einsum("bd,bd->b", batch.x_query, batch.w), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_placement_acts_after_the_order_and_keeps_it_inside_each_group(eval_noise: Path) -> None:
     _, batch = in_float64(eval_noise)
     error = np.abs(batch.y - np.einsum("bnd,bd->bn", batch.x, batch.w))
@@ -99,6 +100,7 @@ def test_placement_acts_after_the_order_and_keeps_it_inside_each_group(eval_nois
         assert (np.diff(residuals[hit]) >= -1e-6).all()
 
 
+@pytest.mark.slow
 def test_training_stays_as_it_was(eval_noise: Path, lsa1_run: Path) -> None:
     """Nothing but the evaluation differs from the plain run, so the trained parameters are the same to the bit."""
     assert (eval_noise / layout.PARAMS_PICKLE).read_bytes() == (lsa1_run / layout.PARAMS_PICKLE).read_bytes()
@@ -148,6 +150,7 @@ def test_an_order_that_placement_undoes_had_an_effect_all_the_same() -> None:
     assert (words["order_had_effect"], words["placement_had_effect"]) == (True, True)
 
 
+@pytest.mark.slow
 def test_noise_makes_the_headline_worse_and_its_clean_average_absent(eval_noise: Path, lsa1_run: Path) -> None:
     noisy, clean = (json.loads((run / layout.SUMMARY).read_text())["headline"] for run in (eval_noise, lsa1_run))
     assert noisy["gd_loss"] > clean["gd_loss"]

@@ -62,6 +62,7 @@ def elsewhere(killed: Path, workshop: Workshop, tmp_path_factory: pytest.TempPat
     return run, resumed(workshop, run, NPROC="2")
 
 
+@pytest.mark.slow
 def test_with_other_threads_it_goes_on_from_its_step_and_says_so(elsewhere: tuple[Path, Done]) -> None:
     run, done = elsewhere
     assert done.returncode == 0, done.stderr
@@ -73,6 +74,7 @@ def test_with_other_threads_it_goes_on_from_its_step_and_says_so(elsewhere: tupl
     assert meta["resumed_elsewhere"] == [{"step": 60, "what": "threads", "was": 1, "is": 2}]
 
 
+@pytest.mark.slow
 def test_its_numbers_are_close_to_the_uninterrupted_runs(elsewhere: tuple[Path, Done], uninterrupted: Path) -> None:
     run, _ = elsewhere
     found, expected = (rundir.read_metrics(each, ("gd_loss",)) for each in (run, uninterrupted))
@@ -86,6 +88,7 @@ def test_its_numbers_are_close_to_the_uninterrupted_runs(elsewhere: tuple[Path, 
             np.testing.assert_allclose(params[module][name], value, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_listings_and_comparisons_show_it(
     elsewhere: tuple[Path, Done], uninterrupted: Path, workshop: Workshop
 ) -> None:
@@ -98,6 +101,7 @@ def test_listings_and_comparisons_show_it(
     assert "bitwise" not in workshop.run("analysis.compare", uninterrupted).stdout
 
 
+@pytest.mark.slow
 def test_with_another_version_it_goes_on_and_says_so(killed: Path, workshop: Workshop, tmp_path: Path) -> None:
     run = copied(killed, tmp_path / "run")
     versions = rundir.read_meta(run)["versions"]
@@ -111,6 +115,7 @@ def test_with_another_version_it_goes_on_and_says_so(killed: Path, workshop: Wor
     assert (meta["bitwise"], meta["resumed_elsewhere"], meta["mark"]) == (False, [change], "it was not begun again")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rename", "said"),
     [

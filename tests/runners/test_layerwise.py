@@ -51,6 +51,7 @@ def read(path: Path) -> dict[str, Any]:
     return value
 
 
+@pytest.mark.slow
 def test_a_run_leaves_what_the_contract_says(lsa_run: Path, stack_run: Path) -> None:
     for run in (lsa_run, stack_run):
         files = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()} - {layout.LOCK}
@@ -75,6 +76,7 @@ def test_the_test_loss_is_that_of_the_stored_batch_and_parameters(stack_run: Pat
     assert config.training.deep_supervision
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_written_and_repeats(lsa_run: Path, stack_run: Path) -> None:
     for run, layers in ((lsa_run, 50), (stack_run, 2)):
         found = read(run / layout.LAYERWISE)
@@ -84,6 +86,7 @@ def test_what_is_measured_is_written_and_repeats(lsa_run: Path, stack_run: Path)
         assert read(run / layout.SUMMARY)["layerwise"] == found
 
 
+@pytest.mark.slow
 def test_a_stopped_run_resumes_to_the_same_bytes(lsa_run: Path, workshop: Workshop, tmp_path: Path) -> None:
     words = [RUNNER, *TINY, *EVERY_CHUNK, "--out", tmp_path / "run"]
     place = "after:step_00000030.safetensors:SIGTERM"
@@ -93,6 +96,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(lsa_run: Path, workshop: Worksh
     assert results(tmp_path / "run") == results(lsa_run)
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_shown_again(lsa_run: Path, workshop: Workshop) -> None:
     done = workshop.run(RUNNER, *TINY, "--out", lsa_run)
     assert done.returncode == 0
@@ -103,6 +107,7 @@ def test_a_finished_run_is_shown_again(lsa_run: Path, workshop: Workshop) -> Non
         assert row.split()[-3:] == [f"{found[name][statistic][0]:.4g}" for statistic in ("mse", "sem", "median")]
 
 
+@pytest.mark.slow
 def test_the_analysis_writes_where_it_is_told(lsa_run: Path, ran: Ran, tmp_path: Path) -> None:
     run = copied(lsa_run, tmp_path / "run")
     words = f"--run {run} --num_tasks 30 --layers 3 --damping 0.5 --out {tmp_path / 'other.json'}"
@@ -113,6 +118,7 @@ def test_the_analysis_writes_where_it_is_told(lsa_run: Path, ran: Ran, tmp_path:
     assert (run / layout.LAYERWISE).read_bytes() == (lsa_run / layout.LAYERWISE).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damping", ["1e30", "1e10", "1e39"])
 def test_a_damping_that_overflows_is_refused_and_the_file_stays(
     lsa_run: Path, refused: Refused, tmp_path: Path, damping: str
@@ -162,6 +168,7 @@ def test_the_analysis_refuses(stack_run: Path, refused: Refused, tmp_path: Path,
     assert sentence in refused("analysis.layerwise", "--run", run, *words.split())
 
 
+@pytest.mark.slow
 def test_analyses_of_another_family_say_so(lsa_run: Path, lsa1_run: Path, refused: Refused, tmp_path: Path) -> None:
     ours, theirs = copied(lsa_run, tmp_path / "ours"), copied(lsa1_run, tmp_path / "theirs")
     have = ", ".join((*OF_ANY_FAMILY, "layerwise"))

@@ -38,6 +38,7 @@ def test_they_change_nothing_else(run: Path, workshop: Workshop) -> None:
     assert (began["every"], began["chains"], began["nbeta"], began["gamma"]) == (2, 3, 133.3, 667.0)
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_it_has_the_same_bytes(run: Path, workshop: Workshop, tmp_path: Path) -> None:
     line = [LSA1, *SIZES, *EVERY_CHUNK, *EVERY, "--quiet", "--out", tmp_path / "run"]
     for place in ("during:metrics.jsonl:SIGKILL:3", "after:step_00000090.safetensors:SIGKILL"):
@@ -47,6 +48,7 @@ def test_killed_and_resumed_it_has_the_same_bytes(run: Path, workshop: Workshop,
     assert results(tmp_path / "run") == results(run)
 
 
+@pytest.mark.slow
 def test_the_progress_says_the_last_estimate(workshop: Workshop, tmp_path: Path) -> None:
     done = workshop.run(LSA1, *SIZES, "--llc_every", 2, *words("llc_"), "--out", tmp_path / "run")
     last = rundir.read_metrics(tmp_path / "run")[-1]
@@ -54,6 +56,7 @@ def test_the_progress_says_the_last_estimate(workshop: Workshop, tmp_path: Path)
     assert done.stderr.splitlines()[-1].endswith(f"  llc {last['llc']:.4g}{marked}")
 
 
+@pytest.mark.slow
 def test_diverged_chains_are_no_number_and_the_progress_says_so(workshop: Workshop, tmp_path: Path) -> None:
     done = workshop.run(LSA1, *SIZES, *EVERY, "--llc_eps", 1e6, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
@@ -67,7 +70,11 @@ def test_diverged_chains_are_no_number_and_the_progress_says_so(workshop: Worksh
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ((), "began with --llc_every 2 --llc_batch_size 32 --llc_tasks 128 --llc_chains 3 --llc_burn_in 10 "),
+        pytest.param(
+            (),
+            "began with --llc_every 2 --llc_batch_size 32 --llc_tasks 128 --llc_chains 3 --llc_burn_in 10 ",
+            marks=pytest.mark.slow,
+        ),
         ((*EVERY, "--llc_nbeta", 10), "--llc_draws 40; give these, or --overwrite retrains it"),
     ],
 )
@@ -114,6 +121,7 @@ def test_a_model_without_a_null_predictor_says_what_to_add(workshop: Workshop, t
     assert not (tmp_path / "run" / layout.CONFIG).exists()
 
 
+@pytest.mark.slow
 def test_a_plugins_model_is_estimated(workshop: Workshop, tmp_path: Path) -> None:
     logistic = TOKENS.with_name("logistic")
     line = ["runners.run", "logistic", *PLUGIN_SIZES, "--plugin", logistic, "--out", tmp_path / "run"]

@@ -113,6 +113,7 @@ def test_a_lost_run_comes_back_with_the_same_bytes(packs: Packs) -> None:
     assert found == packs.first
 
 
+@pytest.mark.slow
 def test_a_pack_that_is_killed_twice_ends_with_the_same_bytes(
     packs: Packs, workshop: Workshop, lsa1_run: Path, tmp_path: Path
 ) -> None:

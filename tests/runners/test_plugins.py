@@ -185,6 +185,7 @@ def test_a_plugin_that_has_changed_neither_resumes_nor_reads_a_run(
 # Threads: a plugin may have imported JAX before the run's number of them is known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("starts", [False, True])
 def test_a_resume_gets_its_threads_unless_the_plugin_has_started_jax(
     starts: bool, workshop: Workshop, tmp_path: Path

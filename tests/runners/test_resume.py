@@ -131,6 +131,7 @@ def test_a_run_killed_in_its_analyses_ends_with_the_same_bytes(
     assert results(tmp_path / "run") == results(twolayer_run)
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_checkpoint_begins_again(
     workshop: Workshop, lsa1_run: Path, tmp_path: Path
 ) -> None:
@@ -194,6 +195,7 @@ def test_the_thread_count_is_restored(story: Story, workshop: Workshop, tmp_path
     assert workshop.python("-c", RESTORE, run, 1, NPROC=str(THREADS + 3)).returncode == 0
 
 
+@pytest.mark.slow
 def test_the_restored_thread_count_is_the_one_that_the_run_then_uses(
     story: Story, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -238,6 +240,7 @@ def test_conditions_of_runs_that_have_ended_do_not_matter(
     assert workshop.python("-c", RESTORE, run, 5).stdout == "None\n"
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(
     story: Story, workshop: Workshop, lsa1_run: Path, tmp_path: Path
 ) -> None:
@@ -259,6 +262,7 @@ def test_checkpoints_that_cannot_be_read_are_said(story: Story, workshop: Worksh
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_that_other_sources_go_on_with_says_so(story: Story, workshop: Workshop, tmp_path: Path) -> None:
     run = copied(story.frozen, tmp_path / "run")
     began = rundir.read_meta(run)["sources"] | {"src/attn.py": "0" * 16}

@@ -16,8 +16,8 @@ RUN = "runners.run"
     ("model", "run", "words"),
     [
         ("lsa1", "lsa1_run", [*SIZES, "--save_attention"]),
-        ("sine", "sine_run", [*SINE_SIZES, "--config.key_size=6"]),
-        ("sine_control", "control_run", SINE_SIZES),
+        pytest.param("sine", "sine_run", [*SINE_SIZES, "--config.key_size=6"], marks=pytest.mark.slow),
+        pytest.param("sine_control", "control_run", SINE_SIZES, marks=pytest.mark.slow),
     ],
 )
 def test_it_leaves_what_the_models_own_runner_does(

@@ -44,6 +44,7 @@ def test_a_run_has_its_files_and_says_what_they_hold(ran: Ran, tmp_path: Path) -
     assert config.data.languages == ("a*bc*", "((a|b)c)*", "(abc?)*")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--num_heads", 2], ["--config.model.key_size=4"]])
 def test_layers_that_no_construction_is_of_end_without_one(words: list[object], ran: Ran, tmp_path: Path) -> None:
     assert ran(RUNNER, *TINY, *words, "--code_dim", 8, "--out", "run").status == 0
@@ -53,6 +54,7 @@ def test_layers_that_no_construction_is_of_end_without_one(words: list[object], 
     assert arrays["optimum_kq"].shape == (1, 1, 9, 9)
 
 
+@pytest.mark.slow
 def test_expressions_stand_as_they_are_typed(ran: Ran, tmp_path: Path) -> None:
     words = ["--languages", "a*bc*", "((a|b)c)*", "--unseen_languages", "(abc?)*", "--code_dim", 6]
     assert ran(RUNNER, *TINY, *words, "--out", "run").status == 0
@@ -75,6 +77,7 @@ def test_a_code_of_an_autoencoder_needs_its_run_and_the_sentence_trains_it(
     assert "builds on a run of autoencoder" in other
 
 
+@pytest.mark.slow
 def test_the_autoencoder_decodes_unseen_strings(ran: Ran, tmp_path: Path) -> None:
     assert ran(ENCODER, *TINY, "--steps", 400, "--config.batch_size=128", "--out", "run").status == 0
     headline = json.loads((tmp_path / "run" / layout.SUMMARY).read_text())["headline"]

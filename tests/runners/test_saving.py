@@ -90,6 +90,7 @@ def steps_of(run: Path) -> tuple[list[int], list[int]]:
     return [json.loads(line)["step"] for line in lines], checkpoint.steps(run)
 
 
+@pytest.mark.slow
 def test_a_kill_costs_what_came_since_the_last_save_and_a_stop_nothing(workshop: Workshop, tmp_path: Path) -> None:
     """Each time at a record in the middle of an interval, in which nothing is saved; at the end the bytes are those of
     a run that nothing happened to.
@@ -110,6 +111,7 @@ def test_a_kill_costs_what_came_since_the_last_save_and_a_stop_nothing(workshop:
     assert results(run) == results(workshop.finished("saved", LSA1, *LARGE))
 
 
+@pytest.mark.slow
 def test_snapshots_of_steps_after_the_last_save_are_written_again(workshop: Workshop, tmp_path: Path) -> None:
     """What such a row held, before the run went on, does not matter."""
     run, line = tmp_path / "run", [LSA1, *SIZES, *LARGE, "--out", tmp_path / "run"]

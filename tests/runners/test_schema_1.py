@@ -57,6 +57,7 @@ def test_it_is_found_without_out_too(root: Path, tmp_path: Path, ran: Ran) -> No
     assert rundir.choose(config, None, overwrite=True, runs=tmp_path / "runs") == tmp_path / "runs" / "lsa1_1"
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_goes_on_to_the_same_bytes(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
     words = [LSA1, *SIZES, "--save_attention", "--checkpoint_seconds", "0", "--out", tmp_path / "run"]
     stopped = workshop.run(*words, INTERRUPT="after:step_00000030.safetensors:SIGTERM", PYTHONPATH=INTERRUPTED)

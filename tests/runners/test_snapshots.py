@@ -33,6 +33,7 @@ def test_there_is_one_for_every_record_from_the_initial_to_the_final_parameters(
     assert not (run / layout.CHECKPOINTS).exists()
 
 
+@pytest.mark.slow
 def test_they_change_no_bit_of_the_run(run: Path, workshop: Workshop) -> None:
     without = workshop.finished("no_snapshots", LSA1, "--num_layers=2", "--config.recurrent=true")
     assert (run / layout.METRICS).read_bytes() == (without / layout.METRICS).read_bytes()

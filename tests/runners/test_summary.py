@@ -84,6 +84,7 @@ def test_a_file_of_an_earlier_version_has_no_rows_by_position(noisy_run: Path, t
     assert len(rows) == len(all_rows) - 2
 
 
+@pytest.mark.slow
 def test_a_clean_run_in_an_order_says_what_knows_the_order(workshop: Workshop, tmp_path: Path) -> None:
     """On contexts that are not corrupted, and nothing more than before where nothing is ordered."""
     run = workshop.finished("trained_easy2hard", LSA1, "--train_ordering", "easy2hard")

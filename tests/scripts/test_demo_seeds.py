@@ -72,6 +72,7 @@ def short(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> tuple
     return out, demo(workshop, out, "--seeds", "0,3", "--steps", 3)
 
 
+@pytest.mark.slow
 def test_what_is_hardly_trained_misses_and_exits_with_1(short: tuple[Path, Done]) -> None:
     _, done = short
     assert done.returncode == 1, done.stderr
@@ -84,6 +85,7 @@ def test_what_is_hardly_trained_misses_and_exits_with_1(short: tuple[Path, Done]
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_table_is_of_the_runs(short: tuple[Path, Done]) -> None:
     """A row for each seed from its summary; their mean; half the width of Student's 95 % interval."""
     out, done = short
@@ -102,6 +104,7 @@ def test_the_table_is_of_the_runs(short: tuple[Path, Done]) -> None:
     np.testing.assert_allclose(rows["± 95 %"], (high - low) / 2, atol=6e-5)
 
 
+@pytest.mark.slow
 def test_every_seed_has_its_directory(short: tuple[Path, Done]) -> None:
     out, _ = short
     assert sorted(path.name for path in out.iterdir()) == ["seed_0", "seed_3"]
@@ -111,6 +114,7 @@ def test_every_seed_has_its_directory(short: tuple[Path, Done]) -> None:
         assert meta["seeds"] == {"data_seed": seed, "init_seed": seed}
 
 
+@pytest.mark.slow
 def test_a_second_time_nothing_is_trained(short: tuple[Path, Done], workshop: Workshop) -> None:
     out, first = short
     files = [path for path in out.rglob("*") if path.is_file() and path.name != ".lock"]
@@ -137,6 +141,7 @@ def test_stopped_it_says_how_to_go_on_and_a_seed_more_trains_none_again(workshop
     assert rundir.read_status(tmp_path / "seeds" / "seed_1") == "running"
 
 
+@pytest.mark.slow
 def test_a_seed_that_diverges_is_named(workshop: Workshop, tmp_path: Path) -> None:
     done = demo(workshop, tmp_path / "seeds", "--seeds", "0,3", "--steps", 3)
     assert done.returncode == 1
@@ -146,6 +151,7 @@ def test_a_seed_that_diverges_is_named(workshop: Workshop, tmp_path: Path) -> No
     assert "error: seed_3 diverged at step 2 after test losses 0.5; a smaller --lr" in again.stderr
 
 
+@pytest.mark.slow
 def test_another_number_of_steps_is_another_config(short: tuple[Path, Done], workshop: Workshop) -> None:
     out, _ = short
     done = demo(workshop, out, "--seeds", "0,3", "--steps", 4)

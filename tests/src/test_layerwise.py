@@ -193,13 +193,15 @@ def trained(config: LayerwiseConfig, steps: int, fixed: bool = False) -> tuple[P
     return jax.tree.map(lambda leaf: leaf[0], state.params), float(info.loss[0])
 
 
+@pytest.mark.slow
 def test_a_single_task_is_learned_by_heart() -> None:
     config = run(MODELS["softmax"], lr=1e-2, batch_size=1, grad_clip=1.0, steps=300, schedule="cosine")
     _, loss = trained(config, 300, fixed=True)
     assert loss < 1e-3
 
 
-@pytest.mark.parametrize("name", ["linear", pytest.param("softmax", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["linear", "softmax"])
 def test_under_deep_supervision_the_loss_decreases_with_depth(name: str) -> None:
     """On average over fresh tasks; without it inner layers may lie above zero's loss."""
     data = QueriesData(dim=2, num_pairs=8, num_queries=8, input_distribution="gaussian")

@@ -288,6 +288,7 @@ np.savez({out!r}, *jax.tree.leaves(state.params))
 """
 
 
+@pytest.mark.slow
 def test_several_devices_give_what_one_gives(root: Path, tmp_path: Path):
     """Four virtual CPU devices share each batch; sums over tasks are then taken in another order, hence 1e-5."""
     found = {}

@@ -28,6 +28,7 @@ def cells(at: Paths) -> list[Path]:
     return sorted({at.runs / row["exp"] for row in at.rows()})
 
 
+@pytest.mark.slow
 def test_cells_go_on_from_their_step_and_the_table_says_so(
     stopped: Paths, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:

@@ -85,6 +85,7 @@ def test_in_processes_of_their_own_cells_have_the_same_bytes(swept: Paths, works
         assert rundir.read_meta(at.runs / row["exp"])["threads"] == 1
 
 
+@pytest.mark.slow
 def test_in_packs_cells_have_the_same_numbers(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     done = sweep(workshop, at, *SEEDS, "--executor", "packed", "--width", 4)
@@ -100,6 +101,7 @@ def test_in_packs_cells_have_the_same_numbers(swept: Paths, workshop: Workshop, 
             np.testing.assert_allclose(list(one.values()), list(other.values()), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_seed_more_retrains_nothing(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = copied(swept, tmp_path)
     before = at.written()
@@ -134,6 +136,7 @@ def test_overwrite_trains_anew(swept: Paths, workshop: Workshop, tmp_path: Path)
     assert at.table() == swept.table()
 
 
+@pytest.mark.slow
 def test_shards_do_a_sweep_in_parts(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at, chosen = sweep_paths(tmp_path), cells(tiny_plan())
     for index in (1, 2):

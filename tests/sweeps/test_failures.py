@@ -33,7 +33,8 @@ def tried_again(workshop: Workshop, at: Paths, swept: Paths | None, *words: obje
         assert at.table() == swept.table()
 
 
-@pytest.mark.parametrize("executor", ["packed", pytest.param("process", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["packed", "process"])
 def test_an_error_at_the_end_of_one_cell_leaves_the_others_done(
     executor: str, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -53,6 +54,7 @@ def test_an_error_at_the_end_of_one_cell_leaves_the_others_done(
     assert "error" not in rundir.read_meta(at.runs / NOISY_1)
 
 
+@pytest.mark.slow
 def test_a_place_that_is_taken_is_a_failed_cell(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     at.runs.mkdir()
@@ -79,6 +81,7 @@ def test_a_directory_that_cannot_be_written_is_a_failed_cell(swept: Paths, works
         tried_again(workshop, at, swept, "--executor", "serial")
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_takes_its_pack_and_no_more(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     """Each worker is killed as it writes parameters: every pack loses its process, and the sweep goes on and ends."""
     at = sweep_paths(tmp_path)
@@ -93,6 +96,7 @@ def test_a_process_that_dies_takes_its_pack_and_no_more(swept: Paths, workshop: 
     tried_again(workshop, at, swept, "--executor", "process")
 
 
+@pytest.mark.slow
 def test_a_cell_that_diverges_is_not_tried_again_and_the_others_are_done(workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     noise = "--models lsa1 --noise_mode label_noise --p 0.5 --sigma 0.5,1e30 --placement mixed".split()

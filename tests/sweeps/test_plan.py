@@ -66,6 +66,7 @@ def test_every_point_has_a_row_and_what_means_the_same_has_one_cell(grid: Grid) 
         assert cell.name.endswith(f"-{config_id(cell.config)[:8]}")
 
 
+@pytest.mark.slow
 @given(GRIDS, st.integers(0, 99))
 def test_a_cell_does_not_depend_on_what_is_planned_beside_it(grid: Grid, seed: int) -> None:
     def shuffled(values: object) -> list[object]:

@@ -18,6 +18,7 @@ def plugin(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_workers_train_what_a_plugin_registered(plugin: Path, workshop: Workshop, tmp_path: Path) -> None:
     paths = Paths(tmp_path / "runs", tmp_path / "results.csv")
     words = ["--models", "lsa1", "--ordering", "random,last_first", "--seeds", "0", *SIZES]

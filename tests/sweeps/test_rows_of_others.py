@@ -172,6 +172,7 @@ def test_a_sweep_of_another_grid_is_refused_and_appended(
     assert at.table() == whole
 
 
+@pytest.mark.slow
 def test_cells_that_are_trained_anew_take_all_their_rows_along(
     swept: Paths, tmp_path: Path, ran: Ran, workshop: Workshop
 ) -> None:

@@ -40,6 +40,7 @@ def test_a_cell_of_sines_is_the_run_of_its_runner(workshop: Workshop, tmp_path: 
     assert not {"ordering", "num_tasks", "align_cos"} & {*row}
 
 
+@pytest.mark.slow
 def test_the_axes_are_those_of_the_family(workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     rows = swept(workshop, at, "tiny", *POOLS, "--num_tasks", "4,inf")

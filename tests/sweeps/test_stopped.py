@@ -56,12 +56,18 @@ def test_the_schedules_have_twenty_moments_that_differ() -> None:
     assert {moment.split(":")[1] for moment in moments} >= {"params.safetensors", "step_*.safetensors", "ood.csv"}
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, SCHEDULES))])
+@pytest.mark.parametrize(
+    "moments",
+    [
+        schedule(0)[1::2],  # the short form: while it trains, and in the analyses
+        *(pytest.param(schedule(seed), marks=pytest.mark.slow) for seed in range(SCHEDULES)),
+    ],
+)
 def test_killed_again_and_again_it_ends_with_the_same_table(
-    seed: int, swept: Paths, workshop: Workshop, tmp_path: Path
+    moments: list[str], swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     at, finished = sweep_paths(tmp_path), {}
-    for moment in schedule(seed):
+    for moment in moments:
         environment = {"INTERRUPT": moment, "PYTHONPATH": INTERRUPTED}
         killed = sweep(workshop, at, *SEEDS, "--executor", "serial", **environment)
         assert killed.returncode == -9, f"{moment}: {killed.stderr}"
@@ -116,7 +122,8 @@ def within(seconds: float, ask: Callable[[], bool]) -> Iterator[bool]:
 KINDS = ("*/meta.json", "*/checkpoints/step_*.safetensors", "*/params.safetensors", "*/metrics_summary.json")
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
 def test_the_processes_of_a_killed_sweep_end_and_it_goes_on(
     seed: int, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -140,7 +147,8 @@ def test_the_processes_of_a_killed_sweep_end_and_it_goes_on(
     assert at.table() == swept.table()
 
 
-@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), pytest.param("SIGINT", 130, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGINT", 130)])
 def test_a_signal_ends_a_sweep_with_checkpoints_and_a_table(
     name: str, status: int, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -174,9 +182,8 @@ def test_a_signal_that_reaches_a_worker_alone_does_not_end_the_sweep(
     assert at.table() == swept.table()
 
 
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_reaches_the_processes(
     number: int, status: int, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -197,7 +204,8 @@ def test_a_signal_reaches_the_processes(
     assert at.table() == swept.table()
 
 
-@pytest.mark.parametrize("executor", ["process", pytest.param("packed", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["process", "packed"])
 def test_a_second_signal_ends_a_sweep_and_its_processes_while_they_compute(
     executor: str, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:

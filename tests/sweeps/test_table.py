@@ -46,6 +46,7 @@ def test_numbers_that_are_not_finite_are_empty(swept: Paths, tmp_path: Path, ran
     assert row["status"] == "done"
 
 
+@pytest.mark.slow
 def test_a_cell_with_an_infinite_loss_is_done_and_stops_nothing(workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     noise = "--models lsa1 --noise_mode label_noise --p 0.5 --sigma 0.5,1e18,1e21 --placement mixed".split()

@@ -41,6 +41,7 @@ def remount(folder: Path, options: str) -> None:
 # A full disk
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "records"),
     [
@@ -48,8 +49,8 @@ def remount(folder: Path, options: str) -> None:
             "metrics.jsonl:3",
             [0],
         ),  # written, cut to the checkpoint, and then the second record, whose line must not stay
-        pytest.param("step_00000060.safetensors:1", [0, 30, 60], marks=pytest.mark.slow),
-        pytest.param("metrics_summary.json:1", [0, 30, 60, 90, 100], marks=pytest.mark.slow),
+        ("step_00000060.safetensors:1", [0, 30, 60]),
+        ("metrics_summary.json:1", [0, 30, 60, 90, 100]),
     ],
 )
 def test_a_run_that_met_a_full_disk_is_resumed_to_the_same_bytes(

@@ -146,13 +146,14 @@ QUICK = [name for name in COMMANDS if name not in TRAINING]
 
 
 @given(FOREIGN, st.lists(st.sampled_from(QUICK), min_size=1, max_size=4))
-@settings(max_examples=10)
+@settings(max_examples=4)
 def test_no_command_touches_a_file_of_somebody_elses(
     lsa1_run: Path, swept: Paths, foreign: dict[str, bytes], names: list[str]
 ) -> None:
     spare_foreign_files(foreign, names, lsa1_run, swept)
 
 
+@pytest.mark.slow
 @given(FOREIGN, st.lists(st.sampled_from(list(COMMANDS)), max_size=2), st.booleans())
 @settings(max_examples=3)
 def test_no_training_touches_a_file_of_somebody_elses(

@@ -37,6 +37,7 @@ def developed(workshop: Workshop, run: Path, *flags: object) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_it_gathers_what_the_single_analyses_say(workshop: Workshop, run: Path) -> None:
     said = developed(workshop, run)
     table = pd.read_csv(run / layout.DEVELOP_TABLE)
@@ -134,6 +135,7 @@ def test_checkpoints_that_are_not_healthy_are_in_no_stage(run: Path, monkeypatch
     assert stages_of(run, rise(200, 3.0), monkeypatch, [int(step) for step in STEPS[5:]]) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_setting_whose_chains_diverge_has_no_line_and_the_others_stay(workshop: Workshop, run: Path) -> None:
     said = developed(workshop, run, "--settings", "cold=1e-6:133:667,hot=1e4:133:667")
     facts = json.loads((run / layout.DEVELOP).read_text())
@@ -146,6 +148,7 @@ def test_a_setting_whose_chains_diverge_has_no_line_and_the_others_stay(workshop
     assert (run / layout.DEVELOP_FIGURE).exists()
 
 
+@pytest.mark.slow
 def test_what_is_measured_already_is_left_alone(workshop: Workshop, run: Path) -> None:
     developed(workshop, run)
     before = {name: ((run / name).stat().st_mtime_ns, (run / name).read_bytes()) for name in FILES}

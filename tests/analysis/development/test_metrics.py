@@ -19,6 +19,7 @@ from families.diversity import EvalSet, pool_sequences
 from families.diversity import measured as family_metrics
 from src.model import Model
 from store import layout
+from store.atomic import write_safetensors
 from store.readers import read_json_lines
 from tests.analysis.llc_runs import DECODER_SIZES, KEEPING, trained
 from tests.doors import Refused, ran, refused
@@ -47,6 +48,7 @@ def table(run: Path) -> pd.DataFrame:
     return pd.read_csv(run / layout.DEVELOPMENTAL_METRICS)
 
 
+@pytest.mark.slow
 def test_a_decoder_has_all_parts_at_every_checkpoint(workshop: Workshop, decoder: Path, tmp_path: Path) -> None:
     run = copied(decoder, tmp_path / "run")
     done = workshop.run(COMMAND, "--run", run, "--hessian", "--probes", 3)
@@ -96,6 +98,7 @@ def test_linear_attention_has_what_any_family_has(workshop: Workshop, lsa1: Path
     assert (run / layout.DEVELOPMENTAL_METRICS_FIGURE).exists()
 
 
+@pytest.mark.slow
 def test_softmax_layers_of_a_stack_have_patterns_and_linear_ones_none(workshop: Workshop) -> None:
     run = workshop.finished("development_twolayer", "runners.run_softmax_copy", KEEPING)
     rows = metrics.measure_checkpoints(load_run(run), False, 2, 0)
@@ -108,6 +111,7 @@ def test_softmax_layers_of_a_stack_have_patterns_and_linear_ones_none(workshop: 
     assert rows[-1]["layer_0_head_0_self"] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_ridge_in_the_models_place_has_no_distance_to_ridge(decoder: Path) -> None:
     loaded = load_run(decoder)
     penalty = loaded.config.data.noise_std**2
@@ -121,6 +125,7 @@ def test_ridge_in_the_models_place_has_no_distance_to_ridge(decoder: Path) -> No
     assert row["gain_10_icl_over_g_text"] == pytest.approx(10 * row["gain_5_icl_over_g_text"] / 5, rel=0.2)
 
 
+@pytest.mark.slow
 def test_one_program_serves_all_checkpoints(decoder: Path) -> None:
     traced: Counter[str] = Counter()
     loaded = load_run(decoder)
@@ -139,6 +144,7 @@ def test_one_program_serves_all_checkpoints(decoder: Path) -> None:
     assert traced == {"predict": 1, "losses": 3, "trace": 2}  # losses: mean, Hutchinson, Lanczos; trace: kinds, maps
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_trace_and_another_another(decoder: Path) -> None:
     loaded = load_run(decoder)
     traces = [[row["hessian_trace"] for row in metrics.measure_checkpoints(loaded, True, 2, s)] for s in (0, 0, 1)]
@@ -151,6 +157,7 @@ def standing_in(loaded: LoadedRun, predict: Any) -> LoadedRun:
     return replace(loaded, model=Model(own.init, jax.tree_util.Partial(predict), own.losses))
 
 
+@pytest.mark.slow
 def test_a_model_without_hooks_says_so(decoder: Path) -> None:
     loaded = load_run(decoder)
     hidden = standing_in(loaded, loaded.model.predict)
@@ -159,6 +166,7 @@ def test_a_model_without_hooks_says_so(decoder: Path) -> None:
     assert not any(name.startswith("layer_0_head") for name in metrics.measure_checkpoints(hidden, False, 2, 0)[0])
 
 
+@pytest.mark.slow
 def test_an_infinite_pool_has_no_distance_to_dmmse(decoder: Path) -> None:
     loaded = load_run(decoder)
     data = replace(loaded.config.data, num_tasks=math.inf)
@@ -183,9 +191,10 @@ def test_bad_input_is_one_sentence(
 
 
 def test_a_run_without_snapshots_or_with_another_models_is_refused(
-    lsa1_run: Path, lsa1: Path, decoder: Path, refused: Refused, tmp_path: Path
+    lsa1_run: Path, lsa1: Path, refused: Refused, tmp_path: Path
 ) -> None:
     bare, other = copied(lsa1_run, tmp_path / "bare"), copied(lsa1, tmp_path / "other")
     assert "has no snapshots of its training; --config.snapshots=true keeps them" in refused(COMMAND, "--run", bare)
-    (other / layout.SNAPSHOTS).write_bytes((decoder / layout.SNAPSHOTS).read_bytes())
+    arrays = load_file(other / layout.SNAPSHOTS)
+    write_safetensors(other / layout.SNAPSHOTS, {"step": arrays["step"], "read_out": arrays["step"][:, None]}, {})
     assert "does not hold the arrays of this run's config" in refused(COMMAND, "--run", other)

@@ -86,6 +86,7 @@ def test_it_leaves_milestones_stages_and_their_null(workshop: Workshop, made: Ma
     assert (run / layout.STAGES_FIGURE).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_same_command_gives_the_same_bytes(workshop: Workshop, made: Made) -> None:
     run, kept = made(), []
     for seed in (0, 0, 1):
@@ -114,6 +115,7 @@ def test_other_seeds_have_the_milestone_or_not(workshop: Workshop, made: Made) -
     assert "seeds 2 of 3" in done.stdout
 
 
+@pytest.mark.slow
 def test_healthy_checkpoints_alone_and_those_without_an_estimate(workshop: Workshop, made: Made) -> None:
     llc, health = LLC.copy(), np.array(["healthy"] * len(STEPS), object)
     llc[3], health[3] = np.nan, "diverged: chain 1 at draw 7"
