@@ -52,7 +52,8 @@ class Study:
     """What a command trains, measures, draws and writes.
 
     remarks: what limits a claim that was not reproduced, by its name; findings: what its page begins with. analyses: by
-    the name of runs, what is done in the directory of each that has ended, before claims and figures read it there.
+    the name of runs, what is done in the directory of each that has ended, before claims and figures read it there. file:
+    of a conjecture, the plugin that states it. again: how another process makes the study; None: by its name.
     """
 
     name: str
@@ -63,6 +64,17 @@ class Study:
     conditions: Conditions | None = None
     findings: Sequence[Finding] = ()
     analyses: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
+    file: Path | None = None
+    again: Callable[[], Study] | None = None
+
+    def command(self, profile: str) -> str:
+        """The command that carries out a profile of it."""
+        return f"python -m studies.run {self.file or self.name} --profile {profile}"
+
+    @property
+    def runs_dir(self) -> Path:
+        """The folder of its runs, unless another is chosen."""
+        return Path(RUNS_DIRS.get(self.name, f"runs/{self.name}"))
 
     @property
     def profiles(self) -> tuple[str, ...]:
