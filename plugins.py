@@ -150,14 +150,15 @@ def conjecture(
 ) -> None:
     """States the conjecture of this file, which `python -m studies.run FILE` tests: docs/conjecture.md.
 
-    A `model` of the family regression, trained with `settings` on `seeds` seeds, is said to do what `algorithm` does, an
-    opponent or a built-in algorithm. `loss_ratio`, `cosine`: the accepted (low, high) of its loss over the algorithm's
+    A `model` of the family regression, trained with `settings` on `seeds` seeds, is said to do what `algorithm` does:
+    an opponent, or a built-in one. `loss_ratio`, `cosine`: the accepted (low, high) of its loss over the algorithm's
     and of the cosine of their sensitivities. `measure(run)` -> a number of a run directory, with its `accepted` range;
     `scale` is that of its interval (`src.intervals.SCALES`). `control`: settings that differ in the control, which is
     trained; by default the control is the same networks untrained.
     """
-    require(isinstance(says, str) and bool(says.strip()), "a conjecture begins with the sentence that it says")
-    require(isinstance(seeds, int) and seeds >= FEWEST_SEEDS, f"seeds is {seeds!r}; it must be at least {FEWEST_SEEDS}")
+    require(bool(str(says).strip()), "a conjecture begins with the sentence that it says")
+    many = type(seeds) is int and seeds >= FEWEST_SEEDS
+    require(many, f"seeds is {seeds!r}; it must be a whole number of at least {FEWEST_SEEDS}")
     ranges = {"loss_ratio": loss_ratio, "cosine": cosine, "accepted": accepted}
     for name, given in ranges.items():
         _check_range(name, given)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -21,8 +21,8 @@ from analysis.compared_run import ComparedRun, load_compared
 from analysis.measures import algorithm_distance
 from analysis.measures.algorithm_distance import FINAL
 from analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of
-from configs.regression import RegressionConfig
 from configs.registry import family_of_model
+from configs.regression import RegressionConfig
 from families.regression import GradientDescent, gd_steps, make_model, make_test_batch
 from plots import style
 from plots.distances_over_seeds import draw_matrix, draw_nearest
@@ -51,7 +51,7 @@ PROFILES = {"quick": 1, "full": 3}  # times as many seeds
 TRAINED, CONTROL = "trained", "control"
 TIE = 0.99  # of the distance to the nearest other algorithm: from there on two are equally near
 # measures of a distance -> the scale of their intervals, and how near a value is; the smallest is the nearest
-NEAREST = {
+NEAREST: dict[str, tuple[str, Callable[[float], float]]] = {
     "difference": ("nonnegative", lambda value: value),
     "cosine": ("fisher", lambda value: -value),
     "loss_ratio": ("log", lambda value: abs(math.log(value))),
@@ -70,7 +70,9 @@ def load(file: Path, profile: str) -> Study:
     cli.load_plugins([str(file)])
     plugin = next(plugin for plugin in LOADED.values() if plugin.path == file.resolve())
     if plugin.name not in CONJECTURES:
-        raise cli.UsageError(f"{file} states no conjecture: it calls no plugins.conjecture(...), see docs/conjecture.md")
+        raise cli.UsageError(
+            f"{file} states no conjecture: it calls no plugins.conjecture(...), see docs/conjecture.md"
+        )
     if plugin.name in RUNS_DIRS or f"runs/{plugin.name}" in RUNS_DIRS.values():
         raise cli.UsageError(f"{file} has the name of a study, whose runs it would mix with its own; rename the file")
     conjecture = CONJECTURES[plugin.name]
@@ -98,7 +100,7 @@ def study_of(name: str, file: Path, profile: str) -> Study:
     trained = Runs(conjecture.model, settings, tuple(range(conjecture.seeds * PROFILES[profile])))
     control = trained.untrained()
     if conjecture.control is not None:
-        control = replace(trained, settings=settings | conjecture.control, seeds=trained.seeds[:CONTROL_SEEDS])
+        control = replace(trained, settings={**settings, **conjecture.control}, seeds=trained.seeds[:CONTROL_SEEDS])
     files = tuple(plugin.path for plugin in LOADED.values())
     return Study(
         name,
@@ -127,16 +129,13 @@ def _place(source: str, line: int, file: Path) -> str:
     return f"{file if Path(source).resolve() == file.resolve() else source}, line {line}"
 
 
-def _check_algorithms(name: str, config: RegressionConfig, file: Path) -> None:
+def _check_algorithms(name: str, config: Any, file: Path) -> None:
     """`ConfigError` if the algorithm is unknown or not defined for these runs; calls every opponent, without data."""
     import jax
 
     known = {**ALGORITHMS, **OPPONENTS}
-    require(
-        name in known,
-        f"algorithm is {name!r}, which no plugin registers{cli.did_you_mean(name, known)} "
-        f"The known ones are {', '.join(known)}".replace("?  ", "? ").replace("registers The", "registers; the"),
-    )
+    near = cli.did_you_mean(name, known) or f"; the known ones are {', '.join(known)}"
+    require(name in known, f"algorithm is {name!r}, which nobody registers{near}")
     with plugin_errors(file):
         batch = jax.eval_shape(partial(make_test_batch, config))
     descent = GradientDescent(gd_steps(config.model), 1.0, "given")
@@ -213,7 +212,21 @@ def _claims(conjecture: Conjecture, file: Path) -> tuple[Claim, ...]:
     def claim(key: str, says: str, expected: float, accepted: Any, source: str, measure: Any, scale: str) -> Claim:
         control = (CONTROL,)
         return Claim(
-            key, "", says, expected, *accepted, source, measure, TRAINED, "quick", "", scale, "ours", control, paper=OURS
+            key,
+            "",
+            says,
+            expected,
+            accepted[0],
+            accepted[1],
+            source,
+            measure,
+            TRAINED,
+            "quick",
+            "",
+            scale,
+            "ours",
+            control,
+            paper=OURS,
         )
 
     found = []
@@ -242,9 +255,7 @@ def _cosines_over_training(run: Path) -> dict[tuple[str, int], float]:
 
 
 FIGURES = (
-    Distances(
-        "distances", "Cosines of sensitivities", (TRAINED,), _cosines, ("row", "column"), draw_matrix
-    ),
+    Distances("distances", "Cosines of sensitivities", (TRAINED,), _cosines, ("row", "column"), draw_matrix),
     Distances(
         "over_training",
         "The transformer and each algorithm over training",
@@ -263,7 +274,12 @@ def check(study: Study, out: Path) -> None:
     """`StoreError` if the results would replace somebody else's files, or stand among those of the studies."""
     if (out / ledger.TABLE).exists():
         raise StoreError(f"{out} has the results of the studies; choose another folder with --report")
-    names = [TABLE, DISTANCES, HISTORY, *(f"{one.name}.{suffix}" for one in study.figures for suffix in ("csv", "json"))]
+    names = [
+        TABLE,
+        DISTANCES,
+        HISTORY,
+        *(f"{one.name}.{suffix}" for one in study.figures for suffix in ("csv", "json")),
+    ]
     outputs.check([out / f"{study.name}.md", *(out / study.name / name for name in names)], ledger.WRITER)
     outputs.check([out / study.name / f"{one.name}.png" for one in study.figures], style.WRITER)
 
@@ -291,7 +307,7 @@ def report(study: Study, profile: str, runs_dir: Path, out: Path) -> None:
     outputs.write({out / f"{study.name}.md": text.encode()}, ledger.WRITER)
     for row in rows:
         print(f"{row['claim']}: {template.verdict(row)}, {template.measured(row)}, accepted {template.accepted(row)}")
-    print(cli.printable(f"{verdict(rows)}: {CONJECTURES[study.name].says}\n").rstrip("\\n"))
+    print(cli.printable(f"{verdict(rows)}: {CONJECTURES[study.name].says}"))
     print(cli.printable(out / f"{study.name}.md"))
 
 
@@ -308,14 +324,14 @@ def verdict(rows: Sequence[Row]) -> str:
 def _distances(runs: Sequence[Path]) -> list[Row]:
     """The transformer's distances to each algorithm, with intervals over seeds, and in how many it is the nearest."""
     rows = []
-    for measure, (scale, near) in NEAREST.items():
-        each = [_others(run, measure) for run in runs]
+    for kind, (scale, near) in NEAREST.items():
+        each = [_others(run, kind) for run in runs]
         wins = Counter(min(found, key=lambda name: near(found[name])) for found in each if found)
         for name in dict.fromkeys(name for found in each for name in found):
             values = np.array([found[name] for found in each if name in found])
             mean, low, high, n = intervals.of(values, scale)
             numbers = {"mean": mean, "mean_low": low, "mean_high": high, "n": n, "nearest_in": wins[name]}
-            rows.append({"algorithm": name, "measure": measure, **numbers, "share": None})
+            rows.append({"algorithm": name, "measure": kind, **numbers, "share": None})
     return rows
 
 

@@ -52,8 +52,8 @@ class Study:
     """What a command trains, measures, draws and writes.
 
     remarks: what limits a claim that was not reproduced, by its name; findings: what its page begins with. analyses: by
-    the name of runs, what is done in the directory of each that has ended, before claims and figures read it there. file:
-    of a conjecture, the plugin that states it. again: how another process makes the study; None: by its name.
+    the name of runs, what is done in the directory of each that has ended, before claims and figures read it there.
+    file: of a conjecture, the plugin that states it. again: how another process makes the study; None: by its name.
     """
 
     name: str
