@@ -120,7 +120,7 @@ def _errors_at(conjecture: Conjecture, file: Path) -> Iterator[None]:
         yield
     except PluginError:
         raise
-    except ConfigError as error:
+    except (ConfigError, cli.UsageError) as error:
         raise PluginError(f"plugin {_place(conjecture.file, conjecture.line, file)}: {error}") from None
 
 
