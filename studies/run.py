@@ -81,6 +81,7 @@ def _conjecture(file: Path, flags: argparse.Namespace) -> int:
     study, out = conjecture.load(file, flags.profile), flags.report or Path(CONJECTURES)
     conjecture.check(study, out)
     how, rows = _execution(study, flags), planned(study.grids(flags.profile), flags.quiet)
+    how = how._replace(append=False, replace_table=True)  # rows of an earlier version of the file cannot be read
     status = carry_out(rows, how)
     if not how.dry_run and status <= 128:
         conjecture.report(study, flags.profile, how.folder, out)
