@@ -76,7 +76,7 @@ def load(path: str | os.PathLike[str]) -> ModuleType:
     `PluginError` if it fails; then nothing of it stays registered.
     """
     source = Path(path)
-    with _plugin_errors(source):
+    with plugin_errors(source):
         file = _main_file(source)
         plugin = _plugin_at(source.resolve())
         module, known = sys.modules.get(plugin.name), plugin.name in LOADED
@@ -144,7 +144,7 @@ def _no_bytecode() -> Iterator[None]:
 
 def imported_module(plugin: Plugin, module: str) -> ModuleType:
     """Imports a module of a loaded plugin; `PluginError` if that fails or the plugin has changed."""
-    with _plugin_errors(plugin.path), _no_bytecode():
+    with plugin_errors(plugin.path), _no_bytecode():
         imported = import_module(module)
         require(digest_of(plugin.path) == plugin.digest, "it has changed since it was loaded; restart Python")
     return imported
@@ -170,7 +170,7 @@ def _forget(plugin: Plugin) -> None:
 
 
 @contextmanager
-def _plugin_errors(path: Path) -> Iterator[None]:
+def plugin_errors(path: Path) -> Iterator[None]:
     """Turns any error in a plugin into a `PluginError` that names its file and line."""
     try:
         yield

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable
+import math
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from plugin_files import PluginError, calling_plugin, load
-from src import registries
+from src import intervals, registries
 from src.checks import ConfigError, require
 from src.registry import Registry
 
 __all__ = [
     "PluginError",
     "attention",
+    "conjecture",
     "family",
     "input_distribution",
     "load",
@@ -32,6 +35,7 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+FEWEST_SEEDS = 3  # of a conjecture: fewer have hardly an interval
 NUMBERS = (2**16, 2**31)  # range of plugins' key purposes, above the built-in ones
 
 
@@ -128,6 +132,56 @@ def opponent(name: str) -> Callable[[F], F]:
 def schedule(name: str) -> Callable[[F], F]:
     """Registers f(lr, config, step) -> the learning rate at a step (from 0); `config` is the run's `TrainConfig`."""
     return _registering(registries.SCHEDULES, name, "lr config step", registries.Schedule)
+
+
+def conjecture(
+    says: str,
+    *,
+    algorithm: str,
+    model: str = "lsa1",
+    settings: Mapping[str, Any] | None = None,
+    seeds: int = 8,
+    loss_ratio: tuple[float, float] | None = None,
+    cosine: tuple[float, float] | None = None,
+    measure: Callable[..., Any] | None = None,
+    accepted: tuple[float, float] | None = None,
+    scale: str = "linear",
+    control: Mapping[str, Any] | None = None,
+) -> None:
+    """States the conjecture of this file, which `python -m studies.run FILE` tests: docs/conjecture.md.
+
+    A `model` of the family regression, trained with `settings` on `seeds` seeds, is said to do what `algorithm` does:
+    an opponent, or a built-in one. `loss_ratio`, `cosine`: the accepted (low, high) of its loss over the algorithm's
+    and of the cosine of their sensitivities. `measure(run)` -> a number of a run directory, with its `accepted` range;
+    `scale` is that of its interval (`src.intervals.SCALES`). `control`: settings that differ in the control, which is
+    trained; by default the control is the same networks untrained.
+    """
+    require(bool(str(says).strip()), "a conjecture begins with the sentence that it says")
+    many = type(seeds) is int and seeds >= FEWEST_SEEDS
+    require(many, f"seeds is {seeds!r}; it must be a whole number of at least {FEWEST_SEEDS}")
+    ranges = {"loss_ratio": loss_ratio, "cosine": cosine, "accepted": accepted}
+    for name, given in ranges.items():
+        _check_range(name, given)
+    require(any(ranges.values()), "a conjecture needs an accepted range: loss_ratio, cosine, or that of a measure")
+    require((measure is None) == (accepted is None), "measure and accepted go together: a function and its range")
+    _check_function("measure", measure, "run")
+    known = ", ".join(intervals.SCALES)
+    require(scale in intervals.SCALES, f"scale is {scale!r}; it must be one of {known}")
+    plugin, frame = calling_plugin(__file__), sys._getframe(1)
+    require(plugin.name not in registries.CONJECTURES, "a plugin states one conjecture, and this is its second")
+    place = (frame.f_code.co_filename, frame.f_lineno)
+    ranges_given = (loss_ratio, cosine, measure, accepted, scale)
+    entry = registries.Conjecture(says, algorithm, model, {**(settings or {})}, seeds, *ranges_given, control, *place)
+    registries.CONJECTURES.add(plugin.name, entry, plugin)
+
+
+def _check_range(name: str, given: Any) -> None:
+    """`ConfigError` if an accepted range is given and is not two numbers, the lower first."""
+    if given is None:
+        return
+    numbers = isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(end, int | float) for end in given)
+    require(numbers and not any(map(math.isnan, given)), f"{name} is {given!r}; it must be two numbers, (low, high)")
+    require(given[0] <= given[1], f"{name} is {given!r}, whose low end is above its high end")
 
 
 def family(description: Any) -> Any:

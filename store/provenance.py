@@ -63,9 +63,17 @@ def git_commit() -> str | None:
     return _git("rev-parse", "HEAD")
 
 
-def _git(*words: str) -> str | None:
+def commit_of(path: Path) -> str | None:
+    """The last commit of a file or folder in its own repository; None if it is in none, or has changed since."""
+    words = ("--", str(path.resolve()))
+    if _git("status", "--porcelain", "--ignored", *words, folder=path.resolve().parent) != "":
+        return None
+    return _git("log", "-1", "--format=%H", *words, folder=path.resolve().parent) or None
+
+
+def _git(*words: str, folder: Path = ROOT) -> str | None:
     try:
-        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

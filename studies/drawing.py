@@ -76,5 +76,4 @@ def _seeds(configs: Sequence[Mapping[str, Any]]) -> list[int]:
 
 def _bundle(study: Study, figure: AnyFigure, runs: Sequence[Path]) -> dict[str, Any]:
     configs = [to_dict(rundir.read_config(run)) for run in runs]
-    command = f"python -m studies.run {study.name} --profile {figure.profile}"
-    return {"labels": figure.labels(_seeds(configs)), "command": command, "configs": configs}
+    return {"labels": figure.labels(_seeds(configs)), "command": study.command(figure.profile), "configs": configs}

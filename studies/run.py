@@ -1,6 +1,9 @@
 """Carries out a study: trains what is missing, measures its claims, and writes its tables, figures and page.
 
 python -m studies.run reproduction --profile quick
+python -m studies.run my/conjecture.py
+
+A file, or a folder, is a plugin that states a conjecture (docs/conjecture.md).
 
 Killed, it goes on where it was by the same command. Claims whose runs have finished already come first, the others once
 theirs are trained; each is written as it is measured, and those that are not measured again keep what they had.
@@ -25,6 +28,8 @@ from sweeps.command import Execution, add_execution_flags, carry_out, execution,
 from sweeps.plan import Row, cells
 from sweeps.status import statuses
 
+REPORT, CONJECTURES = "report", "conjectures"  # where results go
+
 if TYPE_CHECKING:
     from studies.claim import Claim
     from studies.study import Study
@@ -33,10 +38,11 @@ if TYPE_CHECKING:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("studies.run", "Trains what a study needs, measures its claims and writes its page.")
-    built.add_argument("study", choices=RUNS_DIRS, help="the study")
+    built.add_argument("study", help=f"{', '.join(RUNS_DIRS)}, or the file of a conjecture: FILE.py")
     built.add_argument("--profile", choices=PROFILES, default="quick", help="how much of it")
     cli.add_list(built, "--claims", str, (), "these claims alone, of whichever study and profile")
-    built.add_argument("--report", type=Path, default=Path("report"), help="folder of the results")
+    text = f"folder of the results; default: {REPORT}, of a conjecture {CONJECTURES}"
+    built.add_argument("--report", type=Path, help=text)
     add_execution_flags(built, None, None)
     return built
 
@@ -44,6 +50,9 @@ def parser() -> cli.Parser:
 def main(argv: list[str]) -> int:
     """The command line; the exit status."""
     flags = parser().parse(argv)
+    if flags.study not in RUNS_DIRS:
+        return _conjecture(Path(flags.study), flags)
+    flags.report = flags.report or Path(REPORT)
     check_devices()
     if not flags.claims:
         return _study(load(flags.study), flags)
@@ -54,6 +63,28 @@ def main(argv: list[str]) -> int:
         status = max(status, _claims(study, [claim for own, claim in chosen if own is study], flags))
         if status > 128:  # a signal
             break
+    return status
+
+
+def _conjecture(file: Path, flags: argparse.Namespace) -> int:
+    """The conjecture that a plugin states."""
+    if file.suffix != ".py" and not file.is_dir():
+        near = cli.did_you_mean(str(file), RUNS_DIRS)
+        raise cli.UsageError(f"there is no study {str(file)!r}{near}; choose {', '.join(RUNS_DIRS)} or name a file.py")
+    if flags.claims:
+        raise cli.UsageError("all predictions of a conjecture are measured; leave --claims out")
+    check_devices()
+    from studies import conjecture
+
+    if flags.profile not in conjecture.PROFILES:
+        raise cli.UsageError(f"a conjecture has no profile {flags.profile}; choose {' or '.join(conjecture.PROFILES)}")
+    study, out = conjecture.load(file, flags.profile), flags.report or Path(CONJECTURES)
+    conjecture.check(study, out)
+    how, rows = _execution(study, flags), planned(study.grids(flags.profile), flags.quiet)
+    how = how._replace(append=False, replace_table=True)  # rows of an earlier version of the file cannot be read
+    status = carry_out(rows, how)
+    if not how.dry_run and status <= 128:
+        conjecture.report(study, flags.profile, how.folder, out)
     return status
 
 
@@ -108,7 +139,7 @@ def _execution(study: Study, flags: argparse.Namespace) -> Execution:
     """How the study is trained. Its table keeps the cells of all claims, whichever are chosen."""
     if flags.replace_table:
         raise cli.UsageError("the table of a study keeps the rows of all its claims; leave --replace_table out")
-    folder = flags.runs_dir or Path(RUNS_DIRS[study.name])
+    folder = flags.runs_dir or study.runs_dir
     place = {"runs_dir": folder, "out": flags.out or folder.with_name(f"{folder.name}.csv")}
     how = execution(argparse.Namespace(**{**vars(flags), **place}))._replace(append=True)
     check_out(how.out, how.folder)  # before minutes of measuring, not after

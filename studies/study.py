@@ -57,6 +57,7 @@ class Study:
     remarks: what limits a claim that was not reproduced, by its name; findings: what its page begins with. analyses: by
     the name of runs, what is done in the directory of each that has ended, before claims and figures read it there.
     questions: each has a page of its own, below the study's.
+    file: of a conjecture, the plugin that states it. again: how another process makes the study; None: by its name.
     """
 
     name: str
@@ -68,6 +69,17 @@ class Study:
     findings: Sequence[Finding] = ()
     analyses: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
     questions: Sequence[Question] = ()
+    file: Path | None = None
+    again: Callable[[], Study] | None = None
+
+    def command(self, profile: str) -> str:
+        """The command that carries out a profile of it."""
+        return f"python -m studies.run {self.file or self.name} --profile {profile}"
+
+    @property
+    def runs_dir(self) -> Path:
+        """The folder of its runs, unless another is chosen."""
+        return Path(RUNS_DIRS.get(self.name, f"runs/{self.name}"))
 
     @property
     def profiles(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -76,10 +77,11 @@ def _done(study: Study, jobs: Sequence[Job], runs_dir: Path) -> Iterator[tuple[J
             yield job, JOBS[job.does].do(study, job.name, runs_dir)
         return
     waiting, spawn = deque(jobs), get_context("spawn")
+    again = study.again or partial(load, study.name)
     taken: dict[Connection, Job] = {}
     for core in available_cores()[: len(jobs)]:
         ours, theirs = spawn.Pipe()
-        spawn.Process(target=_serve, args=(theirs, core, study.name, runs_dir), daemon=True).start()
+        spawn.Process(target=_serve, args=(theirs, core, again, runs_dir), daemon=True).start()
         theirs.close()
         _give(ours, waiting, taken)
     while taken:
@@ -114,13 +116,13 @@ def _answer(worker: Connection, job: Job) -> Any:
     return answer
 
 
-def _serve(asked: Connection, core: int, study_name: str, runs_dir: Path) -> None:
+def _serve(asked: Connection, core: int, again: Callable[[], Study], runs_dir: Path) -> None:
     """The process. It must have its core before JAX has its devices: JAX reads the available cores only once."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the command, which closes the pipe
     os.environ["NPROC"] = "1"
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
-    study, jobs = load(study_name), _jobs(asked)
+    study, jobs = again(), _jobs(asked)
     while True:
         job = jobs.get()
         try:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -143,7 +144,9 @@ def defined(algorithms: dict[str, Partial | str]) -> dict[str, Partial]:
 
 
 def _opponent(name: str, loaded: ComparedRun) -> Partial:
-    return Partial(partial(OPPONENTS[name], config=loaded.config))
+    predict = Partial(partial(OPPONENTS[name], config=loaded.config))
+    jax.eval_shape(predict, loaded.batch)  # where it is not defined it says so when it is called
+    return predict
 
 
 def _or_reason(make: Callable[[ComparedRun], Partial], loaded: ComparedRun) -> Partial | str:

@@ -1,0 +1,387 @@
+"""A user's own conjecture: trains what a plugin states, measures it, compares it with all algorithms, writes its page.
+
+`plugins.conjecture` states one, `python -m studies.run FILE` tests it: docs/conjecture.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cli
+from analysis.compared_run import ComparedRun, load_compared
+from analysis.measures import algorithm_distance
+from analysis.measures.algorithm_distance import FINAL
+from analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of
+from configs.registry import family_of_model
+from configs.regression import RegressionConfig
+from families.regression import GradientDescent, gd_steps, make_model, make_test_batch
+from plots import style
+from plots.distances_over_seeds import draw_matrix, draw_nearest
+from plugin_files import PluginError, plugin_errors
+from runners.training import device_text
+from src import intervals
+from src.checks import ConfigError, require
+from src.registries import CONJECTURES, OPPONENTS, Conjecture
+from src.registry import LOADED, Plugin
+from store import layout, outputs
+from store.atomic import csv_bytes
+from store.lock import locked
+from store.provenance import commit_of, now
+from store.readers import StoreError, read_csv
+from studies import ledger, template
+from studies.claim import OURS, Claim, Measurement
+from studies.distance_figure import Distances
+from studies.drawing import as_drawn, draw
+from studies.measuring import measure
+from studies.runs import CONTROL_SEEDS, Runs
+from studies.study import RUNS_DIRS, Study
+from studies.workers import analysed
+from sweeps.plan import cells, plan
+
+PROFILES = {"quick": 1, "full": 3}  # times as many seeds
+TRAINED, CONTROL = "trained", "control"
+TIE = 0.99  # of the distance to the nearest other algorithm: from there on two are equally near
+# measures of a distance -> the scale of their intervals, and how near a value is; the smallest is the nearest
+NEAREST: dict[str, tuple[str, Callable[[float], float]]] = {
+    "difference": ("nonnegative", lambda value: value),
+    "cosine": ("fisher", lambda value: -value),
+    "loss_ratio": ("log", lambda value: abs(math.log(value))),
+}
+TABLE, DISTANCES, HISTORY = "claims.csv", "nearest.csv", "history.csv"
+TEMPLATE = Path(__file__).with_name("conjecture.md.j2")
+
+Row = dict[str, Any]
+
+
+# --- from a file to a study ---
+
+
+def load(file: Path, profile: str) -> Study:
+    """The conjecture that a plugin states, as a study; `ConfigError` and `UsageError` say what is wrong with it."""
+    cli.load_plugins([str(file)])
+    plugin = next(plugin for plugin in LOADED.values() if plugin.path == file.resolve())
+    if plugin.name not in CONJECTURES:
+        raise cli.UsageError(
+            f"{file} states no conjecture: it calls no plugins.conjecture(...), see docs/conjecture.md"
+        )
+    if plugin.name in RUNS_DIRS or f"runs/{plugin.name}" in RUNS_DIRS.values():
+        raise cli.UsageError(f"{file} has the name of a study, whose runs it would mix with its own; rename the file")
+    conjecture = CONJECTURES[plugin.name]
+    study = study_of(plugin.name, file, profile)
+    with _errors_at(conjecture, file):
+        family = family_of_model(conjecture.model)
+        kind = RegressionConfig.family
+        require(family.name == kind, f"{conjecture.model} is of the family {family.name}; conjectures are of {kind}")
+        configs = [cells(plan([runs.grid]))[0].config for runs in study.runs.values()]
+        _check_algorithms(conjecture.algorithm, configs[0], file)
+    return study
+
+
+def again(files: Sequence[Path], name: str, file: Path, profile: str) -> Study:
+    """The study in another process, of these plugins."""
+    cli.load_plugins([str(each) for each in files])
+    return study_of(name, file, profile)
+
+
+def study_of(name: str, file: Path, profile: str) -> Study:
+    """The study of a registered conjecture."""
+    conjecture = CONJECTURES[name]
+    opponents = tuple(dict.fromkeys([*conjecture.settings.get("opponents", ()), *OPPONENTS]))
+    settings = {**conjecture.settings, "opponents": opponents, "snapshots": True}
+    trained = Runs(conjecture.model, settings, tuple(range(conjecture.seeds * PROFILES[profile])))
+    control = trained.untrained()
+    if conjecture.control is not None:
+        control = replace(trained, settings={**settings, **conjecture.control}, seeds=trained.seeds[:CONTROL_SEEDS])
+    files = tuple(plugin.path for plugin in LOADED.values())
+    return Study(
+        name,
+        {TRAINED: trained, CONTROL: control},
+        _claims(conjecture, file),
+        FIGURES,
+        analyses={TRAINED: partial(_analyse, snapshots=True), CONTROL: partial(_analyse, snapshots=False)},
+        file=file,
+        again=partial(again, files, name, file, profile),
+    )
+
+
+@contextmanager
+def _errors_at(conjecture: Conjecture, file: Path) -> Iterator[None]:
+    """Names the file and line of a conjecture in errors that its values cause."""
+    try:
+        yield
+    except PluginError:
+        raise
+    except (ConfigError, cli.UsageError) as error:
+        raise PluginError(f"plugin {_place(conjecture.file, conjecture.line, file)}: {error}") from None
+
+
+def _place(source: str, line: int, file: Path) -> str:
+    """A file and a line, the file as it was typed if it is the plugin itself."""
+    return f"{file if Path(source).resolve() == file.resolve() else source}, line {line}"
+
+
+def _check_algorithms(name: str, config: Any, file: Path) -> None:
+    """`ConfigError` if the algorithm is unknown or not defined for these runs; calls every opponent, without data."""
+    import jax
+
+    known = {**ALGORITHMS, **OPPONENTS}
+    near = cli.did_you_mean(name, known) or f"; the known ones are {', '.join(known)}"
+    require(name in known, f"algorithm is {name!r}, which nobody registers{near}")
+    with plugin_errors(file):
+        batch = jax.eval_shape(partial(make_test_batch, config))
+    descent = GradientDescent(gd_steps(config.model), 1.0, "given")
+    run = ComparedRun(Path(), config, make_model(config), None, batch, descent)
+    for opponent in OPPONENTS:
+        with plugin_errors(file):
+            predict = algorithms_of(run, (opponent,))[opponent]
+            shape = None if isinstance(predict, str) else jax.eval_shape(predict, batch).shape
+        right = shape in (None, batch.y_query.shape)
+        require(right, f"{opponent!r} gives predictions of shape {shape}; it must give one for each task, [B]")
+    defined = algorithms_of(run, (name,))[name]
+    require(not isinstance(defined, str), f"{name!r} is not defined for these runs: {defined}")
+
+
+# --- what is measured ---
+
+
+def _analyse(run: Path, snapshots: bool) -> None:
+    """Writes the distances of a run to all algorithms, over training too, beside it."""
+    with locked(run, timeout=math.inf):
+        algorithm_distance.write(load_compared(run), snapshots)
+
+
+@lru_cache(maxsize=1024)
+def _table(run: Path) -> list[Row]:
+    table = read_csv(run / layout.ALGORITHM_DISTANCE, ("value",), ("step", "row", "column", "measure", "reason"))
+    return [*table.to_dict("records")]
+
+
+def _final(run: Path) -> dict[tuple[str, str, str], float]:
+    """What is measured at the end of training, by row, column and measure."""
+    return {(row["row"], row["column"], row["measure"]): row["value"] for row in _table(run) if row["step"] == FINAL}
+
+
+def _to(algorithm: str, measure: str) -> partial[float]:
+    """A distance of the transformer to an algorithm."""
+    return partial(lambda run: float(_final(run)[TF, algorithm, measure]))
+
+
+def _others(run: Path, measure: str, algorithm: str = "") -> dict[str, float]:
+    """A distance of the transformer to each algorithm but one, of those for which it is defined."""
+    found = {column: value for (row, column, of), value in _final(run).items() if row == TF and of == measure}
+    return {name: value for name, value in found.items() if name not in ("", TF, algorithm) and np.isfinite(value)}
+
+
+def _nearer(algorithm: str, run: Path) -> float:
+    """The mean |prediction difference| to an algorithm over that to the nearest of the others."""
+    return _to(algorithm, "difference")(run) / min(_others(run, "difference", algorithm).values())
+
+
+def _own(conjecture: Conjecture, file: Path, run: Path) -> float:
+    """The user's measure of a run; `PluginError` for what it raises, and for what its scale does not have."""
+    assert conjecture.measure is not None
+    with plugin_errors(file):
+        value = conjecture.measure(run)
+    try:
+        number = math.nan if isinstance(value, str) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    scale = intervals.SCALES[conjecture.scale]
+    possible = scale.lowest <= number <= scale.highest and not (conjecture.scale == "log" and number == 0)
+    if not possible:
+        kind = "no number" if math.isnan(number) else f"not possible on the scale {conjecture.scale!r}"
+        code = getattr(conjecture.measure, "__code__", None)
+        where = _place(code.co_filename, code.co_firstlineno, file) if code else str(file)
+        raise PluginError(f"plugin {where}: the measure gives {value!r} for {run}, which is {kind}")
+    return number
+
+
+def _claims(conjecture: Conjecture, file: Path) -> tuple[Claim, ...]:
+    """The predictions: those with ranges in the file, and that no other algorithm is as near."""
+    name = conjecture.algorithm
+
+    def claim(key: str, says: str, expected: float, accepted: Any, source: str, measure: Any, scale: str) -> Claim:
+        control = (CONTROL,)
+        return Claim(
+            key,
+            "",
+            says,
+            expected,
+            accepted[0],
+            accepted[1],
+            source,
+            measure,
+            TRAINED,
+            "quick",
+            "",
+            scale,
+            "ours",
+            control,
+            paper=OURS,
+        )
+
+    found = []
+    if conjecture.loss_ratio:
+        says = f"loss over that of `{name}`, on the same tasks"
+        found.append(claim("loss_ratio", says, 1.0, conjecture.loss_ratio, "the file", _to(name, "loss_ratio"), "log"))
+    if conjecture.cosine:
+        says = f"cosine of sensitivities with `{name}`"
+        found.append(claim("cosine", says, 1.0, conjecture.cosine, "the file", _to(name, "cosine"), "fisher"))
+    if conjecture.measure:
+        key = getattr(conjecture.measure, "__name__", "measure").strip("<>")
+        own, scale = partial(_own, conjecture, file), conjecture.scale
+        found.append(claim(key, f"`{key}` of the file", math.nan, conjecture.accepted, "the file", own, scale))
+    says = f"mean prediction difference to `{name}` over that to the nearest other algorithm"
+    found.append(claim("nearest", says, 0.0, (0.0, TIE), "below 1, a tie", partial(_nearer, name), "log"))
+    return tuple(found)
+
+
+def _cosines(run: Path) -> dict[tuple[str, str], float]:
+    return {(row, column): value for (row, column, measure), value in _final(run).items() if measure == "cosine"}
+
+
+def _cosines_over_training(run: Path) -> dict[tuple[str, int], float]:
+    rows = [row for row in _table(run) if row["step"] != FINAL and row["measure"] == "cosine"]
+    return {(row["column"], int(row["step"])): row["value"] for row in rows}
+
+
+FIGURES = (
+    Distances("distances", "Cosines of sensitivities", (TRAINED,), _cosines, ("row", "column"), draw_matrix),
+    Distances(
+        "over_training",
+        "The transformer and each algorithm over training",
+        (TRAINED,),
+        _cosines_over_training,
+        ("algorithm", "step"),
+        draw_nearest,
+    ),
+)
+
+
+# --- what is written ---
+
+
+def check(study: Study, out: Path) -> None:
+    """`StoreError` if the results would replace somebody else's files, or stand among those of the studies."""
+    if (out / ledger.TABLE).exists():
+        raise StoreError(f"{out} has the results of the studies; choose another folder with --report")
+    names = [
+        TABLE,
+        DISTANCES,
+        HISTORY,
+        *(f"{one.name}.{suffix}" for one in study.figures for suffix in ("csv", "json")),
+    ]
+    outputs.check([out / f"{study.name}.md", *(out / study.name / name for name in names)], ledger.WRITER)
+    outputs.check([out / study.name / f"{one.name}.png" for one in study.figures], style.WRITER)
+
+
+def report(study: Study, profile: str, runs_dir: Path, out: Path) -> None:
+    """Analyses the runs, measures the predictions, and writes tables, figures and page; prints the verdict."""
+    names = {cell.name for runs in study.runs.values() for cell in runs.cells}
+    runs = study.to_analyse(names, runs_dir)
+    for number, name in enumerate(analysed(study, runs, runs_dir), 1):
+        print(f"{number} of {len(runs)} runs analysed: {name}", flush=True)
+    _table.cache_clear()
+    measured = {claim.name: measure(study, claim, runs_dir, device_text()) for claim in study.claims}
+    if None in measured.values():
+        print("the conjecture is not measured: not all of its runs have ended")
+        return
+    rows = [_row(study, profile, claim, measured[claim.name]) for claim in study.claims]
+    plugin, folder = LOADED[study.name], out / study.name
+    finished = study.runs[TRAINED].finished(runs_dir)
+    distances = _distances(finished)
+    history = _history(folder / HISTORY, _now(plugin, profile, rows))
+    tables = {TABLE: csv_bytes(rows), DISTANCES: csv_bytes(distances), HISTORY: csv_bytes(history)}
+    outputs.write({folder / name: content for name, content in tables.items()}, ledger.WRITER)
+    draw(study, profile, runs_dir, out)
+    text = page(study, profile, out, rows, distances, history, _reasons(finished))
+    outputs.write({out / f"{study.name}.md": text.encode()}, ledger.WRITER)
+    for row in rows:
+        print(f"{row['claim']}: {template.verdict(row)}, {template.measured(row)}, accepted {template.accepted(row)}")
+    print(cli.printable(f"{verdict(rows)}: {CONJECTURES[study.name].says}"))
+    print(cli.printable(out / f"{study.name}.md"))
+
+
+def _row(study: Study, profile: str, claim: Claim, measurement: Measurement | None) -> Row:
+    return ledger.row(study, claim, measurement) | {"command": study.command(profile)}
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """That of all predictions together: contradicted if one is, reproduced if all are."""
+    found = {str(row["verdict"]) for row in rows}
+    return next((word for word in ("contradicted", "not counted", "undecided") if word in found), "reproduced")
+
+
+def _distances(runs: Sequence[Path]) -> list[Row]:
+    """The transformer's distances to each algorithm, with intervals over seeds, and in how many it is the nearest."""
+    rows = []
+    for kind, (scale, near) in NEAREST.items():
+        each = [_others(run, kind) for run in runs]
+        wins = Counter(min(found, key=lambda name: near(found[name])) for found in each if found)
+        for name in dict.fromkeys(name for found in each for name in found):
+            values = np.array([found[name] for found in each if name in found])
+            mean, low, high, n = intervals.of(values, scale)
+            numbers = {"mean": mean, "mean_low": low, "mean_high": high, "n": n, "nearest_in": wins[name]}
+            rows.append({"algorithm": name, "measure": kind, **numbers, "share": None})
+    return rows
+
+
+def _reasons(runs: Sequence[Path]) -> dict[str, str]:
+    """Algorithms that are not defined for the runs, and why."""
+    return {row["row"]: row["reason"] for row in _table(runs[0]) if row["reason"]} if runs else {}
+
+
+def _now(plugin: Plugin, profile: str, rows: Sequence[Row]) -> Row:
+    ranges = "; ".join(f"{row['claim']} {template.range_in_words(row['low'], row['high'])}" for row in rows)
+    commit = commit_of(plugin.path) or ""
+    what = {"file_hash": plugin.digest, "file_commit": commit, "profile": profile, "accepted": ranges}
+    return {"date": str(now())[:10], **what, "n": rows[0]["n"], "verdict": verdict(rows)}
+
+
+def _history(path: Path, row: Row) -> list[Row]:
+    """The verdicts of all versions of the file, of each the latest, in the order in which they came."""
+    names = ("date", "file_hash", "file_commit", "profile", "accepted", "verdict")
+    earlier: list[Row] = read_csv(path, ("n",), names).to_dict("records") if path.exists() else []
+    same = [(old["file_hash"], old["profile"]) == (row["file_hash"], row["profile"]) for old in earlier]
+    return [old for old, is_same in zip(earlier, same, strict=True) if not is_same] + [row]
+
+
+def page(
+    study: Study,
+    profile: str,
+    out: Path,
+    rows: Sequence[Row],
+    distances: Sequence[Row],
+    history: Sequence[Row],
+    reasons: Mapping[str, str],
+) -> str:
+    """The page in Markdown: question, verdict, predictions, nearest algorithms, figures, where it all comes from."""
+    by_algorithm: dict[str, dict[str, Row]] = {}
+    for row in sorted(distances, key=lambda row: (row["measure"] != "difference", row["mean"])):
+        by_algorithm.setdefault(row["algorithm"], {})[row["measure"]] = row
+    conjecture = CONJECTURES[study.name]
+    return template.rendered(
+        TEMPLATE,
+        study=study,
+        conjecture=conjecture,
+        command=study.command(profile),
+        verdict=verdict(rows),
+        rows=rows,
+        nearest=by_algorithm,
+        measures=[*NEAREST],
+        reasons=reasons,
+        figures=as_drawn(study, out / study.name),
+        history=history,
+        plugin=LOADED[study.name],
+        seeds=len(study.runs[TRAINED].seeds),
+        control_seeds=len(study.runs[CONTROL].seeds),
+    )

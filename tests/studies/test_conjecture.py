@@ -1,0 +1,239 @@
+"""A user's conjecture through `studies.run FILE`: verdicts that can fail, wrong files, kills, files of others."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from store import layout
+from tests.runners.tiny import ROOT
+
+SMALL = {"dim": 4, "num_pairs": 12, "steps": 40, "eval_every": 20, "batch_size": 32}
+SMALL |= {"eval_tasks": 32, "test_tasks": 200, "step_size_tasks": 256}
+HEAD = """import jax
+import jax.numpy as jnp
+import plugins
+
+
+@plugins.input_distribution("stretched")
+def stretched(key, input_range, shape):
+    return jnp.array([1.0, 1.0, 0.5, 0.5]) * jax.random.normal(key, shape)
+
+
+@plugins.opponent("best_step")
+def best_step(batch, config):
+    n, size = config.data.num_pairs, jnp.array([1.0, 1.0, 0.25, 0.25])
+    step = 1 / ((1 + 1 / n) * size + size.sum() / n)
+    return jnp.einsum("bn,bnd,d,bd->b", batch.y, batch.x, step, batch.x_query) / n
+
+
+def constant(run):
+    return 2.0
+
+
+def broken(run):
+    return 1 / 0
+
+
+def words(run):
+    return "many"
+
+
+"""
+LINE = HEAD.count("\n") + 1  # of what stands below it
+
+
+def stated(algorithm: str = "best_step", says: str = "A small one", **given: object) -> str:
+    """The text of a file with a conjecture; values in text are code."""
+    values = {"settings": repr(SMALL), "seeds": "3", "cosine": "(0.9, 1.0)"} | given
+    return (
+        f"{HEAD}plugins.conjecture({says!r}, algorithm={algorithm!r}, "
+        + ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
+        + ")\n"
+    )
+
+
+def run(folder: Path, *words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    """The command on mine.py in a folder, with results and runs beside it."""
+    if text is not None:
+        (folder / "mine.py").write_text(text)
+    return subprocess.run(line(folder, *words), cwd=ROOT, capture_output=True, text=True, timeout=600)
+
+
+def line(folder: Path, *words: str) -> list[str]:
+    where = [str(folder / "mine.py"), "--runs_dir", str(folder / "runs"), "--report", str(folder / "out")]
+    return [sys.executable, "-m", "studies.run", *where, "--quiet", *words]
+
+
+def rows(folder: Path, table: str = "claims") -> dict[str, dict[str, str]]:
+    """A table of the results by its first column."""
+    lines = csv.DictReader((folder / "out/mine" / f"{table}.csv").read_text().splitlines())
+    return {next(iter(row.values())): row for row in lines}
+
+
+WRONG = {
+    "syntax": (HEAD + "def (:\n", rf"line {LINE}: SyntaxError"),
+    "import": (HEAD + "1 / 0\n", rf"line {LINE}: ZeroDivisionError"),
+    "none": (HEAD, "states no conjecture"),
+    "two": (stated() + stated().removeprefix(HEAD), rf"line {LINE + 1}: a plugin states one conjecture"),
+    "range": (stated(cosine="(1.0, 0.9)"), rf"line {LINE}: cosine is \(1.0, 0.9\), whose low end is above"),
+    "no range": (stated(cosine=None), rf"line {LINE}: a conjecture needs an accepted range"),
+    "seeds": (stated(seeds="2"), rf"line {LINE}: seeds is 2; it must be a whole number of at least 3"),
+    "model": (stated(model="'lsa9'"), rf"line {LINE}: .*lsa9"),
+    "family": (stated(model="'sine'"), rf"line {LINE}: sine is of the family sine"),
+    "setting": (stated(settings="{'num_layer': 2}"), rf"line {LINE}: .*num_layer.* did you mean"),
+    "algorithm": (stated("best_stap"), rf"line {LINE}: algorithm is 'best_stap'.*did you mean best_step\?"),
+    "undefined": (stated("gd_plus_plus"), rf"line {LINE}: 'gd_plus_plus' is not defined for these runs: GD\+\+"),
+    "shape": (stated().replace("return jnp.einsum", "return batch.x + jnp.einsum"), r"line \d+: "),
+    "measure": (stated(measure="3", accepted="(0, 1)"), rf"line {LINE}: measure is 3; it must be a function"),
+    "no accepted": (stated(measure="constant"), rf"line {LINE}: measure and accepted go together"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_file_is_one_sentence_with_its_line_and_leaves_nothing(name: str, tmp_path: Path) -> None:
+    text, said = WRONG[name]
+    done = run(tmp_path, text=text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"error: [^\n]*{said}[^\n]*\n", done.stderr)
+    assert "mine.py" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("measure", "said"), [("broken", "ZeroDivisionError"), ("words", "'many'.*no number")])
+def test_a_measure_that_gives_no_number_costs_no_run_and_no_result(measure: str, said: str, tmp_path: Path) -> None:
+    done = run(tmp_path, text=stated(measure=measure, accepted="(0, 1)"))
+    assert done.returncode == 2
+    assert re.search(rf"error: plugin \S*mine\.py, line \d+: [^\n]*{said}[^\n]*\n$", done.stderr)
+    assert "Traceback" not in done.stderr
+    assert len(list((tmp_path / "runs").glob("*/params.safetensors"))) == 6
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_conjecture_has_a_page_tables_and_a_verdict_that_fails(tmp_path: Path) -> None:
+    """40 steps teach nothing: cosines are far from 1, and the measure of one's own, always 2, is the control's too."""
+    report = {path: path.stat().st_mtime_ns for path in (ROOT / "report").rglob("*")}
+    done = run(tmp_path, text=stated(measure="constant", accepted="(1, 3)"))
+    assert done.returncode == 0, done.stderr
+    found = rows(tmp_path)
+    assert {name: row["verdict"] for name, row in found.items()}["constant"] == "not counted"
+    assert found["cosine"]["verdict"] == "contradicted"
+    assert "contradicted: A small one" in done.stdout
+    distances = {}
+    for cell in (found["cosine"]["cells"]).split():
+        for row in csv.DictReader((tmp_path / "runs" / cell / layout.ALGORITHM_DISTANCE).read_text().splitlines()):
+            if (row["step"], row["row"]) == ("final", "tf"):
+                distances[cell, row["column"], row["measure"]] = float(row["value"] or "nan")
+    trained = found["cosine"]["cells"].split()[:3]
+    expected = [distances[cell, "best_step", "cosine"] for cell in trained]
+    np.testing.assert_allclose(json.loads(found["cosine"]["values"]), expected)
+    others = ("gd", "conjugate_gradients", "newton_schulz", "ridge", "zero")
+    expected = [
+        distances[cell, "best_step", "difference"] / min(distances[cell, name, "difference"] for name in others)
+        for cell in trained
+    ]
+    np.testing.assert_allclose(json.loads(found["nearest"]["values"]), expected)
+    page = (tmp_path / "out/mine.md").read_text()
+    assert page.startswith("# A small one\n\n**Contradicted**")
+    assert "the same networks untrained" in page
+    for link in re.findall(r"\]\(([^)]+)\)", page):
+        assert (tmp_path / "out" / link).exists(), link
+    assert {"distances.png", "over_training.png"} <= {path.name for path in (tmp_path / "out/mine").iterdir()}
+    assert "not committed" in page
+    assert {path: path.stat().st_mtime_ns for path in (ROOT / "report").rglob("*")} == report
+    done = run(tmp_path, text=stated(cosine="(-1.0, 1.0)"))
+    assert done.returncode == 0, done.stderr
+    history = list(csv.DictReader((tmp_path / "out/mine/history.csv").read_text().splitlines()))
+    assert len({row["file_hash"] for row in history}) == 2
+    assert "## Earlier verdicts" in (tmp_path / "out/mine.md").read_text()
+    (tmp_path / "out/mine.md").write_text("mine")
+    done = run(tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert (tmp_path / "out/mine.md").read_text() == "mine"
+    (tmp_path / "out/claims.csv").write_text("")
+    assert "has the results of the studies" in run(tmp_path).stderr
+
+
+@pytest.mark.slow
+def test_killed_it_goes_on_and_ends_with_the_same_numbers(tmp_path: Path) -> None:
+    text = stated(settings=repr(SMALL | {"steps": 4000}))
+    for name in ("killed", "whole"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.py").write_text(text)
+    folder = tmp_path / "killed"
+    words = ("--checkpoint_seconds", "0")
+    killed = subprocess.Popen(
+        line(folder, *words), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    deadline = time.monotonic() + 300
+    while not list(folder.glob("runs/*/checkpoints/*.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert not (folder / "out").exists()
+    for name in ("killed", "whole"):
+        done = run(tmp_path / name)
+        assert done.returncode == 0, done.stderr
+    found, expected = (
+        {name: row["values"] for name, row in rows(tmp_path / name).items()} for name in ("killed", "whole")
+    )
+    assert found == expected
+
+
+TRUE_SETTINGS = SMALL | {"input_distribution": "stretched", "steps": 2500, "batch_size": 256, "lr": 5e-3}
+
+
+@pytest.mark.slow
+def test_preconditioned_descent_is_found_and_plain_descent_contradicted(tmp_path: Path) -> None:
+    """Two coordinates of variance 1 and two of 1/4; with one of 1 alone, some seeds stop at a layer of rank one."""
+    settings = repr(TRUE_SETTINGS | {"schedule": "cosine", "test_tasks": 2000})
+    verdicts = {}
+    for algorithm in ("best_step", "gd"):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        text = stated(algorithm, settings=settings, loss_ratio="(0.97, 1.03)", cosine="(0.99, 1.0)")
+        done = run(tmp_path, text=text)
+        assert done.returncode == 0, done.stderr
+        verdicts[algorithm] = {name: row["verdict"] for name, row in rows(tmp_path).items()}
+    assert set(verdicts["best_step"].values()) == {"reproduced"}
+    assert verdicts["gd"]["nearest"] == "contradicted"
+    assert verdicts["gd"]["cosine"] == "contradicted"
+
+
+def test_words_that_are_no_study_and_no_file_are_said(tmp_path: Path) -> None:
+    for words, said in (("stagez", "did you mean stages"), ("mine.py --claims a", "leave --claims out")):
+        done = subprocess.run(
+            [sys.executable, "-m", "studies.run", *words.split()], cwd=ROOT, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+
+
+@pytest.mark.slow
+def test_the_example_of_the_page_runs_as_it_stands_there_but_for_its_size(tmp_path: Path) -> None:
+    page = (ROOT / "docs/conjecture.md").read_text()
+    (text,) = re.findall(r"```python my/anisotropic.py\n(.*?)```", page, re.S)
+    assert len(text.splitlines()) <= 60
+    assert "python -m studies.run my/anisotropic.py\n" in page
+    for long, short in {
+        '"steps": 2500': '"steps": 20',
+        "seeds=8": "seeds=3",
+        '"batch_size": 512': '"batch_size": 32',
+    }.items():
+        assert text.count(long) == 1
+        text = text.replace(long, short)
+    done = run(tmp_path, text=text)
+    assert done.returncode == 0, done.stderr
+    assert set(rows(tmp_path)) == {"loss_ratio", "cosine", "nearest"}
+    assert rows(tmp_path)["cosine"]["verdict"] == "contradicted"  # 20 steps are none
