@@ -140,10 +140,12 @@ class PoolData(LinearData):
             f"num_pairs is {self.num_pairs}; a sequence is at least 2 pairs long, for the first has no context",
         )
         one_of("task_distribution", self.task_distribution, TASK_DISTRIBUTIONS)
+        least = TASK_DISTRIBUTIONS[self.task_distribution].least_dim
+        require(self.dim >= least, f"dim is {self.dim}; {self.task_distribution!r} tasks have at least {least} dimensions")
 
     @property
     def task_variance(self) -> float:
-        """Variance of one coordinate of a task of the task distribution; `ConfigError` if none is registered."""
+        """Mean variance of a coordinate of a task of the task distribution; `ConfigError` if none is registered."""
         variance = TASK_DISTRIBUTIONS[self.task_distribution].variance
         if variance is None:
             raise ConfigError(f"the task distribution {self.task_distribution!r} is registered without a variance")

@@ -54,13 +54,15 @@ class TaskDistribution(NamedTuple):
 
     `variance` is that of a coordinate, of `weight_scale` and the dimension, or None where it is not known; ridge
     regression is made from it. `bayes` says what the posterior mean is: "ridge", "own", which is
-    posterior_mean(batch, config) -> predictions [B, K] (`families.diversity`), or "" where nobody has said.
+    posterior_mean(batch, config) -> predictions [B, K] (`families.diversity`), or "" where nobody has said. A
+    dimension below `least_dim` is refused.
     """
 
     variance: Callable[[float, int], float] | None = None
     bayes: str = ""
     sample: Function | None = None
     posterior_mean: Function | None = None
+    least_dim: int = 1
 
 
 class AttentionKind(NamedTuple):
@@ -119,6 +121,8 @@ TASK_DISTRIBUTIONS = Registry(
         "gaussian": TaskDistribution(lambda scale, dim: scale**2, bayes="ridge"),
         "laplace": TaskDistribution(lambda scale, dim: scale**2, bayes="own"),
         "sphere": TaskDistribution(lambda scale, dim: scale**2 / dim),
+        "mixture": TaskDistribution(lambda scale, dim: scale**2 * (1 / dim + 1 / 64), bayes="own", least_dim=2),
+        "sparse": TaskDistribution(lambda scale, dim: scale**2, bayes="own"),
     },
     reserved=("tf", "ridge", "dmmse", "zero"),  # an own posterior mean has its distribution's name among these
 )
