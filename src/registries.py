@@ -89,7 +89,10 @@ OTHER_LOSSES = (
     *("loss", "test"),  # columns of a table begin with these
 )
 # others that `analysis.measures.algorithms` compares with
-OTHER_ALGORITHMS = ("gd_own_steps", "gd_plus_plus_paper", "conjugate_gradients", "newton_schulz")
+OTHER_ALGORITHMS = (
+    *("gd_own_steps", "gd_plus_plus_paper", "conjugate_gradients", "momentum", "chebyshev"),
+    *("newton_schulz", "newton_schulz_identity"),
+)
 
 ORDERINGS = Registry(
     "ordering",
