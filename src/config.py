@@ -141,7 +141,9 @@ class PoolData(LinearData):
         )
         one_of("task_distribution", self.task_distribution, TASK_DISTRIBUTIONS)
         least = TASK_DISTRIBUTIONS[self.task_distribution].least_dim
-        require(self.dim >= least, f"dim is {self.dim}; {self.task_distribution!r} tasks have at least {least} dimensions")
+        require(
+            self.dim >= least, f"dim is {self.dim}; {self.task_distribution!r} tasks have at least {least} dimensions"
+        )
 
     @property
     def task_variance(self) -> float:

@@ -24,7 +24,6 @@ from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 from src.registry import Functions
 
-
 MIXTURE_STD = 1 / 8  # of a coordinate, about the centre of its component
 NONZERO = 0.3  # the probability that a coordinate of a sparse task is not 0
 

@@ -13,8 +13,8 @@
     ridge                Bayes on clean contexts: the end of all of them
     zero                 predicts zero
 
-What is tuned is tuned on separate clean tasks; the three on an interval are given the smallest and the largest eigenvalue
-of each context, which makes them the strongest of their kind. S = sum_i x_i x_i^T.
+What is tuned is tuned on separate clean tasks; the three on an interval are given the smallest and the largest
+eigenvalue of each context, which makes them the strongest of their kind. S = sum_i x_i x_i^T.
 """
 
 from __future__ import annotations
@@ -145,9 +145,7 @@ ALGORITHMS: dict[str, Callable[[ComparedRun], Partial]] = {
     "momentum": lambda loaded: _on_interval(momentum, loaded.gd.steps),
     "chebyshev": lambda loaded: _on_interval(chebyshev, loaded.gd.steps),
     "newton_schulz": lambda loaded: _solver(newton_schulz, min(loaded.gd.steps, MOST_SQUARINGS)),
-    "newton_schulz_identity": lambda loaded: _on_interval(
-        newton_schulz_identity, min(loaded.gd.steps, MOST_SQUARINGS)
-    ),
+    "newton_schulz_identity": lambda loaded: _on_interval(newton_schulz_identity, min(loaded.gd.steps, MOST_SQUARINGS)),
     "ridge": lambda loaded: _ridge(bayes_penalty(loaded.config.data)),
     "zero": lambda loaded: Partial(zero),
 }

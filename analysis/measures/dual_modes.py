@@ -1,4 +1,4 @@
-"""A decoder and the posterior means of its possible priors, after every number of pairs: retrieval and learning of tasks.
+"""A decoder and the posterior means of its possible priors, after every number of pairs: tasks retrieved or learnt.
 
 On the same sequences of tasks of a mixture (`mixture` of `src.sequences`), or of one task outside it:
 
@@ -53,7 +53,7 @@ class Compared:
         return np.asarray(0.5 * np.mean((self.predictions[name] - self.predictions[other]) ** 2, axis=0))
 
     def learnt(self, name: str = TF) -> np.ndarray:
-        """The slope [K] of predictions on the labels, sum f w.x / sum (w.x)^2: 0 of what predicts zero, 1 of the task."""
+        """The slope [K] of predictions on labels, sum f w.x / sum (w.x)^2: 0 of what predicts zero, 1 of the task."""
         products = np.sum(self.predictions[name] * self.targets, axis=0)
         return np.asarray(products / np.sum(self.targets**2, axis=0))
 

@@ -47,6 +47,8 @@ def test_losses_and_distances_are_mean_squares_over_the_dimension() -> None:
         ({"num_tasks": 4}, {"ridge", "dmmse"}),
         ({"num_tasks": float("inf")}, {"ridge"}),
         ({"num_tasks": 4, "task_distribution": "laplace"}, {"ridge", "dmmse", "laplace"}),
+        ({"num_tasks": 4, "task_distribution": "mixture"}, {"ridge", "dmmse", "mixture"}),
+        ({"num_tasks": 4, "task_distribution": "sparse"}, {"ridge", "dmmse", "sparse"}),
         ({"num_tasks": 4, "task_distribution": "sphere", "noise_std": 0.0}, set()),
     ],
 )

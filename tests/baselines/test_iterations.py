@@ -195,7 +195,9 @@ def test_conjugate_gradients_have_the_residuals_of_the_table(x64):
         assert abs(left[steps - 1].mean() - TABLE["conjugate gradients"][place]) < 4 * error + 6e-4
 
 
-@pytest.mark.parametrize("values", [LOG_SPACED, np.linspace(0.3, 7.0, 6), np.array([2.0, 2.0]), np.array([0.0, 1.0, 4])])
+@pytest.mark.parametrize(
+    "values", [LOG_SPACED, np.linspace(0.3, 7.0, 6), np.array([2.0, 2.0]), np.array([0.0, 1.0, 4])]
+)
 def test_chebyshev_leaves_the_scaled_chebyshev_polynomial(values, x64):
     """By numpy.polynomial. Also for one eigenvalue alone, where a step solves it, and for a least one of 0."""
     left = residuals(solvers(values)["chebyshev"], values)
@@ -223,7 +225,9 @@ def test_momentum_is_the_two_term_recurrence_of_each_eigenvalue(values, x64):
 
 def test_momentum_falls_by_the_root_of_beta_in_the_end(x64):
     """(9/11)^k up to a factor linear in k, where descent with its best step has (99/101)^k."""
-    path = momentum(Normal(jnp.diag(jnp.asarray(LOG_SPACED))[None], jnp.asarray(LOG_SPACED)[None]), 200, interval_of(LOG_SPACED))
+    path = momentum(
+        Normal(jnp.diag(jnp.asarray(LOG_SPACED))[None], jnp.asarray(LOG_SPACED)[None]), 200, interval_of(LOG_SPACED)
+    )
     left = np.abs(1 - np.asarray(path)[-1]).max()
     assert (9 / 11) ** 200 < left < 500 * (9 / 11) ** 200
 
