@@ -73,7 +73,8 @@ def lasso_weights(batch: Batch, penalty: float | Array) -> Array:
         own = gram[:, d, d]
         without = moment[:, d] - jnp.einsum("be,be->b", gram[:, d], w) + own * w[:, d]
         shrunk = jnp.sign(without) * jnp.maximum(jnp.abs(without) - penalty, 0)
-        return w.at[:, d].set(jnp.where(own > 0, shrunk / jnp.where(own > 0, own, 1), 0))
+        after: Array = w.at[:, d].set(jnp.where(own > 0, shrunk / jnp.where(own > 0, own, 1), 0))
+        return after
 
     def sweep(_: int | Array, w: Array) -> Array:
         return lax.fori_loop(0, dim, step, w)

@@ -25,12 +25,12 @@ from jax import Array
 from analysis.loaded_run import LoadedRun
 from baselines import bayes, mixture
 from families.diversity import predictions_of
+from families.experiment import task_key
 from src.batch import Batch
 from src.checks import require
 from src.config import PoolData
 from src.data import labels
 from src.prng import Purpose, purpose_key
-from src.prng import key as make_key
 from src.sequences import sequences_with, tasks_of
 
 TF, BAYES, RIDGE, DMMSE = "tf", "bayes", "ridge", "dmmse"
@@ -71,7 +71,7 @@ def of_outside(loaded: LoadedRun, data: PoolData, count: int) -> Compared:
 
 
 def _key(loaded: LoadedRun, purpose: Purpose) -> Array:
-    return purpose_key(purpose_key(make_key(np.uint32(loaded.config.data_seed)), Purpose.PATH), purpose)
+    return purpose_key(task_key(loaded.config, Purpose.PATH), purpose)
 
 
 def _compared(loaded: LoadedRun, data: PoolData, w: Array) -> Compared:
