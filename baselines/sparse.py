@@ -77,7 +77,8 @@ def lasso_weights(batch: Batch, penalty: float | Array) -> Array:
         return after
 
     def sweep(_: int | Array, w: Array) -> Array:
-        return lax.fori_loop(0, dim, step, w)
+        after: Array = lax.fori_loop(0, dim, step, w)
+        return after
 
     weights: Array = lax.fori_loop(0, SWEEPS, sweep, jnp.zeros_like(moment))
     return weights
