@@ -120,7 +120,7 @@ def _claim(
 
 
 CLAIMS: tuple[Claim, ...] = (
-    # few pairs: the prior decides. Pilots: 1.042; .090; .053 (two blocks)
+    # few pairs: the prior decides. Pilots: 1.042; .090; .011
     _claim(
         "one_pair",
         "trained on the mixture, one pair: loss over that of the exact posterior mean (ridge: 1.6)",
@@ -154,11 +154,11 @@ CLAIMS: tuple[Claim, ...] = (
         control=("mixture",),
         paper=PANWAR,
     ),
-    # a task outside the prior. Pilots: .24, exact posterior .27; 1.055; 2; 1.000 (two blocks)
+    # a task outside the prior. Pilots: .24, exact posterior .27; 1.055; 2; 1.000
     _claim(
         "retrieves",
         "trained on the mixture, tested on 2 e_3, two pairs: squared distance from dMMSE on the centres over that from "
-        "ridge (trained on Gaussian tasks: 28)",
+        "ridge (trained on Gaussian tasks: above 28)",
         0.25,
         0.0,
         0.5,
@@ -338,7 +338,8 @@ each, Adam
 to .003 along a triangle; D = 4, x ~ N(0, I), label noise .5. The mixture has centres ±2 e₁ and ±2 e₂ of equal
 probability and a deviation of 1/4 about them. The control is trained on w ~ N(0, 1.0625 I). Losses are half mean
 squares of the difference from noiseless labels, on 8192 sequences that are the same for both networks of a seed. One
-pilot of each, of seed 99, preceded the ranges, the control's with two blocks. The exact posterior agrees with SciPy's
+pilot of each, of seed 99,
+preceded the ranges. The exact posterior agrees with SciPy's
 densities in float64, and its losses with those of theory (tests/baselines/test_mixture.py).""",
     tuple(claim.name for claim in CLAIMS),
     tuple(figure.name for figure in FIGURES),
