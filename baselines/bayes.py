@@ -127,6 +127,27 @@ def laplace_mean(batch: Batch, scale: Number, noise_variance: Number, key: Array
     return _posterior_mean(_gaussians, deviations, Pairs(x, y, jnp.full_like(y, noise_variance)), SAMPLES)
 
 
+def scale_mixture(batch: Batch, deviations: Array, priors: Array, noise_variance: Number) -> Array:
+    """Predictions [B, K]: the posterior mean for w ~ sum_i pi_i N(0, diag(s_i^2)), s_i in deviations [M, D], 0 or more.
+
+    pi = `priors` [M], above 0, need not sum to 1. One component of equal deviations is `ridge`.
+    """
+    _check_pool(batch, deviations, noise_variance)
+    x, y = jnp.asarray(batch.x), jnp.asarray(batch.y)
+    pairs = Pairs(x, y, jnp.full_like(y, noise_variance))
+    return _posterior_mean(_gaussians, deviations, pairs, SAMPLES, jnp.log(jnp.asarray(priors, x.dtype)))
+
+
+def as_sequence(batch: Batch) -> Batch:
+    """Contexts [B, N, D] with a query as sequences of N + 1 pairs, whose last prediction is the query's.
+
+    Its label, which no prediction knows, is 0.
+    """
+    x = jnp.concatenate([batch.x, batch.x_query[:, None]], axis=1)
+    y = jnp.pad(batch.y, ((0, 0), (0, 1)))
+    return Batch(x, y, x, y, batch.w)
+
+
 def _observe(belief: Belief, x: Array, y: Array, variance: Number) -> tuple[Belief, Array, Array, Array]:
     """A step of a Kalman filter: the belief with y = x.w + noise; and without it Cov(w) x, and y's mean and variance.
 
@@ -180,14 +201,17 @@ def _gaussians(deviations: Array, sequences: int) -> tuple[Any, Step]:
     return Belief(means, jnp.broadcast_to(roots, (dim, *means.shape))), step
 
 
-def _posterior_mean(family: Family, components: Array, pairs: Pairs, chunk: int) -> Array:
-    """The posterior mean [B, K] of the labels, under components [M, D] of a family that are equally likely at first.
+def _posterior_mean(
+    family: Family, components: Array, pairs: Pairs, chunk: int, log_priors: Array | None = None
+) -> Array:
+    """The posterior mean [B, K] of the labels, under components [M, D] of a family; of equal priors if none are given.
 
     The logarithm of a sum of exponentials is kept over chunks: memory is a block's and a chunk's, whatever B and M are.
     """
     chunks = _in_parts(jnp.asarray(components, pairs.inputs.dtype), chunk)
     is_repeated = jnp.arange(chunks.shape[0] * chunks.shape[1]) >= len(components)
-    log_priors = jnp.where(is_repeated, -jnp.inf, jnp.zeros(is_repeated.shape, chunks.dtype)).reshape(chunks.shape[:2])
+    priors = jnp.zeros(len(components), chunks.dtype) if log_priors is None else log_priors
+    log_priors = jnp.where(is_repeated, -jnp.inf, _in_parts(priors, chunk).ravel()).reshape(chunks.shape[:2])
 
     def of_block(block: Pairs) -> Array:
         in_order = Pairs(*(jnp.moveaxis(part, 1, 0) for part in block))

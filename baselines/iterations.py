@@ -81,17 +81,85 @@ def conjugate_gradients(normal: Normal, steps: int) -> Array:
     return _path(step, (start, normal.moment, normal.moment), steps, lambda state: state[0])
 
 
-def newton_schulz(normal: Normal, steps: int) -> Array:
-    """Newton-Schulz M <- 2 M - M S M from M = S / lambda_max^2, and w = M b: the error I - M S is squared every step.
+class Interval(NamedTuple):
+    """Bounds of the eigenvalues of each S: low [B], at least 0, and high [B]."""
 
-    It tends to the pseudo-inverse of S (Ben-Israel and Cohen 1966).
+    low: Array
+    high: Array
+
+
+def own_interval(normal: Normal) -> Interval:
+    """The smallest and the largest eigenvalue of each context's own S: what solvers on [a, b] have at best."""
+    values = jnp.maximum(jnp.linalg.eigvalsh(normal.scatter), 0)  # below 0 is rounding
+    return Interval(values[:, 0], values[:, -1])
+
+
+def momentum(normal: Normal, steps: int, interval: Interval) -> Array:
+    """The heavy ball from zero, w <- w + c (b - S w) + beta (w - w_before), with the best rates on [a, b].
+
+    c = 4 / (sqrt a + sqrt b)^2, beta = ((sqrt b - sqrt a) / (sqrt b + sqrt a))^2, and w_before = w at first. The error
+    falls by sqrt beta a step in the end, and may rise before. a = b is gradient descent of step 1/a. Polyak 1964.
     """
-    s = normal.scatter
+    low, high = (jnp.sqrt(end)[:, None] for end in interval)
+    size, beta = _ratio(jnp.full_like(low, 4), (low + high) ** 2), _ratio(high - low, high + low) ** 2
+
+    def step(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        w, before = state
+        return w + size * _residual(normal, w) + beta * (w - before), w
+
+    start = jnp.zeros_like(normal.moment)
+    return _path(step, (start, start), steps, lambda state: state[0])
+
+
+def chebyshev(normal: Normal, steps: int, interval: Interval) -> Array:
+    """The Chebyshev semi-iteration from zero: after K steps p(S) w is left of the solution w, least in max over [a, b].
+
+        p(l) = T_K((a + b - 2 l) / (b - a)) / T_K((a + b) / (b - a))
+        w <- w_before + omega (2 / (a + b) (b - S w) + w - w_before),   omega_k+1 = 1 / (1 - mu^2 omega_k / 4)
+
+    with mu = (b - a) / (b + a), omega_1 = 1 and omega_2 = 1 / (1 - mu^2 / 2). One step is gradient descent of step
+    2 / (a + b); at a = 0 it still converges where b has no part in the null space. Golub and Varga 1961.
+    """
+    low, high = (end[:, None] for end in interval)
+    size, ratio = _ratio(jnp.full_like(low, 2), low + high), _ratio(high - low, high + low)
+
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        w, before, omega = state
+        after = before + omega * (size * _residual(normal, w) + w - before)
+        follows = jnp.where(omega == 1, 2, omega)  # omega_1, or mu = 0, which makes the next 1 in any case
+        return after, w, 1 / (1 - ratio**2 * follows / 4)
+
+    start = jnp.zeros_like(normal.moment)
+    return _path(step, (start, start, jnp.ones_like(low)), steps, lambda state: state[0])
+
+
+def newton_schulz(normal: Normal, steps: int, factor: Array | None = None) -> Array:
+    """Newton-Schulz M <- 2 M - M S M from M = a S, and w = M b: the error I - M S = I - a S^2 is squared every step.
+
+    a = `factor` [B], below 2 / lambda_max^2, is 1 / lambda_max^2 if none is given. It tends to the pseudo-inverse of S
+    (Ben-Israel and Cohen 1966). Fu et al. 2023 have this start.
+    """
+    if factor is None:
+        factor = _ratio(jnp.ones_like(normal.scatter[:, 0, 0]), power_iteration(normal.scatter) ** 2)
+    return _squarings(normal, normal.scatter * factor[:, None, None], steps)
+
+
+def newton_schulz_identity(normal: Normal, steps: int, interval: Interval) -> Array:
+    """Newton-Schulz from M = a I, a = 2 / (low + high): after k steps (1 - a l)^(2^k) is left at an eigenvalue l.
+
+    That is as much as 2^k steps of gradient descent of step a leave, which this a makes least in max over the interval.
+    """
+    factor = _ratio(jnp.full_like(interval.low, 2), interval.low + interval.high)
+    eye = jnp.eye(normal.scatter.shape[-1], dtype=normal.scatter.dtype)
+    return _squarings(normal, factor[:, None, None] * eye[None], steps)
+
+
+def _squarings(normal: Normal, start: Array, steps: int) -> Array:
+    """Newton-Schulz from M = `start` [B, D, D], which commutes with S."""
 
     def step(m: Array) -> Array:
-        return 2 * m - jnp.einsum("bij,bjk,bkl->bil", m, s, m)
+        return 2 * m - jnp.einsum("bij,bjk,bkl->bil", m, normal.scatter, m)
 
-    start = s / (power_iteration(s) ** 2)[:, None, None]
     return _path(step, start, steps, lambda m: _times(m, normal.moment))
 
 

@@ -12,11 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from baselines import preconditioned
+from baselines import mixture, preconditioned, sparse
 from baselines.linear_mmse import ridge
 from src import registries
 from src.batch import Batch
 from src.checks import named, require
+from src.config import DataConfig
 from src.covariance import fixed_eigenvalues
 from src.data import TASK_POWERS
 from src.registry import Functions
@@ -48,6 +49,26 @@ def gaussian_posterior(batch: Batch, config: RegressionConfig) -> Array:
     )
     mean = data.task_mean * jnp.sum(batch.x_query, axis=1)
     return ridge(white, data.noise_std**2 / data.mean_task_variance) + mean
+
+
+def mixture_posterior(batch: Batch, config: RegressionConfig) -> Array:
+    """The posterior mean under tasks of the distribution `mixture` (`baselines.mixture`), whatever the run's are.
+
+    `ConfigError` without label noise, and where labels are not linear or tasks have a mean or a covariance besides.
+    """
+    return mixture.predict(batch, _noise_variance(config.data), config.data.weight_scale)
+
+
+def sparse_posterior(batch: Batch, config: RegressionConfig) -> Array:
+    """The posterior mean under tasks of the distribution `sparse` (`baselines.sparse`); errors as above."""
+    return sparse.predict(batch, _noise_variance(config.data), config.data.weight_scale)
+
+
+def _noise_variance(data: DataConfig) -> float:
+    plain = data.teacher == "linear" and data.task_covariance == "isotropic" and data.task_mean == 0
+    require(plain, "the posterior is of linear labels and of tasks without a mean or a covariance besides")
+    require(data.noise_std > 0, "noise_std is 0; the posterior is of labels with noise")
+    return data.noise_std**2
 
 
 OPPONENTS: Functions[Callable[..., Array]] = Functions(

@@ -177,9 +177,9 @@ HEADLINE = tuple(
 
 
 def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Results], Any]]:
-    """The columns of the posterior mean that a plugin registered for a config's tasks, or of all that plugins did."""
+    """The columns of the posterior mean of a config's tasks, or of all there are; those of laplace all tables have."""
     distributions = POSTERIOR_MEANS if config is None else [config.data.task_distribution]
-    further = [name for name in distributions if name in POSTERIOR_MEANS and TASK_DISTRIBUTIONS.plugin(name)]
+    further = [name for name in distributions if name in POSTERIOR_MEANS and name != "laplace"]
     named = [f"{prefix}_{text}" for prefix in ("id", "ood") for text in ("{}_loss", "delta_{}")]
     names = [f"{text.format(name)}{se}" for text in named for name in further for se in ("", "_se")]
     return {name: _on_test_set(name) for name in names}

@@ -20,6 +20,8 @@ import numpy as np
 from jax import Array
 
 from baselines import bayes
+from baselines import mixture as gaussian_mixture
+from baselines import sparse as spike_and_slab
 from configs.diversity import DiversityConfig, gains
 from families.experiment import NO_ARRAYS, Experiment
 from src import decoder
@@ -42,6 +44,8 @@ _labels = jax.jit(labels)
 _ridge = jax.jit(bayes.ridge, static_argnums=1)
 _dmmse = jax.jit(bayes.dmmse, static_argnums=2)
 _laplace = jax.jit(bayes.laplace_mean, static_argnums=(1, 2, 4))
+_mixture = jax.jit(gaussian_mixture.predict_sequence, static_argnums=(1, 2))
+_sparse = jax.jit(spike_and_slab.predict_sequence, static_argnums=(1, 2))
 
 
 def make_model(config: DiversityConfig, shared: Shared = NO_ARRAYS) -> Model:
@@ -150,9 +154,21 @@ def laplace(batch: Batch, config: DiversityConfig) -> Array:
     return means
 
 
+def mixture(batch: Batch, config: DiversityConfig) -> Array:
+    """Predictions [B, K]: the posterior mean of the mixture of Gaussians."""
+    means: Array = _mixture(batch, config.data.noise_std**2, config.data.weight_scale)
+    return means
+
+
+def sparse(batch: Batch, config: DiversityConfig) -> Array:
+    """Predictions [B, K]: the posterior mean of the spike and slab; `ConfigError` for more than 12 dimensions."""
+    means: Array = _sparse(batch, config.data.noise_std**2, config.data.weight_scale)
+    return means
+
+
 # task distribution -> its posterior mean, where that is not ridge and can be computed
 POSTERIOR_MEANS: Functions[Callable[[Batch, DiversityConfig], Array]] = Functions(
-    TASK_DISTRIBUTIONS, "posterior_mean", {"laplace": laplace}
+    TASK_DISTRIBUTIONS, "posterior_mean", {"laplace": laplace, "mixture": mixture, "sparse": sparse}
 )
 
 

@@ -25,7 +25,10 @@ LABELS = {
     "gd_plus_plus": "GD++, best",
     "gd_plus_plus_own_rates": "GD++, own rates",
     "conjugate_gradients": "conjugate gradients",
+    "momentum": "momentum",
+    "chebyshev": "Chebyshev",
     "newton_schulz": "Newton-Schulz",
+    "newton_schulz_identity": "Newton-Schulz from I",
 }
 # measure -> its title, how a value is written, and its colours
 MEASURES: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -42,7 +45,10 @@ LOOKS: dict[str, dict[str, Any]] = {
     "gd_plus_plus_paper": {"color": "#882255", **OVER},
     "gd_plus_plus_own_rates": {"color": "#D55E00", "linestyle": "-."},
     "conjugate_gradients": {"color": "#0072B2"},
+    "momentum": {"color": "#CC79A7"},
+    "chebyshev": {"color": "#CC79A7", "linestyle": "--"},
     "newton_schulz": {"color": "#56B4E9", "linestyle": "-."},
+    "newton_schulz_identity": {"color": "#56B4E9", "linestyle": ":"},
     "ridge": {"color": style.GREY, "linestyle": ":"},
 }
 CELL = 0.43  # inches

@@ -18,6 +18,8 @@ LABELS = {
     "ridge": "ridge (Bayes on clean data)",
     "dmmse": "dMMSE (Bayes for its pool)",
     "laplace": "Laplace prior's mean (sampled)",
+    "mixture": "mixture prior's mean (exact)",
+    "sparse": "sparse prior's mean (exact)",
     "zero": "zero",
 }
 

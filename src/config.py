@@ -48,6 +48,13 @@ def scale(name: str, value: float, open_low: bool = True) -> None:
     require(value <= LARGEST, f"{name} is {value}; it must be at most {LARGEST:g}, float32's largest number")
 
 
+def tasks_exist(distribution: str, dim: int) -> None:
+    """Raises unless a distribution of tasks is registered and has tasks of this dimension."""
+    one_of("task_distribution", distribution, TASK_DISTRIBUTIONS)
+    least = TASK_DISTRIBUTIONS[distribution].least_dim
+    require(dim >= least, f"dim is {dim}; {distribution!r} tasks have at least {least} dimensions")
+
+
 @dataclass(frozen=True)
 class LinearData:
     """Linear regression: y = w.x + noise_std * n, w ~ N(0, weight_scale^2 I).
@@ -147,7 +154,7 @@ class DataConfig(LinearData):
         one_of("spectrum", self.spectrum, SPECTRA)
         one_of("axes", self.axes, AXES)
         one_of("query_covariance", self.query_covariance, QUERY_COVARIANCES)
-        one_of("task_distribution", self.task_distribution, TASK_DISTRIBUTIONS)
+        tasks_exist(self.task_distribution, self.dim)
         one_of("task_covariance", self.task_covariance, TASK_COVARIANCES)
         one_of("teacher", self.teacher, TEACHERS)
         in_range("spectrum_exponent", self.spectrum_exponent, 0)
@@ -279,11 +286,11 @@ class PoolData(LinearData):
             self.num_pairs > 1,
             f"num_pairs is {self.num_pairs}; a sequence is at least 2 pairs long, for the first has no context",
         )
-        one_of("task_distribution", self.task_distribution, TASK_DISTRIBUTIONS)
+        tasks_exist(self.task_distribution, self.dim)
 
     @property
     def task_variance(self) -> float:
-        """Variance of one coordinate of a task of the task distribution; `ConfigError` if none is registered."""
+        """Mean variance of a coordinate of a task of the task distribution; `ConfigError` if none is registered."""
         variance = TASK_DISTRIBUTIONS[self.task_distribution].variance
         if variance is None:
             raise ConfigError(f"the task distribution {self.task_distribution!r} is registered without a variance")

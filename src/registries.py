@@ -54,14 +54,16 @@ class TaskDistribution(NamedTuple):
 
     `variance` is that of a coordinate, of `weight_scale` and the dimension, or None where it is not known; ridge
     regression is made from it. `bayes` says what the posterior mean is: "ridge", "own", which is
-    posterior_mean(batch, config) -> predictions [B, K] (`families.diversity`), or "" where nobody has said.
-    `uncorrelated`: coordinates have mean 0, equal variance and no correlation; of a plugin's nobody has said.
+    posterior_mean(batch, config) -> predictions [B, K] (`families.diversity`), or "" where nobody has said. A
+    dimension below `least_dim` is refused. `uncorrelated`: coordinates have mean 0, equal variance and no correlation;
+    of a plugin's nobody has said.
     """
 
     variance: Callable[[float, int], float] | None = None
     bayes: str = ""
     sample: Function | None = None
     posterior_mean: Function | None = None
+    least_dim: int = 1
     uncorrelated: bool = False
 
 
@@ -113,7 +115,10 @@ OTHER_LOSSES = (
     *("loss", "test"),  # columns of a table begin with these
 )
 # others that `analysis.measures.algorithms` compares with
-OTHER_ALGORITHMS = ("gd_own_steps", "gd_plus_plus_paper", "conjugate_gradients", "newton_schulz")
+OTHER_ALGORITHMS = (
+    *("gd_own_steps", "gd_plus_plus_paper", "conjugate_gradients", "momentum", "chebyshev"),
+    *("newton_schulz", "newton_schulz_identity"),
+)
 
 ORDERINGS = Registry(
     "ordering",
@@ -145,6 +150,8 @@ TASK_DISTRIBUTIONS = Registry(
         "gaussian": TaskDistribution(lambda scale, dim: scale**2, bayes="ridge", uncorrelated=True),
         "laplace": TaskDistribution(lambda scale, dim: scale**2, bayes="own", uncorrelated=True),
         "sphere": TaskDistribution(lambda scale, dim: scale**2 / dim, uncorrelated=True),
+        "mixture": TaskDistribution(lambda scale, dim: scale**2 * (1 / dim + 1 / 64), bayes="own", least_dim=2),
+        "sparse": TaskDistribution(lambda scale, dim: scale**2, bayes="own", uncorrelated=True),
     },
     reserved=("tf", "ridge", "dmmse", "zero"),  # an own posterior mean has its distribution's name among these
 )
@@ -155,7 +162,7 @@ SCHEDULES = Registry(
 # What all runs are compared with is not among these; a config asks for others by name.
 OPPONENTS: Registry[Opponent] = Registry(
     "opponent",
-    {"preconditioned_gd": Opponent(), "gaussian_posterior": Opponent()},
+    dict.fromkeys(("preconditioned_gd", "gaussian_posterior", "mixture_posterior", "sparse_posterior"), Opponent()),
     reserved=(*OTHER_LOSSES, *OTHER_ALGORITHMS),
 )
 FAMILIES: Registry[Any] = Registry("family", {})  # `configs.registry` has the built-in ones

@@ -14,7 +14,11 @@ from jax import Array
 
 from src import registries
 from src.checks import named
+from src.prng import Purpose, purpose_key
 from src.registry import Functions
+
+MIXTURE_STD = 1 / 8  # of a coordinate, about the centre of its component
+NONZERO = 0.3  # the probability that a coordinate of a sparse task is not 0
 
 
 def gaussian(key: Array, dim: int) -> Array:
@@ -33,6 +37,26 @@ def sphere(key: Array, dim: int) -> Array:
     w = jax.random.normal(key, (dim,))
     unit: Array = w / jnp.linalg.norm(w)
     return unit
+
+
+def mixture(key: Array, dim: int) -> Array:
+    """N(mu, I/64), mu one of `centres` with probability 1/4 each. Lin and Lee 2024 have such priors."""
+    choice_key, key = purpose_key(key, Purpose.CHOICE), purpose_key(key, Purpose.TASK)
+    component = jax.random.randint(choice_key, (), 0, 4)
+    return centres(dim)[component] + MIXTURE_STD * jax.random.normal(key, (dim,))
+
+
+def centres(dim: int) -> Array:
+    """The centres [4, D] of `mixture`: e_1, -e_1, e_2, -e_2; D at least 2."""
+    axes = jnp.eye(2, dim)
+    return jnp.stack([axes, -axes], axis=1).reshape(4, dim)
+
+
+def sparse(key: Array, dim: int) -> Array:
+    """Spike and slab: a coordinate is N(0, 1/p) with probability p = .3, else 0; of variance 1."""
+    nonzero = jax.random.bernoulli(purpose_key(key, Purpose.CHOICE), NONZERO, (dim,))
+    slab = jax.random.normal(purpose_key(key, Purpose.TASK), (dim,)) / math.sqrt(NONZERO)
+    return jnp.where(nonzero, slab, 0)
 
 
 TASK_DISTRIBUTIONS: Functions[Callable[[Array, int], Array]] = Functions(

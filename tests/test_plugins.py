@@ -123,7 +123,7 @@ def test_what_a_registry_is_asked_for_is_there_at_once(everything: Plugin) -> No
     from families.diversity import POSTERIOR_MEANS
     from src.attn import ATTENTION_WEIGHTS
     from src.inputs import INPUT_DISTRIBUTIONS
-    from src.sequences import TASK_DISTRIBUTIONS
+    from src.tasks import TASK_DISTRIBUTIONS
 
     added = {
         id(mapping): set(mapping) - set(known)
@@ -146,7 +146,7 @@ def test_what_a_registry_is_asked_for_is_there_at_once(everything: Plugin) -> No
     assert set(registries.BY_DIFFICULTY) == {"easy2hard", "hard2easy", "hardest_first"}
     assert "flips" in registries.WITHOUT_SIGMA
     assert "flips" not in registries.ADDITIVE
-    assert set(registries.POSTERIOR_MEANS) == {"laplace", "signs"}
+    assert set(registries.POSTERIOR_MEANS) == {"laplace", "mixture", "sparse", "signs"}
     with pytest.raises(KeyError):
         LINEAR_MMSE["clean"]
 

@@ -6,11 +6,15 @@
     gd_plus_plus         GD++ with the best rates: shared by all steps where the layers share their weights
     gd_plus_plus_own_rates  the best rates for each step, where the layers share their weights: no GD++ is better
     conjugate_gradients  adapts to each context; no fixed polynomial
-    newton_schulz        squares its error in every step
+    momentum             the heavy ball with the best rates on the interval of a context's own eigenvalues
+    chebyshev            the Chebyshev semi-iteration on that interval
+    newton_schulz        squares its error in every step, from a multiple of S
+    newton_schulz_identity  the same from a multiple of I, on that interval
     ridge                Bayes on clean contexts: the end of all of them
     zero                 predicts zero
 
-What is tuned is tuned on separate clean tasks. S = sum_i x_i x_i^T.
+What is tuned is tuned on separate clean tasks; the three on an interval are given the smallest and the largest
+eigenvalue of each context, which makes them the strongest of their kind. S = sum_i x_i x_i^T.
 """
 
 from __future__ import annotations
@@ -29,7 +33,18 @@ from analysis.measures.over_training import baselines_of
 from analysis.measures.test_set import zero
 from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
 from baselines.gd_plus_plus_trained import trained_gd_plus_plus
-from baselines.iterations import Normal, conjugate_gradients, descent_with_own_steps, newton_schulz, normal_equations
+from baselines.iterations import (
+    Interval,
+    Normal,
+    chebyshev,
+    conjugate_gradients,
+    descent_with_own_steps,
+    momentum,
+    newton_schulz,
+    newton_schulz_identity,
+    normal_equations,
+    own_interval,
+)
 from baselines.linear_mmse import bayes_penalty, ridge
 from baselines.loss_curves import MOST_SQUARINGS
 from baselines.opponents import OPPONENTS
@@ -110,6 +125,16 @@ def _solver(solver: Callable[[Normal, int], Array], most: int) -> Partial:
 
 
 @lru_cache(maxsize=64)
+def _on_interval(solver: Callable[[Normal, int, Interval], Array], most: int) -> Partial:
+    return Partial(partial(_solved_on_interval, solver, most))
+
+
+def _solved_on_interval(solver: Callable[[Normal, int, Interval], Array], steps: int, batch: Batch) -> Array:
+    normal = normal_equations(batch)
+    return _predictions(solver(normal, steps, own_interval(normal)), batch)
+
+
+@lru_cache(maxsize=64)
 def _ridge(penalty: float) -> Partial:
     return Partial(partial(ridge, penalty=penalty))
 
@@ -122,7 +147,10 @@ ALGORITHMS: dict[str, Callable[[ComparedRun], Partial]] = {
     "gd_plus_plus": best_gd_plus_plus,
     "gd_plus_plus_own_rates": own_rates_gd_plus_plus,
     "conjugate_gradients": lambda loaded: _solver(conjugate_gradients, min(loaded.gd.steps, loaded.config.data.dim)),
+    "momentum": lambda loaded: _on_interval(momentum, loaded.gd.steps),
+    "chebyshev": lambda loaded: _on_interval(chebyshev, loaded.gd.steps),
     "newton_schulz": lambda loaded: _solver(newton_schulz, min(loaded.gd.steps, MOST_SQUARINGS)),
+    "newton_schulz_identity": lambda loaded: _on_interval(newton_schulz_identity, min(loaded.gd.steps, MOST_SQUARINGS)),
     "ridge": lambda loaded: _ridge(bayes_penalty(loaded.config.data)),
     "zero": lambda loaded: Partial(zero),
 }

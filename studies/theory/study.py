@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from studies.study import Study
-from studies.theory.claims import CLAIMS
-from studies.theory.figures import FIGURES
-from studies.theory.questions import QUESTIONS
-from studies.theory.remarks import REMARKS
-from studies.theory.runs import RUNS
+from studies.theory import claims, figures, mixtures, questions, remarks, runs
 
-STUDY = Study("theory", RUNS, CLAIMS, FIGURES, REMARKS, questions=QUESTIONS)
+STUDY = Study(
+    "theory",
+    runs.RUNS | mixtures.RUNS,
+    (*claims.CLAIMS, *mixtures.CLAIMS),
+    (*figures.FIGURES, *mixtures.FIGURES),
+    remarks.REMARKS | mixtures.REMARKS,
+    questions=(*questions.QUESTIONS, mixtures.QUESTION),
+)

@@ -142,7 +142,29 @@ def test_what_is_not_defined_says_why(
         assert word in reasons[name]
 
 
-@pytest.mark.parametrize("name", ["conjugate_gradients", "newton_schulz", "ridge"])
+@pytest.mark.parametrize("name", ["momentum", "chebyshev", "newton_schulz_identity"])
+def test_solvers_on_an_interval_have_the_eigenvalues_of_each_context(name: str, x64: None) -> None:
+    """Three steps by NumPy, one context at a time: the residual polynomial of its own smallest and largest."""
+    batch = batch_of(3)
+    predictions = response(algorithms_of(loaded_of(num_layers=3), (name,))[name], batch).predictions
+    for x, y, query, found in zip(batch.x, batch.y, batch.x_query, predictions, strict=True):
+        values, vectors = np.linalg.eigh(np.asarray(x).T @ np.asarray(x))
+        low, high = values[0], values[-1]
+        if name == "momentum":
+            size, beta = 4 / (low**0.5 + high**0.5) ** 2, ((high**0.5 - low**0.5) / (high**0.5 + low**0.5)) ** 2
+            left, before = np.ones(4), np.ones(4)
+            for _ in range(3):
+                left, before = (1 + beta - size * values) * left - beta * before, left
+        elif name == "chebyshev":
+            at, top = (low + high - 2 * values) / (high - low), (low + high) / (high - low)
+            left = (4 * at**3 - 3 * at) / (4 * top**3 - 3 * top)
+        else:
+            left = (1 - 2 * values / (low + high)) ** 8
+        weights = vectors @ ((1 - left) / values * (vectors.T @ (np.asarray(x).T @ np.asarray(y))))
+        assert found == pytest.approx(float(query @ weights), rel=1e-8, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", ["conjugate_gradients", "newton_schulz", "chebyshev", "ridge"])
 def test_runs_of_as_many_layers_share_a_program(name: str) -> None:
     """A predictor without numbers of its own is the same object for both, so that nothing is compiled again."""
     one, other, deeper = (algorithms_of(loaded_of(num_layers=layers), (name,))[name] for layers in (2, 2, 3))

@@ -18,7 +18,7 @@ from families.diversity import EvalSet, distance, latent_sequences, make_model, 
 from src.checks import ConfigError
 from src.prng import key
 from src.registries import TASK_DISTRIBUTIONS, TaskDistribution
-from src.sequences import gaussian
+from src.tasks import gaussian
 from store import layout
 from store.atomic import write_safetensors
 from store.params import flattened
@@ -47,6 +47,8 @@ def test_losses_and_distances_are_mean_squares_over_the_dimension() -> None:
         ({"num_tasks": 4}, {"ridge", "dmmse"}),
         ({"num_tasks": float("inf")}, {"ridge"}),
         ({"num_tasks": 4, "task_distribution": "laplace"}, {"ridge", "dmmse", "laplace"}),
+        ({"num_tasks": 4, "task_distribution": "mixture"}, {"ridge", "dmmse", "mixture"}),
+        ({"num_tasks": 4, "task_distribution": "sparse"}, {"ridge", "dmmse", "sparse"}),
         ({"num_tasks": 4, "task_distribution": "sphere", "noise_std": 0.0}, set()),
     ],
 )

@@ -5,16 +5,26 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.polynomial import Chebyshev
+from scipy.optimize import minimize_scalar
 
 from baselines.iterations import (
+    Interval,
+    Normal,
+    chebyshev,
     conjugate_gradients,
     descent,
+    descent_with_own_steps,
+    momentum,
     newton_schulz,
+    newton_schulz_identity,
     normal_equations,
+    own_interval,
     power_iteration,
     steepest_descent,
 )
 from baselines.linear_mmse import ridge, ridge_weights
+from baselines.own_step_sizes import Spectrum, best_step_sizes
 from src.config import QueriesData
 from src.prng import key
 from src.queries import sample_batch
@@ -107,3 +117,158 @@ def test_ridge_on_ten_times_as_many_pairs_as_dimensions_leaves_the_noise(x64):
     errors = ((predictions - np.asarray(batch.y_query)) ** 2).mean(axis=1)
     expected = 0.25 * (1 + 5 / (50 - 5 - 1))
     assert abs(errors.mean() - expected) < 4 * errors.std() / np.sqrt(len(errors))
+
+
+# On an exact spectrum
+
+STEPS = (1, 2, 3, 5, 8)
+# log-spaced eigenvalues of condition 100, D = 10: mean residual squared after so many steps, of a NumPy check of theory
+TABLE = {
+    "gd": (0.605, 0.473, 0.394, 0.299, 0.218),
+    "chebyshev": (0.629, 0.518, 0.391, 0.247, 0.073),
+    "best polynomial": (0.605, 0.404, 0.267, 0.094, 0.0042),
+    "conjugate gradients": (0.585, 0.395, 0.262, 0.088, 0.0021),
+    "newton_schulz_identity": (0.513, 0.394, 0.273, 0.070, 7e-6),
+    "newton_schulz": (0.779, 0.717, 0.652, 0.518, 0.312),
+}
+LOG_SPACED = np.logspace(-2, 0, 10)
+
+
+def problem(values, size=1, seed=0):
+    """S = U L U' with a rotation U of its own for each context and these eigenvalues, and the solutions [B, D]."""
+    rng = np.random.default_rng(seed)
+    rotations = np.linalg.qr(rng.normal(size=(size, len(values), len(values))))[0]
+    scatter = np.einsum("bij,j,bkj->bik", rotations, values, rotations)
+    solution = rng.normal(size=(size, len(values)))
+    return Normal(jnp.asarray(scatter), jnp.asarray(np.einsum("bij,bj->bi", scatter, solution))), solution, rotations
+
+
+def residuals(path, values):
+    """What is left of the solution (1, ..., 1) of a diagonal problem: the residual polynomial at each eigenvalue."""
+    normal = Normal(jnp.diag(jnp.asarray(values))[None], jnp.asarray(values)[None])
+    return 1 - np.asarray(path(normal))[:, 0]
+
+
+def interval_of(values, size=1):
+    return Interval(jnp.full(size, values.min()), jnp.full(size, values.max()))
+
+
+def solvers(values):
+    """Name -> weights after 1 to T steps on these eigenvalues."""
+    ends = interval_of(values)
+    return {
+        "momentum": lambda normal, steps=8: momentum(normal, steps, ends),
+        "chebyshev": lambda normal, steps=8: chebyshev(normal, steps, ends),
+        "newton_schulz_identity": lambda normal, steps=8: newton_schulz_identity(normal, steps, ends),
+        "newton_schulz": lambda normal, steps=8: newton_schulz(normal, steps, 2 / (ends.low**2 + ends.high**2)),
+    }
+
+
+@pytest.mark.parametrize("name", ["chebyshev", "newton_schulz_identity", "newton_schulz"])
+def test_residuals_on_a_spectrum_of_condition_100_are_those_of_the_table(name, x64):
+    left = residuals(solvers(LOG_SPACED)[name], LOG_SPACED)
+    np.testing.assert_allclose(np.mean(left**2, axis=1)[np.array(STEPS) - 1], TABLE[name], atol=6e-4, rtol=0.03)
+
+
+def test_the_best_step_and_the_best_polynomial_are_those_of_the_table(x64):
+    """The step size searched by SciPy for each K; the polynomial of `best_step_sizes`."""
+    spectrum = Spectrum(LOG_SPACED, np.ones(10))
+    for place, steps in enumerate(STEPS):
+
+        def left(size, steps=steps):
+            path = residuals(lambda normal: descent(normal, jnp.array([size]), steps, jnp.zeros((1, 10))), LOG_SPACED)
+            return np.mean(path[-1] ** 2)
+
+        best = minimize_scalar(left, bounds=(0.5, 2), method="bounded").fun
+        assert best == pytest.approx(TABLE["gd"][place], abs=6e-4)
+        sizes = best_step_sizes(spectrum, steps)
+        many = residuals(lambda normal, sizes=sizes: descent_with_own_steps(normal, sizes), LOG_SPACED)
+        assert np.mean(many[-1] ** 2) == pytest.approx(TABLE["best polynomial"][place], abs=6e-4, rel=0.03)
+
+
+def test_conjugate_gradients_have_the_residuals_of_the_table(x64):
+    """|w_K - w|^2 / D over 4000 Gaussian solutions, within 4 standard errors and the table's last digit."""
+    normal, solution, _ = problem(LOG_SPACED, 4000)
+    left = np.mean((np.asarray(conjugate_gradients(normal, 8)) - solution) ** 2, axis=2)
+    for place, steps in enumerate(STEPS):
+        error = left[steps - 1].std() / np.sqrt(4000)
+        assert abs(left[steps - 1].mean() - TABLE["conjugate gradients"][place]) < 4 * error + 6e-4
+
+
+@pytest.mark.parametrize(
+    "values", [LOG_SPACED, np.linspace(0.3, 7.0, 6), np.array([2.0, 2.0]), np.array([0.0, 1.0, 4])]
+)
+def test_chebyshev_leaves_the_scaled_chebyshev_polynomial(values, x64):
+    """By numpy.polynomial. Also for one eigenvalue alone, where a step solves it, and for a least one of 0."""
+    left = residuals(solvers(values)["chebyshev"], values)
+    low, high = values.min(), values.max()
+    for steps in range(1, 9):
+        if low == high:
+            expected = np.zeros(len(values))
+        else:
+            polynomial = Chebyshev.basis(steps)
+            expected = polynomial((low + high - 2 * values) / (high - low)) / polynomial((low + high) / (high - low))
+        close(left[steps - 1], expected)
+
+
+@pytest.mark.parametrize("values", [LOG_SPACED, np.linspace(0.3, 7.0, 6), np.array([2.0, 2.0])])
+def test_momentum_is_the_two_term_recurrence_of_each_eigenvalue(values, x64):
+    """e_k+1 = (1 + beta - c l) e_k - beta e_k-1 with Polyak's c and beta, and e_0 = e_-1 = 1."""
+    a, b = np.sqrt(values.min()), np.sqrt(values.max())
+    size, beta = 4 / (a + b) ** 2, ((b - a) / (b + a)) ** 2
+    before, now = np.ones(len(values)), np.ones(len(values))
+    left = residuals(solvers(values)["momentum"], values)
+    for steps in range(8):
+        before, now = now, (1 + beta - size * values) * now - beta * before
+        close(left[steps], now)
+
+
+def test_momentum_falls_by_the_root_of_beta_in_the_end(x64):
+    """(9/11)^k up to a factor linear in k, where descent with its best step has (99/101)^k."""
+    path = momentum(
+        Normal(jnp.diag(jnp.asarray(LOG_SPACED))[None], jnp.asarray(LOG_SPACED)[None]), 200, interval_of(LOG_SPACED)
+    )
+    left = np.abs(1 - np.asarray(path)[-1]).max()
+    assert (9 / 11) ** 200 < left < 500 * (9 / 11) ** 200
+
+
+@pytest.mark.parametrize("name", ["momentum", "chebyshev", "newton_schulz_identity", "newton_schulz"])
+def test_solvers_do_not_depend_on_the_basis_and_tend_to_the_solution(name, x64):
+    """The residual polynomials of the diagonal problem, in the eigenbasis of each context."""
+    values = np.linspace(0.5, 3.0, 5)
+    normal, solution, rotations = problem(values, 3, seed=4)
+    ends = interval_of(values, 3)
+    run = {
+        "momentum": lambda steps: momentum(normal, steps, ends),
+        "chebyshev": lambda steps: chebyshev(normal, steps, ends),
+        "newton_schulz_identity": lambda steps: newton_schulz_identity(normal, steps, ends),
+        "newton_schulz": lambda steps: newton_schulz(normal, steps, 2 / (ends.low**2 + ends.high**2)),
+    }[name]
+    left = residuals(solvers(values)[name], values)
+    in_eigenbasis = np.einsum("bij,bi->bj", rotations, solution)
+    for steps in range(8):
+        expected = solution - np.einsum("bij,bj->bi", rotations, left[steps] * in_eigenbasis)
+        close(np.asarray(run(8))[steps], expected)
+    np.testing.assert_allclose(run(60)[-1], solution, rtol=1e-9)
+
+
+def test_newton_schulz_from_the_identity_is_twice_as_many_steps_of_descent_each_time(batch):
+    normal = normal_equations(batch)
+    ends = own_interval(normal)
+    steps = descent(normal, 2 / (ends.low + ends.high), 2**4, jnp.zeros((4, 5)))
+    close(newton_schulz_identity(normal, 4, ends), np.asarray(steps)[[1, 3, 7, 15]])
+
+
+def test_its_own_interval_is_that_of_numpys_eigenvalues(batch):
+    normal = normal_equations(batch)
+    expected = np.linalg.eigvalsh(np.asarray(normal.scatter))
+    close(np.stack(own_interval(normal), axis=1), expected[:, [0, -1]])
+    few = normal_equations(arrays(reference.random_batch(2, size=4, pairs=3, dim=5)))
+    assert (np.asarray(own_interval(few).low) >= 0).all()
+    np.testing.assert_allclose(own_interval(few).low, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", [momentum, chebyshev, newton_schulz_identity])
+def test_a_context_of_zeros_stays_at_zero(solver):
+    normal = Normal(jnp.zeros((2, 3, 3)), jnp.zeros((2, 3)))
+    assert np.asarray(solver(normal, 3, own_interval(normal))).tolist() == np.zeros((3, 2, 3)).tolist()

@@ -117,7 +117,7 @@ BAD_VALUES = (
     (PoolData, "num_tasks", 1.5, "whole number"),
     (PoolData, "num_tasks", math.nan, "whole number"),
     (PoolData, "num_tasks", 2**31, "below 2^31"),
-    (PoolData, "task_distribution", "cauchy", "one of gaussian, laplace, sphere"),
+    (PoolData, "task_distribution", "cauchy", "one of gaussian, laplace, sphere, mixture, sparse"),
     (SineData, "num_pairs", 0, "at least 1"),
     (SineData, "input_range", 0.0, "above 0"),
     (SineData, "amplitude_low", -0.1, "at least 0"),

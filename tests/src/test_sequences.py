@@ -14,6 +14,7 @@ from src.config import PoolData
 from src.prng import key
 from src.registries import TASK_DISTRIBUTIONS
 from src.sequences import sample_sequences, task_pool, tokenise
+from src.tasks import centres
 
 DATA = PoolData(dim=3, num_pairs=4, input_distribution="gaussian", weight_scale=2.0, noise_std=0.5)
 ON_SPHERE = replace(DATA, task_distribution="sphere", noise_std=0.0)
@@ -55,7 +56,10 @@ def test_pools_are_nested(law):
     """Bit for bit (on the sphere, but for rounding), root task included; another seed's have no task in common."""
     large, small = pool(1, law), pool(1, law, 7)
     np.testing.assert_allclose(small, large[:7], rtol=ULPS if law == "sphere" else 0)
-    assert count_different(large[:1000], pool(2, law)[:1000]) == 2000
+    both = np.concatenate([large[:1000], pool(2, law)[:1000]])
+    some = both[both.any(axis=1)]  # a sparse task may be 0, whoever draws it
+    assert count_different(some) == len(some)
+    assert law == "sparse" or len(some) == 2000
 
 
 # variance 1; E x^4, and the variance of its estimate, (E x^8 - 4 m E x^6 + 4 m^3 - m^2) / count for m = E x^4: moments
@@ -82,6 +86,38 @@ def test_tasks_on_the_sphere_have_one_norm_and_every_direction():
     directions = tasks / DATA.weight_scale
     assert np.abs(directions.mean(axis=0)).max() < 4 / np.sqrt(3 * SIZE)
     assert np.abs(directions.T @ directions / SIZE - np.eye(3) / 3).max() < 4 * np.sqrt((1 / 5 - 1 / 9) / SIZE)
+
+
+def test_mixtures_are_four_gaussians_about_the_ends_of_two_axes():
+    """Each component 1/4 by Pearson's chi-square; about its centre N(0, I/64); within 4 standard errors."""
+    tasks = pool(1, "mixture").astype(float) / DATA.weight_scale
+    distances = np.linalg.norm(tasks[:, None] - np.asarray(centres(3)), axis=2)
+    component = distances.argmin(axis=1)
+    counts = np.bincount(component, minlength=4)
+    assert ((counts - SIZE / 4) ** 2).sum() / (SIZE / 4) < chi2.ppf(0.999, 3)
+    left = 8 * (tasks - np.asarray(centres(3))[component])
+    assert np.abs(left.mean(axis=0)).max() < 4 / np.sqrt(SIZE)
+    assert np.abs(left.T @ left / SIZE - np.eye(3)).max() < 4 * np.sqrt(2 / SIZE)
+    assert (distances.min(axis=1) * 8 < 6).all()
+    np.testing.assert_array_equal(centres(3), [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0]])
+
+
+def test_sparse_tasks_have_a_normal_coordinate_three_times_in_ten():
+    """Independently of the others: 0.3 of them, and the others' moments are those of N(0, 1/.3)."""
+    tasks = pool(1, "sparse").astype(float) / DATA.weight_scale
+    on = tasks != 0
+    assert np.abs(on.mean(axis=0) - 0.3).max() < 4 * np.sqrt(0.21 / SIZE)
+    assert np.abs(np.corrcoef(on.T) - np.eye(3)).max() < 4 / np.sqrt(SIZE)
+    values = tasks[on] * np.sqrt(0.3)
+    for power, (moment, spread) in {1: (0, 1), 2: (1, 2), 4: (3, 96)}.items():
+        assert abs((values**power).mean() - moment) < 4 * np.sqrt(spread / len(values))
+
+
+@pytest.mark.parametrize("law", ["mixture", "sparse"])
+def test_the_registered_variance_is_the_mean_square_of_a_coordinate(law):
+    data = replace(DATA, task_distribution=law)
+    squares = np.mean(pool(1, law).astype(float) ** 2, axis=1)
+    assert abs(squares.mean() - data.task_variance) < 4 * squares.std() / np.sqrt(SIZE)
 
 
 # Sequences

@@ -16,7 +16,9 @@ from analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of, defined
 from analysis.measures.shifts import replaced_labels
 from studies.reproduction.measures.trained import Measure, compared_run
 
-WITH_DIRECTION = tuple(name for name in ALGORITHMS if name != "zero")  # of what predicts zero no sensitivity has any
+# not of this study: what predicts zero, whose sensitivity has no direction, and solvers that are given eigenvalues
+LEFT_OUT = ("zero", "momentum", "chebyshev", "newton_schulz_identity")
+WITH_DIRECTION = tuple(name for name in ALGORITHMS if name not in LEFT_OUT)
 DESCENTS = ("gd", "gd_own_steps", "gd_plus_plus", "gd_plus_plus_paper")  # whose losses with replaced labels are shown
 REPLACED = (0, 1, 2, 4)  # labels of each context
 
