@@ -12,13 +12,15 @@ M_xx the first D columns of M's first D rows, m_y the next column. What follows 
 - Merged matrices: the flow is linear, t = tr M_xx / sqrt(D) and c_y drive each other, and u = (t - c_y) / sqrt(2) grows
   as exp(lambda t) with lambda = kappa sqrt(D), the largest of the rates. The time is log(1 / scale) / lambda + const.
 - Four factors: the loss is of fourth order, the flow of third, and time scales as scale^-2 exactly; the constant is
-  the time at which the flow from given weights diverges.
+  the time at which the flow from given weights diverges. It may do so in c_x . m_y instead, of rank one: then the layer
+  predicts along one direction of the inputs alone, which makes 1/D of the way, and stays on a second plateau.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,28 +60,39 @@ def merged_escape(merged: Mapping[str, np.ndarray], data: LinearData, lr: float,
     return math.log(odds) / (2 * math.log1p(lr * growth_rate(data)))
 
 
-def factors_escape(factors: Mapping[str, np.ndarray], data: LinearData, lr: float) -> float:
-    """The step at which the flow of the fourth-order loss, from these factors of one head, diverges.
+class Divergence(NamedTuple):
+    """The step at which a flow diverges, and whether in a part of rank one, which leads to the second plateau."""
 
-    It scales as weights^-2. What the loss's higher orders add at the end is not in it: it matters less, the smaller the
-    weights.
+    step: float
+    rank_one: bool
+
+
+def factors_escape(factors: Mapping[str, np.ndarray], data: LinearData, lr: float) -> Divergence:
+    """Where the flow of the fourth-order loss, from these factors of one head, diverges.
+
+    The step scales as weights^-2. What higher orders of the loss add at the end is not in it: it matters less, the
+    smaller the weights.
     """
     weights = [np.asarray(factors[name], np.float64)[:, 0] for name in ("query", "key", "value")]
     weights.append(np.asarray(factors["projection"], np.float64)[0][:, data.dim])
     scale = math.sqrt(np.mean([np.mean(part**2) for part in weights]))
-    return _divergence([part / scale for part in weights], data.dim) / (coupling(data) * lr * scale**2)
+    time, rank_one = _divergence([part / scale for part in weights], data.dim)
+    return Divergence(time / (coupling(data) * lr * scale**2), rank_one)
 
 
-def _divergence(weights: list[np.ndarray], dim: int) -> float:
-    """The time at which theta' = -grad f diverges, f = c_y tr M_xx + c_x . m_y, M = Q K^T, c = V p."""
+def _divergence(weights: list[np.ndarray], dim: int) -> tuple[float, bool]:
+    """The time at which theta' = -grad f diverges, f = c_y tr M_xx + c_x . m_y, M = Q K^T, c = V p; and whether the
+    second term is then the larger.
+    """
     from scipy.integrate import solve_ivp
 
     shapes, ends = [part.shape for part in weights], np.cumsum([part.size for part in weights])
 
+    def parts_of(flat: np.ndarray) -> list[np.ndarray]:
+        return [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
+
     def flow(_: float, flat: np.ndarray) -> np.ndarray:
-        query, key, value, column = (
-            part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)
-        )
+        query, key, value, column = parts_of(flat)
         scores, pooled = query @ key.T, value @ column
         of_scores, of_pooled = np.zeros_like(scores), np.zeros_like(pooled)
         of_scores[:dim, :dim], of_scores[:dim, dim] = pooled[dim] * np.eye(dim), pooled[:dim]
@@ -93,7 +106,10 @@ def _divergence(weights: list[np.ndarray], dim: int) -> float:
     far.terminal = True  # type: ignore[attr-defined]
     start = np.concatenate([part.ravel() for part in weights])
     solved = solve_ivp(flow, (0.0, np.inf), start, "DOP853", events=far, rtol=1e-8, atol=1e-10)
-    return float(solved.t[-1])
+    query, key, value, column = parts_of(solved.y[:, -1])
+    scores, pooled = query @ key.T, value @ column
+    of_trace, of_rank_one = pooled[dim] * np.trace(scores[:dim, :dim]), pooled[:dim] @ scores[:dim, dim]
+    return float(solved.t[-1]), bool(abs(of_rank_one) > abs(of_trace))
 
 
 def least_loss(data: LinearData) -> float:

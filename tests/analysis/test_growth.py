@@ -103,7 +103,23 @@ def aligned(a: float) -> dict[str, np.ndarray]:
 def test_balanced_factors_diverge_at_a_time_in_closed_form(a: float) -> None:
     """(a^2)' = 2 kappa a^2 b^2 = 2 kappa D a^4, so the time is 1 / (2 kappa D a^2): as one over the scale squared."""
     expected = 1 / (2 * growth.coupling(DATA) * 3 * a**2)
-    assert growth.factors_escape(aligned(a), DATA, 0.5) * 0.5 == pytest.approx(expected, rel=1e-5)
+    found = growth.factors_escape(aligned(a), DATA, 0.5)
+    assert found.step * 0.5 == pytest.approx(expected, rel=1e-5)
+    assert not found.rank_one
+
+
+def test_factors_of_one_direction_diverge_in_it() -> None:
+    """query and projection a on x_1, key and value a on the label's channel: all four grow as a' = kappa a^3."""
+    a, first, label = 0.1, np.eye(4)[0], np.eye(4)[3]
+    factors = {
+        "query": a * np.outer(first, first)[:, None],
+        "key": a * np.outer(label, first)[:, None],
+        "value": a * np.outer(first, label)[:, None],
+        "projection": -a * np.outer(label, label)[None],
+    }
+    found = growth.factors_escape(factors, DATA, 1.0)
+    assert found.step == pytest.approx(1 / (2 * growth.coupling(DATA) * a**2), rel=1e-5)
+    assert found.rank_one
 
 
 def test_the_learnt_loss_is_below_zeros() -> None:
