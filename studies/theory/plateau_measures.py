@@ -41,11 +41,11 @@ def zero_loss(run: Path) -> float:
 
 @lru_cache(maxsize=1024)
 def left(run: Path) -> float:
-    """The step at which a run leaves the initial plateau: 1/(2D) of the way to gradient descent's loss is made.
+    """The step at which a run leaves the initial plateau: 1/(2D) of the way to gradient descent's loss is first made.
 
     That is half of what one direction of the inputs gives. Infinite if it never is.
     """
-    return escape_of(run, zero_loss(run), 1 / (2 * read_config(run).data.dim)).step
+    return escape_of(run, zero_loss(run), 1 / (2 * read_config(run).data.dim), for_good=False).step
 
 
 @lru_cache(maxsize=1024)

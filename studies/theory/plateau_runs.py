@@ -41,7 +41,9 @@ def _scales(scales: dict[str, float], settings: dict[str, Any]) -> dict[str, Run
 
 def _sizes(dim: int, num_pairs: int, **changes: Any) -> Runs:
     """The default recipe of one layer, in batches of 512, at other sizes."""
-    return Runs(ONE, SMALL | {"dim": dim, "num_pairs": num_pairs, "eval_every": 25} | changes, TEN_SEEDS)
+    return Runs(
+        ONE, SMALL | {"dim": dim, "num_pairs": num_pairs, "eval_every": 25, "log_records": 100} | changes, TEN_SEEDS
+    )
 
 
 SIZES = {f"plateau_{dim}_{pairs}": _sizes(dim, pairs) for dim in (10, 20) for pairs in (10, 20)}

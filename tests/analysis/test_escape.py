@@ -67,6 +67,19 @@ def test_it_is_between_two_records(losses: list[float], expected: Escape) -> Non
     assert escape(STEPS, losses, 0.3) == expected
 
 
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        ([0.4, 0.2, 0.4, 0.2], Escape(5.0, 5.0)),
+        ([0.4, 0.4, 0.2, 0.4], Escape(20.0, 10.0)),
+        ([0.2, 0.4, 0.4, 0.4], Escape(0.0, 0.0)),
+        ([0.4, 0.3, math.nan, 0.4], NEVER),
+    ],
+)
+def test_the_first_time_may_be_meant(losses: list[float], expected: Escape) -> None:
+    assert escape(STEPS, losses, 0.3, for_good=False) == expected
+
+
 def test_it_is_read_from_a_runs_metrics(tmp_path: Path) -> None:
     """Where what is not finite is null."""
     rows = records(np.array(STEPS), np.array([0.4, math.inf, 0.35, 0.25]))
