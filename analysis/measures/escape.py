@@ -1,8 +1,8 @@
 """When a run leaves its initial plateau, read from its losses over training.
 
-A run has left the plateau at the first record from which its loss is, and stays, below halfway between that of predicting
-zero and that of the algorithm it comes to be. On a plateau of exponential growth, where an overlap with the solution
-grows as scale * exp(rate * step), that is at log(1 / scale) / rate plus a constant.
+A run has left the plateau at the first record from which its loss is, and stays, below halfway between that of
+predicting zero and that of the algorithm it comes to be. On a plateau of exponential growth, where an overlap with
+the solution grows as scale * exp(rate * step), that is at log(1 / scale) / rate plus a constant.
 """
 
 from __future__ import annotations
