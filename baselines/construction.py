@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from src.attn import merged_of
 from src.checks import ConfigError
 from src.config import Architecture, StackConfig
 
@@ -22,7 +23,7 @@ def gd_params(
     W_Q = W_K = diag(I_x, 0), W_V = diag(I_x, -1), P = diag(-gamma I_x, c): the paper's Prop. 1 with W_0 = 0 and, for
     GD++, App. A.10; a step size is c = eta/N. Both are shared by all layers or, if these are not recurrent, one for
     each. A damped stack takes damped steps. Needs concatenated tokens and one head of full size without biases,
-    layer norm or MLP; `ConfigError` otherwise. Positional codes get no weight.
+    layer norm or MLP; `ConfigError` otherwise. Positional codes get no weight. Merged matrices are their products.
     """
     _check(architecture)
     width, dim = architecture.token_width, architecture.dim
@@ -32,12 +33,13 @@ def gd_params(
     params = {}
     rates = (np.broadcast_to(values, len(names)) for values in (step_sizes, gammas))
     for name, step_size, gamma in zip(names, *rates, strict=True):
-        params[f"{name}/attention"] = {
+        factors = {
             "query": on_inputs[:, None, :],
             "key": on_inputs[:, None, :],
             "value": (on_inputs - on_label)[:, None, :],
             "projection": (step_size * on_label - gamma * on_inputs)[None],
         }
+        params[f"{name}/attention"] = merged_of(factors) if architecture.model.merged else factors
     return params
 
 

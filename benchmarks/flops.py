@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from configs.diversity import DiversityConfig
 from configs.regression import RegressionConfig
+from src.checks import require
 
 
 class Dot(NamedTuple):
@@ -67,6 +68,7 @@ def _ends_of_decoder(config: DiversityConfig) -> list[Dot]:
 
 def _attention(config: RegressionConfig, layer: int) -> list[Dot]:
     model, rows = config.model, _rows(config, layer)
+    require(not model.merged, "merged is on, but operations are counted of four factors")
     out, heads = config.architecture.token_width, model.num_heads
     width, head_size = out + model.bias, model.key_size // heads or out
     tokens_need_it = int(layer > 0 or (model.layer_norm and model.first_norm))

@@ -23,6 +23,7 @@ from configs.languages import LanguagesModel
 from configs.regression import RegressionConfig
 from families.experiment import model_of
 from src.batch import Batch
+from src.checks import require
 from src.config import DecoderConfig, ModelConfig
 from src.data import tokenise
 from src.losses import half_mse
@@ -78,6 +79,7 @@ PARTS: dict[type[Any], Plain] = {
 def plain_loop(config: Any) -> tuple[Callable[[int], float], Callable[[], float]]:
     """Returns (train, loss): train(n) -> seconds of n more steps, loss() on `test_batch`."""
     sample, predict = PARTS[type(config.model)]
+    require(not getattr(config.model, "merged", False), "merged is on, but the plain loop multiplies four factors")
     optimizer = make_optimizer(config.training)
     draw = jax.jit(lambda key: sample(key, config, config.training.batch_size))
 

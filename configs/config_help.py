@@ -43,6 +43,7 @@ MEANINGS: dict[str, Meaning] = {
     "model.layer_norm": Meaning("layer normalisation before each layer"),
     "model.mlp_width": Meaning("hidden channels of an MLP; 0: none"),
     "model.init_scale": Meaning("variance scale of the initial weights, over the number of layers"),
+    "model.merged": Meaning("attention's parameters are W_K^T W_Q and P W_V, not four factors"),
     "model.first_norm": Meaning("layer norm before the first attention too, where there are layer norms"),
     "model.shared_mlp": Meaning("all layers share one MLP"),
     "model.mlp_bias": Meaning("biases in the MLP"),

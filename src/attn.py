@@ -9,12 +9,13 @@ channel: with biases the tokens carry one more channel, which is 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 
 import haiku as hk
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from src.attention_products import pair_scores, weighted_sums
@@ -48,24 +49,30 @@ class Attention(hk.Module):
     """Multi-head attention: update_r = sum_h P_h sum_j a_hrj W_V,h e_j, a = weights(e_r . W_Q,h W_K,h^T e_j).
 
     Parameters: query, key, value [W, H, K] and projection [H, K, W]; with biases also query_bias, key_bias, value_bias
-    [1, H, K] and projection_bias [W]. Weights start at `init`, biases at zero.
+    [1, H, K] and projection_bias [W]. Weights start at `init`, biases at zero. `merged`, the parameters are the
+    products themselves, as in `merged_of`: the same function of the tokens, but gradient descent on it is another.
     """
 
     def __init__(
-        self, kind: str, num_heads: int, key_size: int, bias: bool, init: hk.initializers.Initializer, name: str
+        self,
+        kind: str,
+        num_heads: int,
+        key_size: int,
+        bias: bool,
+        init: hk.initializers.Initializer,
+        name: str,
+        merged: bool = False,
     ):
         super().__init__(name=name)
         self.kind, self.num_heads, self.key_size, self.bias, self.init = kind, num_heads, key_size, bias, init
+        self.merged = merged
 
     def __call__(self, rows: Array, context: Array, layer: int = 0, hook: Hook = no_hook) -> Array:
         """Updates of rows [B, R, W] that look at context [B, N, W]; the hook sees the weights [B, H, R, N]."""
         width = rows.shape[-1]
-        query, key, value = (self._input_weight(name, width) for name in ("query", "key", "value"))
-        projection = self._fan_in_parameter("projection", (self.num_heads, self.key_size, width))
+        score_matrices, value_matrices = self._merged(width) if self.merged else self._multiplied(width)
         if self.bias:
             rows, context = _with_constant(rows), _with_constant(context)
-        score_matrices = jnp.einsum("whk,uhk->hwu", query, key)
-        value_matrices = jnp.einsum("whk,hku->hwu", value, projection)
         scores = [pair_scores(jnp.einsum("brw,wu->bru", rows, matrix), context) for matrix in score_matrices]
         weights = ATTENTION_WEIGHTS[self.kind](jnp.stack(scores, axis=1), self.key_size)
         weights = hook("attention", layer, weights)
@@ -76,6 +83,27 @@ class Attention(hk.Module):
             offset = hk.get_parameter("projection_bias", (width,), init=jnp.zeros)
             update = update + jnp.broadcast_to(offset, update.shape)
         return update
+
+    def _multiplied(self, width: int) -> tuple[Array, Array]:
+        """W_Q W_K^T and W_V P of each head, for rows, [H, W, W]."""
+        query, key, value = (self._input_weight(name, width) for name in ("query", "key", "value"))
+        projection = self._fan_in_parameter("projection", (self.num_heads, self.key_size, width))
+        return jnp.einsum("whk,uhk->hwu", query, key), jnp.einsum("whk,hku->hwu", value, projection)
+
+    def _merged(self, width: int) -> tuple[Array, Array]:
+        """The same as parameters; fan-in is counted as that of the second factor is, of maps to and from all heads."""
+        shape = (self.num_heads, width, width)
+
+        def into_heads(_: object, dtype: jnp.dtype) -> Array:
+            drawn = self.init((width, self.num_heads * width), dtype)
+            return jnp.einsum("whu->huw", drawn.reshape(width, self.num_heads, width))
+
+        def out_of_heads(_: object, dtype: jnp.dtype) -> Array:
+            return self.init((self.num_heads * width, width), dtype).reshape(shape).swapaxes(-1, -2)
+
+        key_query = hk.get_parameter("key_query", shape, init=into_heads)
+        projection_value = hk.get_parameter("projection_value", shape, init=out_of_heads)
+        return key_query.swapaxes(-1, -2), projection_value.swapaxes(-1, -2)
 
     def _input_weight(self, name: str, width: int) -> Array:
         weight = self._fan_in_parameter(name, (width, self.num_heads, self.key_size))
@@ -92,6 +120,23 @@ class Attention(hk.Module):
             return self.init(matrix, dtype).reshape(shape)
 
         return hk.get_parameter(name, shape, init=init)
+
+
+def merged_of(factors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The parameters of a merged layer that computes what one of these factors does (biases left out).
+
+    key_query = W_K^T W_Q and projection_value = P W_V of each head, [H, W, W], for column vectors as in the paper. A
+    merged layer's own parameters stay as they are.
+    """
+    if "key_query" in factors:
+        return {name: np.asarray(factors[name], np.float64) for name in ("key_query", "projection_value")}
+    query, key, value, projection = (
+        np.asarray(factors[name], np.float64) for name in ("query", "key", "value", "projection")
+    )
+    return {
+        "key_query": np.einsum("whk,uhk->hwu", key, query),
+        "projection_value": np.einsum("hku,whk->huw", projection, value),
+    }
 
 
 def _with_constant(tokens: Array) -> Array:

@@ -329,6 +329,10 @@ class StackConfig:
     residual update. `activation_clip` bounds the tokens after each layer (0 is off). `init_scale` is the variance
     scale of the truncated-normal fan-in initialiser, divided by the number of layers.
 
+    `merged`: the parameters of attention are the products W_K^T W_Q and P W_V, [H, W, W], instead of four factors. It
+    is then these that start with variance `init_scale` / layers / fan-in; those of factors of variance scale s start
+    as merged ones of s^2 / layers do.
+
     What the published stacks of several layers do: no layer norm before the first attention (`first_norm` false), one
     MLP for all layers (`shared_mlp`), none of its biases (`mlp_bias` false), and the clip before the MLP too
     (`clip_before_mlp`). Without a layer norm, an MLP or a clip these change nothing.
@@ -349,6 +353,7 @@ class StackConfig:
     shared_mlp: bool = False
     mlp_bias: bool = True
     clip_before_mlp: bool = False
+    merged: bool = False
 
     def __post_init__(self) -> None:
         require(len(self.attention) > 0, "attention is empty; it must name the kind of at least one layer")
@@ -366,6 +371,11 @@ class StackConfig:
         require(
             not self.recurrent or len(set(self.attention[: self.num_layers])) == 1,
             "recurrent layers share their weights, so attention must be of one kind",
+        )
+        require(not (self.merged and self.bias), "bias is on, but merged matrices have none")
+        require(
+            not (self.merged and self.key_size),
+            f"key_size is {self.key_size}; merged matrices are of the token's width, so it must be 0",
         )
 
     @property

@@ -67,7 +67,8 @@ class Block(hk.Module):
         """The last `num_rows` of tokens [B, R, W], updated."""
         model, width = self.architecture.model, self.architecture.width
         key_size = model.key_size // model.num_heads or width
-        attention = Attention(self.kind, model.num_heads, key_size, model.bias, initializer(model), "attention")
+        init = initializer(model)
+        attention = Attention(self.kind, model.num_heads, key_size, model.bias, init, "attention", model.merged)
         seen = normalise(tokens, model.layer_norm and (model.first_norm or layer > 0), "attention_norm")
         rows = tokens[:, -num_rows:]
         rows = rows + model.damping * attention(

@@ -46,8 +46,22 @@ def softmax(scores):
     return shifted / shifted.sum(axis=-1, keepdims=True)
 
 
+def factored(merged):
+    """Factors of merged matrices W_K^T W_Q and P W_V, [H, W, W] for columns: W_K and P are the identity."""
+    num_heads, width, _ = merged["key_query"].shape
+    identity = np.eye(width)
+    return {
+        "query": np.transpose(merged["key_query"], (2, 0, 1)),
+        "key": np.repeat(identity[:, None], num_heads, axis=1),
+        "value": np.transpose(merged["projection_value"], (2, 0, 1)),
+        "projection": np.repeat(identity[None], num_heads, axis=0),
+    }
+
+
 def attention(parameters, kind, rows, context):
     """Multi-head attention with explicit Q, K, V and P, head by head: the update and the weights [B, H, R, N]."""
+    if "key_query" in parameters:
+        parameters = factored(parameters)
     update, maps = np.zeros_like(rows), []
     num_heads, key_size = parameters["query"].shape[1:]
     for head in range(num_heads):

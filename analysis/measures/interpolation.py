@@ -19,6 +19,14 @@ from src.checks import require
 
 def params_of_products(config: RegressionConfig, kq: np.ndarray, pv: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
     """Parameters of one head whose products are these, [L, 1, W, W]: W_Q and W_V are the identity."""
+    if config.model.merged:
+        return {
+            f"{name}/attention": {
+                "key_query": kq[layer].astype(np.float32),
+                "projection_value": pv[layer].astype(np.float32),
+            }
+            for layer, name in enumerate(config.model.layer_names)
+        }
     identity = np.eye(config.architecture.token_width, dtype=np.float32)[:, None, :]
     return {
         f"{name}/attention": {

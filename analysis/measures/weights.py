@@ -13,6 +13,7 @@ import numpy as np
 
 from analysis.compared_run import ComparedRun
 from baselines.construction import gd_params
+from src.attn import merged_of
 from src.checks import ConfigError
 from store import layout
 from store.atomic import write_npz
@@ -25,15 +26,8 @@ def products(config: Any, params: dict[str, dict[str, np.ndarray]]) -> tuple[np.
 
     Recurrent layers share their weights, so they are one.
     """
-    pairs = []
-    for name in config.model.layer_names:
-        part = params[f"{name}/attention"]
-        query, key, value, projection = (
-            np.asarray(part[n], np.float64) for n in ("query", "key", "value", "projection")
-        )
-        pairs.append((np.einsum("whk,uhk->hwu", key, query), np.einsum("hku,whk->huw", projection, value)))
-    kq, pv = zip(*pairs, strict=True)
-    return np.stack(kq), np.stack(pv)
+    parts = [merged_of(params[f"{name}/attention"]) for name in config.model.layer_names]
+    return np.stack([part["key_query"] for part in parts]), np.stack([part["projection_value"] for part in parts])
 
 
 def rescale(kq: np.ndarray, pv: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from studies.study import Study
-from studies.theory import claims, figures, mixtures, questions, remarks, runs
+from studies.theory import claims, figures, mixtures, plateaus, questions, remarks, runs
 
 STUDY = Study(
     "theory",
-    runs.RUNS | mixtures.RUNS,
-    (*claims.CLAIMS, *mixtures.CLAIMS),
-    (*figures.FIGURES, *mixtures.FIGURES),
-    remarks.REMARKS | mixtures.REMARKS,
-    questions=(*questions.QUESTIONS, mixtures.QUESTION),
+    runs.RUNS | mixtures.RUNS | plateaus.RUNS,
+    (*claims.CLAIMS, *mixtures.CLAIMS, *plateaus.CLAIMS),
+    (*figures.FIGURES, *mixtures.FIGURES, *plateaus.FIGURES),
+    remarks.REMARKS | mixtures.REMARKS | plateaus.REMARKS,
+    questions=(*questions.QUESTIONS, mixtures.QUESTION, plateaus.QUESTION),
 )

@@ -30,9 +30,11 @@ def subject(config: RegressionConfig = CONFIG) -> ComparedRun:
     return ComparedRun(Path("nowhere"), config, model, params, BATCH, GradientDescent(1, 0.4, "given"))
 
 
-def test_params_of_products_compute_what_the_products_do() -> None:
-    looked_at = subject()
-    params = params_of_products(CONFIG, *products(CONFIG, looked_at.params))
+@pytest.mark.parametrize("merged", [False, True])
+def test_params_of_products_compute_what_the_products_do(merged: bool) -> None:
+    config = replace(CONFIG, model=replace(CONFIG.model, merged=merged))
+    looked_at = subject(config)
+    params = params_of_products(config, *products(config, looked_at.params))
     np.testing.assert_allclose(looked_at.model.predict(params, BATCH), looked_at.predict(BATCH), atol=1e-6)
 
 

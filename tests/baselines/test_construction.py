@@ -37,6 +37,13 @@ def test_layers_are_steps(recurrent, pos_enc_size, x64):
         close(predictions, reference.gd(batch, 0.05, depth))
 
 
+@pytest.mark.parametrize("gamma", [0.0, 0.02])
+def test_merged_matrices_have_the_construction_too(gamma, x64):
+    layers, _ = constructed(0.05, gamma, num_layers=2, merged=True)
+    for one, other in zip(layers, constructed(0.05, gamma, num_layers=2)[0], strict=True):
+        close(one, other)
+
+
 def test_a_full_key_size_is_the_default(x64):
     explicit, _ = constructed(0.05, key_size=5)
     default, _ = constructed(0.05)

@@ -18,7 +18,10 @@ from src.registries import FAMILIES
 
 OTHER = {  # values of a stack's layers that are not their defaults
     **{f"model.{name}": "2" for name in ("num_layers", "num_heads", "damping", "activation_clip", "init_scale")},
-    **{f"model.{name}": "true" for name in ("recurrent", "bias", "layer_norm", "shared_mlp", "clip_before_mlp")},
+    **{
+        f"model.{name}": "true"
+        for name in ("recurrent", "bias", "layer_norm", "shared_mlp", "clip_before_mlp", "merged")
+    },
     **{"model.key_size": "4", "model.attention": "softmax", "model.first_norm": "false"},
 }
 FOUND = {"preset", "plugins", "shared", "requires"}  # a flag of its own, and what comes with the other fields

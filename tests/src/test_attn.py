@@ -1,22 +1,24 @@
+from functools import partial
+
 import haiku as hk
 import jax
 import numpy as np
 import pytest
 
 from src import prng
-from src.attn import Attention
+from src.attn import Attention, merged_of
 from tests import reference
 
 ROWS, PAIRS, WIDTH = 5, 4, 6
 
 
-def make_attention(kind, num_heads, key_size, bias, scale=1.0):
+def make_attention(kind, num_heads, key_size, bias, scale=1.0, merged=False):
     """Attention as pure functions; the second gives (update, what the hook saw)."""
     init = hk.initializers.VarianceScaling(scale, "fan_in", "truncated_normal")
 
     def forward(rows, context):
         seen = []
-        layer = Attention(kind, num_heads, key_size, bias, init, "attention")
+        layer = Attention(kind, num_heads, key_size, bias, init, "attention", merged)
         update = layer(rows, context, 3, lambda name, number, value: seen.append((name, number, value)) or value)
         return update, seen
 
@@ -77,6 +79,52 @@ def test_equal_keys_make_softmax_the_mean_of_the_values(x64):
     update, _ = make_attention("softmax", 1, 6, bias=False).apply({"attention": parameters}, rows, context)
     mean = context.mean(axis=1) @ parameters["value"][:, 0] @ parameters["projection"][0]
     np.testing.assert_allclose(update, np.repeat(mean[:, None], ROWS, axis=1), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["linear", "softmax"])
+@pytest.mark.parametrize("num_heads", [1, 3])
+def test_merged_matrices_compute_what_their_factors_do(kind, num_heads, x64):
+    """And the gradients of factors follow from theirs by the chain rule: G_query = G_kq^T W_K and so on, by head."""
+    rows, context = random_tokens(6)
+    factors = random_parameters(7, num_heads, WIDTH, bias=False)
+    products = merged_of(factors)
+    layers = {merged: make_attention(kind, num_heads, WIDTH, False, merged=merged) for merged in (False, True)}
+    aim = np.random.default_rng(8).normal(size=rows.shape)
+
+    def loss(parameters, merged):
+        update, seen = layers[merged].apply({"attention": parameters}, rows, context)
+        return ((update - aim) ** 2).sum(), (update, seen[0][2])
+
+    of_factors, expected = jax.grad(loss, has_aux=True)(factors, False)
+    of_products, found = jax.grad(loss, has_aux=True)(products, True)
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10), found, expected)
+    for head in range(num_heads):
+        kq, pv = (np.asarray(of_products[name][head]) for name in ("key_query", "projection_value"))
+        query, key, value = (factors[name][:, head] for name in ("query", "key", "value"))
+        close = partial(np.testing.assert_allclose, rtol=1e-10)
+        close(of_factors["query"][:, head], kq.T @ key)
+        close(of_factors["key"][:, head], kq @ query)
+        close(of_factors["value"][:, head], pv.T @ factors["projection"][head].T)
+        close(of_factors["projection"][head], (pv @ value).T)
+
+
+def test_initial_merged_matrices_are_comparable_to_products_of_factors():
+    """Variance scale / fan-in, W into and H W out of the heads; products of factors of scale s have that of s^2."""
+    width, num_heads, scale = 40, 3, 0.3
+    tokens = np.zeros((1, 2, width), np.float32)
+    layers = {
+        merged: make_attention("linear", num_heads, width, False, scale**2 if merged else scale, merged)
+        for merged in (False, True)
+    }
+    found = {
+        merged: merged_of(layer.init(prng.key(0), tokens, tokens)["attention"]) for merged, layer in layers.items()
+    }
+    for name, fan_in in (("key_query", width), ("projection_value", num_heads * width)):
+        size = num_heads * width**2
+        assert found[True][name].shape == (num_heads, width, width)
+        assert found[True][name].var() == pytest.approx(scale**2 / fan_in, rel=4 * np.sqrt(2 / size))
+        # entries of a product share factors: a fan-in of them is worth one independent value
+        assert found[False][name].var() == pytest.approx(scale**2 / fan_in, rel=4 * np.sqrt(2 / (num_heads * width)))
 
 
 def test_initial_weights():

@@ -186,6 +186,18 @@ def test_a_bad_value_is_one_sentence_that_names_it(kind, name, value, words):
     assert "\n" not in sentence
 
 
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"bias": True}, "bias is on, but merged matrices have none"),
+        ({"key_size": 4}, "key_size is 4; merged matrices"),
+    ],
+)
+def test_merged_matrices_have_neither_biases_nor_a_size_of_keys(other, words):
+    with pytest.raises(ConfigError, match=words):
+        StackConfig(merged=True, **other)
+
+
 def test_every_checked_field_is_tried_above():
     """A field is tried with a bad value, where it is declared, unless every value of its type is legal."""
     free = {"preset", "plugins", "shared", "requires"}  # a word in passing, and what is found from the others

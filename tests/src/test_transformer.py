@@ -47,6 +47,7 @@ STACKS = {
     "clipped before the mlp": ModelConfig(num_layers=2, mlp_width=5, activation_clip=0.4, clip_before_mlp=True),
     "recurrent with all": replace(FULL, attention=("softmax",), recurrent=True),
     "with all": FULL,
+    "merged": ModelConfig(num_layers=2, num_heads=2, merged=True),
     "published with all": replace(FULL, activation_clip=0.7, **PUBLISHED),
 }
 

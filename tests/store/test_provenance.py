@@ -53,6 +53,7 @@ CHOICES = {
     "scale": of_languages.CODE_SCALES,
     "input": of_languages.AUTOENCODER_INPUTS,
     "autoencoder_input": of_languages.AUTOENCODER_INPUTS,
+    "merged": (),  # legal only without biases and at the full key size
     # legal only with others: of random languages, and of the code `learned`
     "num_languages": (),
     "num_unseen": (),
@@ -118,6 +119,11 @@ def test_ids_are_equal_exactly_where_configs_are(a: set[tuple[str, str]], b: set
 def test_an_id_survives_json(leaves: set[tuple[str, str]]) -> None:
     config = changed(*leaves)
     assert config_id(from_dict(json.loads(json.dumps(to_dict(config))))) == config_id(config)
+
+
+def test_merged_matrices_are_another_id() -> None:
+    plain = RegressionConfig()
+    assert config_id(replace(plain, model=replace(plain.model, merged=True))) != config_id(plain)
 
 
 def test_another_version_of_the_results_is_another_id(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,218 @@
+"""Measures of plateaus: when runs escape, and what that is over the closed forms of the same initial weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from analysis.measures import growth, turn
+from analysis.measures.escape import escape_of
+from configs.regression import RegressionConfig
+from families.regression import evaluation_context
+from src.config import DataConfig
+from store.rundir import read_config, read_metrics
+from studies.curve_rows import ABOVE, Curve, Series
+from studies.reproduction.measures.distances import cosines
+from studies.reproduction.measures.trained import compared_run
+
+Measure = Callable[..., float]
+
+ADAM_EPSILON = 1e-8  # optax.scale_by_adam's
+DIRECT = 450  # steps by which a run of the default rate has learnt, if it stays on no second plateau
+
+
+@lru_cache(maxsize=64)
+def _zero_loss(data: DataConfig, config: RegressionConfig) -> float:
+    targets = np.asarray(evaluation_context(config).batch.y_query, np.float64)
+    return float(0.5 * np.mean(targets**2))
+
+
+def zero_loss(run: Path) -> float:
+    """The loss of predicting zero on the tasks of a run's records."""
+    config = read_config(run)
+    return _zero_loss(config.data, config)
+
+
+@lru_cache(maxsize=1024)
+def left(run: Path) -> float:
+    """The step at which a run leaves the initial plateau: 1/(2D) of the way to gradient descent's loss is first made.
+
+    That is half of what one direction of the inputs gives. Infinite if it never is.
+    """
+    return escape_of(run, zero_loss(run), 1 / (2 * read_config(run).data.dim), for_good=False).step
+
+
+@lru_cache(maxsize=1024)
+def learnt(run: Path) -> float:
+    """The step at which half of the way is made, which one direction of the inputs does not give."""
+    return escape_of(run, zero_loss(run)).step
+
+
+def deviation(run: Path) -> float:
+    """The standard deviation of initial weights, (init_scale / layers / fan-in)^1/2."""
+    config = read_config(run)
+    return math.sqrt(config.model.init_scale / config.model.num_layers / config.architecture.width)
+
+
+def exponent(run: Path, other: Path) -> float:
+    """-d log step / d log deviation between two runs: 2 is one over the scale squared, 0 no dependence."""
+    return math.log(left(run) / left(other)) / math.log(deviation(other) / deviation(run))
+
+
+# --- compared with closed forms ---
+
+
+def steps_of_a_factor_e(run: Path) -> float:
+    """1 / log(1 + lr lambda): what each e-fold of the scale costs merged matrices."""
+    config = read_config(run)
+    return 1 / math.log1p(config.training.lr * growth.growth_rate(config.data))
+
+
+def slope_over_derived(run: Path, other: Path) -> float:
+    """The slope of the escape's step on log(1 / deviation) between two runs, over the derived one."""
+    slope = (left(run) - left(other)) / math.log(deviation(other) / deviation(run))
+    return slope / steps_of_a_factor_e(run)
+
+
+@lru_cache(maxsize=512)
+def derived(run: Path) -> growth.Divergence:
+    """When a run leaves, in closed form from the initial weights: merged, or the flow of four factors.
+
+    Under Adam the latter at the rate lr / epsilon, which is Adam's where gradients are far below epsilon.
+    """
+    loaded = compared_run(run)
+    config, weights = loaded.config, _initial(run)
+    if config.model.merged:
+        share = 1 / (2 * config.data.dim)
+        return growth.Divergence(growth.merged_escape(weights, config.data, config.training.lr, share), False)
+    adam = config.training.optimizer == "adamw"
+    return growth.factors_escape(weights, config.data, config.training.lr / (ADAM_EPSILON if adam else 1.0))
+
+
+def _initial(run: Path) -> dict[str, np.ndarray]:
+    """The first layer's weights before training."""
+    params: Any = jax.tree.map(np.asarray, compared_run(run).untrained().params)
+    weights: dict[str, np.ndarray] = params["layer_0/attention"]
+    return weights
+
+
+def over_derived(run: Path) -> float:
+    """The step at which a run leaves over the derived one."""
+    return left(run) / derived(run).step
+
+
+def plateau_is_derived(run: Path) -> float:
+    """1 where a run comes to the second plateau exactly if the flow of its initial weights diverges in rank one.
+
+    It comes there if it takes more than a quarter of the time that it took to leave the first, else 0.
+    """
+    return float((learnt(run) > 1.25 * left(run)) == derived(run).rank_one)
+
+
+# --- two layers: gradient descent first, GD++ later ---
+
+
+@lru_cache(maxsize=64)
+def turned(run: Path) -> float:
+    """The step from which a run is nearer to GD++ than to gradient descent for good; infinite if it never is."""
+    found = cosines(run)
+    at = turn.turn(found["step"], found["gd"], found["gd_plus_plus"])
+    return at.step if at else float("inf")
+
+
+def turn_over_learnt(run: Path) -> float:
+    """The step of the turn over that at which the run has learnt."""
+    return turned(run) / learnt(run)
+
+
+def lead_of_gd(run: Path) -> float:
+    """Between learning and the turn: (1 - cosine with GD++) / (1 - cosine with GD), above 1 where GD is nearer.
+
+    At the snapshot nearest to the geometric mean of the two steps; without a turn, of the first and the last.
+    """
+    found = cosines(run)
+    last = min(turned(run), float(found["step"][-1]))
+    if not learnt(run) <= last:
+        return float("nan")
+    at = np.argmin(np.abs(found["step"] - math.sqrt(learnt(run) * last)))
+    return float((1 - found["gd_plus_plus"][at]) / (1 - found["gd"][at]))
+
+
+# --- runs that stay ---
+
+
+def learnt_by(step: float = math.inf) -> Measure:
+    """1 for a run that has learnt by a step, or by the end of training."""
+    return lambda run: float(learnt(run) < step)
+
+
+def second_plateau(run: Path) -> float:
+    """How far below zero's loss a run stays, in units of 1/D of gradient descent's way; nan for runs that do not stay.
+
+    The median of the records from 1.25 times the step at which it left the first plateau to .9 times that at which it
+    has learnt, or the end.
+    """
+    first, last = left(run), learnt(run)
+    if not last > 1.5 * first:
+        return float("nan")
+    records, zero = read_metrics(run, ("gd_loss",)), zero_loss(run)
+    way = zero - float(records[-1]["gd_loss"])
+    stays = [float(record["test_loss"]) for record in records if 1.25 * first <= record["step"] <= 0.9 * last]
+    return float(read_config(run).data.dim * (zero - np.median(stays)) / way)
+
+
+def faster(run: Path, other: Path) -> float:
+    """The step at which a run leaves over that of the paired run."""
+    return left(run) / left(other)
+
+
+# --- curves of figures ---
+
+
+def times(arms: Mapping[str, str], derived_of: Mapping[str, str]) -> Callable[[Path, str], Series]:
+    """The step at which a run leaves against the deviation of its initial weights, by arm, and what is derived."""
+
+    def curves(run: Path, name: str) -> Series:
+        at, last, step = [deviation(run)], [float(read_config(run).training.steps)], left(run)
+        arm = next(label for start, label in arms.items() if name.startswith(start))
+        found: dict[tuple[str, str], Any] = {
+            ("", arm): (at, [step]) if math.isfinite(step) else Curve(at, last, [ABOVE])
+        }
+        if name in derived_of:
+            found["", derived_of[name]] = (at, [derived(run).step])
+        return found
+
+    return curves
+
+
+def turning(run: Path, name: str) -> Series:
+    """Cosines of two layers over training, and the steps at which they leave the plateau and turn, at height 1."""
+    found, panel = cosines(run), "cosine with the sensitivities of"
+    labels = {"gd": "Gradient descent", "gd_plus_plus": "GD++"}
+    return {
+        **{(panel, label): (found["step"], found[name]) for name, label in labels.items()},
+        (panel, "leaves the plateau"): ([left(run)], [1.0]),
+        (panel, "turns to GD++"): ([turned(run)], [1.0]),
+    }
+
+
+def shares(run: Path) -> dict[tuple[str, str], float]:
+    """Whether a run has learnt by the end, and whether it did directly."""
+    return {
+        ("share of runs", f"learnt by step {DIRECT}"): learnt_by(DIRECT)(run),
+        ("share of runs", "learnt by the end"): learnt_by()(run),
+    }
+
+
+def way(run: Path, name: str) -> Series:
+    """How much of the way to gradient descent's loss a run has made, in units of 1/D, over training."""
+    records, zero = read_metrics(run, ("gd_loss",)), zero_loss(run)
+    whole = (zero - float(records[-1]["gd_loss"])) / read_config(run).data.dim
+    made = [(zero - float(record["test_loss"])) / whole for record in records]
+    return {("", "Trained Transformer"): ([record["step"] for record in records], made)}
