@@ -121,6 +121,7 @@ def test_lines_are_the_recorded_numbers(lsa1_run: Path, monkeypatch: pytest.Monk
     assert "half" in drawn[0].axes[0].get_ylabel()
 
 
+@pytest.mark.slow
 def test_losses_of_different_units_have_axes_of_their_own(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
