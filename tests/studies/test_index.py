@@ -116,6 +116,8 @@ def test_an_index_is_made_where_the_ledger_alone_lies(tmp_path: Path, ran: Ran) 
         "task_diversity.md",
         "theory.md",
         "theory/higher_order.md",
+        "theory/mixtures.md",
+        "theory/plateaus.md",
         "theory/preconditioned.md",
     }
     assert (made["contrasts"], made["figures"]) == ([], [])
