@@ -37,6 +37,15 @@ def dual_ridge(batch: Batch, penalty: float | Array) -> Array:
     return jnp.einsum("bn,bnd,bd->b", _dual(batch, penalty), batch.x, batch.x_query)
 
 
+def primal_ridge(batch: Batch, penalty: float) -> Array:
+    """`ridge` for a penalty above 0 on many pairs: x_query . (X^T X + penalty I)^-1 X^T y, in D x D instead of N x N."""
+    scatter = jnp.einsum("bnd,bne->bde", batch.x, batch.x)
+    eye = jnp.broadcast_to(jnp.eye(scatter.shape[-1], dtype=scatter.dtype), scatter.shape)
+    moment = jnp.einsum("bn,bnd->bd", batch.y, batch.x)
+    weights = jnp.linalg.solve(scatter + penalty * eye, moment[:, :, None])[:, :, 0]
+    return jnp.einsum("bd,bd->b", weights, batch.x_query)
+
+
 def ridge_weights(batch: Batch, penalty: float) -> Array:
     """The weights [B, D] of ridge regression, whose predictions are `ridge`; penalty 0 as there."""
     weights: Array

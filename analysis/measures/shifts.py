@@ -21,7 +21,7 @@ from analysis.compared_run import ComparedRun
 from analysis.measures.test_set import half_squared_errors, mean_and_error, zero
 from baselines import preconditioned
 from baselines.gradient_descent import Predictor
-from baselines.linear_mmse import bayes_penalty, ridge
+from baselines.linear_mmse import bayes_penalty, primal_ridge, ridge
 from configs.regression import RegressionConfig
 from families.experiment import model_of, task_key
 from families.regression import GradientDescent, make_test_batches
@@ -111,7 +111,9 @@ def predictors_on(loaded: ComparedRun, data: DataConfig) -> dict[str, Predictor]
         found["preconditioned_gd"] = Partial(preconditioned.predict, a=np.asarray(a, np.float32))
     except ConfigError:  # nobody has said what it is there
         pass
-    return found | {"ridge": partial(ridge, penalty=bayes_penalty(data)), "zero": zero}
+    penalty = bayes_penalty(data)
+    many = data.num_pairs > data.dim and penalty > 0  # where a Gram matrix of all pairs would fill the memory
+    return found | {"ridge": partial(primal_ridge if many else ridge, penalty=penalty), "zero": zero}
 
 
 def losses_on(loaded: ComparedRun, data: DataConfig) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from baselines.linear_mmse import ridge
+from baselines.linear_mmse import primal_ridge, ridge
 from baselines.opponents import OPPONENTS
 from configs.regression import RegressionConfig
 from src import registries
@@ -43,6 +43,31 @@ def test_of_isotropic_tasks_it_is_ridge():
     data = DataConfig(noise_std=0.3)
     batch = sample_batch(key(1), data, 20)
     np.testing.assert_allclose(OPPONENTS["gaussian_posterior"](batch, config(data)), ridge(batch, 0.09), rtol=1e-5)
+
+
+def test_the_primal_form_of_ridge_is_ridge():
+    with jax.enable_x64(True):
+        batch = jax.tree.map(lambda part: np.asarray(part, np.float64), sample_batch(key(2), DataConfig(4, 9), 12))
+        np.testing.assert_allclose(primal_ridge(batch, 0.3), ridge(batch, 0.3), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["mixture_posterior", "sparse_posterior"])
+def test_posteriors_of_other_priors_need_noise_and_plain_tasks(name):
+    for data, words in ((replace(DATA, noise_std=0.0), "without a mean"), (DataConfig(), "noise_std is 0")):
+        with pytest.raises(ConfigError, match=words):
+            OPPONENTS[name](sample_batch(key(0), data, 4), config(data))
+
+
+@pytest.mark.parametrize("distribution", ["mixture", "sparse"])
+def test_the_posterior_of_the_tasks_own_prior_is_the_best(distribution):
+    """No other predictor has a smaller loss on 4000 tasks, all on the same ones."""
+    data = DataConfig(4, 5, "gaussian", noise_std=0.5, weight_scale=2.0, task_distribution=distribution)
+    batch = sample_batch(key(3), data, 4000)
+    found = {
+        name: float(np.mean((np.asarray(OPPONENTS[name](batch, config(data))) - batch.y_query) ** 2))
+        for name in ("mixture_posterior", "sparse_posterior", "gaussian_posterior")
+    }
+    assert min(found, key=found.__getitem__) == f"{distribution}_posterior"
 
 
 @pytest.mark.parametrize(
