@@ -38,7 +38,7 @@ def dual_ridge(batch: Batch, penalty: float | Array) -> Array:
 
 
 def primal_ridge(batch: Batch, penalty: float) -> Array:
-    """`ridge` for a penalty above 0 on many pairs: x_query . (X^T X + penalty I)^-1 X^T y, in D x D instead of N x N."""
+    """`ridge` for a penalty above 0 on many pairs: x_query . (X^T X + penalty I)^-1 X^T y, in D x D."""
     scatter = jnp.einsum("bnd,bne->bde", batch.x, batch.x)
     eye = jnp.broadcast_to(jnp.eye(scatter.shape[-1], dtype=scatter.dtype), scatter.shape)
     moment = jnp.einsum("bn,bnd->bd", batch.y, batch.x)

@@ -45,7 +45,9 @@ def gaussian_posterior(batch: Batch, config: RegressionConfig) -> Array:
     deviations = np.ones(data.dim) if power == 0 or eigenvalues is None else eigenvalues**power
     scale = jnp.asarray(deviations, batch.x.dtype)
     white = batch._replace(
-        x=batch.x * scale, x_query=batch.x_query * scale, y=batch.y - data.task_mean * jnp.sum(batch.x, axis=2)
+        x=batch.x * scale[None, None],
+        x_query=batch.x_query * scale[None],
+        y=batch.y - data.task_mean * jnp.sum(batch.x, axis=2),
     )
     mean = data.task_mean * jnp.sum(batch.x_query, axis=1)
     return ridge(white, data.noise_std**2 / data.mean_task_variance) + mean
