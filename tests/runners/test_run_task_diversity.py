@@ -360,6 +360,6 @@ def test_what_cannot_be_run_is_refused(words: str, sentence: str, refused: Refus
 
 
 def test_fields_of_the_family_are_refused_elsewhere(refused: Refused) -> None:
-    for field, value in {"num_tasks": 4, "task_distribution": "laplace", "block": "regression"}.items():
+    for field, value in {"num_tasks": 4, "block": "regression"}.items():
         said = refused("runners.run_concat_inputs_targets", f"--config.{field}={value}", "--out", "run")
         assert f"unknown config key {field!r} of the family regression" in said

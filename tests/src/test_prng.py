@@ -208,6 +208,8 @@ def test_purposes_are_pinned():
         "INPUT_DISTRIBUTION": 23,
         "DISTRACTOR_PLACE": 24,
         "CHOICE": 25,
+        "AXES": 26,
+        "EIGENVALUES": 27,
     }
 
 
