@@ -139,9 +139,9 @@ def newton_schulz(normal: Normal, steps: int, factor: Array | None = None) -> Ar
     a = `factor` [B], below 2 / lambda_max^2, is 1 / lambda_max^2 if none is given. It tends to the pseudo-inverse of S
     (Ben-Israel and Cohen 1966). Fu et al. 2023 have this start.
     """
-    if factor is None:
-        factor = _ratio(jnp.ones_like(normal.scatter[:, 0, 0]), power_iteration(normal.scatter) ** 2)
-    return _squarings(normal, normal.scatter * factor[:, None, None], steps)
+    s = normal.scatter
+    start = s / (power_iteration(s) ** 2)[:, None, None] if factor is None else s * factor[:, None, None]
+    return _squarings(normal, start, steps)
 
 
 def newton_schulz_identity(normal: Normal, steps: int, interval: Interval) -> Array:

@@ -1,4 +1,4 @@
-"""The exact posterior of tasks that are `mixture` (`src.sequences`): four Gaussians of one width about ±e_1 and ±e_2.
+"""The exact posterior of tasks that are `mixture` (`src.tasks`): four Gaussians of one width about ±e_1 and ±e_2.
 
 With centres mu_k, prior variance tau^2 about each, noise variance sigma^2 and labels y = X w + noise,
 

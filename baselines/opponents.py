@@ -17,7 +17,6 @@ from baselines.linear_mmse import ridge
 from src import registries
 from src.batch import Batch
 from src.checks import named, require
-from src.config import DataConfig
 from src.covariance import fixed_eigenvalues
 from src.data import TASK_POWERS
 from src.registry import Functions
@@ -27,7 +26,11 @@ if TYPE_CHECKING:
 
 
 def preconditioned_gd(batch: Batch, config: RegressionConfig) -> Array:
-    """One preconditioned gradient step, the best of one linear attention layer (`baselines.preconditioned`)."""
+    """One preconditioned gradient step, the best of one linear attention layer (`baselines.preconditioned`).
+
+    `ConfigError` where that has no closed form, and where the run trains or is tested on corrupted pairs.
+    """
+    check_clean(config)
     return preconditioned.predict(batch, preconditioned.preconditioner(config.data))
 
 
@@ -35,9 +38,10 @@ def gaussian_posterior(batch: Batch, config: RegressionConfig) -> Array:
     """The posterior mean under tasks N(m 1, W) and the config's noise: m 1 + W X^T (X W X^T + s^2 I)^-1 (y - m X 1).
 
     Of tasks that are not Gaussian the best predictor that is linear in the labels. `ConfigError` where labels are not
-    linear, or where W differs between contexts.
+    linear, where W differs between contexts, and where the run trains or is tested on corrupted pairs.
     """
     data = config.data
+    check_clean(config)
     require(data.teacher == "linear", f"the posterior is of linear labels; the teacher is {data.teacher}")
     eigenvalues, power = fixed_eigenvalues(data), TASK_POWERS[data.task_covariance]
     shared = power == 0 or (eigenvalues is not None and data.axes == "coordinates")
@@ -58,15 +62,23 @@ def mixture_posterior(batch: Batch, config: RegressionConfig) -> Array:
 
     `ConfigError` without label noise, and where labels are not linear or tasks have a mean or a covariance besides.
     """
-    return mixture.predict(batch, _noise_variance(config.data), config.data.weight_scale)
+    return mixture.predict(batch, _noise_variance(config), config.data.weight_scale)
 
 
 def sparse_posterior(batch: Batch, config: RegressionConfig) -> Array:
     """The posterior mean under tasks of the distribution `sparse` (`baselines.sparse`); errors as above."""
-    return sparse.predict(batch, _noise_variance(config.data), config.data.weight_scale)
+    return sparse.predict(batch, _noise_variance(config), config.data.weight_scale)
 
 
-def _noise_variance(data: DataConfig) -> float:
+def check_clean(config: RegressionConfig) -> None:
+    """`ConfigError` if pairs of the training or of the test are corrupted, of which these opponents know nothing."""
+    clean = config.train.hit_rate == 0 and config.eval.hit_rate == 0 and config.data.num_distractors == 0
+    require(clean, "it is of contexts without corrupted pairs or distractor labels")
+
+
+def _noise_variance(config: RegressionConfig) -> float:
+    check_clean(config)
+    data = config.data
     plain = data.teacher == "linear" and data.task_covariance == "isotropic" and data.task_mean == 0
     require(plain, "the posterior is of linear labels and of tasks without a mean or a covariance besides")
     require(data.noise_std > 0, "noise_std is 0; the posterior is of labels with noise")

@@ -132,8 +132,7 @@ def _of_drawn(data: DataConfig) -> Moments:
         return scale * mean(power + t) + shift * mean(power)
 
     others = 0.0 if data.exact_covariance else (data.dim - 1) / n * mean(q + 1) * with_task(1.0)
-    second = v**3 * ((1 + _kurtosis_term(data)) * with_task(q + 2) + others) + v**2 * data.noise_std**2 / n * mean(
-        q + 1
-    )
+    noise = data.noise_std**2 / n * mean(q + 1)
+    second = v**3 * ((1 + _kurtosis_term(data)) * with_task(q + 2) + others) + v**2 * noise
     ones = np.ones(data.dim)
     return Moments(v**2 * with_task(q + 1) * ones, second * ones, v * with_task(q) * ones)

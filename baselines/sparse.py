@@ -1,4 +1,4 @@
-"""Predictors for tasks that are `sparse` (`src.sequences`): the posterior mean of a spike and slab, and the lasso.
+"""Predictors for tasks that are `sparse` (`src.tasks`): the posterior mean of a spike and slab, and the lasso.
 
 A coordinate is N(0, s^2 / p) with probability p, else 0. Given which coordinates are not 0 the prior is a Gaussian, so
 the posterior is a mixture over the 2^D supports S, of prior p^|S| (1 - p)^(D - |S|). All are enumerated.

@@ -1,4 +1,7 @@
-"""Dots from a table of setting, panel, series, mean, low, high, seeds: settings in rows, panels side by side."""
+"""Dots from a table of setting, panel, series, mean, low, high, seeds: settings in rows, panels side by side.
+
+A row is a mean with its interval, or a seed.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ ROW, AROUND = 0.24, 0.75  # inches of a setting, and around all
 
 
 @style.compact
-def draw_dots(source: Path, title: str) -> list[Path]:
-    """Draws a table's dots next to it, as .png and .pdf."""
+def draw_dots(source: Path, title: str, by_seed: bool = False) -> list[Path]:
+    """Draws a table's dots next to it, as .png and .pdf; `by_seed` says what its rows are."""
     from matplotlib.lines import Line2D
 
     table = read_csv(source, NUMBERS, TEXT)
@@ -32,8 +35,9 @@ def draw_dots(source: Path, title: str) -> list[Path]:
         rows = table[table["panel"] == name]
         for number, setting in enumerate(settings):
             own = rows[rows["setting"] == setting]
-            for place, (_, row) in enumerate(own.iterrows()):
-                y = number + 0.5 * ((place + 1) / (len(own) + 1) - 0.5)
+            places = {name: place for place, name in enumerate(dict.fromkeys(own["series"]), 1)}
+            for _, row in own.iterrows():
+                y = number + 0.5 * (places[row["series"]] / (len(places) + 1) - 0.5)
                 look = looks[row["series"]]
                 panel.plot([row["low"], row["high"]], [y, y], color=look["color"], linewidth=0.8)
                 panel.plot(row["mean"], y, linestyle="none", **look)
@@ -44,5 +48,6 @@ def draw_dots(source: Path, title: str) -> list[Path]:
     seeds = sorted(set(table["seeds"].astype(int)))
     counts = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     style.legend_above(figure, handles)
-    style.caption(figure, f"{title}; means over {counts} seeds, 95 % t intervals")
+    what = "a dot is a seed" if by_seed else f"means over {counts} seeds, 95 % t intervals"
+    style.caption(figure, f"{title}; {what}")
     return style.save_both(figure, source)

@@ -183,7 +183,7 @@ class DataConfig(LinearData):
             f"exact_covariance needs at least as many pairs as dimensions; {self.num_pairs} pairs span no "
             f"{self.dim} dimensions",
         )
-        self._moment("variance", INPUT_DISTRIBUTIONS[self.input_distribution].variance)
+        _ = self.coordinate_variance  # by which the covariance is scaled
 
     @property
     def equal_inputs(self) -> bool:

@@ -16,13 +16,17 @@ Numbers = Mapping[tuple[str, str], float]  # (panel, series) -> a run's number
 
 
 class Dots(NamedTuple):
-    """A figure of dots: its settings by runs' name, and what is shown of a run; 95 % t intervals over runs."""
+    """A figure of dots: its settings by runs' name, and what is shown of a run.
+
+    Means with 95 % t intervals over runs or, `by_seed`, each run: right where a mean is no run, as some are stuck.
+    """
 
     name: str
     title: str
     settings: Mapping[str, str]
     numbers: Callable[[Path], Numbers]
     profile: str = "quick"
+    by_seed: bool = False
 
     @property
     def run_names(self) -> tuple[str, ...]:
@@ -46,11 +50,15 @@ class Dots(NamedTuple):
                 for place, value in self.numbers(run).items():
                     found.setdefault((self.settings[name], *place), []).append(value)
         columns = ("setting", "panel", "series")
-        return [dict(zip(columns, place, strict=True)) | _mean(values) for place, values in found.items()]
+        return [
+            dict(zip(columns, place, strict=True)) | _mean(part)
+            for place, values in found.items()
+            for part in ([[value] for value in values] if self.by_seed else [values])
+        ]
 
     def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
         """Draws the table."""
-        draw_dots(table, labels["title"])
+        draw_dots(table, labels["title"], self.by_seed)
 
 
 def _mean(values: Sequence[float]) -> Row:

@@ -1,6 +1,6 @@
 """A decoder and the posterior means of its possible priors, after every number of pairs: tasks retrieved or learnt.
 
-On the same sequences of tasks of a mixture (`mixture` of `src.sequences`), or of one task outside it:
+On the same sequences of tasks of a mixture (`mixture` of `src.tasks`), or of one task outside it:
 
     tf     the decoder
     bayes  the posterior mean under the mixture

@@ -22,6 +22,7 @@ from analysis.measures.test_set import half_squared_errors, mean_and_error, zero
 from baselines import preconditioned
 from baselines.gradient_descent import Predictor
 from baselines.linear_mmse import bayes_penalty, primal_ridge, ridge
+from baselines.opponents import check_clean
 from configs.regression import RegressionConfig
 from families.experiment import model_of, task_key
 from families.regression import GradientDescent, make_test_batches
@@ -107,6 +108,7 @@ def predictors_on(loaded: ComparedRun, data: DataConfig) -> dict[str, Predictor]
         "gd": GradientDescent(gd.steps, step_size, gd.source).predict,
     }
     try:
+        check_clean(loaded.config)
         a = preconditioned.preconditioner(own)
         found["preconditioned_gd"] = Partial(preconditioned.predict, a=np.asarray(a, np.float32))
     except ConfigError:  # nobody has said what it is there
@@ -118,7 +120,7 @@ def predictors_on(loaded: ComparedRun, data: DataConfig) -> dict[str, Predictor]
 
 def losses_on(loaded: ComparedRun, data: DataConfig) -> dict[str, np.ndarray]:
     """Half the squared errors [tasks] of `predictors_on` on test tasks of shifted data."""
-    batch = make_test_batches(loaded.config, [data])[0]
+    batch = make_test_batches(replace(loaded.config, data=data), [data])[0]  # whose config says if there is none
     return half_squared_errors(predictors_on(loaded, data), batch)
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from studies import algorithm_distances as distances
 from studies.claim import OURS as LABORATORY
 from studies.claim import UNBOUNDED, Claim, around, was
-from studies.reproduction.measures import algorithms, depth, distances, over_training, rolled, sines, trained
+from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
 
 DERIVED, PLOT, TEXT, OURS = "derived", "plot reading", "text", "ours"
 COSINE: dict[str, Any] = {"scale": "fisher"}

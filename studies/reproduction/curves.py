@@ -22,8 +22,9 @@ from baselines.gradient_descent import Predictor
 from families.regression import gd_steps
 from src.config import DataConfig
 from store.rundir import read_metrics
+from studies import algorithm_distances as distances
 from studies.curve_rows import Series, Values
-from studies.reproduction.measures import algorithms, depth, distances, over_training, rolled, sines, trained
+from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
 
 TF, GD, GDPP, HALFWAY, CONTROL = "Trained Transformer", "Gradient descent", "GD++", "Interpolated", "Control"
 OWN_STEPS, BEST_GDPP, PAPER_GDPP = "GD, own step sizes", "GD++, best", "GD++, the paper's"
@@ -113,7 +114,7 @@ def pools(run: Path, name: str) -> Series:
 
 def shifted(run: Path, name: str) -> Series:
     """Losses on contexts of other distributions; of five layers and more the medians over tasks."""
-    loaded = trained.compared_run(run)
+    loaded = distances.compared_run(run)
     predictors: dict[str, Predictor] = {TF: loaded.predict}
     predictors |= {ALGORITHMS[name]: other for name, other in trained.defined_baselines(loaded).items()}
     if len(loaded.config.model.layer_names) == 1:
@@ -134,7 +135,7 @@ def replaced(run: Path, name: str) -> Series:
 
 def sizes(run: Path, name: str) -> Series:
     """The losses at the size of a run."""
-    size = trained.compared_run(run).config.data.dim
+    size = distances.compared_run(run).config.data.dim
     return {("", TF): ([size], [trained.loss(run)]), ("", GD): ([size], [trained.loss_of("gd")(run)])}
 
 
@@ -205,7 +206,7 @@ def heat_maps(runs: Sequence[Path]) -> list[dict[str, Any]]:
     """
     found: dict[str, list[Sequence[np.ndarray]]] = {"trained": [], "construction": []}
     for run in runs:
-        loaded = trained.compared_run(run)
+        loaded = distances.compared_run(run)
         config = loaded.config
         found["trained"].append(rescale(*products(config, loaded.params), config.data.dim))
         found["construction"].append(products(config, gd_params(config.architecture, *trained.construction_of(run))))

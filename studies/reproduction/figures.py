@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from plots.distances_over_seeds import draw_matrix, draw_nearest
+from studies import algorithm_distances as distances
 from studies.distance_figure import Distances
 from studies.figure import AnyFigure, Figure, HeatMaps
 from studies.reproduction import curves
-from studies.reproduction.measures import distances
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (

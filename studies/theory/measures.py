@@ -1,10 +1,11 @@
-"""Measures on runs of linear regression that several questions share."""
+"""What several questions share: measures on runs of linear regression, and how a claim of theory is written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +17,28 @@ from baselines.preconditioned import preconditioner
 from families.regression import make_test_batch
 from src.config import DataConfig
 from src.covariance import fixed_eigenvalues
-from studies.reproduction.measures.trained import compared_run
+from studies.algorithm_distances import compared_run
+from studies.claim import Claim
 from studies.runs import summary_part
 
 Measure = Callable[..., float]
+AHN = "Ahn et al. 2023, arXiv 2306.00297"
+
+
+def claim(
+    name: str,
+    figure: str,
+    says: str,
+    expected: float,
+    low: float,
+    high: float,
+    measure: Any,
+    runs: str,
+    profile: str = "quick",
+    **more: Any,
+) -> Claim:
+    """A claim whose range theory gives; the paper is Ahn et al. 2023 unless another is named."""
+    return Claim(name, figure, says, expected, low, high, "theory", measure, runs, profile, **{"paper": AHN, **more})
 
 
 def headline(name: str) -> Measure:

@@ -17,9 +17,8 @@ from configs.regression import RegressionConfig
 from families.regression import evaluation_context
 from src.config import DataConfig
 from store.rundir import read_config, read_metrics
+from studies.algorithm_distances import compared_run, cosines
 from studies.curve_rows import ABOVE, Curve, Series
-from studies.reproduction.measures.distances import cosines
-from studies.reproduction.measures.trained import compared_run
 
 Measure = Callable[..., float]
 

@@ -20,7 +20,7 @@ from studies.theory.plateau_runs import CHANGED, FLOOR, RUNS, SIZES
 __all__ = ("CLAIMS", "FIGURES", "QUESTION", "REMARKS", "RUNS")
 
 DERIVED, CHOSEN = "derived", "ours"
-BY_US: dict[str, Any] = {"about": "ours", "paper": OURS, "control": ()}
+BY_US: dict[str, Any] = {"about": "ours", "paper": OURS, "control": (), "profile": "full"}
 SAME_WEIGHTS = BY_US | {"uncontrolled": "what it is compared with is derived from the same initial weights"}
 SAME_SEED = BY_US | {"uncontrolled": "the run that it is compared with differs in one setting alone"}
 OWN_TRAINING = BY_US | {"uncontrolled": "it is a step of the training, of which an untrained network has none"}
@@ -73,10 +73,10 @@ SHARES = {
 }
 
 FIGURES: tuple[AnyFigure, ...] = (
-    Figure("escape_times", "When one layer leaves the plateau, by the scale of its initial weights", OF_SCALES, measures.times(ARMS, DERIVED_OF), "standard deviation of initial weights", "step", log_x=True, log_y=True, limit=float("inf")),
-    Figure("two_layers_turning", "Two recurrent layers: gradient descent first, then GD++", ("plateau_two_layers",), measures.turning, "training step", "", means=False, by_seed=True),
-    Figure("second_plateau", "Four factors under SGD, D = 5: one direction of the inputs first", ("plateau_five",), measures.way, "training step", "way to gradient descent's loss, in units of 1/D", means=False, by_seed=True),
-    Dots("plateau_shares", "One layer: runs that have learnt", SHARES, measures.shares),
+    Figure("escape_times", "When one layer leaves the plateau, by the scale of its initial weights", OF_SCALES, measures.times(ARMS, DERIVED_OF), "standard deviation of initial weights", "step", log_x=True, log_y=True, profile="full", limit=float("inf")),
+    Figure("two_layers_turning", "Two recurrent layers: gradient descent first, then GD++", ("plateau_two_layers",), measures.turning, "training step", "", profile="full", means=False, by_seed=True),
+    Figure("second_plateau", "Four factors under SGD, D = 5: one direction of the inputs first", ("plateau_five",), measures.way, "training step", "way to gradient descent's loss, in units of 1/D", profile="full", means=False, by_seed=True),
+    Dots("plateau_shares", "One layer: runs that have learnt", SHARES, measures.shares, "full"),
 )
 # fmt: on
 

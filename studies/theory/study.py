@@ -1,15 +1,17 @@
-"""The study theory: its parts put together."""
+"""The study theory: its questions put together, each a module here."""
 
 from __future__ import annotations
 
 from studies.study import Study
-from studies.theory import claims, figures, mixtures, plateaus, questions, remarks, runs
+from studies.theory import higher_order, mixtures, plateaus, preconditioned
+
+PARTS = (preconditioned, higher_order, mixtures, plateaus)
 
 STUDY = Study(
     "theory",
-    runs.RUNS | mixtures.RUNS | plateaus.RUNS,
-    (*claims.CLAIMS, *mixtures.CLAIMS, *plateaus.CLAIMS),
-    (*figures.FIGURES, *mixtures.FIGURES, *plateaus.FIGURES),
-    remarks.REMARKS | mixtures.REMARKS | plateaus.REMARKS,
-    questions=(*questions.QUESTIONS, mixtures.QUESTION, plateaus.QUESTION),
+    {name: runs for part in PARTS for name, runs in part.RUNS.items()},
+    [claim for part in PARTS for claim in part.CLAIMS],
+    [figure for part in PARTS for figure in part.FIGURES],
+    {name: remark for part in PARTS for name, remark in part.REMARKS.items()},
+    questions=[part.QUESTION for part in PARTS],
 )

@@ -23,7 +23,7 @@ from baselines.gradient_descent import gd, one_step_loss, one_step_size
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, evaluation_context, make_model, make_test_batches
 from src.checks import ConfigError
-from src.config import DataConfig, ModelConfig
+from src.config import ContextConfig, DataConfig, ModelConfig
 
 CONFIG = RegressionConfig(test_tasks=20_000)
 STEP = one_step_size(CONFIG.data)
@@ -164,3 +164,12 @@ def test_what_has_no_other_length_or_depth_says_so(
 def test_a_shift_that_names_no_distribution_is_refused(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         shifted(ANISOTROPIC.data, text)
+
+
+def test_corrupted_pairs_are_not_drawn_from_another_distribution_than_the_shifts() -> None:
+    """random_pairs draws isotropic inputs: no number, rather than one of two distributions in one context."""
+    context = ContextConfig(noise_mode="random_pairs", noise_p=0.2)
+    loaded = constructed(RegressionConfig(eval=context, train=context, test_tasks=64), 0.1)
+    with pytest.raises(ConfigError, match="random_pairs draws pairs of linear labels"):
+        losses_on(loaded, shifted(loaded.config.data, "spectrum=power_law"))
+    assert "preconditioned_gd" not in losses_on(loaded, loaded.config.data)

@@ -11,7 +11,7 @@ from baselines.opponents import OPPONENTS
 from configs.regression import RegressionConfig
 from src import registries
 from src.checks import ConfigError
-from src.config import DataConfig
+from src.config import ContextConfig, DataConfig
 from src.data import sample_batch
 from src.prng import key
 
@@ -82,6 +82,17 @@ def test_where_it_is_not_defined_it_says_so(changes, words):
     data = replace(DATA, **changes)
     with pytest.raises(ConfigError, match=words):
         OPPONENTS["gaussian_posterior"](sample_batch(key(0), data, 4), config(data))
+
+
+@pytest.mark.parametrize("name", ["preconditioned_gd", "gaussian_posterior", "mixture_posterior", "sparse_posterior"])
+@pytest.mark.parametrize("where", ["train", "eval"])
+def test_of_corrupted_pairs_they_know_nothing(name, where):
+    data = DataConfig(4, 6, noise_std=0.3)
+    corrupted = replace(config(data), **{where: ContextConfig(noise_mode="random_pairs", noise_p=0.2)})
+    with pytest.raises(ConfigError, match="without corrupted pairs"):
+        OPPONENTS[name](sample_batch(key(0), data, 4), corrupted)
+    with pytest.raises(ConfigError, match="without corrupted pairs"):
+        OPPONENTS[name](sample_batch(key(0), data, 4), config(replace(data, num_distractors=1)))
 
 
 def test_an_unknown_opponent_is_refused_with_those_that_are_known():

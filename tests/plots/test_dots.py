@@ -11,14 +11,14 @@ from store.atomic import write_csv
 from tests.plots.readable import check_readable
 
 
-def drawn(folder: Path, rows: list[dict[str, object]]) -> Figure:
+def drawn(folder: Path, rows: list[dict[str, object]], by_seed: bool = False) -> Figure:
     write_csv(folder / "dots.csv", rows)
     found: list[Figure] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "plots.style.save_both", lambda figure, path: found.append(figure) or check_readable(figure, width=None)
         )
-        draw_dots(folder / "dots.csv", "A title")
+        draw_dots(folder / "dots.csv", "A title", by_seed)
     return found[0]
 
 
@@ -37,3 +37,16 @@ def test_every_mean_is_drawn_in_its_row_and_panel(tmp_path: Path) -> None:
         bars = [line.get_xdata() for line in panel.lines if len(line.get_xdata()) == 2]
         np.testing.assert_allclose(bars, [[mean - 0.1, mean + 0.1] for mean in means])
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["as published", "sound"]
+
+
+def test_seeds_of_a_series_stand_on_one_line_and_the_caption_says_what_they_are(tmp_path: Path) -> None:
+    rows = [
+        {"setting": "one", "panel": "loss", "series": series, "mean": value, "low": value, "high": value, "seeds": 1}
+        for series, values in {"model": (1.0, 1.9), "descent": (1.4, 1.5)}.items()
+        for value in values
+    ]
+    figure = drawn(tmp_path, rows, by_seed=True)
+    points = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1]
+    heights = [float(np.ravel(point.get_ydata())[0]) for point in points]
+    assert heights[0] == heights[1] != heights[2] == heights[3]
+    assert any("a dot is a seed" in text.get_text() for text in figure.texts)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from src.checks import ConfigError
-from src.config import DataConfig
-from src.covariance import fixed_eigenvalues, haar, orthonormal
-from src.data import labels, sample_batch
+from src.config import SPECTRA, TASK_COVARIANCES, TEACHERS, DataConfig
+from src.covariance import FIXED_SPECTRA, fixed_eigenvalues, haar, orthonormal
+from src.data import TASK_POWERS, labels, sample_batch
+from src.data import TEACHERS as TEACHERS_BY_NAME
 from src.prng import Purpose, key, purpose_key
 
 RECIPROCAL = DataConfig(4, 6, "gaussian", spectrum="power_law")
@@ -46,6 +47,12 @@ def test_ill_conditioned_columns_are_orthonormal_in_float32():
     q = orthonormal(z)
     gram = np.einsum("bni,bnj->bij", q, q)
     np.testing.assert_allclose(gram, np.broadcast_to(np.eye(2), gram.shape), atol=1e-5)
+
+
+def test_every_word_of_a_config_has_what_it_stands_for():
+    assert {*FIXED_SPECTRA, "log_uniform"} == set(SPECTRA)
+    assert set(TEACHERS_BY_NAME) == set(TEACHERS)
+    assert set(TASK_POWERS) == set(TASK_COVARIANCES)
 
 
 def test_haar_matrices_have_no_direction():

@@ -18,10 +18,10 @@ from baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
 from configs.regression import RegressionConfig
 from families.regression import find_gd, make_model, make_test_batch
 from src.config import DataConfig, ModelConfig
+from studies import algorithm_distances as distances
 from studies.distance_figure import Distances
 from studies.reproduction.curves import replaced
 from studies.reproduction.figures import FIGURES
-from studies.reproduction.measures import distances
 
 RUN = Path("run")
 DATA = DataConfig(dim=4, num_pairs=6)

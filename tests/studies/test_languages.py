@@ -72,6 +72,11 @@ def test_dots_are_means_of_a_setting_with_t_intervals(tmp_path: Path) -> None:
     assert first["mean"] == pytest.approx(0.9)
     assert first["high"] - first["mean"] == pytest.approx(4.302653 * 0.1 / math.sqrt(3), rel=1e-5)  # t of 2 degrees
     assert (second["low"], second["mean"], second["high"]) == (0.5, 0.5, 0.5)
+    seeds = dots._replace(by_seed=True).rows(runs)
+    assert [(row["setting"], row["mean"], row["low"], row["high"]) for row in seeds] == [
+        *(("first", value, value, value) for value in values["a"]),
+        ("second", 0.5, 0.5, 0.5),
+    ]
 
 
 def test_a_matrix_is_the_mean_of_its_runs() -> None:

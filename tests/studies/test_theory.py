@@ -13,30 +13,30 @@ from baselines.own_step_sizes import Spectrum, best_step_sizes, residual_polynom
 from src.covariance import fixed_eigenvalues
 from studies.claim import UNBOUNDED
 from studies.study import load
-from studies.theory import claims
-from studies.theory.runs import RUNS
+from studies.theory import higher_order
+from studies.theory import preconditioned as of_preconditioned
 
 STUDY = load("theory")
 BY_NAME = {claim.name: claim for claim in STUDY.claims}
 
 
 def data_of(name):
-    return RUNS[name].cells[0].config.data
+    return STUDY.runs[name].cells[0].config.data
 
 
 def best(data):
     return preconditioned.loss(preconditioned.preconditioner(data), data)
 
 
-@pytest.mark.parametrize("name", claims.SPECTRA)
+@pytest.mark.parametrize("name", of_preconditioned.SPECTRA)
 def test_one_gradient_step_is_as_far_as_the_claim_says(name: str) -> None:
     data = data_of(name)
     gd = preconditioned.loss(preconditioned.scaled(np.ones(data.dim), data), data)
-    assert gd / best(data) == pytest.approx(claims.SPECTRA[name][1], abs=1e-3)
+    assert gd / best(data) == pytest.approx(of_preconditioned.SPECTRA[name][1], abs=1e-3)
     assert gd / best(data) - 1 > 10 * (BY_NAME[f"preconditioned_{name}_loss"].high - 1)
 
 
-@pytest.mark.parametrize("name", claims.DISTANCES)
+@pytest.mark.parametrize("name", of_preconditioned.DISTANCES)
 def test_the_identity_and_the_inverse_are_as_far_as_the_claim_says(name: str) -> None:
     from analysis.measures.preconditioner import relative_distance
 
@@ -44,21 +44,23 @@ def test_the_identity_and_the_inverse_are_as_far_as_the_claim_says(name: str) ->
     a, eigenvalues = preconditioned.preconditioner(data), fixed_eigenvalues(data)
     assert eigenvalues is not None
     found = [relative_distance(np.diag(other), np.diag(a)) for other in (np.ones(data.dim), 1 / eigenvalues)]
-    assert found == pytest.approx(list(claims.DISTANCES[name]), abs=1.5e-3)
+    assert found == pytest.approx(list(of_preconditioned.DISTANCES[name]), abs=1.5e-3)
 
 
-@pytest.mark.parametrize("pairs", claims.LENGTHS)
+@pytest.mark.parametrize("pairs", of_preconditioned.LENGTHS)
 def test_losses_on_other_lengths_are_the_closed_forms(pairs: int) -> None:
     data = data_of("noisy")
     trained, tested = preconditioned.preconditioner(data), replace(data, num_pairs=pairs)
-    assert (preconditioned.loss(trained, tested), best(tested)) == pytest.approx(claims.LENGTHS[pairs], abs=1e-4)
-    assert data.noise_std**2 / 2 == claims.IRREDUCIBLE
+    assert (preconditioned.loss(trained, tested), best(tested)) == pytest.approx(
+        of_preconditioned.LENGTHS[pairs], abs=1e-4
+    )
+    assert data.noise_std**2 / 2 == of_preconditioned.IRREDUCIBLE
 
 
 def test_shifts_are_the_closed_forms() -> None:
     data = data_of("reciprocal")
     a = preconditioned.preconditioner(data)
-    reverse = preconditioned.loss(a, shifted(data, claims.REVERSED))
+    reverse = preconditioned.loss(a, shifted(data, of_preconditioned.REVERSED))
     assert reverse / best(data) == pytest.approx(BY_NAME["preconditioned_covariance_shift"].expected, abs=0.01)
     assert preconditioned.loss(a, shifted(data, "query_covariance=isotropic")) == pytest.approx(2.1530, abs=1e-3)
     shares = [
@@ -84,16 +86,24 @@ def left_by_gd_plus_plus(values: np.ndarray, steps: int) -> float:
     return min(float(minimize(left, start, method="BFGS").fun) for start in starts)
 
 
-@pytest.mark.parametrize("name", [name for name in claims.DEPTHS if name.startswith("exact")])
+@pytest.mark.parametrize("name", [name for name in higher_order.DEPTHS if name.startswith("exact")])
 def test_what_gd_plus_plus_and_the_best_polynomial_leave_is_what_the_claim_says(name: str) -> None:
     values = fixed_eigenvalues(data_of(name))
     assert values is not None
-    _, share, _, high, polynomial = claims.DEPTHS[name]
+    _, share, _, high, polynomial = higher_order.DEPTHS[name]
     step_sizes = best_step_sizes(Spectrum(values, np.ones(len(values))), 2)
     best_polynomial = np.mean(residual_polynomial(step_sizes, values) ** 2)
     assert left_by_gd_plus_plus(values, 2) == pytest.approx(share, rel=2e-3)
     assert best_polynomial / share == pytest.approx(polynomial, rel=5e-3)
     assert polynomial - 1 > 10 * (high - 1) or polynomial > 10  # ten margins, or ten times
+
+
+def test_a_newton_schulz_step_leaves_what_the_claim_says() -> None:
+    values = fixed_eigenvalues(data_of("exact_100_1"))
+    assert values is not None
+    step = 1 / best_step_sizes(Spectrum(values, np.ones(len(values))), 1)
+    gd, newton_schulz = (np.mean((1 - a * values) ** (2 * power)) for a, power in ((1 / step, 1), (2 / 1.01, 2)))
+    assert newton_schulz / gd == pytest.approx(0.85, abs=5e-3)
 
 
 def test_every_question_names_what_the_study_has() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis.measures.layerwise import REACHABLE
 from configs.layerwise import UNTRAINED
-from studies.reproduction.measures.trained import Measure
+from studies.algorithm_distances import Measure
 from studies.runs import summary_part
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from analysis.measures.over_training import over_training
 from store.rundir import read_metrics
-from studies.reproduction.measures.trained import Measure, compared_run, zero_loss
+from studies.algorithm_distances import Measure, compared_run
+from studies.reproduction.measures.trained import zero_loss
 
 LEARNT = 0.3  # a loss below the plateau at .4
 

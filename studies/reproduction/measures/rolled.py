@@ -17,7 +17,8 @@ from baselines.gradient_descent import one_step_size
 from baselines.loss_curves import summary
 from families.regression import make_test_batch
 from src.batch import Batch
-from studies.reproduction.measures.trained import Measure, compared_run, context_losses
+from studies.algorithm_distances import Measure, compared_run
+from studies.reproduction.measures.trained import context_losses
 
 ROLLED = 50  # applications
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis.compared_run import ComparedRun, load_compared
+from analysis.compared_run import ComparedRun
 from analysis.measures import shifts
 from analysis.measures.algorithms import algorithms_of, defined
 from analysis.measures.copying import copying
@@ -28,16 +28,9 @@ from families.experiment import task_key
 from families.regression import gd_steps, make_test_batch
 from src.data import sample_batch
 from src.prng import Purpose
+from studies.algorithm_distances import Measure, compared_run
 
 CONTEXTS, DRAWS = 512, 64  # of medians over contexts
-
-Measure = Callable[[Path], float]
-
-
-@lru_cache(maxsize=256)
-def compared_run(run: Path) -> ComparedRun:
-    """A finished run, loaded once for all claims on it."""
-    return load_compared(run)
 
 
 @lru_cache(maxsize=64)

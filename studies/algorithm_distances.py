@@ -5,22 +5,31 @@ Claims and figures share what is computed here for a run; predictions are on its
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
+from analysis.compared_run import ComparedRun, load_compared
 from analysis.measures import turn
 from analysis.measures.algorithm_distance import pairs
 from analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of, defined
 from analysis.measures.shifts import replaced_labels
-from studies.reproduction.measures.trained import Measure, compared_run
 
 # not of this study: what predicts zero, whose sensitivity has no direction, and solvers that are given eigenvalues
 LEFT_OUT = ("zero", "momentum", "chebyshev", "newton_schulz_identity")
+Measure = Callable[[Path], float]
+
 WITH_DIRECTION = tuple(name for name in ALGORITHMS if name not in LEFT_OUT)
 DESCENTS = ("gd", "gd_own_steps", "gd_plus_plus", "gd_plus_plus_paper")  # whose losses with replaced labels are shown
 REPLACED = (0, 1, 2, 4)  # labels of each context
+
+
+@lru_cache(maxsize=256)
+def compared_run(run: Path) -> ComparedRun:
+    """A finished run of linear regression, loaded once for all claims on it."""
+    return load_compared(run)
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,340 @@
+"""Preconditioned gradient descent: one linear layer on inputs of a covariance, against its optimum in closed form.
+
+Ranges stand here before seeds 0 to 7 are run. Each lies ten margins or more from what another algorithm would give,
+which the claim names in brackets. Rates were tuned on seed 99.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from baselines import preconditioned
+from store.rundir import read_config
+from studies.claim import OURS, Claim
+from studies.curve_rows import Series
+from studies.dot_figure import Dots, Numbers
+from studies.figure import AnyFigure, Figure
+from studies.findings import Statement
+from studies.question import Question
+from studies.runs import MANY_SEEDS, Runs
+from studies.theory import measures
+from studies.theory.measures import AHN, claim
+
+ZHANG, MAHANKALI = (
+    "Zhang, Frei and Bartlett 2023, arXiv 2306.09927",
+    "Mahankali, Hashimoto and Ma 2023, arXiv 2307.03576",
+)
+
+# --- what is trained ---
+
+LAYER: dict[str, Any] = {
+    "data.input_distribution": "gaussian",
+    "num_pairs": 20,
+    "opponents": ("preconditioned_gd",),
+    "lr": 0.01,
+    "schedule": "cosine",
+    "b2": 0.999,
+    "grad_clip": 0.0,
+    "init_scale": 0.5,
+    "batch_size": 1024,
+    "steps": 6000,
+}
+# several layers leave their plateaus from a smaller start, with clipped gradients
+DEEPER = {"lr": 0.003, "grad_clip": 1.0, "init_scale": 0.1, "batch_size": 512, "steps": 8000}
+RECIPROCAL = {"data.spectrum": "power_law"}
+UNIFORM = {"data.input_distribution": "uniform", "data.input_range": 12**0.5}
+
+RUNS: dict[str, Runs] = {
+    "reciprocal": Runs("lsa1", LAYER | RECIPROCAL, MANY_SEEDS),
+    "noisy": Runs("lsa1", LAYER | RECIPROCAL | {"noise_std": 0.5}, MANY_SEEDS),
+    "square": Runs("lsa1", LAYER | RECIPROCAL | {"spectrum_exponent": 2.0}, MANY_SEEDS),
+    "condition_100": Runs(
+        "lsa1", LAYER | {"data.spectrum": "log_spaced", "condition_number": 100.0, "num_pairs": 40}, MANY_SEEDS
+    ),
+    "uniform": Runs("lsa1", LAYER | RECIPROCAL | UNIFORM, MANY_SEEDS),
+    "inverse_tasks": Runs("lsa1", LAYER | RECIPROCAL | {"task_covariance": "inverse"}, MANY_SEEDS),
+    "rotated": Runs("lsa1", LAYER | RECIPROCAL | {"data.axes": "rotated"}, MANY_SEEDS),
+    "rotated_2_layers": Runs(
+        "lsa1", LAYER | RECIPROCAL | {"data.axes": "rotated", "num_layers": 2} | DEEPER, MANY_SEEDS
+    ),
+    "relu": Runs("lsa1", LAYER | {"teacher": "relu", "opponents": ()}, MANY_SEEDS),
+}
+
+# --- what is claimed ---
+
+REVERSED = "spectrum=given,eigenvalues=" + ":".join(f"{1 / i:.9g}" for i in range(10, 0, -1))  # 1/i, in reverse order
+SAME_TASKS: dict[str, Any] = {"control": (), "uncontrolled": "what predicts zero tolerates it too"}
+QUICK = ("reciprocal", "noisy", "condition_100", "rotated")  # the settings of the profile of minutes
+# runs -> what they are, and what one gradient step with its best size would have over the closed form's loss
+SPECTRA = {
+    "reciprocal": ("eigenvalues 1/i, N = 20", 1.404),
+    "noisy": ("eigenvalues 1/i, N = 20, label noise .5", 1.365),
+    "square": ("eigenvalues 1/i^2, N = 20", 1.491),
+    "condition_100": ("eigenvalues from 1 to 1/100, N = 40", 1.840),
+    "uniform": ("uniform inputs, eigenvalues 1/i, N = 20", 1.455),
+    "inverse_tasks": ("eigenvalues 1/i, tasks of the inverse covariance, N = 20", 1.812),
+}
+# runs -> the closed form's distance from the identity and from the inverse of the covariance
+DISTANCES = {
+    "reciprocal": (0.338, 0.159),
+    "square": (0.409, 0.378),
+    "condition_100": (0.558, 0.425),
+    "uniform": (0.334, 0.164),
+    "inverse_tasks": (0.463, 0.0),
+}
+# pairs -> the closed form's loss with its noise, and that of the step that is best for so many pairs
+LENGTHS = {5: (1.3648, 0.9273), 200: (0.2246, 0.0798), 1000: (0.2013, 0.0171)}
+IRREDUCIBLE = 0.125  # half the variance of the query's label noise
+
+CLAIMS: tuple[Claim, ...] = (
+    *(
+        claim(
+            f"preconditioned_{name}_loss",
+            "Th. 1",
+            f"{words}: loss over that of the closed-form preconditioned step (one GD step: {alternative})",
+            1.0,
+            0.995,
+            1.01,
+            measures.headline("preconditioned_gd_ratio"),
+            name,
+            "quick" if name in QUICK else "full",
+            paper=MAHANKALI if name == "inverse_tasks" else AHN,
+        )
+        for name, (words, alternative) in SPECTRA.items()
+    ),
+    *(
+        claim(
+            f"preconditioned_{name}_matrix",
+            "Th. 1",
+            f"{SPECTRA[name][0]}: relative distance of W_K^T W_Q from the closed form (from the identity: {identity}, "
+            f"from the inverse covariance: {inverse})",
+            0.02,
+            0.0,
+            0.05,
+            measures.preconditioner_distance("closed form"),
+            name,
+            "quick" if name in QUICK else "full",
+            paper=MAHANKALI if name == "inverse_tasks" else AHN,
+        )
+        for name, (identity, inverse) in DISTANCES.items()
+    ),
+    *(
+        claim(
+            f"preconditioned_{pairs}_pairs",
+            "Th. 4.1",
+            f"trained at N = 20 with noise .5, tested on {pairs} pairs: loss over the trained step's in closed form "
+            f"(that of the best step for {pairs} pairs: {(best + IRREDUCIBLE) / (loss + IRREDUCIBLE):.2f})",
+            1.0,
+            0.97,
+            1.03,
+            measures.on_shift(f"num_pairs={pairs}", loss + IRREDUCIBLE),
+            "noisy",
+            paper=ZHANG,
+        )
+        for pairs, (loss, best) in LENGTHS.items()
+    ),
+    claim(
+        "preconditioned_covariance_shift",
+        "Sec. 4.3",
+        "eigenvalues 1/i in reverse order at test: factor by which the loss grows (of a step fitted to them: 1)",
+        14.84,
+        14.1,
+        15.6,
+        measures.grows_by(REVERSED),
+        "reciprocal",
+        paper=ZHANG,
+    ),
+    claim(
+        "preconditioned_task_shift",
+        "Sec. 4.3",
+        "tasks of mean 1 in each coordinate at test: factor by which loss over zero's loss grows (covariance shift: 14.8)",
+        1.0,
+        0.97,
+        1.03,
+        measures.share_left("task_mean=1"),
+        "reciprocal",
+        paper=ZHANG,
+        **SAME_TASKS,
+    ),
+    claim(
+        "preconditioned_query_shift",
+        "Sec. 4.3",
+        "isotropic queries at test: loss over the trained step's in closed form (of zero: 2.32)",
+        1.0,
+        0.97,
+        1.03,
+        measures.on_shift("query_covariance=isotropic", 2.1530),
+        "reciprocal",
+        paper=ZHANG,
+    ),
+    claim(
+        "preconditioned_rotated_loss",
+        "Sec. 5",
+        "eigenvalues 1/i in axes drawn for each context: loss over that of one GD step (with shared axes: .712)",
+        1.0,
+        0.995,
+        1.01,
+        measures.headline("loss_ratio"),
+        "rotated",
+        paper=ZHANG,
+    ),
+    claim(
+        "preconditioned_rotated_depth",
+        "Sec. 5",
+        "the same in two layers: loss over one layer's (of two steps of gradient descent: .69)",
+        0.4,
+        0.3,
+        0.5,
+        measures.over_paired("tf_loss"),
+        "rotated_2_layers",
+        "full",
+        paired="rotated",
+        paper=OURS,
+        about="ours",
+    ),
+    claim(
+        "preconditioned_relu_teacher",
+        "Th. 3",
+        "labels relu(w.x), isotropic inputs: loss over that of one GD step with its best size (ridge: 1.40)",
+        1.0,
+        0.99,
+        1.01,
+        measures.headline("loss_ratio"),
+        "relu",
+        "full",
+        paper=MAHANKALI,
+    ),
+)
+
+# fmt: off
+REMARKS: dict[str, str] = {
+    "preconditioned_reciprocal_loss": "Seven of eight runs are at the closed form, 1.000 to 1.001; one is stuck at 1.99, on a plateau where the layer predicts along one direction of the inputs. The mean of the two is no run.",
+    "preconditioned_noisy_loss": "Six of eight runs are at the closed form, 1.000 to 1.001; two are stuck at 1.75, where the layer predicts along one direction of the inputs.",
+    "preconditioned_square_loss": "Five of eight runs are at the closed form, 1.000 to 1.001; three are stuck at 1.81 to 1.87, where the layer predicts along one direction of the inputs.",
+    "preconditioned_square_matrix": "The five runs at the closed form's loss are at .026 to .035; the three that are stuck at .98 to 1.00.",
+    "preconditioned_condition_100_matrix": "All eight runs have the closed form's loss to .6 %, but the loss hardly depends on directions of variance .01 to .05: four runs are at .02 to .03, four at .11 to .53.",
+    "preconditioned_5_pairs": "The two runs that are stuck in training (preconditioned_noisy_loss) are at 1.16 and 1.19, the others at .96 to 1.03.",
+    "preconditioned_200_pairs": "The two runs that are stuck in training (preconditioned_noisy_loss) are at 2.46 and 2.52, the others at .98 to 1.02.",
+    "preconditioned_1000_pairs": "The two runs that are stuck in training (preconditioned_noisy_loss) are at 2.63 and 2.66, the others at .97 to 1.02.",
+    "preconditioned_covariance_shift": "The run that is stuck in training (preconditioned_reciprocal_loss) is at .85, the others at 14.1 to 15.1.",
+    "preconditioned_task_shift": "The run that is stuck in training (preconditioned_reciprocal_loss) is at 1.29, the others at .98 to 1.01.",
+    "preconditioned_query_shift": "The run that is stuck in training (preconditioned_reciprocal_loss) is at 1.71, the others at .98 to 1.02.",
+    "preconditioned_rotated_depth": "All eight runs do better in two layers, .28 to .53 of one layer's loss; the range came from one pilot, .41.",
+}
+# fmt: on
+
+# --- figures ---
+
+PAIRS = (5, 10, 20, 50, 200, 1000)
+
+
+def of_spectrum(run: Path) -> Numbers:
+    """Losses over the closed form's, and distances of the learnt preconditioner."""
+    found: dict[tuple[str, str], float] = {}
+    loss, matrix = "loss / closed-form loss", "distance of W_K^T W_Q"
+    best = measures.headline("preconditioned_gd_loss")(run)
+    for who, name in (("Trained Transformer", "tf_loss"), ("Gradient descent", "gd_loss")):
+        found[(loss, who)] = measures.headline(name)(run) / best
+    for target in ("closed form", "identity", "inverse covariance"):
+        found[(matrix, f"from the {target}")] = measures.preconditioner_distance(target)(run)
+    return found
+
+
+def over_pairs(run: Path, name: str) -> Series:
+    """Losses against the number of pairs at test: the transformer, the step that it learnt, and the best for each."""
+    data = read_config(run).data
+    trained = preconditioned.preconditioner(data)
+    tf = [measures.shifted_losses(run, f"num_pairs={pairs}")["tf"] - IRREDUCIBLE for pairs in PAIRS]
+    tested = [replace(data, num_pairs=pairs) for pairs in PAIRS]
+    return {
+        ("", "Trained Transformer"): (PAIRS, tf),
+        ("", "trained step, closed form"): (PAIRS, [preconditioned.loss(trained, one) for one in tested]),
+        ("", "best step for so many pairs"): (
+            PAIRS,
+            [preconditioned.loss(preconditioned.preconditioner(one), one) for one in tested],
+        ),
+    }
+
+
+FIGURES: tuple[AnyFigure, ...] = (
+    Dots(
+        "preconditioned",
+        "One linear layer on anisotropic inputs, and the preconditioned step in closed form",
+        {name: words for name, (words, _) in SPECTRA.items()},
+        of_spectrum,
+        "full",
+        by_seed=True,
+    ),
+    Figure(
+        "test_length",
+        "Trained on 20 noisy pairs, tested on m: the loss ends on a plateau",
+        ("noisy",),
+        over_pairs,
+        "pairs at test, m",
+        "loss (half MSE, noiseless query)",
+        log_x=True,
+        log_y=True,
+        means=False,
+        by_seed=True,
+    ),
+)
+
+QUESTION = Question(
+    "preconditioned",
+    "Preconditioned gradient descent",
+    "On inputs of any covariance, is one linear layer the preconditioned gradient step of theory, and no other?",
+    "; ".join((AHN, ZHANG, MAHANKALI)),
+    """One layer predicts ŷ = 1/n Σ yᵢ xᵢᵀ A x_q. For x ~ N(0, Λ), w ~ N(0, W) and label noise σ² the best A is
+
+    A = ((1 + 1/n) W Λ + (tr WΛ + σ²)/n I)⁻¹ W
+
+which is a multiple of I for isotropic inputs and of Λ⁻¹ for W = Λ⁻¹. Where the axes of Λ are drawn for each context it is a
+multiple of I again: gradient descent. A does not change with the test context, so the loss on more pairs than in training ends
+on a plateau, and another covariance of the inputs is not tolerated; other tasks and queries are, by a known factor.""",
+    (
+        Statement(
+            "preconditioned_reciprocal_loss",
+            "{value} of the closed form's loss",
+            "Eigenvalues 1/i: loss of the closed form (1.000); one gradient step: 1.404",
+        ),
+        Statement(
+            "preconditioned_condition_100_loss",
+            "{value} of the closed form's loss",
+            "Condition number 100: loss of the closed form (1.000); one gradient step: 1.840",
+        ),
+        Statement(
+            "preconditioned_condition_100_matrix",
+            "distance {value}",
+            "Condition number 100: W_K^T W_Q is the closed form (0); from the identity .558, from the inverse covariance .425",
+        ),
+        Statement(
+            "preconditioned_1000_pairs",
+            "{value} of it",
+            "Trained on 20 pairs, tested on 1000: the trained step's loss (1.00); with the best step for 1000 pairs .44",
+        ),
+        Statement(
+            "preconditioned_covariance_shift",
+            "factor {value}",
+            "Eigenvalues reversed at test: loss times 14.84; of a step fitted to them, times 1",
+        ),
+        Statement(
+            "preconditioned_rotated_loss",
+            "{value} of gradient descent's",
+            "Axes drawn for each context: gradient descent again (1.000); as with shared axes: .712",
+        ),
+        Statement(
+            "preconditioned_relu_teacher",
+            "{value} of gradient descent's",
+            "Labels relu(w·x): still one gradient step (1.000); ridge: 1.40",
+        ),
+    ),
+    """`lsa1`, one linear layer, 6000 steps of 1024 contexts, Adam at .01 with a cosine schedule, gradients not clipped, initial variance scale
+.5; D = 10. Of four pilots of seed 99 those at .003 and .005 stayed on a plateau at twice the
+optimum's loss, those at .01 and .02 did not. The loss ratio is on the same 10 000 test tasks.
+W_K^T W_Q is compared after the best scalar, in the relative Frobenius norm. A layer's sum over m pairs is divided by m/n.
+Closed forms agree with simulation within three standard errors at settings that are in no paper (tests/baselines/test_preconditioned.py).""",
+    tuple(claim.name for claim in CLAIMS),
+    tuple(figure.name for figure in FIGURES),
+)
