@@ -13,8 +13,7 @@ import numpy as np
 
 import cli
 from analysis.command import Command
-from src.checks import finite_results, require
-from src.config import LARGEST
+from src.checks import LARGEST, finite_results, require
 
 
 def add_flags(parser: cli.Parser) -> None:

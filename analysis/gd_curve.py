@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import cli
 from environment import check_devices
-from src.checks import ConfigError, finite_results, require
-from src.config import LARGEST, LinearData, QueriesData
+from src.checks import LARGEST, ConfigError, finite_results, require
+from src.data_config import LinearData, QueriesData
 from store import outputs
 from store.atomic import json_bytes
 from store.readers import StoreError

@@ -14,8 +14,7 @@ import numpy as np
 
 import cli
 from analysis.command import Command
-from src.checks import finite_results, require
-from src.config import LARGEST
+from src.checks import LARGEST, finite_results, require
 from store import layout, outputs
 from store.atomic import json_bytes
 

@@ -13,8 +13,7 @@ import numpy as np
 
 import cli
 from analysis.command import Command
-from src.checks import finite_results, require
-from src.config import LARGEST
+from src.checks import LARGEST, finite_results, require
 
 ALPHAS = (1.0, 1.5, 2.0, 3.0)  # also those of a run at its end
 

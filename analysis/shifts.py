@@ -18,7 +18,7 @@ from analysis.command import Command
 from configs.overrides import parse
 from configs.run import fields_of, made_of
 from src.checks import ConfigError, require
-from src.config import DataConfig
+from src.data_config import DataConfig
 
 FIELDS = {field.name: field for field in fields(DataConfig)}
 

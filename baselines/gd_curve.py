@@ -12,7 +12,7 @@ from baselines.linear_mmse import bayes_penalty, ridge_weights
 from baselines.loss_curves import facts, over_tasks, path_losses, reference_losses, summary, unstable_share
 from baselines.step_sizes import RULES, Problem
 from src.batch import Batch
-from src.config import QueriesData
+from src.data_config import QueriesData
 from src.precision import use_highest_precision
 
 

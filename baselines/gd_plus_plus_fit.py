@@ -24,8 +24,8 @@ from scipy.optimize import minimize
 from baselines.gradient_descent import gd_plus_plus
 from baselines.spectrum import eigenvalues
 from src.batch import Batch
-from src.config import LinearData
 from src.data import sample_batch
+from src.data_config import LinearData
 
 STARTS = 12  # random rates that learning starts from, in addition to the shared ones
 TRIED, LEARNED, HELD_OUT = 1024, 8192, 65_536  # contexts: for the starts, for the best of them, to choose among these

@@ -17,7 +17,7 @@ from jax.tree_util import Partial
 
 from baselines.gd_plus_plus_fit import Rates, expected_losses, gd_plus_plus_of, sampled_spectra
 from baselines.gradient_descent import one_step_size
-from src.config import LinearData
+from src.data_config import LinearData
 
 TRAINING_STEPS, LEARNING_RATE, BATCH = 1000, 1e-3, 512
 POOL, TRIED = 65_536, 8192  # contexts: from which batches are drawn, and for the start

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from src.batch import Batch
-from src.config import LinearData
+from src.data_config import LinearData
 
 Predictor = Callable[[Batch], Array]
 

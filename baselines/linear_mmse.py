@@ -13,8 +13,9 @@ from jax import Array
 
 from src.batch import Batch
 from src.checks import require
-from src.config import ContextConfig, DataConfig, LinearData
+from src.config import ContextConfig
 from src.data import query_labels, sample_batch
+from src.data_config import DataConfig, LinearData
 from src.prng import key
 from src.registries import NOISE_MODES
 from src.registry import Functions

@@ -18,7 +18,7 @@ from baselines.iterations import conjugate_gradients, newton_schulz, normal_equa
 from baselines.linear_mmse import bayes_penalty, ridge_weights
 from src import loss_conventions
 from src.batch import Batch
-from src.config import QueriesData
+from src.data_config import QueriesData
 from src.prng import Purpose
 from src.queries import task_chunks
 

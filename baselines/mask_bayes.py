@@ -22,7 +22,8 @@ import numpy as np
 from baselines.linear_mmse import linear_mmse
 from src.batch import Batch
 from src.checks import require
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig
+from src.data_config import DataConfig
 from src.registries import NOISE_MODES
 from src.registry import Functions
 

@@ -14,7 +14,8 @@ from jax import Array
 
 from src.attention_products import pair_scores
 from src.attn import Hook, no_hook
-from src.config import Architecture, SineData, SineModel
+from src.config import Architecture, SineModel
+from src.data_config import SineData
 
 
 def one_step(tokens: Array, architecture: Architecture[SineModel], hook: Hook = no_hook) -> Array:

@@ -16,8 +16,8 @@ from jax import Array
 
 from baselines import bayes
 from src.batch import Batch
-from src.config import PoolData
 from src.data import labels
+from src.data_config import PoolData
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
 from src.sequences import sample_sequences, task_pool, traced_size

@@ -25,9 +25,9 @@ from jax import Array
 
 from src.batch import Batch
 from src.checks import require
-from src.config import DataConfig
 from src.covariance import fixed_eigenvalues
 from src.data import TASK_POWERS
+from src.data_config import DataConfig
 from src.registries import TASK_DISTRIBUTIONS
 
 

@@ -18,7 +18,7 @@ from baselines.gradient_descent import one_step_size
 from baselines.iterations import descent, normal_equations, power_iteration, steepest_descent
 from baselines.loss_curves import over_tasks, path_losses
 from src.batch import Batch
-from src.config import QueriesData
+from src.data_config import QueriesData
 from src.queries import task_chunks
 
 DAMPING = 0.75  # of the closed-form step: undamped it diverges on 8 % of the tasks of 20 pairs in 20 dimensions

@@ -17,7 +17,8 @@ from configs import columns, step_cost
 from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset, Results, Summary
 from configs.run import RunConfig
 from src import loss_conventions
-from src.config import BLOCKS, DecoderConfig, PoolData, check_arrays
+from src.config import BLOCKS, DecoderConfig, check_arrays
+from src.data_config import PoolData
 from src.registries import POSTERIOR_MEANS, SCHEDULES, TASK_DISTRIBUTIONS
 
 NOISY_DIM, PAIRS_A_DIM = 32, 2  # of a sequence: its noise variance is D over the first, its length D times the second

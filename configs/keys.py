@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from cli import UsageError, did_you_mean
 from configs.run import RunConfig
 from src.checks import require
-from src.config import DecoderConfig, EmbeddedModel, LinearData, PoolData, SineModel
+from src.config import DecoderConfig, EmbeddedModel, SineModel
+from src.data_config import LinearData, PoolData
 
 OUTSIDE = ("family", "plugins", "shared", "requires")  # what comes with the model and the flags: nobody sets it
 

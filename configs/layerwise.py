@@ -11,7 +11,8 @@ from configs.family import Columns, Criterion, Family, Meaning, NamedLoss, Prese
 from configs.regression import WITH_DESCENT
 from configs.run import RunConfig
 from src import loss_conventions
-from src.config import Architecture, EmbeddedModel, LayersTrainConfig, QueriesData
+from src.config import Architecture, EmbeddedModel, LayersTrainConfig
+from src.data_config import QueriesData
 
 UNTRAINED = 0.9  # of the loss of predicting zero: what ends above it did not train
 

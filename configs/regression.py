@@ -32,20 +32,8 @@ from configs.family import (
 from configs.run import RunConfig
 from src import loss_conventions
 from src.checks import require, sizes
-from src.config import (
-    AXES,
-    DIFFICULTIES,
-    PLACEMENTS,
-    QUERY_COVARIANCES,
-    SPECTRA,
-    TASK_COVARIANCES,
-    TEACHERS,
-    TOKENS,
-    Architecture,
-    ContextConfig,
-    DataConfig,
-    ModelConfig,
-)
+from src.config import DIFFICULTIES, PLACEMENTS, TOKENS, Architecture, ContextConfig, ModelConfig
+from src.data_config import AXES, QUERY_COVARIANCES, SPECTRA, TASK_COVARIANCES, TEACHERS, DataConfig
 from src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, TASK_DISTRIBUTIONS, WITHOUT_SIGMA
 
 ALIGNED = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left

@@ -13,7 +13,8 @@ from configs import columns, step_cost
 from configs.family import Columns, Criterion, Curve, Family, Meaning, NamedLoss, Panel, Preset
 from configs.run import RunConfig
 from src import loss_conventions
-from src.config import EMBEDDED, Architecture, SineData, SineModel
+from src.config import EMBEDDED, Architecture, SineModel
+from src.data_config import SineData
 
 SINE_LEFT = 0.5  # of the loss of predicting zero. A predictor that knows the mean function E y = E[a] (2/pi) cos x, and
 # ignores the context, has 1 - (E[a]^2 / E[a^2]) (2/pi)^2 E[cos^2 x] / E[sin^2(x + phi)] = .67 of it

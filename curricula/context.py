@@ -15,8 +15,9 @@ from curricula.noise import corrupt
 from curricula.ordering import ORDERINGS, difficulty_keys
 from curricula.placement import PLACEMENTS
 from src.batch import Batch
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig
 from src.data import sample_batch, take_pairs
+from src.data_config import DataConfig
 from src.registries import BY_DIFFICULTY
 
 

@@ -16,8 +16,8 @@ from jax import Array
 from src import registries
 from src.batch import Batch
 from src.checks import named
-from src.config import LinearData
 from src.data import labels
+from src.data_config import LinearData
 from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 from src.registry import Functions

@@ -17,7 +17,7 @@ from curricula.sorting import stable_order
 from src import registries
 from src.batch import Batch
 from src.checks import named
-from src.config import LinearData
+from src.data_config import LinearData
 from src.registry import Functions
 
 Difficulty = tuple[Array, ...]  # sort keys [B, N], the first counts most

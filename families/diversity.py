@@ -27,8 +27,8 @@ from families.experiment import NO_ARRAYS, Experiment
 from src import decoder
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import PoolData
 from src.data import labels
+from src.data_config import PoolData
 from src.model import Model
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key

@@ -25,8 +25,9 @@ from families.experiment import NO_ARRAYS, Experiment, fold_in, task_key
 from src import transformer
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig, StackConfig
+from src.config import ContextConfig, StackConfig
 from src.data import sample_batch, take_pairs
+from src.data_config import DataConfig
 from src.model import Model, Params
 from src.prng import Purpose
 from src.train import BatchFn, Shared

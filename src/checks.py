@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+LARGEST = 3.4028234663852886e38  # of the numbers of float32, in which everything is computed
+TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
+
 
 class ConfigError(ValueError):
     """A value that cannot be used; the message is one sentence for the user."""
@@ -46,6 +49,12 @@ def in_range(name: str, value: float, low: float, high: float = math.inf, open_l
         f"between {low:g} and {high:g}" if math.isfinite(high) else f"{'above' if open_low else 'at least'} {low:g}"
     )
     require(inside, f"{name} is {value}; it must be {bounds}")
+
+
+def scale(name: str, value: float, open_low: bool = True) -> None:
+    """Raises unless a scale of data is finite, above 0 (at least 0 if not `open_low`) and a number of float32."""
+    in_range(name, value, 0, open_low=open_low)
+    require(value <= LARGEST, f"{name} is {value}; it must be at most {LARGEST:g}, float32's largest number")
 
 
 def finite_results(name: str, value: float, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from src.checks import named
-from src.config import SPECTRA, DataConfig
+from src.data_config import SPECTRA, DataConfig
 from src.prng import Purpose, purpose_key
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from jax import Array
 
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig
+from src.config import ModelConfig
 from src.covariance import Covariance, orthonormal, sample_covariance
+from src.data_config import DataConfig
 from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 from src.tasks import TASK_DISTRIBUTIONS

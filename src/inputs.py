@@ -12,7 +12,7 @@ from jax import Array
 
 from src import registries
 from src.checks import named
-from src.config import LinearData, SineData
+from src.data_config import LinearData, SineData
 from src.registry import Functions
 
 Sampler = Callable[[Array, float, tuple[int, ...]], Array]

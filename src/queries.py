@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from src.batch import Batch
-from src.config import QueriesData
 from src.data import labels
+from src.data_config import QueriesData
 from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key

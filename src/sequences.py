@@ -15,8 +15,8 @@ import numpy as np
 from jax import Array
 
 from src.batch import Batch
-from src.config import PoolData
 from src.data import labels
+from src.data_config import PoolData
 from src.inputs import sample_inputs
 from src.prng import Purpose, purpose_key
 from src.tasks import TASK_DISTRIBUTIONS

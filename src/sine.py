@@ -18,8 +18,9 @@ from jax import Array
 
 from src.attn import Hook
 from src.batch import Batch
-from src.config import Architecture, SineData, SineModel
+from src.config import Architecture, SineModel
 from src.data import concatenated_tokens
+from src.data_config import SineData
 from src.inputs import sample_inputs
 from src.model import Model, Params, as_model
 from src.prng import Purpose, purpose_key

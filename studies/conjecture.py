@@ -1,4 +1,4 @@
-"""A user's own conjecture: trains what a plugin states, measures it, compares it with all algorithms, writes its page.
+"""A user's own conjecture: from the plugin that states it to a study, and what is measured of its runs.
 
 `plugins.conjecture` states one, `python -m studies.run FILE` tests it: docs/conjecture.md.
 """
@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -24,40 +23,24 @@ from analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of
 from configs.registry import family_of_model
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, gd_steps, make_model, make_test_batch
-from plots import style
 from plots.distances_over_seeds import draw_matrix, draw_nearest
 from plugin_files import PluginError, plugin_errors
-from runners.training import device_text
 from src import intervals
 from src.checks import ConfigError, require
 from src.registries import CONJECTURES, OPPONENTS, Conjecture
-from src.registry import LOADED, Plugin
-from store import layout, outputs
-from store.atomic import csv_bytes
+from src.registry import LOADED
+from store import layout
 from store.lock import locked
-from store.provenance import commit_of, now
-from store.readers import StoreError, read_csv
-from studies import ledger, template
-from studies.claim import OURS, Claim, Measurement
+from store.readers import read_csv
+from studies.claim import OURS, Claim
 from studies.distance_figure import Distances
-from studies.drawing import as_drawn, draw
-from studies.measuring import measure
 from studies.runs import CONTROL_SEEDS, Runs
 from studies.study import RUNS_DIRS, Study
-from studies.workers import analysed
 from sweeps.plan import cells, plan
 
 PROFILES = {"quick": 1, "full": 3}  # times as many seeds
 TRAINED, CONTROL = "trained", "control"
 TIE = 0.99  # of the distance to the nearest other algorithm: from there on two are equally near
-# measures of a distance -> the scale of their intervals, and how near a value is; the smallest is the nearest
-NEAREST: dict[str, tuple[str, Callable[[float], float]]] = {
-    "difference": ("nonnegative", lambda value: value),
-    "cosine": ("fisher", lambda value: -value),
-    "loss_ratio": ("log", lambda value: abs(math.log(value))),
-}
-TABLE, DISTANCES, HISTORY = "claims.csv", "nearest.csv", "history.csv"
-TEMPLATE = Path(__file__).with_name("conjecture.md.j2")
 
 Row = dict[str, Any]
 
@@ -160,14 +143,15 @@ def _analyse(run: Path, snapshots: bool) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _table(run: Path) -> list[Row]:
+def table_of(run: Path) -> list[Row]:
+    """The rows of a run's algorithm-distance matrix, at its snapshots and at its end."""
     table = read_csv(run / layout.ALGORITHM_DISTANCE, ("value",), ("step", "row", "column", "measure", "reason"))
     return [*table.to_dict("records")]
 
 
 def _final(run: Path) -> dict[tuple[str, str, str], float]:
     """What is measured at the end of training, by row, column and measure."""
-    return {(row["row"], row["column"], row["measure"]): row["value"] for row in _table(run) if row["step"] == FINAL}
+    return {(row["row"], row["column"], row["measure"]): row["value"] for row in table_of(run) if row["step"] == FINAL}
 
 
 def _to(algorithm: str, measure: str) -> partial[float]:
@@ -175,7 +159,7 @@ def _to(algorithm: str, measure: str) -> partial[float]:
     return partial(lambda run: float(_final(run)[TF, algorithm, measure]))
 
 
-def _others(run: Path, measure: str, algorithm: str = "") -> dict[str, float]:
+def to_others(run: Path, measure: str, algorithm: str = "") -> dict[str, float]:
     """A distance of the transformer to each algorithm but one, of those for which it is defined."""
     found = {column: value for (row, column, of), value in _final(run).items() if row == TF and of == measure}
     return {name: value for name, value in found.items() if name not in ("", TF, algorithm) and np.isfinite(value)}
@@ -183,7 +167,7 @@ def _others(run: Path, measure: str, algorithm: str = "") -> dict[str, float]:
 
 def _nearer(algorithm: str, run: Path) -> float:
     """The mean |prediction difference| to an algorithm over that to the nearest of the others."""
-    return _to(algorithm, "difference")(run) / min(_others(run, "difference", algorithm).values())
+    return _to(algorithm, "difference")(run) / min(to_others(run, "difference", algorithm).values())
 
 
 def _own(conjecture: Conjecture, file: Path, run: Path) -> float:
@@ -250,7 +234,7 @@ def _cosines(run: Path) -> dict[tuple[str, str], float]:
 
 
 def _cosines_over_training(run: Path) -> dict[tuple[str, int], float]:
-    rows = [row for row in _table(run) if row["step"] != FINAL and row["measure"] == "cosine"]
+    rows = [row for row in table_of(run) if row["step"] != FINAL and row["measure"] == "cosine"]
     return {(row["column"], int(row["step"])): row["value"] for row in rows}
 
 
@@ -265,123 +249,3 @@ FIGURES = (
         draw_nearest,
     ),
 )
-
-
-# --- what is written ---
-
-
-def check(study: Study, out: Path) -> None:
-    """`StoreError` if the results would replace somebody else's files, or stand among those of the studies."""
-    if (out / ledger.TABLE).exists():
-        raise StoreError(f"{out} has the results of the studies; choose another folder with --report")
-    names = [
-        TABLE,
-        DISTANCES,
-        HISTORY,
-        *(f"{one.name}.{suffix}" for one in study.figures for suffix in ("csv", "json")),
-    ]
-    outputs.check([out / f"{study.name}.md", *(out / study.name / name for name in names)], ledger.WRITER)
-    outputs.check([out / study.name / f"{one.name}.png" for one in study.figures], style.WRITER)
-
-
-def report(study: Study, profile: str, runs_dir: Path, out: Path) -> None:
-    """Analyses the runs, measures the predictions, and writes tables, figures and page; prints the verdict."""
-    names = {cell.name for runs in study.runs.values() for cell in runs.cells}
-    runs = study.to_analyse(names, runs_dir)
-    for number, name in enumerate(analysed(study, runs, runs_dir), 1):
-        print(f"{number} of {len(runs)} runs analysed: {name}", flush=True)
-    _table.cache_clear()
-    measured = {claim.name: measure(study, claim, runs_dir, device_text()) for claim in study.claims}
-    if None in measured.values():
-        print("the conjecture is not measured: not all of its runs have ended")
-        return
-    rows = [_row(study, profile, claim, measured[claim.name]) for claim in study.claims]
-    plugin, folder = LOADED[study.name], out / study.name
-    finished = study.runs[TRAINED].finished(runs_dir)
-    distances = _distances(finished)
-    history = _history(folder / HISTORY, _now(plugin, profile, rows))
-    tables = {TABLE: csv_bytes(rows), DISTANCES: csv_bytes(distances), HISTORY: csv_bytes(history)}
-    outputs.write({folder / name: content for name, content in tables.items()}, ledger.WRITER)
-    draw(study, profile, runs_dir, out)
-    text = page(study, profile, out, rows, distances, history, _reasons(finished))
-    outputs.write({out / f"{study.name}.md": text.encode()}, ledger.WRITER)
-    for row in rows:
-        print(f"{row['claim']}: {template.verdict(row)}, {template.measured(row)}, accepted {template.accepted(row)}")
-    print(cli.printable(f"{verdict(rows)}: {CONJECTURES[study.name].says}"))
-    print(cli.printable(out / f"{study.name}.md"))
-
-
-def _row(study: Study, profile: str, claim: Claim, measurement: Measurement | None) -> Row:
-    return ledger.row(study, claim, measurement) | {"command": study.command(profile)}
-
-
-def verdict(rows: Sequence[Row]) -> str:
-    """That of all predictions together: contradicted if one is, reproduced if all are."""
-    found = {str(row["verdict"]) for row in rows}
-    return next((word for word in ("contradicted", "not counted", "undecided") if word in found), "reproduced")
-
-
-def _distances(runs: Sequence[Path]) -> list[Row]:
-    """The transformer's distances to each algorithm, with intervals over seeds, and in how many it is the nearest."""
-    rows = []
-    for kind, (scale, near) in NEAREST.items():
-        each = [_others(run, kind) for run in runs]
-        wins = Counter(min(found, key=lambda name: near(found[name])) for found in each if found)
-        for name in dict.fromkeys(name for found in each for name in found):
-            values = np.array([found[name] for found in each if name in found])
-            mean, low, high, n = intervals.of(values, scale)
-            numbers = {"mean": mean, "mean_low": low, "mean_high": high, "n": n, "nearest_in": wins[name]}
-            rows.append({"algorithm": name, "measure": kind, **numbers, "share": None})
-    return rows
-
-
-def _reasons(runs: Sequence[Path]) -> dict[str, str]:
-    """Algorithms that are not defined for the runs, and why."""
-    return {row["row"]: row["reason"] for row in _table(runs[0]) if row["reason"]} if runs else {}
-
-
-def _now(plugin: Plugin, profile: str, rows: Sequence[Row]) -> Row:
-    ranges = "; ".join(f"{row['claim']} {template.range_in_words(row['low'], row['high'])}" for row in rows)
-    commit = commit_of(plugin.path) or ""
-    what = {"file_hash": plugin.digest, "file_commit": commit, "profile": profile, "accepted": ranges}
-    return {"date": str(now())[:10], **what, "n": rows[0]["n"], "verdict": verdict(rows)}
-
-
-def _history(path: Path, row: Row) -> list[Row]:
-    """The verdicts of all versions of the file, of each the latest, in the order in which they came."""
-    names = ("date", "file_hash", "file_commit", "profile", "accepted", "verdict")
-    earlier: list[Row] = read_csv(path, ("n",), names).to_dict("records") if path.exists() else []
-    same = [(old["file_hash"], old["profile"]) == (row["file_hash"], row["profile"]) for old in earlier]
-    return [old for old, is_same in zip(earlier, same, strict=True) if not is_same] + [row]
-
-
-def page(
-    study: Study,
-    profile: str,
-    out: Path,
-    rows: Sequence[Row],
-    distances: Sequence[Row],
-    history: Sequence[Row],
-    reasons: Mapping[str, str],
-) -> str:
-    """The page in Markdown: question, verdict, predictions, nearest algorithms, figures, where it all comes from."""
-    by_algorithm: dict[str, dict[str, Row]] = {}
-    for row in sorted(distances, key=lambda row: (row["measure"] != "difference", row["mean"])):
-        by_algorithm.setdefault(row["algorithm"], {})[row["measure"]] = row
-    conjecture = CONJECTURES[study.name]
-    return template.rendered(
-        TEMPLATE,
-        study=study,
-        conjecture=conjecture,
-        command=study.command(profile),
-        verdict=verdict(rows),
-        rows=rows,
-        nearest=by_algorithm,
-        measures=[*NEAREST],
-        reasons=reasons,
-        figures=as_drawn(study, out / study.name),
-        history=history,
-        plugin=LOADED[study.name],
-        seeds=len(study.runs[TRAINED].seeds),
-        control_seeds=len(study.runs[CONTROL].seeds),
-    )

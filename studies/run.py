@@ -74,17 +74,17 @@ def _conjecture(file: Path, flags: argparse.Namespace) -> int:
     if flags.claims:
         raise cli.UsageError("all predictions of a conjecture are measured; leave --claims out")
     check_devices()
-    from studies import conjecture
+    from studies import conjecture, conjecture_page
 
     if flags.profile not in conjecture.PROFILES:
         raise cli.UsageError(f"a conjecture has no profile {flags.profile}; choose {' or '.join(conjecture.PROFILES)}")
     study, out = conjecture.load(file, flags.profile), flags.report or Path(CONJECTURES)
-    conjecture.check(study, out)
+    conjecture_page.check(study, out)
     how, rows = _execution(study, flags), planned(study.grids(flags.profile), flags.quiet)
     how = how._replace(append=False, replace_table=True)  # rows of an earlier version of the file cannot be read
     status = carry_out(rows, how)
     if not how.dry_run and status <= 128:
-        conjecture.report(study, flags.profile, how.folder, out)
+        conjecture_page.report(study, flags.profile, how.folder, out)
     return status
 
 

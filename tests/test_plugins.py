@@ -21,7 +21,8 @@ from configs.run import RunConfig, to_dict
 from plugin_files import digest_of
 from src import registries
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig, ModelConfig
+from src.config import ContextConfig, ModelConfig
+from src.data_config import DataConfig
 from src.prng import Purpose
 from src.registry import LOADED, Plugin
 from tests.doors import COMMANDS, SWEEPS, Refused, ran, refused

@@ -28,8 +28,8 @@ from families.diversity import predictions_of
 from families.experiment import task_key
 from src.batch import Batch
 from src.checks import require
-from src.config import PoolData
 from src.data import labels
+from src.data_config import PoolData
 from src.prng import Purpose, purpose_key
 from src.sequences import sequences_with, tasks_of
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.gradient_descent import one_step_loss, one_step_size
-from src.config import LinearData
+from src.data_config import LinearData
 
 DIVERGED = 1e3  # times the initial weights: the little that is left to infinity is a millionth of the time
 

@@ -28,8 +28,8 @@ from families.experiment import model_of, task_key
 from families.regression import GradientDescent, make_test_batches
 from src.batch import Batch
 from src.checks import ConfigError, require
-from src.config import DataConfig
 from src.data import sample_other_batch
+from src.data_config import DataConfig
 from src.prng import Purpose
 from store import layout
 from store.atomic import write_csv

@@ -12,7 +12,7 @@ from analysis.measures.test_set import mean_and_error
 from families.sine import both_read_outs, make_test_batch
 from src import loss_conventions
 from src.batch import Batch
-from src.config import SineData
+from src.data_config import SineData
 from src.inputs import sample_inputs
 from src.losses import half_mse
 from src.prng import key as make_key

@@ -24,7 +24,7 @@ from baselines.opponents import OPPONENTS
 from families.regression import make_test_batch
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import DataConfig
+from src.data_config import DataConfig
 
 
 def zero(batch: Batch) -> Array:

@@ -24,7 +24,8 @@ import numpy as np
 
 import cli
 from src.checks import ConfigError, require
-from src.config import PLACEMENTS, DataConfig
+from src.config import PLACEMENTS
+from src.data_config import DataConfig
 from src.registries import ORDERINGS
 from store import outputs
 from store.atomic import csv_bytes

@@ -20,7 +20,7 @@ from baselines import spectrum
 from baselines.construction import gd_params
 from baselines.gradient_descent import Predictor
 from families.regression import gd_steps
-from src.config import DataConfig
+from src.data_config import DataConfig
 from store.rundir import read_metrics
 from studies import algorithm_distances as distances
 from studies.curve_rows import Series, Values

@@ -14,7 +14,7 @@ from analysis.measures import mode_connectivity, task_paths, threshold, trajecto
 from baselines.pool_losses import exact_losses, smoothed
 from configs.diversity import DiversityConfig
 from families.diversity import latent_sequences, make_eval_set, predictions_of, root_sequences
-from src.config import PoolData
+from src.data_config import PoolData
 from store.rundir import read_config, read_metrics
 from studies.runs import summary_part
 

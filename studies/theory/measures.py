@@ -15,8 +15,8 @@ from analysis.measures.test_set import half_squared_errors
 from analysis.shifts import shifted
 from baselines.preconditioned import preconditioner
 from families.regression import make_test_batch
-from src.config import DataConfig
 from src.covariance import fixed_eigenvalues
+from src.data_config import DataConfig
 from studies.algorithm_distances import compared_run
 from studies.claim import Claim
 from studies.runs import summary_part

@@ -21,7 +21,7 @@ import numpy as np
 from analysis.loaded_run import load_run
 from analysis.measures import dual_modes
 from analysis.measures.dual_modes import BAYES, DMMSE, RIDGE, TF, Compared
-from src.config import PoolData
+from src.data_config import PoolData
 from studies.claim import Claim
 from studies.curve_rows import Series
 from studies.figure import AnyFigure, Figure

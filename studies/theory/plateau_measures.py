@@ -15,7 +15,7 @@ from analysis.measures import growth, turn
 from analysis.measures.escape import escape_of
 from configs.regression import RegressionConfig
 from families.regression import evaluation_context
-from src.config import DataConfig
+from src.data_config import DataConfig
 from store.rundir import read_config, read_metrics
 from studies.algorithm_distances import compared_run, cosines
 from studies.curve_rows import ABOVE, Curve, Series

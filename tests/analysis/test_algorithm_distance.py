@@ -20,7 +20,8 @@ from baselines.own_step_sizes import best_step_sizes, guarded, spectrum_of
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, make_model, step_size_batch
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig
+from src.config import ModelConfig
+from src.data_config import DataConfig
 from src.registries import OPPONENTS, Opponent
 from store import layout
 from store.readers import read_json

@@ -14,8 +14,9 @@ from analysis.measures.attention_stats import attention_scores, attention_stats,
 from baselines.construction import gd_params
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, clean_twin, evaluation_context, make_model
-from src.config import ContextConfig, DataConfig, ModelConfig
+from src.config import ContextConfig, ModelConfig
 from src.data import sample_batch
+from src.data_config import DataConfig
 from src.prng import key
 from store import layout
 from tests.runners.tiny import Workshop, copied

@@ -35,7 +35,8 @@ from families.regression import (
 )
 from src import prng
 from src.batch import Batch
-from src.config import ContextConfig, DataConfig, ModelConfig, TrainConfig
+from src.config import ContextConfig, ModelConfig, TrainConfig
+from src.data_config import DataConfig
 from tests import reference
 
 SIGMAS = 4.0

@@ -13,7 +13,8 @@ from analysis.measures.copying import copying, first_layer_gradients, own_next_o
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, evaluation_context, make_model
 from src.checks import ConfigError
-from src.config import DataConfig, ModelConfig
+from src.config import ModelConfig
+from src.data_config import DataConfig
 from src.prng import Purpose, key, purpose_key
 from store import layout
 from tests.runners.tiny import Workshop, copied, tokens

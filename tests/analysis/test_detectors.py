@@ -16,7 +16,8 @@ from curricula.context import Context
 from families.regression import clean_twin, evaluation_context
 from plots import style
 from plots.attention_stats import draw_attention_stats
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig
+from src.data_config import DataConfig
 from src.registries import INPUT_DISTRIBUTIONS, NOISE_MODES, InputDistribution, NoiseMode
 from store import layout
 from tests.runners.tiny import Workshop, copied

@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 from analysis.measures import growth
 from baselines.gradient_descent import one_step_loss, one_step_size
-from src.config import DataConfig
+from src.data_config import DataConfig
 
 DATA = DataConfig(dim=3, num_pairs=4, input_range=2.0, weight_scale=1.5)
 VARIANCE = 2.0**2 / 12

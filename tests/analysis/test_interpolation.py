@@ -15,8 +15,9 @@ from baselines.gradient_descent import gd, gd_plus_plus
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, make_model
 from src.checks import ConfigError
-from src.config import DataConfig, ModelConfig
+from src.config import ModelConfig
 from src.data import sample_batch
+from src.data_config import DataConfig
 from src.prng import key
 
 CONFIG = RegressionConfig(data=DataConfig(dim=4, num_pairs=6), model=ModelConfig(init_scale=0.5))

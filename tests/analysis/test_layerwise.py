@@ -14,7 +14,8 @@ from baselines.gradient_descent import one_step_size
 from configs.layerwise import LayerwiseConfig
 from families.layerwise import make_model
 from src.checks import ConfigError
-from src.config import EmbeddedModel, QueriesData
+from src.config import EmbeddedModel
+from src.data_config import QueriesData
 
 DATA = QueriesData(dim=3, num_pairs=12, num_queries=4, input_distribution="gaussian", noise_std=0.05)
 

@@ -12,7 +12,7 @@ from configs.diversity import DiversityConfig
 from families.diversity import EvalSet
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import PoolData
+from src.data_config import PoolData
 from src.model import Model
 
 CONFIG = DiversityConfig(data=PoolData(dim=2, num_pairs=3))

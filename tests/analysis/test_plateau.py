@@ -19,7 +19,8 @@ from configs.regression import ALIGNED, RegressionConfig
 from configs.sine import SINE_LEFT
 from families.diversity import EvalSet, measured, pool_of, pool_sequences, references
 from families.regression import NEGLIGIBLE
-from src.config import ContextConfig, DataConfig, SineData
+from src.config import ContextConfig
+from src.data_config import DataConfig, SineData
 from src.registries import FAMILIES, NOISE_MODES, NoiseMode
 from store import layout, rundir
 from studies.contrast import has_learnt

@@ -19,7 +19,8 @@ from configs.regression import RegressionConfig
 from families.regression import make_model
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import Architecture, ContextConfig, DataConfig, ModelConfig
+from src.config import Architecture, ContextConfig, ModelConfig
+from src.data_config import DataConfig
 from store import layout
 from tests import reference
 from tests.runners.tiny import Workshop, copied

@@ -15,7 +15,8 @@ from baselines.gradient_descent import gd
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, find_gd, gd_steps, step_size_batch
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig
+from src.config import ModelConfig
+from src.data_config import DataConfig
 from tests import reference
 
 

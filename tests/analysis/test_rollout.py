@@ -8,8 +8,8 @@ from analysis.measures.interpolation import params_of_products
 from analysis.measures.rollout import gd_products, rollout
 from baselines.gradient_descent import gd, one_step_size
 from configs.layerwise import LayerwiseConfig
-from src.config import DataConfig, QueriesData
 from src.data import sample_batch
+from src.data_config import DataConfig, QueriesData
 from src.layerwise import make_model, roll_out
 
 DATA = DataConfig(dim=5, num_pairs=7)

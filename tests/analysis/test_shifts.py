@@ -23,7 +23,8 @@ from baselines.gradient_descent import gd, one_step_loss, one_step_size
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, evaluation_context, make_model, make_test_batches
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig, ModelConfig
+from src.config import ContextConfig, ModelConfig
+from src.data_config import DataConfig
 
 CONFIG = RegressionConfig(test_tasks=20_000)
 STEP = one_step_size(CONFIG.data)

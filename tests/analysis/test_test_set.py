@@ -14,7 +14,8 @@ from baselines.gd_plus_plus_fit import fit_gd_plus_plus
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, make_model, make_test_batch
 from runners.summary import row
-from src.config import DataConfig, ModelConfig
+from src.config import ModelConfig
+from src.data_config import DataConfig
 from src.inputs import uniform
 from src.registries import INPUT_DISTRIBUTIONS, InputDistribution
 

@@ -15,7 +15,8 @@ from baselines.construction import gd_params
 from baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
 from configs.regression import RegressionConfig
 from families.regression import find_gd, make_model
-from src.config import DataConfig, ModelConfig
+from src.config import ModelConfig
+from src.data_config import DataConfig
 
 STEPS = np.array([0, 100, 200, 300, 500])
 RATES = 0.9, 0.1  # of GD++

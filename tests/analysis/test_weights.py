@@ -11,7 +11,8 @@ from analysis.measures.weights import products, rescale
 from baselines.construction import gd_params
 from configs.regression import RegressionConfig
 from families.regression import make_model
-from src.config import DataConfig, ModelConfig
+from src.config import ModelConfig
+from src.data_config import DataConfig
 from src.prng import key
 from tests import reference
 from tests.runners.tiny import tokens

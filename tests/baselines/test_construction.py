@@ -9,7 +9,8 @@ from baselines.gradient_descent import gd, gd_plus_plus
 from configs.regression import RegressionConfig
 from families.regression import make_model
 from src.checks import ConfigError
-from src.config import DataConfig, ModelConfig
+from src.config import ModelConfig
+from src.data_config import DataConfig
 from tests import reference
 
 DATA = DataConfig(dim=4, num_pairs=6)

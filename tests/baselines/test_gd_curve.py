@@ -14,7 +14,7 @@ from baselines import gd_step, gradient_descent, step_sizes
 from baselines.gd_curve import gd_curve
 from baselines.gradient_descent import one_step_loss, one_step_size
 from baselines.loss_curves import over_tasks, path_losses, summary, unstable_share
-from src.config import QueriesData
+from src.data_config import QueriesData
 from src.queries import CHUNK, task_chunks
 from store import outputs
 from tests import reference

@@ -10,8 +10,8 @@ import pytest
 from baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses
 from baselines.gradient_descent import gd_plus_plus, one_step_size
 from baselines.spectrum import after_a_step, condition_number, eigenvalues
-from src.config import DataConfig
 from src.data import sample_batch
+from src.data_config import DataConfig
 
 SMALL = DataConfig(dim=3, num_pairs=6)
 

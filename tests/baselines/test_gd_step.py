@@ -21,8 +21,8 @@ from baselines.gradient_descent import (
 )
 from src import prng
 from src.batch import Batch
-from src.config import DataConfig
 from src.data import sample_batch
+from src.data_config import DataConfig
 from tests import reference
 
 SIGMAS = 4.0

@@ -25,7 +25,7 @@ from baselines.iterations import (
 )
 from baselines.linear_mmse import ridge, ridge_weights
 from baselines.own_step_sizes import Spectrum, best_step_sizes
-from src.config import QueriesData
+from src.data_config import QueriesData
 from src.prng import key
 from src.queries import sample_batch
 from tests import reference

@@ -9,7 +9,8 @@ from sklearn.linear_model import Ridge
 
 from baselines.linear_mmse import bayes_penalty, linear_mmse, ridge
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig
+from src.data_config import DataConfig
 from tests import reference
 
 SIGMAS = 4.0

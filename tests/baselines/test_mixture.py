@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 from baselines import bayes, linear_mmse, mixture
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import PoolData
+from src.data_config import PoolData
 from src.prng import key
 from src.sequences import sequences_with, tasks_of
 from tests import reference

@@ -11,7 +11,8 @@ from baselines.mlp_gd import least_step_loss
 from configs.sine import SineConfig
 from families.sine import make_model
 from src.batch import Batch
-from src.config import EMBEDDED, SineData, SineModel
+from src.config import EMBEDDED, SineModel
+from src.data_config import SineData
 from src.prng import key
 from src.sine import read_outs, sample_sines
 from tests import reference

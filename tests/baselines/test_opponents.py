@@ -11,8 +11,9 @@ from baselines.opponents import OPPONENTS
 from configs.regression import RegressionConfig
 from src import registries
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig
 from src.data import sample_batch
+from src.data_config import DataConfig
 from src.prng import key
 
 DATA = DataConfig(4, 6, "gaussian", spectrum="power_law", task_covariance="inverse", task_mean=0.5, noise_std=0.4)

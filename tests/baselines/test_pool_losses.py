@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.pool_losses import exact_losses, smoothed
-from src.config import PoolData
+from src.data_config import PoolData
 
 DATA = PoolData(dim=4, num_pairs=8, input_distribution="gaussian", noise_std=0.125**0.5)
 COUNT = 2048

@@ -29,7 +29,8 @@ from curricula.context import draw_contexts
 from src import prng
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig
+from src.data_config import DataConfig
 from tests import reference
 
 SIGMAS = 4.0

@@ -8,8 +8,8 @@ import pytest
 
 from baselines import preconditioned
 from src.checks import ConfigError
-from src.config import DataConfig
 from src.data import sample_batch
+from src.data_config import DataConfig
 from src.prng import key
 
 RECIPROCAL = DataConfig(10, 20, "gaussian", spectrum="power_law")

@@ -18,7 +18,8 @@ from baselines.mask_bayes import NextPair, condition, log_density, mask_bayes
 from configs.regression import RegressionConfig, canonical_context
 from families.regression import GradientDescent
 from src.checks import ConfigError
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig
+from src.data_config import DataConfig
 from src.registries import NOISE_MODES, NoiseMode
 from store import layout
 from store.readers import read_json

@@ -13,7 +13,7 @@ from sklearn.linear_model import Lasso
 from baselines import bayes, linear_mmse, sparse
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import PoolData
+from src.data_config import PoolData
 from src.prng import key
 from src.sequences import sequences_with, tasks_of
 from src.tasks import NONZERO

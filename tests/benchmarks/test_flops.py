@@ -8,8 +8,9 @@ from benchmarks import flops
 from configs.regression import RegressionConfig
 from families.regression import make_model
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig, TrainConfig
+from src.config import ModelConfig, TrainConfig
 from src.data import labels, query_labels, sample_batch
+from src.data_config import DataConfig
 from src.prng import key
 from src.train import TrainState, make_optimizer, train_step
 

@@ -11,8 +11,9 @@ from configs.presets import preset
 from configs.regression import RegressionConfig
 from families import diversity
 from families.regression import make_model
-from src.config import DataConfig, ModelConfig, TrainConfig
+from src.config import ModelConfig, TrainConfig
 from src.data import sample_batch
+from src.data_config import DataConfig
 from src.prng import key
 
 MODELS = {

@@ -27,12 +27,10 @@ from src.config import (
     EmbeddedModel,
     LayersTrainConfig,
     ModelConfig,
-    PoolData,
-    QueriesData,
-    SineData,
     SineModel,
     TrainConfig,
 )
+from src.data_config import PoolData, QueriesData, SineData
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITTEN = {run["config"]["name"]: run for run in json.loads((Path(__file__).parent / "schema_1.json").read_text())}

@@ -10,8 +10,9 @@ from baselines.gradient_descent import gd_weights, one_step_size
 from curricula.context import draw_context
 from curricula.noise import NOISE_MODES, corrupt
 from src import config
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig
 from src.data import sample_batch
+from src.data_config import DataConfig
 from src.prng import key
 
 DATA = DataConfig()

@@ -10,8 +10,9 @@ from baselines.gradient_descent import one_step_size
 from curricula.context import draw_context
 from curricula.ordering import ORDERINGS, leave_one_out_gd_error
 from src import config
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig
 from src.data import sample_batch
+from src.data_config import DataConfig
 from src.prng import key
 
 DATA = DataConfig(dim=4, num_pairs=7)

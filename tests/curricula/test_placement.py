@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from curricula.context import draw_context
 from curricula.placement import PLACEMENTS
 from src import config
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig
+from src.data_config import DataConfig
 from src.prng import key
 
 DATA = DataConfig(dim=3, num_pairs=8)

@@ -12,7 +12,8 @@ from configs.diversity import DiversityConfig
 from families import diversity
 from families.diversity import batches, latent_sequences, make_test_sequences, pool_of, pool_sequences, root_sequences
 from runners.pack import make_members
-from src.config import PoolData, TrainConfig
+from src.config import TrainConfig
+from src.data_config import PoolData
 
 COUNT, DIM, PAIRS, TASKS = 32, 3, 4, 16
 CONFIG = DiversityConfig(

@@ -14,7 +14,8 @@ from families.regression import (
     make_test_batch,
     step_size_batch,
 )
-from src.config import ContextConfig, DataConfig, TrainConfig
+from src.config import ContextConfig, TrainConfig
+from src.data_config import DataConfig
 from src.prng import Purpose, key
 
 NOISE = ContextConfig(noise_mode="label_noise", noise_p=0.5, noise_sigma=0.5)

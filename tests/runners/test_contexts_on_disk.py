@@ -8,7 +8,8 @@ import pytest
 
 from curricula.context import Context, draw_context
 from runners.regression import _with_effects
-from src.config import ContextConfig, DataConfig
+from src.config import ContextConfig
+from src.data_config import DataConfig
 from src.prng import key
 from store import layout
 from tests.runners.tiny import DIM, LSA1, PAIRS, TASKS, Workshop, in_float64

@@ -9,7 +9,7 @@ import pytest
 from configs.diversity import DiversityConfig
 from runners import diversity
 from runners.summary import summary_text
-from src.config import PoolData
+from src.data_config import PoolData
 from store import layout
 from tests.runners.tiny import LSA1, Workshop, copied
 

@@ -21,19 +21,15 @@ from src import checks, config, registries, registry
 from src.checks import ConfigError
 from src.config import (
     ContextConfig,
-    DataConfig,
     DecoderConfig,
     EmbeddedModel,
     LayersTrainConfig,
-    LinearData,
     ModelConfig,
-    PoolData,
-    QueriesData,
-    SineData,
     SineModel,
     StackConfig,
     TrainConfig,
 )
+from src.data_config import DataConfig, LinearData, PoolData, QueriesData, SineData
 
 RUNS = (RegressionConfig, LayerwiseConfig, SineConfig, DiversityConfig)
 PARTS = (

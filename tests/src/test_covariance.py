@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from src.checks import ConfigError
-from src.config import SPECTRA, TASK_COVARIANCES, TEACHERS, DataConfig
 from src.covariance import FIXED_SPECTRA, fixed_eigenvalues, haar, orthonormal
 from src.data import TASK_POWERS, labels, sample_batch
 from src.data import TEACHERS as TEACHERS_BY_NAME
+from src.data_config import SPECTRA, TASK_COVARIANCES, TEACHERS, DataConfig
 from src.prng import Purpose, key, purpose_key
 
 RECIPROCAL = DataConfig(4, 6, "gaussian", spectrum="power_law")

@@ -12,8 +12,9 @@ from baselines.gradient_descent import gd
 from src import data as data_module
 from src import prng
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig
+from src.config import ModelConfig
 from src.data import positional_code, sample_batch, sample_other_batch, scale_inputs, take_pairs, tokenise
+from src.data_config import DataConfig
 from tests.reference import random_batch
 
 SIGMAS = 4.0

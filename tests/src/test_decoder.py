@@ -14,7 +14,8 @@ from configs.overrides import resolve
 from configs.presets import preset
 from families.diversity import make_model
 from src.batch import Batch
-from src.config import DecoderConfig, PoolData, TrainConfig
+from src.config import DecoderConfig, TrainConfig
+from src.data_config import PoolData
 from src.decoder import block_kernels
 from src.prng import key
 from src.sequences import tokenise

@@ -14,7 +14,8 @@ from configs.regression import RegressionConfig
 from src import inputs, prng
 from src.batch import Batch
 from src.checks import ConfigError, named
-from src.config import ContextConfig, DataConfig, QueriesData
+from src.config import ContextConfig
+from src.data_config import DataConfig, QueriesData
 from src.registries import INPUT_DISTRIBUTIONS, InputDistribution
 
 COUNT = 200_000

@@ -13,7 +13,8 @@ from baselines.construction import gd_params
 from configs.layerwise import LayerwiseConfig
 from families.layerwise import make_model
 from src.batch import Batch
-from src.config import EmbeddedModel, LayersTrainConfig, QueriesData, TrainConfig
+from src.config import EmbeddedModel, LayersTrainConfig, TrainConfig
+from src.data_config import QueriesData
 from src.layerwise import roll_out
 from src.model import Params
 from src.prng import key

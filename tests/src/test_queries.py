@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from src import data as single
-from src.config import DataConfig, QueriesData
+from src.data_config import DataConfig, QueriesData
 from src.prng import Purpose, key
 from src.queries import CHUNK, sample_batch, task_chunks, tokenise
 

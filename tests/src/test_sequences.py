@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 from src.batch import Batch
-from src.config import PoolData
+from src.data_config import PoolData
 from src.prng import key
 from src.registries import TASK_DISTRIBUTIONS
 from src.sequences import sample_sequences, task_pool, tokenise

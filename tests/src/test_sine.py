@@ -8,7 +8,8 @@ from configs.regression import RegressionConfig
 from configs.sine import SineConfig
 from families.sine import make_model
 from src.batch import Batch
-from src.config import EMBEDDED, DataConfig, ModelConfig, SineData, SineModel
+from src.config import EMBEDDED, ModelConfig, SineModel
+from src.data_config import DataConfig, SineData
 from src.prng import key
 from src.sine import read_outs, sample_sines
 from tests import reference

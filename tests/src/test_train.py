@@ -13,8 +13,9 @@ import pytest
 
 from configs.regression import RegressionConfig
 from families.regression import make_model
-from src.config import DataConfig, TrainConfig
+from src.config import TrainConfig
 from src.data import sample_batch
+from src.data_config import DataConfig
 from src.losses import half_mse
 from src.model import Model
 from src.prng import key

@@ -14,8 +14,9 @@ from configs.regression import RegressionConfig
 from families.regression import make_model
 from src import attn, prng, transformer
 from src.batch import Batch
-from src.config import DataConfig, ModelConfig, TrainConfig
+from src.config import ModelConfig, TrainConfig
 from src.data import sample_batch, tokenise
+from src.data_config import DataConfig
 from tests import reference
 
 DATA = DataConfig(dim=3, num_pairs=4)

@@ -19,7 +19,7 @@ from configs.regression import RegressionConfig
 from configs.run import RunConfig, fields_of, to_dict
 from languages import config as of_languages
 from src import config as known
-from src import registries
+from src import data_config, registries
 from store import provenance
 
 CHOICES = {
@@ -36,10 +36,10 @@ CHOICES = {
     "block": known.BLOCKS,
     "spectrum": ("isotropic", "power_law"),
     "eigenvalues": (),  # legal only with the spectrum `given`
-    "axes": known.AXES,
-    "query_covariance": known.QUERY_COVARIANCES,
-    "task_covariance": known.TASK_COVARIANCES,
-    "teacher": known.TEACHERS,
+    "axes": data_config.AXES,
+    "query_covariance": data_config.QUERY_COVARIANCES,
+    "task_covariance": data_config.TASK_COVARIANCES,
+    "teacher": data_config.TEACHERS,
     "schedule": registries.SCHEDULES,
     "optimizer": known.OPTIMIZERS,
     "opponents": (),  # a list of names: tested where they are

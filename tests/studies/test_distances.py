@@ -17,7 +17,8 @@ from baselines.construction import gd_params
 from baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
 from configs.regression import RegressionConfig
 from families.regression import find_gd, make_model, make_test_batch
-from src.config import DataConfig, ModelConfig
+from src.config import ModelConfig
+from src.data_config import DataConfig
 from studies import algorithm_distances as distances
 from studies.distance_figure import Distances
 from studies.reproduction.curves import replaced

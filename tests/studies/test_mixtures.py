@@ -14,7 +14,7 @@ from analysis.measures.dual_modes import BAYES, DMMSE, RIDGE, TF, Compared
 from baselines import bayes, mixture
 from src.batch import Batch
 from src.checks import ConfigError
-from src.config import PoolData
+from src.data_config import PoolData
 from studies.findings import Statement
 from studies.theory import mixtures
 

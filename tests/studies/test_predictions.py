@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from baselines.gradient_descent import one_step_loss, one_step_size
-from src.config import DataConfig
+from src.data_config import DataConfig
 from store import outputs
 from store.readers import StoreError
 from studies.contrast import CLEAN, Condition, Context, Contrast

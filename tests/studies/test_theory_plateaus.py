@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from configs.regression import RegressionConfig
-from src.config import DataConfig, ModelConfig, TrainConfig
+from src.config import ModelConfig, TrainConfig
+from src.data_config import DataConfig
 from store import rundir
 from studies.theory import plateau_measures as measures
 from studies.theory.plateaus import CLAIMS, FIGURES, QUESTION, RUNS

@@ -14,8 +14,8 @@ from baselines import spectrum
 from baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses
 from baselines.gradient_descent import search_step_size
 from src.batch import Batch
-from src.config import DataConfig
 from src.data import sample_batch
+from src.data_config import DataConfig
 
 TASKS = 10_000
 

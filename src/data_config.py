@@ -1,0 +1,293 @@
+"""Frozen configs of data: what contexts, sequences and functions are drawn from. Every value is checked here.
+
+No JAX is imported. Shape letters are those of `src.config`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from src.checks import LARGEST, TOO_MANY, ConfigError, finite, in_range, one_of, require, scale, sizes
+from src.registries import INPUT_DISTRIBUTIONS, TASK_DISTRIBUTIONS
+
+SPECTRA = ("isotropic", "power_law", "log_spaced", "log_uniform", "given")
+AXES = ("coordinates", "rotated")
+QUERY_COVARIANCES = ("inputs", "isotropic")
+TASK_COVARIANCES = ("isotropic", "inputs", "inverse")
+TEACHERS = ("linear", "relu", "tanh")
+NO_MOMENTS = "the closed form is of inputs with independent coordinates of equal variance;"
+
+
+def tasks_exist(distribution: str, dim: int) -> None:
+    """Raises unless a distribution of tasks is registered and has tasks of this dimension."""
+    one_of("task_distribution", distribution, TASK_DISTRIBUTIONS)
+    least = TASK_DISTRIBUTIONS[distribution].least_dim
+    require(dim >= least, f"dim is {dim}; {distribution!r} tasks have at least {least} dimensions")
+
+
+@dataclass(frozen=True)
+class LinearData:
+    """Linear regression: y = w.x + noise_std * n, w ~ N(0, weight_scale^2 I).
+
+    `input_distribution`: uniform is U(-input_range/2, input_range/2) in each coordinate (range 1 is what the published
+    curves use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2).
+    """
+
+    dim: int = 10
+    num_pairs: int = 10
+    input_distribution: str = "uniform"
+    input_range: float = 1.0
+    weight_scale: float = 1.0
+    noise_std: float = 0.0
+
+    def __post_init__(self) -> None:
+        sizes(self, "dim", "num_pairs")
+        one_of("input_distribution", self.input_distribution, INPUT_DISTRIBUTIONS)
+        scale("input_range", self.input_range)
+        scale("weight_scale", self.weight_scale)
+        scale("noise_std", self.noise_std, open_low=False)
+
+    @property
+    def input_variance(self) -> float:
+        """Variance of one input coordinate; `ConfigError` if none is registered."""
+        return self._moment("variance", INPUT_DISTRIBUTIONS[self.input_distribution].variance)
+
+    @property
+    def input_fourth_moment(self) -> float:
+        """Fourth moment of one input coordinate; `ConfigError` if none is registered."""
+        return self._moment("fourth moment", INPUT_DISTRIBUTIONS[self.input_distribution].fourth)
+
+    def _moment(self, name: str, of_range: Callable[[float], float] | None) -> float:
+        if of_range is None:
+            raise ConfigError(f"the input distribution {self.input_distribution!r} is registered without a {name}")
+        return of_range(self.input_range)
+
+    def check_moments(self, user: str) -> None:
+        """`ConfigError` if the inputs lack a moment of the closed-form step of gradient descent, which `user` needs."""
+        moments = INPUT_DISTRIBUTIONS[self.input_distribution]
+        require(
+            None not in (moments.variance, moments.fourth),
+            f"input_distribution is {self.input_distribution!r}, which is registered without its variance or fourth "
+            f"moment; {user} needs both, for the closed-form step of gradient descent",
+        )
+
+    @property
+    def query_variance(self) -> float:
+        """Variance of one coordinate of a query; `ConfigError` if none is registered."""
+        return self.input_variance
+
+    @property
+    def task_variance(self) -> float:
+        """Variance of one coordinate of a task."""
+        return self.weight_scale**2
+
+    @property
+    def mean_task_variance(self) -> float:
+        """Mean square of a coordinate of a task."""
+        return self.task_variance
+
+
+@dataclass(frozen=True)
+class DataConfig(LinearData):
+    """Contexts with one query; `num_distractors` context labels are replaced by N(0, 1).
+
+    Inputs x = U L^(1/2) z, z of the input distribution. L = diag(l): `isotropic`, the identity; `power_law`,
+    l_i = i^-spectrum_exponent; `log_spaced` from 1 to 1 / condition_number; `given`, the `eigenvalues`; `log_uniform`,
+    drawn for each context on [1 / condition_number, 1]. U: `coordinates`, the identity; `rotated`, Haar-distributed for
+    each context. With `exact_covariance` a context's X^T X / N is its covariance itself, not on average alone. Queries
+    have the inputs' covariance, or are `isotropic`.
+
+    Tasks w = task_mean + weight_scale W^(1/2) v, v of the task distribution, W the identity, the `inputs`' covariance L
+    or its `inverse`. Labels are y = f(w.x) + noise, f the `teacher`.
+    """
+
+    num_distractors: int = 0
+    spectrum: str = "isotropic"
+    spectrum_exponent: float = 1.0
+    condition_number: float = 10.0
+    eigenvalues: tuple[float, ...] = ()
+    axes: str = "coordinates"
+    exact_covariance: bool = False
+    query_covariance: str = "inputs"
+    task_distribution: str = "gaussian"
+    task_covariance: str = "isotropic"
+    task_mean: float = 0.0
+    teacher: str = "linear"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes(self, "num_distractors", least=0)
+        require(
+            self.num_distractors <= self.num_pairs,
+            f"num_distractors is {self.num_distractors}; a context has only {self.num_pairs} pairs",
+        )
+        one_of("spectrum", self.spectrum, SPECTRA)
+        one_of("axes", self.axes, AXES)
+        one_of("query_covariance", self.query_covariance, QUERY_COVARIANCES)
+        tasks_exist(self.task_distribution, self.dim)
+        one_of("task_covariance", self.task_covariance, TASK_COVARIANCES)
+        one_of("teacher", self.teacher, TEACHERS)
+        in_range("spectrum_exponent", self.spectrum_exponent, 0)
+        in_range("condition_number", self.condition_number, 1)
+        finite("task_mean", self.task_mean)
+        self._check_eigenvalues()
+        if self.exact_covariance:
+            self._check_exact()
+
+    def _check_eigenvalues(self) -> None:
+        given, count = self.spectrum == "given", len(self.eigenvalues)
+        wanted = self.dim if given else 0
+        require(
+            count == wanted,
+            f"eigenvalues has {count} values; the spectrum {self.spectrum!r} in {self.dim} dimensions takes {wanted}",
+        )
+        for value in self.eigenvalues:
+            require(
+                0 < value <= LARGEST,
+                f"eigenvalues has {value}; a covariance is positive, so each must be a finite number above 0",
+            )
+
+    def _check_exact(self) -> None:
+        require(
+            self.num_pairs >= self.dim,
+            f"exact_covariance needs at least as many pairs as dimensions; {self.num_pairs} pairs span no "
+            f"{self.dim} dimensions",
+        )
+        _ = self.coordinate_variance  # by which the covariance is scaled
+
+    @property
+    def equal_inputs(self) -> bool:
+        """Whether a context's inputs have independent coordinates of equal variance."""
+        return self.spectrum == "isotropic" and self.axes == "coordinates" and not self.exact_covariance
+
+    @property
+    def equal_tasks(self) -> bool:
+        """Whether tasks have mean 0 and uncorrelated coordinates of equal variance, and labels are linear in them."""
+        alike = TASK_DISTRIBUTIONS[self.task_distribution].uncorrelated
+        return alike and self.task_covariance == "isotropic" and self.task_mean == 0 and self.teacher == "linear"
+
+    @property
+    def coordinate_variance(self) -> float:
+        """Variance of a coordinate of z, an input before its covariance; `ConfigError` if none is registered."""
+        return self._moment("variance", INPUT_DISTRIBUTIONS[self.input_distribution].variance)
+
+    @property
+    def coordinate_fourth_moment(self) -> float:
+        """Fourth moment of a coordinate of z; `ConfigError` if none is registered."""
+        return self._moment("fourth moment", INPUT_DISTRIBUTIONS[self.input_distribution].fourth)
+
+    @property
+    def input_variance(self) -> float:
+        """Variance of one input coordinate of a context; `ConfigError` where they differ or none is registered."""
+        require(self.equal_inputs, f"{NO_MOMENTS} these inputs have a covariance of their own")
+        return self.coordinate_variance
+
+    @property
+    def input_fourth_moment(self) -> float:
+        """Fourth moment of one input coordinate; `ConfigError` where they differ or none is registered."""
+        require(self.equal_inputs, f"{NO_MOMENTS} these inputs have a covariance of their own")
+        return self.coordinate_fourth_moment
+
+    @property
+    def query_variance(self) -> float:
+        """Variance of one coordinate of a query; `ConfigError` where they differ or none is registered."""
+        equal = self.spectrum == "isotropic" or self.query_covariance == "isotropic"
+        require(equal, "the queries' coordinates differ in variance; the closed form is of queries that do not")
+        return self.coordinate_variance
+
+    @property
+    def task_variance(self) -> float:
+        """Variance of one coordinate of a task; `ConfigError` where they differ, or labels are not linear in it."""
+        require(
+            self.equal_tasks,
+            "the closed form is of linear labels and tasks of mean 0 with uncorrelated coordinates of equal variance",
+        )
+        return self.mean_task_variance
+
+    @property
+    def mean_task_variance(self) -> float:
+        """Variance of a coordinate of a task before its covariance; `ConfigError` if none is registered."""
+        variance = TASK_DISTRIBUTIONS[self.task_distribution].variance
+        if variance is None:
+            raise ConfigError(f"the task distribution {self.task_distribution!r} is registered without a variance")
+        return variance(self.weight_scale, self.dim)
+
+    def check_isotropic_loss(self) -> None:
+        """`ConfigError` unless a loss averaged over tasks and queries is one of eigenvalues alone."""
+        _ = self.query_variance, self.task_variance
+
+    def check_moments(self, user: str) -> None:
+        """`ConfigError` where the closed-form step of gradient descent, which `user` needs, is not defined."""
+        super().check_moments(user)
+        require(
+            self.equal_inputs and self.equal_tasks,
+            f"{user} needs the closed-form step of gradient descent, which is of linear labels, isotropic inputs and "
+            "isotropic tasks of mean 0",
+        )
+
+
+@dataclass(frozen=True)
+class QueriesData(LinearData):
+    """Contexts of each of which `num_queries` queries are asked."""
+
+    num_queries: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes(self, "num_queries")
+
+
+@dataclass(frozen=True)
+class PoolData(LinearData):
+    """Sequences of pairs whose task is one of a pool of `num_tasks`, or fresh (inf), from `task_distribution`."""
+
+    num_tasks: float = math.inf
+    task_distribution: str = "gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_tasks == 0:  # what stood for infinity in earlier versions
+            object.__setattr__(self, "num_tasks", math.inf)
+        if self.num_tasks != math.inf:
+            whole = isinstance(self.num_tasks, int) and self.num_tasks >= 1
+            require(whole, f"num_tasks is {self.num_tasks}; it must be a whole number of at least 1, or inf")
+            require(self.num_tasks < TOO_MANY, f"num_tasks is {self.num_tasks}; it must be below 2^31, or inf")
+        require(
+            self.num_pairs > 1,
+            f"num_pairs is {self.num_pairs}; a sequence is at least 2 pairs long, for the first has no context",
+        )
+        tasks_exist(self.task_distribution, self.dim)
+
+    @property
+    def task_variance(self) -> float:
+        """Mean variance of a coordinate of a task of the task distribution; `ConfigError` if none is registered."""
+        variance = TASK_DISTRIBUTIONS[self.task_distribution].variance
+        if variance is None:
+            raise ConfigError(f"the task distribution {self.task_distribution!r} is registered without a variance")
+        return variance(self.weight_scale, self.dim)
+
+
+@dataclass(frozen=True)
+class SineData:
+    """y = a sin(x + phi), a ~ U(amplitude_low, amplitude_high), phi ~ U(0, pi), x ~ U(-input_range/2, input_range/2).
+
+    The published code has amplitudes up to .5, the paper's text up to 5. With `tied_phase` both follow one draw, as in
+    the published code: phi = pi (a - amplitude_low) / (amplitude_high - amplitude_low), a family of one parameter.
+    """
+
+    num_pairs: int = 10
+    input_range: float = 1.0
+    amplitude_low: float = 0.1
+    amplitude_high: float = 0.5
+    tied_phase: bool = False
+    dim: ClassVar[int] = 1
+    input_distribution: ClassVar[str] = "uniform"
+
+    def __post_init__(self) -> None:
+        sizes(self, "num_pairs")
+        scale("input_range", self.input_range)
+        in_range("amplitude_low", self.amplitude_low, 0)
+        in_range("amplitude_high", self.amplitude_high, self.amplitude_low, open_low=True)
