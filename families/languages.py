@@ -30,9 +30,6 @@ from src.model import Model, as_model
 from src.prng import Purpose
 from src.train import BatchFn, Shared
 
-RECORDED = ("gd", "optimum")  # opponents that every record of the metrics compares with
-
-
 # --- the model ---
 
 
@@ -147,9 +144,9 @@ def make_test_sets(config: LanguagesConfig, codes: Coded) -> Sets:
 
 
 class EvalSet(NamedTuple):
-    """What a run is evaluated on: tasks, opponents, and what those that are recorded say of the first set.
+    """What a run is evaluated on: tasks, opponents, and what these say of the first set.
 
-    predictions [B] and sensitivities [B, D] by name; losses of opponents on the first set.
+    predictions [B], sensitivities [B, D] and losses by name.
     """
 
     codes: Coded
@@ -165,10 +162,9 @@ def with_shared(eval_set: None, config: LanguagesConfig, shared: Shared) -> Eval
     codes = codes_of(config, shared)
     sets = task_sets(config, codes, (Purpose.EVAL, Purpose.LATENT), config.eval_tasks)
     opponents = fitted_opponents(config, codes.train)
-    recorded = {name: opponents.predictors[name] for name in RECORDED}
-    batch = sets.strings.batch
-    predictions = {name: np.asarray(_predict(predict, batch)) for name, predict in recorded.items()}
-    sensitivities = {name: np.asarray(_sensitivity(predict, batch)) for name, predict in recorded.items()}
+    batch, predictors = sets.strings.batch, opponents.predictors
+    predictions = {name: np.asarray(_predict(predict, batch)) for name, predict in predictors.items()}
+    sensitivities = {name: np.asarray(_sensitivity(predict, batch)) for name, predict in predictors.items()}
     losses = {name: half_mean_square(values - batch.y_query) for name, values in predictions.items()}
     return EvalSet(codes, sets, opponents, predictions, sensitivities, losses)
 
@@ -215,8 +211,9 @@ _cosine = jax.jit(cosine)
 
 
 def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
-    """Metrics of a record: loss and accuracy on unseen strings and unseen languages, and distances to two opponents.
+    """Metrics of a record: loss and accuracy on unseen strings and unseen languages, and distances to all opponents.
 
+    NAME_preds_mse and NAME_cosine are the model's row of the algorithm-distance matrix; the other rows do not change.
     way_to_optimum is (L_GD - L) / (L_GD - L_optimum): 0 for one step of gradient descent, 1 for the best layer.
     """
     batch, unseen = eval_set.sets.strings.batch, eval_set.sets.unseen
@@ -226,7 +223,7 @@ def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, floa
     values = {"test_loss": loss, "test_accuracy": accuracy(found, labels)}
     values |= {f"{name}_loss": own for name, own in losses.items()}
     values["way_to_optimum"] = (losses["gd"] - loss) / (losses["gd"] - losses["optimum"])
-    for name in RECORDED:
+    for name in eval_set.predictions:
         values[f"{name}_preds_mse"] = float(np.mean((found - eval_set.predictions[name]) ** 2))
         values[f"{name}_cosine"] = float(np.mean(_cosine(sensitivities, eval_set.sensitivities[name])))
     if unseen is not None:
