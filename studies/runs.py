@@ -15,6 +15,7 @@ from sweeps.plan import Cell, cells, plan
 from sweeps.status import cell_status
 
 MANY_SEEDS, SOME_SEEDS, FEW_SEEDS = (tuple(range(count)) for count in (8, 5, 3))
+FURTHER_SEEDS = tuple(range(8, 16))  # where what is claimed was seen on the first eight
 CONTROL_SEEDS = 3  # networks that are not trained hardly differ
 NO_TRAINING = {"steps": 1, "lr": 1e-12}
 # settings that mean nothing without training

@@ -51,6 +51,16 @@ def over(name: str, other: str) -> Measure:
     return lambda run: headline(name)(run) / headline(other)(run)
 
 
+def has_learnt(run: Path) -> float:
+    """Whether a layer does better than one step of gradient descent; on its plateaus it does worse."""
+    return float(over("tf_loss", "gd_loss")(run) < 1)
+
+
+def if_learnt(measure: Measure) -> Measure:
+    """A measure of the runs that have learnt; nan for others."""
+    return lambda run: measure(run) if has_learnt(run) else float("nan")
+
+
 def left_over(share: float) -> Measure:
     """The share of zero's loss that is left, over a share."""
     return lambda run: over("tf_loss", "zero_loss")(run) / share
