@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 OLDEST_PYTHON = (3, 11)
 MAKE_ENV = "`make env` makes .venv with all that is needed, and .venv/bin/python runs the commands"
@@ -30,6 +32,8 @@ PACKAGES = {
     "scipy": "scipy",
     "tqdm": "tqdm",
 }
+# import name of an extra -> how it is installed
+EXTRAS = dict.fromkeys(("ray", "submitit"), "-r requirements-cluster.txt")
 MOST_THREADS = 1024  # no machine has more, and 100 000 threads would need gigabytes before the first step
 
 
@@ -45,6 +49,18 @@ def missing_requirement(version: tuple[int, ...] = sys.version_info[:3]) -> str 
         if module not in sys.modules and find_spec(module) is None:
             return f"{sys.executable or 'this Python'} lacks the package {package}; {MAKE_ENV}"
     return None
+
+
+def extra(module: str) -> Any:
+    """Imports a package that only some commands need; `UnusableEnvironment` that says how to install it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        python = sys.executable or "python"
+        line = f"{python} -m pip install {EXTRAS[module]}"
+        raise UnusableEnvironment(f"{python} lacks the package {module}; install it with `{line}`") from None
 
 
 def num_threads() -> int:

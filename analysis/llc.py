@@ -20,6 +20,8 @@ from typing import Any
 import cli
 from analysis.command import Command
 from analysis.measures.llc_settings import Settings
+from executors import choice
+from executors.task import Executor
 from src.checks import require
 from store.lock import locked
 from store.rundir import read_status
@@ -40,6 +42,7 @@ FLAGS: Mapping[str, tuple[type, str]] = {
     "preconditioner": (str, "rmsprop scales the step of each parameter; without, none does"),
     "seed": (int, "seed of the chains"),
 }
+EXECUTOR = "who estimates the checkpoints: process, ray or slurm do each as a task; without, this process all in turn"
 SELECTIONS = "all, last, every:K or steps such as 100,500"
 COLUMNS = ("step", "llc", "llc_low", "llc_high", "loss", "saturation", "health")  # of the rows that are printed
 
@@ -72,13 +75,21 @@ def measure(run: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for row in llc_run.follow(run, settings, selection) if flags.follow else ():
         yield from _new(row, shown)
     with locked(run, timeout=math.inf if flags.follow else 0):
-        for row in llc_run.estimate_run(run, settings, selection):
+        for row in llc_run.estimate_run(run, settings, selection, _executor(run, flags)):
             yield from _new(row, shown)
         draw_llc(run, settings.name)
         for path in llc_traces.left_out(run):
             print(f"not in the table: {cli.printable(path)} is not the traces of an LLC of this run", file=sys.stderr)
         if (status := read_status(run)) != "done":
             print(f"{cli.printable(run)} is not done ({status}): these are its checkpoints so far", file=sys.stderr)
+
+
+def _executor(run: Path, flags: argparse.Namespace) -> Executor | None:
+    """Who estimates the checkpoints, each as a task; None: this process, one after another."""
+    if flags.executor in (None, "packed", "serial"):
+        return None
+    choice.check(flags.executor, choice.resources_of(flags, run.parent))
+    return choice.executor(flags.executor, choice.resources_of(flags, run.resolve().parent))
 
 
 def _new(row: dict[str, Any], shown: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -92,6 +103,7 @@ def _new(row: dict[str, Any], shown: list[dict[str, Any]]) -> Iterator[dict[str,
 def _add(parser: cli.Parser) -> None:
     parser.add_argument("--checkpoints", help=f"which: {SELECTIONS} (default: last; with --follow all)")
     parser.add_argument("--follow", action="store_true", help="estimate beside the training, until that has ended")
+    choice.add_flags(parser, EXECUTOR)
     add_flags(parser)
 
 

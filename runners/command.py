@@ -13,9 +13,9 @@ import cli
 from cli import printable
 from configs.keys import leaves
 from configs.run import fields_of
+from executors.signals import RESUME_HINT, catch_signals
 from runners import compile_cache, flags, llc
 from runners.locking import locked_runs
-from runners.signals import RESUME_HINT, catch_signals
 from runners.summary import summary_text
 from src.checks import ConfigError
 from store import checkpoint, conditions, layout, rundir, sources

@@ -19,6 +19,7 @@ import numpy as np
 from cli import printable
 from configs.run import RunConfig
 from environment import num_threads
+from executors.signals import Signals, Stopped, catch_signals
 from families.shared_arrays import note_frozen
 from runners import llc
 from runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finish, preload_packages
@@ -27,7 +28,6 @@ from runners.locking import locked_runs
 from runners.pack import GROWTH, Job, Pack, by_checkpoint
 from runners.persistence import DEFAULT_PERSISTENCE, Persistence
 from runners.progress import NULL_LOGGER, Logger
-from runners.signals import Signals, Stopped, catch_signals
 from runners.static_shape import static_shape, training_part
 from src.precision import use_highest_precision
 from src.train import NEVER

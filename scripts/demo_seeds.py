@@ -17,11 +17,11 @@ from analysis.compare import table
 from configs.overrides import resolve
 from configs.presets import preset
 from configs.run import RunConfig
+from executors.signals import RESUME_HINT, catch_signals
 from runners import compile_cache, persistence
 from runners.command import print_notices, report_divergence, report_stop
 from runners.locking import locked_runs
 from runners.persistence import Persistence
-from runners.signals import RESUME_HINT, catch_signals
 from src.checks import ConfigError
 from src.statistics import mean_and_interval
 from store import layout, rundir

@@ -12,8 +12,8 @@ import numpy as np
 
 import cli
 from configs.run import RunConfig
+from executors.signals import catch_signals
 from runners.command import resume_command
-from runners.signals import catch_signals
 from src.checks import ConfigError
 from store import layout, rundir
 from store.readers import StoreError, expecting, read_npy, read_npz, reading

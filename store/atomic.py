@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as safetensors_bytes
 
-from store import layout
+from store import layout, ownership
 from store.manifest import claim
 
 
@@ -48,6 +48,7 @@ def _replace(path: Path, blocks: Iterable[bytes]) -> None:
                 file.writelines(blocks)
                 file.flush()
                 os.fsync(file.fileno())
+            ownership.check(path)
             os.replace(draft, path)
         except BaseException:
             draft.unlink(missing_ok=True)

@@ -65,6 +65,7 @@ COMPARATORS = "analysis/comparators.json"
 ATTENTION_STATS = "analysis/attention_stats.json"
 ATTENTION_STATS_FIGURE = "analysis/attention_stats.png"
 LOCK = ".lock"
+LOCKS = (LOCK, f"{LOCK}.next")  # the second for an instant, while the owner changes
 DRAFT = ".icl-lab.tmp"
 
 FIXED_NAMES = {value for name, value in vars().items() if name.isupper() and isinstance(value, str)}

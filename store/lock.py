@@ -1,23 +1,24 @@
-"""Locks run directories, so that one process at a time writes to each.
+"""Locks run directories, so that one process at a time writes to each, on whatever host it runs.
 
-The lock is the kernel's, so a killed process leaves none behind. A directory with symbolic links among its files cannot
-be locked: writing there would change files elsewhere.
+A killed process leaves no lock behind (`store.ownership`). A directory with symbolic links among its files cannot be
+locked: writing there would change files elsewhere.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from store import layout
+from store import layout, ownership
 from store.manifest import adopt
+from store.ownership import STALE_SECONDS, Unheld, Watch
 from store.readers import StoreError
 
 RETRY_SECONDS = 0.1
+_watch = Watch()  # of `in_use`, from one question to the next
 
 
 @contextmanager
@@ -35,12 +36,10 @@ def locked(run: Path, name: str = layout.LOCK, shared: bool = False, timeout: fl
 
 
 def in_use(run: Path) -> bool:
-    """Whether another process has a run directory for itself. Takes its lock, shared, for an instant if none has."""
-    try:
-        with open(run / layout.LOCK, "rb") as file:
-            return not _flock(file.fileno(), fcntl.LOCK_SH)
-    except FileNotFoundError:
-        return False
+    """Whether another process has a run directory for itself."""
+    lock = run / layout.LOCK
+    owner = ownership.read(lock)
+    return owner is not None and not _watch.is_gone(lock, owner)
 
 
 @contextmanager
@@ -53,26 +52,21 @@ def locked_file(path: Path, timeout: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def _locked(lock: Path, target: Path, shared: bool, timeout: float) -> Iterator[None]:
-    with os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb+", 0) as file:
-        deadline = time.monotonic() + timeout
-        while not _flock(file.fileno(), fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
-            if time.monotonic() >= deadline:
-                raise StoreError(f"{target} is in use by another process")
-            time.sleep(RETRY_SECONDS)
-        yield
-
-
-def _flock(descriptor: int, kind: int) -> bool:
+    watch, deadline, place = Watch(), time.monotonic() + timeout, Path(os.path.abspath(target))
+    while isinstance(held := ownership.hold(lock, place, shared, watch), Unheld):
+        late = time.monotonic() - deadline
+        if late >= (0 if held is Unheld.OWNED else STALE_SECONDS) and not watch.is_undecided():
+            raise StoreError(f"{target} is in use by another process{watch.where()}")
+        time.sleep(RETRY_SECONDS)
     try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        yield
+    finally:
+        ownership.let_go(held)
 
 
 def refuse_links(run: Path) -> None:
     """`StoreError` if one of a run's files or folders, or a file in these folders, is a symbolic link."""
-    top = [run / name for name in (*layout.TOP_FILES, *layout.RUN_FOLDERS, layout.LOCK)]
+    top = [run / name for name in (*layout.TOP_FILES, *layout.RUN_FOLDERS, *layout.LOCKS)]
     inside = [path for name in layout.RUN_FOLDERS if (run / name).is_dir() for path in (run / name).iterdir()]
     for path in (*top, *inside):
         if path.is_symlink():

@@ -97,7 +97,7 @@ def files(run: Path) -> list[str]:
 
 def foreign_files(run: Path) -> list[str]:
     """The files in a run directory that the laboratory did not write."""
-    own = {*files(run), layout.MANIFEST, layout.LOCK}
+    own = {*files(run), layout.MANIFEST, *layout.LOCKS}
     return [name for name in _all_files(run) if name not in own]
 
 

@@ -17,7 +17,7 @@ from configs.run import RunConfig, to_dict
 from configs.schema_1 import earlier_id
 from src.checks import ConfigError
 from src.registry import why_changed, why_not_loaded
-from store import layout, manifest
+from store import layout, manifest, ownership
 from store.atomic import json_text, naming_file, write_bytes, write_json
 from store.provenance import now
 from store.readers import StoreError, expecting, is_count, is_number, read_json, read_json_lines
@@ -30,7 +30,7 @@ FINISHED = ("done", "diverged")  # not trained again
 CLEARED_LAST = (layout.META, layout.CONFIG)
 
 # what a killed process may leave of a run that has not begun
-LEFTOVERS = {layout.LOCK, layout.MANIFEST, *(layout.draft(Path(name)).name for name in layout.TOP_FILES)}
+LEFTOVERS = {*layout.LOCKS, layout.MANIFEST, *(layout.draft(Path(name)).name for name in layout.TOP_FILES)}
 
 
 def read_config(run: Path) -> Any:
@@ -188,6 +188,7 @@ def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
     """Appends one record to the metrics and syncs it; leaves no part of it after an error."""
     path = run / layout.METRICS
     manifest.claim(path)
+    ownership.check(path)
     before = path.stat().st_size if path.exists() else 0
     with naming_file(path):
         try:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import cli
+from executors.task import Executor
 from plots import style
 from runners.training import device_text
 from src import intervals
@@ -54,11 +55,11 @@ def check(study: Study, out: Path) -> None:
     outputs.check([out / study.name / f"{one.name}.png" for one in study.figures], style.WRITER)
 
 
-def report(study: Study, profile: str, runs_dir: Path, out: Path) -> None:
+def report(study: Study, profile: str, runs_dir: Path, out: Path, cluster: Executor | None = None) -> None:
     """Analyses the runs, measures the predictions, and writes tables, figures and page; prints the verdict."""
     names = {cell.name for runs in study.runs.values() for cell in runs.cells}
     runs = study.to_analyse(names, runs_dir)
-    for number, name in enumerate(analysed(study, runs, runs_dir), 1):
+    for number, name in enumerate(analysed(study, runs, runs_dir, cluster), 1):
         print(f"{number} of {len(runs)} runs analysed: {name}", flush=True)
     table_of.cache_clear()
     measured = {claim.name: measure(study, claim, runs_dir, device_text()) for claim in study.claims}

@@ -84,7 +84,7 @@ def _conjecture(file: Path, flags: argparse.Namespace) -> int:
     how = how._replace(append=False, replace_table=True)  # rows of an earlier version of the file cannot be read
     status = carry_out(rows, how)
     if not how.dry_run and status <= 128:
-        conjecture_page.report(study, flags.profile, how.folder, out)
+        conjecture_page.report(study, flags.profile, how.folder, out, how.cluster)
     return status
 
 
@@ -149,37 +149,37 @@ def _execution(study: Study, flags: argparse.Namespace) -> Execution:
 def _train_and_measure(study: Study, claims: Sequence[Claim], rows: Sequence[Row], how: Execution, out: Path) -> int:
     at_once = not (how.dry_run or how.overwrite)
     cell_names = {cell.name for cell in cells(rows)}
-    left = _analyse_and_measure(study, claims, cell_names, how.folder, out) if at_once else claims
+    left = _analyse_and_measure(study, claims, cell_names, how, out) if at_once else claims
     status = carry_out(rows, how)
     if not how.dry_run and status <= 128:
-        left = _analyse_and_measure(study, left, cell_names, how.folder, out)
+        left = _analyse_and_measure(study, left, cell_names, how, out)
         if left:
             print(f"{len(left)} of {len(claims)} claims are not measured: their runs have not ended")
     return status
 
 
 def _analyse_and_measure(
-    study: Study, claims: Sequence[Claim], cell_names: Collection[str], runs_dir: Path, out: Path
+    study: Study, claims: Sequence[Claim], cell_names: Collection[str], how: Execution, out: Path
 ) -> list[Claim]:
     """Analyses these cells that are done, and measures the claims whose runs have ended; gives the others."""
     from studies.workers import analysed
 
-    runs = study.to_analyse(cell_names, runs_dir)
-    for number, name in enumerate(analysed(study, runs, runs_dir), 1):
+    runs = study.to_analyse(cell_names, how.folder)
+    for number, name in enumerate(analysed(study, runs, how.folder, how.cluster), 1):
         print(f"{number} of {len(runs)} runs analysed: {name}", flush=True)
-    return _measure(study, claims, runs_dir, out)
+    return _measure(study, claims, how, out)
 
 
-def _measure(study: Study, claims: Sequence[Claim], runs_dir: Path, out: Path) -> list[Claim]:
+def _measure(study: Study, claims: Sequence[Claim], how: Execution, out: Path) -> list[Claim]:
     """Measures the claims whose runs have ended, writing each into the ledger, and gives the others."""
     from studies import ledger
     from studies.measuring import can_measure
     from studies.verdict import judge
     from studies.workers import measured
 
-    ready = [claim for claim in claims if can_measure(study, claim, runs_dir)]
+    ready = [claim for claim in claims if can_measure(study, claim, how.folder)]
     left = [claim for claim in claims if claim not in ready]
-    for number, (claim, measurement) in enumerate(measured(study, ready, runs_dir), 1):
+    for number, (claim, measurement) in enumerate(measured(study, ready, how.folder, how.cluster), 1):
         if measurement is None:  # its runs were taken away
             left.append(claim)
             continue

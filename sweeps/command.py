@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -16,12 +15,16 @@ from configs.config_help import listing
 from configs.family import Family
 from configs.registry import named
 from environment import check_devices
+from executors import choice
+from executors.remote import Resources
+from executors.signals import RESUME_HINT, Signals, catch_signals
+from executors.task import Executor
+from executors.worker import available_cores
 from runners import persistence
 from runners.command import print_notices, resume_command
 from runners.flags import preset_for_depth
 from runners.locking import print_kept_files
 from runners.persistence import Persistence
-from runners.signals import RESUME_HINT, Signals, catch_signals
 from src.checks import ConfigError
 from src.registries import FAMILIES
 from store import checkpoint, layout, rundir
@@ -38,14 +41,12 @@ from sweeps.collect import (
     start,
     with_columns_of_others,
 )
-from sweeps.executors import EXECUTORS
 from sweeps.flags import add_flags, grid_of
 from sweeps.grid import RESERVED, Grid, check_number
 from sweeps.plan import Cell, Pack, Row, cells, check_plan, generations, packs, plan, shard, write_plan
 from sweeps.progress import Progress
 from sweeps.status import status_counts, statuses
-from sweeps.training import PackResult
-from sweeps.worker import available_cores
+from sweeps.training import PackResult, result_of, task_of
 
 TABLE_INTERVAL = 10.0
 QUICK_PLAN = 1000  # rows; planning more takes a while
@@ -66,6 +67,12 @@ class Execution(NamedTuple):
     append: bool = False
     replace_table: bool = False
     persistence: Persistence = Persistence()
+    resources: Resources = Resources()
+
+    @property
+    def cluster(self) -> Executor | None:
+        """The executor of a cluster, if that is chosen, which carries out what is not training too."""
+        return choice.executor(self.executor, self.resources) if choice.EXECUTORS[self.executor].needs else None
 
     @property
     def policy(self) -> table.RowPolicy:
@@ -77,12 +84,7 @@ def add_execution_flags(built: cli.Parser, out: str | None, runs_dir: str | None
     """The flags that say how a sweep is carried out; None: the command chooses the place."""
     built.add_argument("--out", type=Path, default=out and Path(out), help="the CSV")
     built.add_argument("--runs_dir", type=Path, default=runs_dir and Path(runs_dir), help="folder of the cells")
-    built.add_argument(
-        "--executor",
-        choices=EXECUTORS,
-        help="process: one process per core, the default without a GPU; packed: several trainings at once, the "
-        "default with one; serial: one by one",
-    )
+    choice.add_flags(built)
     built.add_argument("--width", type=int, help="trainings in a pack; default: the executor's")
     built.add_argument("--shard", type=_shard, default=(1, 1), help="i/n: only the i-th of n parts of the plan")
     built.add_argument("--dry_run", action="store_true", help="print what would be done")
@@ -90,11 +92,6 @@ def add_execution_flags(built: cli.Parser, out: str | None, runs_dir: str | None
     add_table_flags(built)
     persistence.add_flags(built)
     cli.add_quiet(built)
-
-
-def default_executor() -> str:
-    """One process per core; packs on a GPU, which they fill."""
-    return "packed" if shutil.which("nvidia-smi") else "process"
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -106,14 +103,16 @@ def _shard(text: str) -> tuple[int, int]:
 
 def execution(flags: argparse.Namespace) -> Execution:
     """The execution that flags ask for; `UsageError` for an invalid width."""
-    executor = flags.executor or default_executor()
-    width = EXECUTORS[executor].width if flags.width is None else flags.width
+    executor = flags.executor or choice.default_executor()
+    resources = choice.resources_of(flags, flags.runs_dir)
+    width = choice.default_width(executor, resources) if flags.width is None else flags.width
     if not 1 <= width <= MAX_WIDTH:
         raise cli.UsageError(f"width is {width}; a pack holds 1 to {MAX_WIDTH} trainings")
     names = ("out", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
-    values = {name: getattr(flags, name) for name in names}
+    values: dict[str, Any] = {name: getattr(flags, name) for name in names}
     kept = persistence.from_flags(flags)
-    return Execution(folder=flags.runs_dir, executor=executor, width=width, persistence=kept, **values)
+    values |= {"executor": executor, "width": width, "persistence": kept, "resources": resources}
+    return Execution(folder=flags.runs_dir, **values)
 
 
 def run(
@@ -181,6 +180,7 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
         now = now if how.policy.replace else with_columns_of_others(now, how.out)
         table.check(how.out, now, setting_columns(now), how.policy, lines)
     check_devices()
+    choice.check(how.executor, how.resources)
     if how.dry_run:
         print("\n".join(filter(None, [preview(rows, chosen, how), renaming])))
         return 0
@@ -278,9 +278,13 @@ def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals:
 def _results(waiting: Sequence[Pack], how: Execution, progress: Progress, signals: Signals) -> Iterator[PackResult]:
     """Trains packs, those that build on other runs after these."""
     for together in generations(waiting):
-        if not signals.received:
-            train = EXECUTORS[how.executor].run
-            yield from train(how.folder, together, how.width, progress.report, signals, how.persistence)
+        if signals.received:
+            return
+        tasks = [task_of(pack, how.folder, how.width, how.persistence) for pack in together]
+        packs_of = {task.name: pack for task, pack in zip(tasks, together, strict=True)}
+        carry_out_tasks = choice.executor(how.executor, how.resources)
+        for outcome in carry_out_tasks(tasks, progress.report, signals):
+            yield result_of(outcome, packs_of[outcome.task.name], how.folder)
 
 
 def _remove_checkpoints(done: Sequence[Path]) -> None:

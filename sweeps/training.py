@@ -1,4 +1,4 @@
-"""Trains one pack of a sweep in this process."""
+"""Training a pack of a sweep, as a task."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from configs.registry import from_dict
+from configs.run import to_dict
+from executors.signals import Signals
+from executors.task import Context, Outcome, Report, Task
 from runners.locking import restore_threads
 from runners.persistence import DEFAULT_PERSISTENCE, Persistence
-from runners.signals import Signals
 from store import conditions, rundir
 from store.lock import locked
 from store.readers import StoreError
-from sweeps.plan import Pack
+from sweeps.plan import Pack, cell_of
+from sweeps.status import statuses
 
 if TYPE_CHECKING:
     from runners.training import Job
 
 LOCK_TIMEOUT = 10.0  # seconds to wait for a cell's lock: the workers of a killed sweep take a moment to end
-
-Report = Callable[[int], None]  # called with the number of training steps made
 
 
 class PackResult(NamedTuple):
@@ -30,6 +32,37 @@ class PackResult(NamedTuple):
     pack: Pack
     errors: Mapping[str, str]
     stopped: bool = False
+
+
+def task_of(pack: Pack, folder: Path, width: int, persistence: Persistence) -> Task:
+    """The task of training a pack's cells below `folder`."""
+    configs = [to_dict(cell.config) for cell in pack.cells]
+    arguments = {"folder": folder, "configs": configs, "width": width, "persistence": persistence}
+    return Task(pack.cells[0].name, "sweeps.training:train_task", arguments, alike=pack.shape)
+
+
+def train_task(
+    context: Context, folder: Path, configs: Sequence[Mapping[str, Any]], width: int, persistence: Persistence
+) -> tuple[Mapping[str, str], bool]:
+    """Trains the cells of these configs as a pack; returns the errors of failed cells, and whether it was stopped."""
+    pack = Pack(tuple(cell_of(from_dict(config)) for config in configs))
+    result = train(folder, pack, width, context.report, context.signals, persistence)
+    return result.errors, result.stopped
+
+
+def result_of(outcome: Outcome, pack: Pack, folder: Path) -> PackResult:
+    """How a pack ended. If its process died, its unfinished cells have failed."""
+    if outcome.error is not None:
+        return PackResult(pack, {cell.name: _message(outcome.error) for cell in pack.cells})
+    if outcome.value is not None:
+        errors, stopped = outcome.value
+        return PackResult(pack, errors, stopped)
+    left = [cell.name for cell, status in statuses(pack.cells, folder).items() if status not in rundir.FINISHED]
+    if not outcome.died:
+        return PackResult(pack, {}, stopped=bool(left))
+    for name in left:
+        rundir.mark_failed(folder / name, outcome.died)
+    return PackResult(pack, dict.fromkeys(left, outcome.died))
 
 
 class StepReporter:

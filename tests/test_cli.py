@@ -471,7 +471,7 @@ HELPED = [
     "plots.fig_templates",
     "benchmarks.bench",
     "benchmarks.report",
-    "sweeps.worker",
+    "executors.worker",
 ]
 
 

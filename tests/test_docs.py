@@ -37,6 +37,7 @@ PAGES = (
     "docs/extending.md",
     "docs/conjecture.md",
     "docs/performance.md",
+    "docs/cluster.md",
     "docs/llc.md",
     "docs/development.md",
 )

@@ -46,7 +46,7 @@ def commands() -> list[str]:
 
 
 def test_the_commands_are_found() -> None:
-    assert {RUNNER, "eval_order", "configs.linreg", "sweeps.worker", "demos_ref.sine_waves"} <= set(commands())
+    assert {RUNNER, "eval_order", "configs.linreg", "executors.worker", "demos_ref.sine_waves"} <= set(commands())
 
 
 @pytest.mark.parametrize("command", commands())
@@ -100,7 +100,7 @@ def test_an_empty_number_of_threads_is_unset(monkeypatch: pytest.MonkeyPatch) ->
     assert not environment.threads_are_set()
 
 
-@pytest.mark.parametrize("command", [RUNNER, "sweeps.worker", "plots.run_figures", "eval_noise"])
+@pytest.mark.parametrize("command", [RUNNER, "executors.worker", "plots.run_figures", "eval_noise"])
 def test_every_door_refuses_a_number_of_threads(command: str) -> None:
     assert "NPROC is '1000000'" in is_refused(python("-m", command, "--help", NPROC="1000000"))
 

@@ -15,7 +15,7 @@ FLOORS = (
     ("languages",),
     ("configs", "plugin_files"),
     ("plugins", "store"),
-    ("baselines", "plots"),
+    ("baselines", "plots", "executors"),
     ("curricula",),
     ("families",),
     ("analysis",),
@@ -27,7 +27,7 @@ FLOORS = (
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 WITHOUT_JAX = (
     *("store", "plots", "configs", "environment", "cli", "utils_log", "utils_attention"),
-    *("plugins", "plugin_files", "languages"),
+    *("plugins", "plugin_files", "languages", "executors"),
 )
 APART = {"baselines": ("cli", "analysis", "runners"), "curricula": ("plots",)}  # room -> rooms it needs nothing of
 # An arrow in a function alone: a plugin is loaded before a command's parser is made.

@@ -369,7 +369,7 @@ def test_the_hash_of_a_file_is_that_of_its_bytes(tmp_path: Path, fresh: None) ->
 # The doors
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *SWEEPS, "store.runs", "sweeps.worker", "baselines.gd_step"])
+@pytest.mark.parametrize("name", [*COMMANDS, *SWEEPS, "store.runs", "executors.worker", "baselines.gd_step"])
 def test_every_command_shows_the_flag(name: str, ran) -> None:
     done = ran(name, "--help")
     assert done.status == 0

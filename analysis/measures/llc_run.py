@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from analysis.measures import llc_traces
 from analysis.measures.llc import Estimator
 from analysis.measures.llc_settings import Settings
+from executors.signals import Signals
+from executors.task import Context, Executor, Task
 from families.shared_arrays import shared_with
 from src.checks import require
 from src.model import Params
@@ -23,14 +26,18 @@ POLL_SECONDS = 1.0  # between two looks at a run that is training
 NO_SNAPSHOTS = "has no snapshots of its training; --config.snapshots=true keeps them"
 
 
-def estimate_run(run: Path, settings: Settings, selection: str) -> Iterator[dict[str, Any]]:
+def estimate_run(
+    run: Path, settings: Settings, selection: str, executor: Executor | None = None
+) -> Iterator[dict[str, Any]]:
     """Estimates the checkpoints that are not estimated yet with these settings; gives the rows of all selected.
 
-    The run must be locked.
+    The run must be locked. With an executor each checkpoint is a task of its own, whose row comes first as it ends.
     """
     config, estimate = rundir.read_config(run), _Estimates(run, settings)
     steps = selected(run, config.training.steps, selection)
     llc_traces.check_own(run, settings, steps)
+    if executor is not None:
+        yield from _estimate_as_tasks(run, settings, selection, executor)
     for step, params in _at(run, steps, selection):
         row = llc_traces.known_row(run, settings, step, params)
         if row is None:
@@ -39,6 +46,44 @@ def estimate_run(run: Path, settings: Settings, selection: str) -> Iterator[dict
         llc_traces.take_over(run, settings, step)
         yield row
     llc_traces.write_table(run)
+
+
+def _estimate_as_tasks(run: Path, settings: Settings, selection: str, executor: Executor) -> Iterator[dict[str, Any]]:
+    """The rows of the checkpoints that are not estimated yet; what a task raises is raised here."""
+    left = [
+        step
+        for step, params in checkpoints(run, rundir.read_config(run).training.steps, selection)
+        if llc_traces.known_row(run, settings, step, params) is None
+    ]
+    tasks = [
+        Task(
+            str(step),
+            f"{__name__}:estimate_task",
+            {"run": run, "settings": settings, "step": step, "last": selection == "last"},
+        )
+        for step in left
+    ]
+    for outcome in executor(tasks, lambda amount: None, Signals()):
+        if outcome.died:
+            raise StoreError(f"the process that estimated step {outcome.task.name} has died; the same command goes on")
+        if outcome.error is not None:
+            raise outcome.error
+        llc_traces.take_over(run, settings, int(outcome.task.name))
+        llc_traces.write_table(run)
+        yield outcome.value
+
+
+def estimate_task(context: Context, run: Path, settings: Settings, step: int, last: bool) -> dict[str, Any]:
+    """Estimates a checkpoint; its traces are kept beside the run, which the command that asks has locked."""
+    _, params = next(_at(run, [step], "last" if last else str(step)))
+    known = llc_traces.known_row(run, settings, step, params)
+    return known or llc_traces.write_aside(run, settings, step, _estimates(run, settings)(step, params))
+
+
+@lru_cache(maxsize=1)
+def _estimates(run: Path, settings: Settings) -> _Estimates:
+    """An estimator that a process keeps for the next checkpoint."""
+    return _Estimates(run, settings)
 
 
 def follow(run: Path, settings: Settings, selection: str) -> Iterator[dict[str, Any]]:

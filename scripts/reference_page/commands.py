@@ -19,7 +19,7 @@ from src.registries import FAMILIES
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMAND = 'if __name__ == "__main__":'
 UNTYPED = (
-    "sweeps.worker",
+    "executors.worker",
     "benchmarks.compiling",
     "benchmarks.plain_loop",
     "benchmarks.processes",

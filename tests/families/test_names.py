@@ -45,7 +45,6 @@ OTHERWISE = {
     ("plots/style.py", "axes"): "of a figure",
     ("sweeps/flags.py", "axes"): "of a grid",
     ("sweeps/grid.py", "axes"): "of a grid",
-    ("sweeps/executors.py", "train"): "a method",
     ("benchmarks/compiling.py", "train"): "a method",
     ("benchmarks/growth.py", "base"): "of a logarithm",
     ("benchmarks/measurements.py", "train"): "a method",

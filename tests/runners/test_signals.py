@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from runners import signals
-from runners.signals import WAITING, Stopped, catch_signals
+from executors import signals
+from executors.signals import WAITING, Stopped, catch_signals
 from tests.runners.tiny import INTERRUPTED, LSA1, ROOT, SIZES, Workshop, results
 
 HELD = {"INTERRUPT": "after:meta.json:HOLD:2", "PYTHONPATH": INTERRUPTED}  # the run has begun, and compiles next

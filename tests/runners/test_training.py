@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from configs.regression import RegressionConfig
+from executors.signals import catch_signals
 from runners import finish, training
 from runners.finish import DEFAULT_WANTED, Ending, Wanted, preload_packages
 from runners.pack import GROWTH, Lane
 from runners.persistence import Persistence
 from runners.progress import NullLogger
-from runners.signals import catch_signals
 from runners.training import Job, run_pack
 from src.config import TrainConfig
 from store import StoreError, checkpoint, layout, rundir

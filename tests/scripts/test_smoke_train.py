@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runners.signals import Signals, catch_signals
+from executors.signals import Signals, catch_signals
 from scripts import smoke_train
 from store import layout, rundir
 from store.atomic import write_bytes, write_npy, write_npz

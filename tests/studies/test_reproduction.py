@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from configs.dependencies import required_of
 from families.experiment import experiment_of, shared_of, task_key
 from src.data import sample_batch
 from src.prng import Purpose, key
@@ -36,10 +37,12 @@ def test_every_training_of_the_ledger_is_of_a_model_that_can_be_made(name: str) 
     assert tuple(dict.fromkeys(cell.config.init_seed for cell in found)) == RUNS[name].seeds
     config = found[0].config
     experiment, shared = experiment_of(config), shared_of(config)
+    required = [experiment_of(one).make_model(one, shared_of(one)).init(key(0)) for one in required_of(config)]
+    shared |= experiment.frozen(config, required) if required else {}  # of networks that are not trained
     assert jax.tree.leaves(jax.eval_shape(experiment.make_model(config, shared).init, key(0)))
     lane = experiment.lane(config)
     batch = jax.eval_shape(lambda: experiment.batches(config)(key(0), np.int32(0), lane, shared))
-    assert batch.x.shape[0] == config.training.batch_size
+    assert jax.tree.leaves(batch)[0].shape[0] == config.training.batch_size
 
 
 @pytest.mark.parametrize("name", OF_CLAIMS)

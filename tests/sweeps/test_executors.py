@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from store import layout, rundir
-from sweeps.executors import PackQueue
-from sweeps.grid import Grid
-from sweeps.plan import Pack, cells, find_plan, packs, plan, read_plan, shard
+from sweeps.plan import cells, find_plan, read_plan, shard
 from tests.doors import Ran, snapshot
 from tests.plots.sweep import FIRST
 from tests.runners.tiny import LSA1, Workshop, results
@@ -194,35 +192,6 @@ def test_status_and_collect_read_what_is_there(swept: Paths, tmp_path: Path, ran
 
 def test_the_plan_is_kept_with_the_sweep(swept: Paths) -> None:
     assert read_plan(find_plan(swept.runs, swept.out)) == tiny_plan()
-
-
-@pytest.mark.parametrize("affinity", [True, False])
-def test_cores_are_counted_where_the_system_does_not_tell_them(affinity: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sweeps import worker
-
-    if affinity:
-        monkeypatch.setattr(worker.os, "sched_getaffinity", lambda _: {5, 2}, raising=False)
-        assert worker.available_cores() == [2, 5]
-    else:
-        monkeypatch.delattr(worker.os, "sched_getaffinity", raising=False)
-        monkeypatch.setattr(worker.os, "cpu_count", lambda: 3)
-        assert worker.available_cores() == [0, 1, 2]
-
-
-def test_a_worker_goes_on_with_the_shape_it_has_compiled() -> None:
-    """Each keeps its shape while there is one of it, then helps with what has most left."""
-    rows = plan([Grid(("lsa1",), {"ordering": ["random", "easy2hard"]}, (0, 1, 2), {"training.steps": 1})])
-    waiting = PackQueue(packs(cells(rows), 1))
-    last: dict[str, Pack | None] = {"a": None, "b": None}
-    trained = []
-    for worker in "abaaab":
-        taken = last[worker] = waiting.take(last[worker])
-        assert taken is not None
-        trained.append((worker, taken.cells[0].config.train.ordering))
-    sorted_first = [("a", "random"), ("b", "easy2hard"), ("a", "random"), ("a", "random")]
-    assert trained == [*sorted_first, ("a", "easy2hard"), ("b", "easy2hard")]
-    assert waiting.take(last["a"]) is None
-    assert waiting.take(None) is None
 
 
 def test_skipped_cells_of_other_sources_are_counted_in_one_line(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.signals import WAITING
+from executors.signals import WAITING
 from store import rundir
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, ROOT, Workshop
 from tests.sweeps.tiny_sweep import GRID, Paths, sweep, sweep_paths

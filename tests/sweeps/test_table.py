@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from configs.identity import config_id
+from executors import choice
+from executors.task import Outcome, Task
 from store import layout, rundir
 from store.atomic import write_bytes
 from store.lock import locked, locked_file
 from store.readers import StoreError
 from sweeps import collect, command, table
-from sweeps.executors import Executor
-from sweeps.plan import Pack, Row, cells, write_plan
+from sweeps.plan import Row, cells, write_plan
 from sweeps.status import cell_status, statuses
-from sweeps.training import PackResult
 from tests.doors import Ran
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import SIZES, Paths, copied, sweep, sweep_paths, tiny_plan
@@ -126,13 +126,13 @@ def test_a_table_that_others_are_writing_is_left_to_them_while_cells_train(
     """And a sweep whose packs end without an error and without being done says that it is not done."""
     at = sweep_paths(tmp_path)
 
-    def busy(folder: Path, packs: Sequence[Pack], *_: object) -> Iterator[PackResult]:
-        for pack in packs:
+    def busy(tasks: Sequence[Task], *_: object) -> Iterator[Outcome]:
+        for task in tasks:
             with locked_file(at.out):
-                yield PackResult(pack, {})
+                yield Outcome(task, ({}, False))
 
     monkeypatch.setattr(command, "TABLE_INTERVAL", -1.0)
-    monkeypatch.setattr(command, "EXECUTORS", {"serial": Executor(busy, 1)})
+    monkeypatch.setattr(choice, "EXECUTORS", {"serial": choice.Kind(busy, 1)})
     assert command.carry_out(tiny_plan(), execution(at)) == 1
     assert {row["status"] for row in at.rows()} == {"planned"}
     assert "the same command without --overwrite tries the failed cells again" in capsys.readouterr().err

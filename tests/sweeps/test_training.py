@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
+from executors.signals import Signals
+from executors.task import Outcome
 from runners import training
-from runners.persistence import Persistence
-from runners.signals import Signals
+from runners.persistence import DEFAULT_PERSISTENCE, Persistence
 from store import checkpoint, layout, rundir
-from sweeps.plan import Pack, cell_of
-from sweeps.training import PackResult, train
+from sweeps.plan import Pack, cell_of, cells
+from sweeps.training import PackResult, result_of, task_of, train
 from tests.doors import snapshot
 from tests.runners.test_training import BASE, FakePack, fake_finish
+from tests.sweeps.tiny_sweep import tiny_plan
 
 
 @pytest.fixture
@@ -103,3 +105,27 @@ def test_a_cell_whose_meta_is_damaged_has_failed_and_is_not_cleared(
     errors = trained(pack, tmp_path).errors
     assert errors == {run.name: f"{run / layout.META} is not a run's meta.json; --overwrite retrains the run"}
     assert snapshot(run) == before
+
+
+def test_a_pack_whose_process_died_takes_what_it_had_not_finished(tmp_path: Path) -> None:
+    pack = Pack(tuple(cells(tiny_plan())))
+    done, diverged, stopped, fresh = (tmp_path / cell.name for cell in pack.cells)
+    for run, cell, status in zip((done, diverged, stopped), pack.cells, ("done", "diverged", "stopped"), strict=False):
+        rundir.begin(run, cell.config)
+        rundir.update_meta(run, status=status)
+    task = task_of(pack, tmp_path, 8, DEFAULT_PERSISTENCE)
+    failed = dict.fromkeys((stopped.name, fresh.name), "it is dead")
+    assert result_of(Outcome(task, died="it is dead"), pack, tmp_path) == PackResult(pack, failed)
+    statuses = [rundir.read_status(run) for run in (done, diverged, stopped, fresh)]
+    assert statuses == ["done", "diverged", "failed", "new"]
+    assert rundir.read_meta(stopped)["error"] == "it is dead"
+
+
+def test_how_a_task_ends_is_how_its_pack_ends(tmp_path: Path) -> None:
+    pack = Pack(tuple(cells(tiny_plan())))
+    task = task_of(pack, tmp_path, 8, DEFAULT_PERSISTENCE)
+    errors = {pack.cells[0].name: "so"}
+    assert result_of(Outcome(task, (errors, True)), pack, tmp_path) == PackResult(pack, errors, stopped=True)
+    assert result_of(Outcome(task, stopped=True), pack, tmp_path) == PackResult(pack, {}, stopped=True)
+    refused = result_of(Outcome(task, error=OSError("no process")), pack, tmp_path)
+    assert refused.errors == dict.fromkeys([cell.name for cell in pack.cells], "OSError: no process")

@@ -1,0 +1,134 @@
+"""Which executor carries out the tasks of a command: the names that users type, and their flags."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cli
+from environment import UnusableEnvironment, extra
+from executors.here import in_this_process
+from executors.processes import in_processes
+from executors.remote import Resources
+from executors.signals import Signals
+from executors.task import Executor, Outcome, Report, Task
+
+PACKED_WIDTH = 8  # trainings in a pack, where packs are worth while
+
+
+def on_ray(tasks: Sequence[Task], report: Report, signals: Signals, resources: Resources) -> Iterator[Outcome]:
+    """`executors.ray_cluster.on_ray`, imported when it is used."""
+    from executors import ray_cluster
+
+    return ray_cluster.on_ray(tasks, report, signals, resources)
+
+
+def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources: Resources) -> Iterator[Outcome]:
+    """`executors.slurm.by_slurm`, imported when it is used."""
+    from executors import slurm
+
+    return slurm.by_slurm(tasks, report, signals, resources)
+
+
+class Kind(NamedTuple):
+    """An executor, and the default number of trainings in a pack.
+
+    needs: the package of a cluster's, which takes the resources of its tasks.
+    """
+
+    run: Callable[..., Iterator[Outcome]]
+    width: int
+    needs: str = ""
+
+
+EXECUTORS: Mapping[str, Kind] = {
+    "packed": Kind(in_this_process, PACKED_WIDTH),
+    "serial": Kind(in_this_process, 1),
+    "process": Kind(in_processes, 1),
+    "ray": Kind(on_ray, 1, needs="ray"),
+    "slurm": Kind(by_slurm, 1, needs="submitit"),
+}
+
+
+def executor(name: str, resources: Resources) -> Executor:
+    """The executor of a name."""
+    kind = EXECUTORS[name]
+    return partial(kind.run, resources=resources) if kind.needs else kind.run
+
+
+def check(name: str, resources: Resources) -> None:
+    """`UnusableEnvironment` if an executor cannot work here; to be called before anything is written."""
+    if EXECUTORS[name].needs:
+        extra(EXECUTORS[name].needs)
+    slurm = dict(resources.slurm).get("cluster", "slurm") == "slurm"
+    if name == "slurm" and slurm and not shutil.which("sbatch"):
+        raise UnusableEnvironment("sbatch is not found, so no SLURM cluster is here; choose another --executor")
+
+
+def default_width(name: str, resources: Resources) -> int:
+    """Trainings in a pack: packs fill a GPU, processors are better used by one training each."""
+    kind = EXECUTORS[name]
+    return PACKED_WIDTH if kind.needs and resources.gpus else kind.width
+
+
+def default_executor() -> str:
+    """One process per core; packs on a GPU, which they fill."""
+    return "packed" if shutil.which("nvidia-smi") else "process"
+
+
+OF_SWEEPS = (
+    "process: one process per core, the default without a GPU; packed: several trainings at once, the default with "
+    "one; serial: one by one; ray: on a Ray cluster; slurm: as an array of SLURM jobs"
+)
+
+
+def add_flags(built: cli.Parser, text: str = OF_SWEEPS) -> None:
+    """Adds the flags that choose the executor and say what a cluster gives to a task."""
+    built.add_argument("--executor", choices=EXECUTORS, help=text)
+    built.add_argument("--ray_address", default="", help="of a Ray cluster, as in auto or HOST:PORT; default: one here")
+    built.add_argument("--task_cpus", type=_count, default=1, help="on a cluster: processors, and threads, of a task")
+    built.add_argument("--task_gpus", type=_share, default=0.0, help="on a cluster: GPUs of a task, as in 1 or 0.25")
+    built.add_argument(
+        "--task_retries", type=_retries, default=3, help="on a cluster: how often a task is done again that has died"
+    )
+    text = "settings of SLURM jobs: partition, account, qos, constraint, minutes, at_once or any of sbatch"
+    cli.add_list(built, "--slurm", _setting, (), f"{text}, as in partition=cpu,minutes=60")
+
+
+def resources_of(flags: argparse.Namespace, folder: Path) -> Resources:
+    """The resources that flags ask for; logs of SLURM jobs go below a folder."""
+    named = {name: getattr(flags, f"task_{name}") for name in ("cpus", "gpus", "retries")}
+    return Resources(**named, ray_address=flags.ray_address, slurm=tuple(flags.slurm), jobs=folder / ".jobs")
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1024):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1024")
+    return int(text)
+
+
+def _retries(text: str) -> int:
+    return 0 if text == "0" else _count(text)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not (0 <= value <= 1 or (1 < value <= 64 and value == int(value))):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs: a share from 0 to 1, or a whole number")
+    return value
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    if name in ("minutes", "at_once"):
+        return name, _count(value)
+    return name, value

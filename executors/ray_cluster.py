@@ -1,0 +1,119 @@
+"""Carries out tasks on a Ray cluster: the one that an address names, else one of this machine alone.
+
+A task whose process or machine dies is done again on another. At a signal the tasks are cancelled, which they see as
+Ctrl-C: they stop at their next safe point.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from environment import UnusableEnvironment, extra
+from executors.remote import Resources, Surroundings, carry_out_there, surroundings
+from executors.signals import HANDLED, Signals, catch_signals
+from executors.task import Context, Outcome, Report, Task
+from executors.worker import available_cores
+
+POLL_SECONDS = 0.2  # between two checks for signals while the cluster works
+WINDOW = 2  # tasks that Ray holds for each that can run: the others wait here, so that a long plan costs it nothing
+OBJECT_STORE = 80 * 2**20  # bytes; results are on disk, and outcomes are small
+
+
+def on_ray(tasks: Sequence[Task], report: Report, signals: Signals, resources: Resources) -> Iterator[Outcome]:
+    """Carries out tasks on a Ray cluster, a bounded number at a time."""
+    ray, around = extra("ray"), surroundings(resources)
+    with _cluster(ray, resources, around):
+        remote = ray.remote(
+            num_cpus=resources.cpus,
+            num_gpus=resources.gpus,
+            max_retries=resources.retries,
+            runtime_env={"env_vars": around.variables},
+        )(_carry_out)
+        waiting, working = deque(tasks), dict[Any, Task]()
+        stopping = False
+        while working or (waiting and not stopping):
+            while waiting and not stopping and len(working) < _window(ray, resources):
+                task = waiting.popleft()
+                working[remote.remote(task._replace(alike=None), around)] = task
+            if signals.received and not stopping:
+                stopping = True
+                for reference in working:
+                    ray.cancel(reference)
+            done, _ = ray.wait([*working], timeout=POLL_SECONDS)
+            for reference in done:
+                outcome = _outcome(ray, reference, working.pop(reference))
+                report(outcome.reported)
+                yield outcome
+
+
+def _carry_out(task: Task, around: Surroundings) -> Outcome:
+    """Does a task in a process of Ray. A cancelled one receives SIGINT."""
+    reported = [0]
+
+    def report(amount: int) -> None:
+        reported[0] += amount
+
+    with catch_signals() as signals:
+        outcome = carry_out_there(task, around, Context(report, signals))
+    return outcome._replace(reported=reported[0])
+
+
+def _outcome(ray: Any, reference: Any, task: Task) -> Outcome:
+    """How a task ended on the cluster."""
+    try:
+        outcome: Outcome = ray.get(reference)
+    except ray.exceptions.TaskCancelledError:
+        return Outcome(task, stopped=True)
+    except ray.exceptions.RayTaskError as error:
+        return Outcome(task, error=error.cause if isinstance(error.cause, Exception) else RuntimeError(str(error)))
+    except ray.exceptions.RayError as error:
+        return Outcome(task, died=" ".join(str(error).split("\n")[0].split()) or type(error).__name__)
+    return outcome._replace(task=task)
+
+
+def _window(ray: Any, resources: Resources) -> int:
+    """How many tasks to hand to Ray at once; the cluster may grow and shrink."""
+    have = ray.cluster_resources()
+    fits = have.get("CPU", 0) / resources.cpus
+    if resources.gpus:
+        fits = min(fits, have.get("GPU", 0) / resources.gpus)
+    return max(1, int(WINDOW * fits))
+
+
+@contextmanager
+def _cluster(ray: Any, resources: Resources, around: Surroundings) -> Iterator[None]:
+    """Connects to the cluster, or starts one of this machine, and leaves it; `UnusableEnvironment` if there is none."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    where: dict[str, Any] = {"address": resources.ray_address}
+    if not resources.ray_address:
+        where = {"address": "local", "num_cpus": len(available_cores()), "object_store_memory": OBJECT_STORE}
+        where |= {"include_dashboard": False}
+    handlers = {number: signal.getsignal(number) for number in HANDLED}
+    try:
+        ray.init(**where, log_to_driver=False, logging_level="error")
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise UnusableEnvironment(f"there is no Ray cluster at {resources.ray_address!r}: {reason}") from None
+    try:
+        with suppress(ValueError):  # not the main thread, which has no handlers
+            for number, handler in handlers.items():  # Ray sets its own
+                signal.signal(number, handler)
+        _check(ray, resources)
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check(ray: Any, resources: Resources) -> None:
+    """`UnusableEnvironment` if no machine of the cluster has what a task asks for."""
+    for node in ray.nodes():
+        has = node["Resources"] if node["Alive"] else {}
+        if has.get("CPU", 0) >= resources.cpus and has.get("GPU", 0) >= min(resources.gpus, 1):
+            return
+    asked = f"{resources.cpus} processors" + f" and {resources.gpus:g} GPUs" * bool(resources.gpus)
+    raise UnusableEnvironment(f"no machine of the Ray cluster has {asked} for a task; set --task_cpus and --task_gpus")

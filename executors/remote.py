@@ -1,0 +1,61 @@
+"""What tasks find around them in processes that a cluster starts: folder, plugins, threads and devices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cli
+from executors.task import Context, Outcome, Task, carry_out
+from src.registry import LOADED
+
+ROOT = Path(__file__).resolve().parent.parent
+GPU_SHARE = 0.9  # of a GPU's memory, divided among the tasks on it; the rest is for the programs themselves
+
+
+class Resources(NamedTuple):
+    """What a cluster gives to a task, and where it is.
+
+    cpus: also the number of threads. gpus: may be a fraction, for several tasks on one GPU. retries: how often a task
+    is done again whose process has died. jobs: folder of the logs and results of SLURM jobs.
+    """
+
+    cpus: int = 1
+    gpus: float = 0.0
+    retries: int = 3
+    ray_address: str = ""
+    slurm: Sequence[tuple[str, Any]] = ()
+    jobs: Path = Path(".jobs")
+
+
+class Surroundings(NamedTuple):
+    """The command's working folder and plugins, and the environment variables of its tasks."""
+
+    folder: str
+    plugins: tuple[str, ...]
+    variables: dict[str, str]
+
+
+def surroundings(resources: Resources) -> Surroundings:
+    """Those of this process. Variables have to be set before JAX is imported, which reads them once."""
+    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    variables = {"NPROC": str(resources.cpus), "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *inherited]))}
+    if not resources.gpus:
+        variables["JAX_PLATFORMS"] = "cpu"
+    elif resources.gpus < 1:
+        variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{GPU_SHARE * resources.gpus:.3f}"
+    plugins = tuple(str(plugin.path.resolve()) for plugin in LOADED.values())
+    return Surroundings(os.getcwd(), plugins, variables)
+
+
+def carry_out_there(task: Task, around: Surroundings, context: Context) -> Outcome:
+    """Does a task in this process, which a cluster has started."""
+    os.chdir(around.folder)
+    os.environ.update(around.variables)
+    try:
+        cli.load_plugins(around.plugins)
+    except Exception as error:
+        return Outcome(task, error=error)
+    return carry_out(task, context)

@@ -1,0 +1,85 @@
+"""Which executor is chosen by its flags, and what is said where it cannot work: before anything is written."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import pytest
+
+import cli
+from executors import choice
+from executors.remote import Resources, surroundings
+from tests.doors import Refused, ran, refused
+
+__all__ = ["ran", "refused"]
+
+SWEEP = ["eval_noise", "--runs_dir", "runs", "--out", "table.csv", "--steps", "1"]
+
+
+def read(*words: str) -> argparse.Namespace:
+    built = cli.Parser("test", "")
+    choice.add_flags(built)
+    return built.parse(words)
+
+
+def test_flags_say_what_a_task_gets(tmp_path: Path) -> None:
+    words = "--task_cpus 2 --task_gpus 0.25 --task_retries 0 --ray_address auto --slurm partition=cpu,minutes=5,mem=2G"
+    found = choice.resources_of(read(*words.split()), tmp_path)
+    slurm = (("partition", "cpu"), ("minutes", 5), ("mem", "2G"))
+    assert found == Resources(2, 0.25, 0, "auto", slurm, tmp_path / ".jobs")
+    assert choice.resources_of(read(), tmp_path) == Resources(jobs=tmp_path / ".jobs")
+    assert [choice.default_width(name, found) for name in choice.EXECUTORS] == [8, 1, 1, 8, 8]
+    assert [choice.default_width(name, Resources()) for name in choice.EXECUTORS] == [8, 1, 1, 1, 1]
+
+
+def test_tasks_find_threads_and_devices_in_their_environment() -> None:
+    assert surroundings(Resources(cpus=3)).variables.items() >= {"NPROC": "3", "JAX_PLATFORMS": "cpu"}.items()
+    shared = surroundings(Resources(gpus=0.25)).variables
+    assert shared["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.225"
+    assert "JAX_PLATFORMS" not in shared
+    assert surroundings(Resources(gpus=2)).variables.keys() == {"NPROC", "PYTHONPATH"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--executor dask",
+        "--task_cpus 0",
+        "--task_cpus many",
+        "--task_gpus 1.5",
+        "--task_gpus -1",
+        "--task_gpus nan",
+        "--task_retries -1",
+        "--slurm partition",
+        "--slurm minutes=soon",
+    ],
+)
+def test_wrong_flags_are_refused(words: str, refused: Refused, tmp_path: Path) -> None:
+    assert words.split()[1].split("=")[-1] in refused(*SWEEP, *words.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "module"), [("ray", "ray"), ("slurm", "submitit")])
+def test_a_missing_package_is_a_sentence_with_its_command(
+    name: str, module: str, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    said = refused(*SWEEP, "--executor", name)
+    assert f"lacks the package {module}; install it with `{sys.executable} -m pip install -r requirements" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_slurm_cluster_it_is_refused(
+    refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "extra", lambda module: None)
+    monkeypatch.setattr(choice.shutil, "which", lambda name: None)
+    assert "sbatch is not found" in refused(*SWEEP, "--executor", "slurm")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_packages_are_those_of_the_requirements(root: Path) -> None:
+    from environment import EXTRAS
+
+    first = (root / "requirements-cluster.txt").read_text().split("\n\n")[0]
+    assert [line.partition("==")[0] for line in first.splitlines() if "==" in line] == list(EXTRAS)

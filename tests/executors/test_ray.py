@@ -1,0 +1,132 @@
+"""Ray's executor on real clusters of this machine: outcomes, a stop, a sweep that loses a worker and then a node."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environment import UnusableEnvironment
+from executors.ray_cluster import on_ray
+from executors.remote import Resources
+from executors.signals import Signals
+from executors.task import Outcome, Task
+from tests.executors.work import task
+from tests.runners.tiny import EVERY_CHUNK, ROOT, Workshop
+from tests.sweeps.tiny_sweep import GRID, Paths, sweep, sweep_paths
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray's own
+
+
+def done(*tasks: Task, signals: Signals | None = None, **resources: Any) -> dict[str, Outcome]:
+    outcomes = on_ray(tasks, lambda amount: None, signals or Signals(), Resources(**resources))
+    return {outcome.task.name: outcome for outcome in outcomes}
+
+
+def test_outcomes_are_those_of_any_executor(tmp_path: Path) -> None:
+    many = [task(str(number), "square", number=number) for number in range(12)]  # more than the window
+    others = [task("bad", "fail", word="so"), task("odd", "fail_oddly"), task("dies", "die", once=tmp_path / "once")]
+    found = done(*many, *others, task("where", "process"))
+    assert {name: outcome.value for name, outcome in found.items() if name.isdecimal()} == {
+        str(n): n * n for n in range(12)
+    }
+    assert isinstance(found["bad"].error, KeyError)
+    assert str(found["odd"].error) == "Odd: 1 and 2"
+    assert found["dies"].value == "done again"
+    assert found["where"].value[1] == "1"
+    assert found["where"].value[0] != os.getpid()
+
+
+def test_a_task_that_dies_each_time_is_said(tmp_path: Path) -> None:
+    found = done(task("dies", "die", once=tmp_path / "once"), task("good", "square", number=3), retries=0)
+    assert found["dies"].died
+    assert found["good"].value == 9
+
+
+def test_a_signal_stops_tasks(tmp_path: Path) -> None:
+    signals, file = Signals(), tmp_path / "counted"
+    outcomes = {}
+    tasks = [task("first", "square", number=1), task("long", "count", file=file, up_to=100_000)]
+    for outcome in on_ray(tasks, lambda amount: None, signals, Resources()):
+        outcomes[outcome.task.name] = outcome
+        deadline = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        signals.received.append(signal.SIGTERM)
+    assert outcomes["long"].stopped
+    assert outcomes["long"].value == int(file.read_text()) > 0
+
+
+def test_what_a_cluster_lacks_is_said() -> None:
+    with pytest.raises(UnusableEnvironment, match="no machine of the Ray cluster has 900 processors"):
+        done(task("a", "square", number=1), cpus=900)
+    with pytest.raises(UnusableEnvironment, match="there is no Ray cluster at"):
+        done(task("a", "square", number=1), ray_address="127.0.0.1:1")
+
+
+# --- a sweep on two nodes ---
+
+SEEDS = [*EVERY_CHUNK, "--seeds", "0,1,2"]
+LONG = [word if word != "60" else "1500" for word in GRID]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """Two nodes of one processor each, on this machine."""
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 80 * 2**20})
+    nodes.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+    yield nodes
+    nodes.shutdown()
+
+
+def started(workshop: Workshop, at: Paths, address: str) -> subprocess.Popen[str]:
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(workshop.folder / "compiled")}
+    cache |= {f"JAX_PERSISTENT_CACHE_MIN_{name}": "0" for name in ("COMPILE_TIME_SECS", "ENTRY_SIZE_BYTES")}
+    line = [sys.executable, "-m", "eval_noise", *LONG, *SEEDS, *map(str, at.flags())]
+    line += ["--executor", "ray", "--ray_address", address]
+    return subprocess.Popen(
+        line, cwd=ROOT, env=os.environ | cache, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def workers(node: Any) -> list[int]:
+    """The processes of a node that carry out tasks now."""
+    raylet = node.all_processes["raylet"][0].process.pid
+    below = subprocess.run(["ps", "--ppid", str(raylet), "-o", "pid=,args="], capture_output=True, text=True).stdout
+    return [int(line.split()[0]) for line in below.splitlines() if "ray::_carry_out" in line]
+
+
+def until(what: str, ask: Any, seconds: float = 120) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := ask():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"{what} did not happen")
+
+
+def test_a_sweep_that_loses_a_worker_and_then_a_node_ends_with_the_same_table(
+    cluster: Any, workshop: Workshop, tmp_path: Path
+) -> None:
+    undisturbed = sweep_paths(tmp_path / "undisturbed")
+    done = sweep(workshop, undisturbed, *SEEDS, "--executor", "ray", "--ray_address", cluster.address, grid=LONG)
+    assert done.returncode == 0, done.stderr
+    at = sweep_paths(tmp_path / "disturbed")
+    with started(workshop, at, cluster.address) as driver:
+        first, second = cluster.list_all_nodes()
+        until("a checkpoint", lambda: [*at.runs.glob("*/checkpoints/step_*")])
+        killed = until("a task on the first node", lambda: workers(first))
+        os.kill(killed[0], signal.SIGKILL)
+        until("a task on the second node", lambda: workers(second))
+        cluster.remove_node(second, allow_graceful=False)
+        said, _ = driver.communicate(timeout=540)
+    assert driver.returncode == 0, said
+    assert at.table() == undisturbed.table()
+    assert {row["status"] for row in at.rows()} == {"done"}

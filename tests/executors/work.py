@@ -1,0 +1,58 @@
+"""Tasks that executors are tested with."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from executors.task import Context, Task
+
+
+def square(context: Context, number: int) -> int:
+    context.report(1)
+    return number * number
+
+
+def fail(context: Context, word: str) -> None:
+    raise KeyError(word)
+
+
+class Odd(Exception):
+    """An exception that cannot be sent to another process."""
+
+    def __init__(self, one: int, other: int):
+        super().__init__(f"{one} and {other}")
+
+
+def fail_oddly(context: Context) -> None:
+    raise Odd(1, 2)
+
+
+def die(context: Context, once: Path) -> str:
+    """Ends its process the first time that it is done."""
+    if not once.exists():
+        once.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done again"
+
+
+def count(context: Context, file: Path, up_to: int) -> int:
+    """Counts in a file, and goes on from what is there; stops at a signal."""
+    number = int(file.read_text()) if file.exists() else 0
+    while number < up_to and not context.signals.received:
+        number += 1
+        draft = file.with_suffix(".draft")
+        draft.write_text(str(number))
+        draft.replace(file)
+        context.report(1)
+        time.sleep(0.01)
+    return number
+
+
+def process(context: Context) -> tuple[int, str | None]:
+    """The process that does it, and how many threads JAX will have there."""
+    return os.getpid(), os.environ.get("NPROC")
+
+
+def task(name: str, does: str, **arguments: object) -> Task:
+    return Task(name, f"tests.executors.work:{does}", arguments)
