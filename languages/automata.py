@@ -16,7 +16,10 @@ from src.checks import ConfigError, require
 
 MOST_SYMBOLS = 26
 MOST_STATES = 512
+MOST_SUBSETS = 4096  # sets of states that a search for the deterministic automaton may meet, before it is minimal
+MOST_SHOWN = 60  # characters of an expression in a message
 SYNTAX = "()[]{}|&*+?.^-,"  # of regular expressions: no symbols
+TOKEN = re.compile(r"\{[^}]*\}|\[[^\]]*\]|.", re.S)
 REPEAT, RANGE = re.compile(r"\{[^}]*\}"), re.compile(r"([0-9A-Za-z])-([0-9A-Za-z])")
 
 
@@ -45,11 +48,82 @@ def of_expression(text: str, alphabet: str) -> Automaton:
     """
     require(bool(text.strip()), "a regular expression is empty; () is the language of the empty string")
     dfa, nfa, errors = _library()
+    require(_size(text) <= MOST_STATES, f"{_shortened(text)} needs too many states; the most are {MOST_STATES}")
     try:
         made = nfa.from_regex(text, input_symbols=set(alphabet))
     except errors as reason:
         raise ConfigError(f"{text!r} is not a regular expression over {alphabet}: {_sentence(reason)}") from None
+    others = sorted({symbol for moves in made.transitions.values() for symbol in moves} - {*alphabet, ""})
+    require(not others, f"{_shortened(text)} has a symbol, {others[:1]}, that is not in the alphabet {alphabet}")
+    fits = _subsets(made, alphabet) <= MOST_SUBSETS
+    require(fits, f"{_shortened(text)} needs too many states when made deterministic")
     return _numbered(dfa.from_nfa(made, minify=True), alphabet)
+
+
+def _size(text: str) -> int:
+    """At most how many states a regular expression needs, as large as a product of its parts: repeats unroll."""
+    frames: list[list[Any]] = [
+        [0, "|", 0, 0]
+    ]  # in brackets: what stands before the last operator, that, the parts after it, the last
+    for token in TOKEN.findall(text):
+        before, operator, parts, last = frames[-1]
+        if token == "(":
+            frames.append([0, "|", 0, 0])
+        elif token == ")" and len(frames) > 1:
+            frames.pop()
+            frames[-1][2:] = frames[-1][2] + frames[-1][3], _joined(before, operator, parts + last)
+        elif token in "|&^":
+            frames[-1] = [_joined(before, operator, parts + last), token, 0, 0]
+        elif token.startswith("{"):
+            repeats = [int(digits[:6]) for digits in re.findall(r"[0-9]+", token)]
+            frames[-1][3] = last * max([1, *repeats])
+        elif token not in "*+?":
+            frames[-1][2:] = parts + last, 1
+    before, operator, parts, last = frames[0]
+    return _joined(before, operator, parts + last)
+
+
+def _joined(one: int, operator: str, other: int) -> int:
+    return one + other if operator == "|" or not one else (one + 1) * (other + 1)
+
+
+def _subsets(nfa: Any, alphabet: str) -> int:
+    """How many sets of states its deterministic automaton has, counted no further than the most."""
+    number = {state: bit for bit, state in enumerate(nfa.states)}
+
+    def mask(states: Any) -> int:
+        return sum(1 << number[state] for state in states)
+
+    moves = {symbol: [0] * len(number) for symbol in (*alphabet, "")}
+    for state, targets in nfa.transitions.items():
+        for symbol, reached in targets.items():
+            moves[symbol][number[state]] = mask(reached)
+
+    def reached_from(states: int, symbol: str) -> int:
+        found = 0
+        while states:
+            bit = states & -states
+            found |= moves[symbol][bit.bit_length() - 1]
+            states ^= bit
+        return found
+
+    def closed(states: int) -> int:
+        new = states
+        while new:
+            new = reached_from(new, "") & ~states
+            states |= new
+        return states
+
+    first = closed(mask([nfa.initial_state]))
+    seen, left = {first}, [first]
+    while left and len(seen) <= MOST_SUBSETS:
+        states = left.pop()
+        for symbol in alphabet:
+            target = closed(reached_from(states, symbol))
+            if target not in seen:
+                seen.add(target)
+                left.append(target)
+    return len(seen)
 
 
 def minimal(automaton: Automaton) -> Automaton:
@@ -182,6 +256,11 @@ def _library() -> tuple[Any, Any, tuple[type[Exception], ...]]:
     from automata.fa.nfa import NFA
 
     return DFA, NFA, (AutomatonException, RegexException)
+
+
+def _shortened(text: str) -> str:
+    """An expression as it is named in a message."""
+    return repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
 
 
 def _sentence(reason: Exception) -> str:

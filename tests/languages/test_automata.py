@@ -264,7 +264,7 @@ def test_a_symbol_outside_the_alphabet_is_refused(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["a(b", "a)", "*a", "a||b", "a|", "(a|)b", "a{3,2}", "&a"])
+@pytest.mark.parametrize("text", ["a(b", "a)", "*a", "a||b", "a|", "(a|)b", "a{3,2}", "&a", "[a-z]b"])
 def test_a_malformed_expression_is_refused(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         of_expression(text, "abc")
@@ -272,8 +272,8 @@ def test_a_malformed_expression_is_refused(text: str) -> None:
 
 
 def test_too_many_states_are_refused() -> None:
-    with pytest.raises(ConfigError, match="an automaton has 602 states; the most are 512"):
-        of_expression("a{600}", "ab")
+    with pytest.raises(ConfigError, match="an automaton has 1024 states; the most are 512"):
+        of_expression("(a|b)*a(a|b){9}", "ab")
 
 
 @pytest.mark.parametrize(
@@ -324,3 +324,17 @@ def test_the_numbers_of_a_repeat_are_no_symbols() -> None:
 
 def test_a_range_has_the_symbols_between_its_ends() -> None:
     assert alphabet_of(("[a-c]*",)) == "abc"
+
+
+@pytest.mark.parametrize(
+    "text", ["a{600}", "(a{30}){30}", "b{2,9999999999}", "((ab){9}|a){99}", "a{40}&(a|b){40}", "(a|b)*a(a|b){20}"]
+)
+def test_an_expression_of_too_many_states_is_refused_at_once(text: str) -> None:
+    """Its automaton would take all memory before it could be counted."""
+    with pytest.raises(ConfigError, match="needs too many states"):
+        of_expression(text, "ab")
+
+
+@pytest.mark.parametrize(("text", "states"), [("(a|b){100}", 102), ("a{20}&[ab]{20}", 22), ("(a|b)*a(a|b){7}", 256)])
+def test_an_expression_of_many_states_has_them(text: str, states: int) -> None:
+    assert len(of_expression(text, "ab").transitions) == states
