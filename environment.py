@@ -33,7 +33,10 @@ PACKAGES = {
     "tqdm": "tqdm",
 }
 # import name of an extra -> how it is installed
-EXTRAS = dict.fromkeys(("ray", "submitit"), "-r requirements-cluster.txt")
+EXTRAS = {
+    **dict.fromkeys(("ray", "submitit"), "-r requirements-cluster.txt"),
+    **dict.fromkeys(("tensorboard", "wandb"), "-r requirements-watch.txt"),
+}
 MOST_THREADS = 1024  # no machine has more, and 100 000 threads would need gigabytes before the first step
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from configs.registry import family_of
 from configs.run import RunConfig, fields_of
-from store import conditions, layout
+from store import conditions, layout, ownership
 from store.readers import StoreError, expecting, is_number, read_json, read_json_lines
 from store.rundir import has_begun, read_config, read_meta, read_metrics, read_status
 from store.sources import changed_files
@@ -23,7 +23,8 @@ class Entry(NamedTuple):
 
     reason: why it is broken or no run, else "". config: fields by dotted name. loss: name and value on the test set,
     None if there is none yet. time: end, or else start. size: bytes. sources: same, changed or not recorded.
-    shown: False if the folder is only counted. bitwise: False if the run was resumed elsewhere (`store.conditions`).
+    shown: False if the folder is only counted. host: of the process that has it for itself, else "". bitwise: False if
+    the run was resumed elsewhere (`store.conditions`).
     """
 
     path: Path
@@ -36,6 +37,7 @@ class Entry(NamedTuple):
     sources: str = ""
     shown: bool = True
     bitwise: bool = True
+    host: str = ""
 
 
 def list_runs(folder: Path) -> list[Entry]:
@@ -84,7 +86,9 @@ def _entry(run: Path, is_near: bool) -> Entry:
         return Entry(run, BROKEN, str(error), time=_last_change(run), size=_size(run))
     fields, time = {"family": config.family, **flat(fields_of(config))}, _time(meta) or _last_change(run)
     bitwise = conditions.is_bitwise(meta)
-    return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta), bitwise=bitwise)
+    owner = ownership.read(run / layout.LOCK)
+    host = owner.host.partition(" ")[0] if owner else ""
+    return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta), bitwise=bitwise, host=host)
 
 
 def _sources(meta: Mapping[str, Any]) -> str:

@@ -80,7 +80,7 @@ def read(lock: Path) -> Owner | None:
         content = lock.read_bytes().decode()
         token, name, pid, start = json.loads(content[:-DIGITS])
         return Owner(str(token), str(name), int(pid), str(start), content[-DIGITS:])
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 

@@ -1,4 +1,4 @@
-"""Prints a table of the runs below a folder, newest first.
+"""Prints a table of the runs below a folder, newest first, with the hosts of those that run, and its sweeps.
 
 python -m store.runs [DIR]
 """
@@ -30,11 +30,24 @@ def text_of(entries: Sequence[Entry], now: datetime) -> str:
     lines = ["  ".join(map(str.ljust, row, [*widths, 0])).rstrip() for row in rows]
     others = len(entries) - len(shown)
     count = f"{others} other folder{'s' * (others > 1)} without a run"
-    return "\n".join([*lines, *[count] * (others > 0)])
+    return "\n".join([*lines, *[count] * (others > 0), *_sweeps(entries)])
+
+
+def _sweeps(entries: Sequence[Entry]) -> list[str]:
+    """A line for each folder of a sweep, with the statuses of its runs."""
+    by_folder: dict[Path, Counter[str]] = {}
+    for entry in entries:
+        by_folder.setdefault(entry.path.parent, Counter())[entry.status] += 1
+    sweeps = {folder: found for folder, found in by_folder.items() if any(folder.glob("plan_*.json"))}
+    return [
+        f"sweep {cli.printable(folder)}: {', '.join(f'{number} {status}' for status, number in sorted(found.items()))}"
+        for folder, found in sorted(sweeps.items())
+    ]
 
 
 def _cells(entry: Entry, differing: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
-    shown = [cli.printable(entry.path), entry.status, _age(entry.time, now), _size(entry.size)]
+    status = f"{entry.status} on {entry.host}" if entry.status == "running" and entry.host else entry.status
+    shown = [cli.printable(entry.path), cli.printable(status), age(entry.time, now), size(entry.size)]
     if entry.reason:
         return (*shown, "", "", cli.printable(" ".join(entry.reason.split())))
     loss = "" if entry.loss is None else f"{entry.loss[0]} {entry.loss[1]:.4g}"
@@ -43,13 +56,15 @@ def _cells(entry: Entry, differing: Mapping[str, Any], now: datetime) -> tuple[s
     return (*shown, loss, entry.sources, cli.printable(f"{entry.config['name']} {fields}"))
 
 
-def _age(time: datetime | None, now: datetime) -> str:
+def age(time: datetime | None, now: datetime) -> str:
+    """How long ago a time is, in whole units: `3 h`; "" for none."""
     seconds = 0.0 if time is None else max((now - time).total_seconds(), 0.0)
-    size, unit = next((each for each in AGES if seconds >= each[0]), AGES[-1])
-    return "" if time is None else f"{int(seconds // size)} {unit}"
+    length, unit = next((each for each in AGES if seconds >= each[0]), AGES[-1])
+    return "" if time is None else f"{int(seconds // length)} {unit}"
 
 
-def _size(count: int) -> str:
+def size(count: int) -> str:
+    """A number of bytes: `12 kB`, `2.5 MB`."""
     kilobytes = count / 1000
     return f"{kilobytes:.0f} kB" if kilobytes < 1000 else f"{kilobytes / 1000:.1f} MB"
 

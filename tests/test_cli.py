@@ -466,6 +466,8 @@ HELPED = [
     "studies.run",
     "studies.remake",
     "studies.order_noise.predictions",
+    "store.export",
+    "store.prune",
     "store.runs",
     "scripts.smoke_train",
     "plots.fig_templates",

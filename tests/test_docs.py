@@ -89,7 +89,7 @@ def make_lines(root: Path) -> list[list[str]]:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.replace("\\\n", " ").splitlines()
     found = [shlex.split(line) for line in lines if line.startswith((".venv/bin/python -m", "bash"))]
-    return [words for words in found if not {"pytest", "ruff", "mypy"} & {*words}]
+    return [words for words in found if not {"pip", "pytest", "ruff", "mypy"} & {*words}]
 
 
 def test_every_line_of_the_contract_and_of_make_is_one_its_parser_takes(root: Path, ran: Ran) -> None:

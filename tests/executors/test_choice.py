@@ -81,5 +81,8 @@ def test_without_a_slurm_cluster_it_is_refused(
 def test_the_packages_are_those_of_the_requirements(root: Path) -> None:
     from environment import EXTRAS
 
-    first = (root / "requirements-cluster.txt").read_text().split("\n\n")[0]
-    assert [line.partition("==")[0] for line in first.splitlines() if "==" in line] == list(EXTRAS)
+    for name in ("cluster", "watch"):
+        file = f"requirements-{name}.txt"
+        first = (root / file).read_text().split("\n\n")[0]
+        packages = [line.partition("==")[0] for line in first.splitlines() if "==" in line]
+        assert packages == [module for module, words in EXTRAS.items() if words == f"-r {file}"]

@@ -16,7 +16,7 @@ import pytest
 import store
 from configs.registry import from_dict, named
 from configs.run import to_dict
-from store import StoreError, layout, rundir, sources
+from store import StoreError, layout, ownership, rundir, sources
 from store.atomic import write_csv, write_json
 from store.listing import list_runs
 from store.runs import COLUMNS, text_of
@@ -254,3 +254,14 @@ def test_many_runs_take_four_reads_each(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(lines(tmp_path)) == 21
     assert len(read) == 4 * 20
     assert json.loads((first / layout.META).read_text())["status"] == "done"
+
+
+def test_a_run_that_is_in_work_has_its_host_and_sweeps_have_their_counts(tmp_path: Path) -> None:
+    run = made(tmp_path / "sweep" / "cell", hours=0.01, status="running")
+    made(tmp_path / "sweep" / "other", status="done")
+    owner = ownership.Owner("0" * 16, "node7 boot namespace", 1, "1")
+    (run / layout.LOCK).write_bytes(owner.content())
+    assert line_of(run, tmp_path).split()[1:4] == ["running", "on", "node7"]
+    assert not [line for line in lines(tmp_path) if line.startswith("sweep ")]
+    (tmp_path / "sweep" / "plan_results.json").write_text("{}")
+    assert lines(tmp_path)[-1] == f"sweep {tmp_path / 'sweep'}: 1 done, 1 running"
