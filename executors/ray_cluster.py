@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from executors.worker import available_cores
 
 POLL_SECONDS = 0.2  # between two checks for signals while the cluster works
 WINDOW = 2  # tasks that Ray holds for each that can run: the others wait here, so that a long plan costs it nothing
+CONNECT_SECONDS = 10.0
 OBJECT_STORE = 80 * 2**20  # bytes; results are on disk, and outcomes are small
 
 
@@ -88,6 +90,7 @@ def _window(ray: Any, resources: Resources) -> int:
 @contextmanager
 def _cluster(ray: Any, resources: Resources, around: Surroundings) -> Iterator[None]:
     """Connects to the cluster, or starts one of this machine, and leaves it; `UnusableEnvironment` if there is none."""
+    _check_reachable(resources.ray_address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     where: dict[str, Any] = {"address": resources.ray_address}
     if not resources.ray_address:
@@ -107,6 +110,17 @@ def _cluster(ray: Any, resources: Resources, around: Surroundings) -> Iterator[N
         yield
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """`UnusableEnvironment` if nothing listens at HOST:PORT, for which Ray itself would wait."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal():
+        return  # auto, or another name that Ray knows
+    try:
+        socket.create_connection((host.rpartition("/")[2], int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise UnusableEnvironment(f"there is no Ray cluster at {address!r}: {error}") from None
 
 
 def _check(ray: Any, resources: Resources) -> None:
