@@ -38,6 +38,7 @@ PAGES = (
     "docs/conjecture.md",
     "docs/performance.md",
     "docs/cluster.md",
+    "docs/reproducibility.md",
     "docs/llc.md",
     "docs/development.md",
 )

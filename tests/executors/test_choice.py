@@ -9,9 +9,7 @@ import pytest
 import cli
 from executors import choice
 from executors.remote import Resources, surroundings
-from tests.doors import Refused, ran, refused
-
-__all__ = ["ran", "refused"]
+from tests.doors import Refused
 
 SWEEP = ["eval_noise", "--runs_dir", "runs", "--out", "table.csv", "--steps", "1"]
 
