@@ -214,6 +214,7 @@ FIGURES: tuple[AnyFigure, ...] = (
         },
         of_depth,
         "full",
+        by_seed=True,
     ),
 )
 
