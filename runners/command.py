@@ -66,9 +66,9 @@ def report(directory: Path, name: str, status: str) -> int:
 
 
 def print_notices(runs: Sequence[Path]) -> None:
-    """Prints a line if sources have changed since these runs, and another if some were resumed elsewhere."""
+    """Prints a line each if sources have changed since these runs, some resumed elsewhere or met damaged checkpoints."""
     metas = [rundir.read_meta(run) for run in runs]
-    for line in filter(None, (sources.notice(metas), conditions.notice(metas))):
+    for line in filter(None, (sources.notice(metas), conditions.notice(metas), checkpoint.notice(metas))):
         print(line)
 
 

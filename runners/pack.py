@@ -126,7 +126,7 @@ class Pack:
         self.shared = shared_with(config, *(job.run for job in jobs))
         self.model = self.experiment.make_model(config, self.shared)
         self.trainer, self.members = compiled.trainer, make_members(trainings, width)
-        self.step, self.state = self._restore([job.run for job in jobs], slots)
+        self.step, self.state, self.damaged = self._restore([job.run for job in jobs], slots)
         self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
         with ThreadPoolExecutor(1) as background:
             compiling = background.submit(compiled.compile, self.state, self.members, self.shared)
@@ -180,16 +180,20 @@ class Pack:
         arrays = dict(zip(names, jax.tree.leaves(lane(self.state, slot)), strict=True))
         checkpoint.save(job.run, self.step, arrays, {"step": self.step})
 
-    def _restore(self, runs: list[Path], slots: list[int]) -> tuple[int, TrainState]:
-        """The state at the last checkpoint that all runs have; runs that share a training use the first one's."""
+    def _restore(self, runs: list[Path], slots: list[int]) -> tuple[int, TrainState, list[Path]]:
+        """The last step of which all runs have a checkpoint, the state there, and checkpoints that were set aside.
+
+        Runs that share a training use the first one's.
+        """
         state = self.trainer.init(self.members, self.shared)
         names, treedef = _names(state)
-        step, saved = checkpoint.restore_last(runs, dict(zip(names, jax.tree.leaves(lane(state, 0)), strict=True)))
+        like = dict(zip(names, jax.tree.leaves(lane(state, 0)), strict=True))
+        step, saved, damaged = checkpoint.restore_last(runs, like)
         if not saved:
-            return 0, state
+            return 0, state, damaged
         lanes = [saved[slots.index(min(slot, max(slots)))] for slot in range(self.width)]
         leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in lanes]) for name in names]
-        return step, jax.tree.unflatten(treedef, leaves)
+        return step, jax.tree.unflatten(treedef, leaves), damaged
 
     def _next_stop(self) -> int:
         """The end of the next chunk, which is never past a record or the end of training."""

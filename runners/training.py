@@ -167,9 +167,19 @@ def _record_conditions(pack: Pack, logger: Logger) -> None:
         past = changes.setdefault(slot, [])
         past += [change for change in own if change not in past]
         facts = {"bitwise": not past, "resumed_elsewhere": past}
-        rundir.update_meta(job.run, compile_seconds=pack.compile_seconds, **facts)
+        rundir.update_meta(job.run, compile_seconds=pack.compile_seconds, **facts, **_note_damaged(pack, job, logger))
         if new := [change for change in past if change["step"] == pack.step]:
             logger.line(f"{printable(job.run)} is resumed elsewhere and not bitwise: {conditions.describe(new)}")
+
+
+def _note_damaged(pack: Pack, job: Job, logger: Logger) -> dict[str, list[str]]:
+    """What meta.json says of a run's damaged checkpoints, all that it has met; logs those that were set aside now."""
+    now = [path for path in pack.damaged if path.is_relative_to(job.run)]
+    for path in now:
+        logger.line(f"{printable(path)}: a damaged checkpoint, set aside; the run goes on from step {pack.step}")
+    earlier = rundir.read_meta(job.run).get("damaged_checkpoints", [])
+    names = [*earlier, *(path.relative_to(job.run).as_posix() for path in now)]
+    return {"damaged_checkpoints": names} if names else {}
 
 
 def _record_steps(pack: Pack, step: int) -> list[int]:

@@ -1,15 +1,18 @@
 """Saves and restores the training state of a run.
 
 The last two checkpoints are kept. The runs of a pack save one after another, so after a kill the last step that all of
-them have may be the last but one of some. And if the last file is damaged, the run resumes from the one before.
+them have may be the last but one of some. And if the last file is damaged, which a hash of its content says, it is set
+aside and the run resumes from the one before.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,18 +21,32 @@ from store.atomic import write_safetensors
 from store.readers import StoreError, read_safetensors
 
 KEPT = 2
+CONTENT = "sha256"  # of the arrays, in a checkpoint's metadata
+RETRAIN = "--overwrite retrains the run"
 REMOVED_WHEN_DONE = {layout.CHECKPOINT_GLOB, layout.GROWING_SNAPSHOTS, layout.SNAPSHOTS_INDEX}
+
+
+class Damaged(StoreError):
+    """A checkpoint is not as it was saved; or of none it can be told, as nothing in it can be read."""
+
+
+class Restored(NamedTuple):
+    """The state of each run at a step, 0 where there is none, and the damaged checkpoints that were set aside."""
+
+    step: int
+    arrays: list[dict[str, np.ndarray]]
+    damaged: list[Path]
 
 
 def save(run: Path, step: int, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
     """Saves a state, then deletes all checkpoints but the last two."""
-    write_safetensors(layout.checkpoint(run, step), arrays, metadata)
+    write_safetensors(layout.checkpoint(run, step), arrays, {**metadata, CONTENT: _content(arrays)})
     for old in steps(run)[:-KEPT]:
         layout.checkpoint(run, old).unlink(missing_ok=True)
 
 
 def steps(run: Path) -> list[int]:
-    """The steps with a checkpoint, ascending."""
+    """The steps with a checkpoint, ascending; not those that were set aside."""
     names = [f"{layout.CHECKPOINTS}/{path.name}" for path in (run / layout.CHECKPOINTS).glob("step_*.safetensors")]
     return sorted(int(match[1]) for name in names if (match := layout.CHECKPOINT_NAME.fullmatch(name)))
 
@@ -39,32 +56,68 @@ def common_steps(runs: Sequence[Path]) -> list[int]:
     return sorted(set.intersection(*(set(steps(run)) for run in runs)))
 
 
-def restore_last(runs: Sequence[Path], like: Mapping[str, np.ndarray]) -> tuple[int, list[dict[str, np.ndarray]]]:
-    """The last common step whose checkpoints are all readable, and their arrays; (0, []) if there is no checkpoint.
+def restore_last(runs: Sequence[Path], like: Mapping[str, np.ndarray]) -> Restored:
+    """The last common step whose checkpoints are all as they were saved, and their arrays; step 0 if there is none.
 
-    `StoreError` of the last one if none is readable.
+    Damaged ones of later steps are set aside: renamed to *.damaged. `StoreError` of the last one, and nothing renamed,
+    if no step is left.
     """
-    errors = []
+    errors: list[StoreError] = []
+    damaged: list[Path] = []
     for step in reversed(common_steps(runs)):
-        try:
-            return step, [restore(run, step, like) for run in runs]
-        except StoreError as error:
-            errors.append(error)
+        arrays = []
+        for run in runs:
+            try:
+                arrays.append(restore(run, step, like))
+            except StoreError as error:
+                errors.append(error)
+                damaged += [layout.checkpoint(run, step)] * isinstance(error, Damaged)
+        if len(arrays) == len(runs):
+            return Restored(step, arrays, [_set_aside(path) for path in damaged])
     if errors:
         raise errors[0]
-    return 0, []
+    return Restored(0, [], [])
+
+
+def _set_aside(path: Path) -> Path:
+    """Renames a damaged checkpoint, so that nobody resumes from it."""
+    aside = path.with_name(f"{path.name}{layout.DAMAGED}")
+    os.replace(path, aside)
+    return aside
 
 
 def restore(run: Path, step: int, like: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays of a step; `StoreError` unless their names, shapes and types are those of `like`."""
+    """The arrays of a step; `StoreError` unless their names, shapes and types are those of `like`.
+
+    It is `Damaged` if the file cannot be read, or its arrays are not those that were saved.
+    """
+    path = layout.checkpoint(run, step)
     try:
-        arrays, _ = read_safetensors(layout.checkpoint(run, step))
-        if _kinds(arrays) != _kinds(like):
-            difference = _first_difference(_kinds(arrays), _kinds(like))
-            raise StoreError(f"{layout.checkpoint(run, step)} does not hold this run's training state: {difference}")
+        arrays, metadata = read_safetensors(path)
     except StoreError as error:
-        raise StoreError(f"{error}; --overwrite retrains the run") from None
+        raise Damaged(f"{error}; {RETRAIN}") from None
+    if metadata.get(CONTENT) not in (None, _content(arrays)):  # earlier versions saved no hash
+        raise Damaged(f"{path} is damaged: its arrays are not those that were saved; {RETRAIN}")
+    if _kinds(arrays) != _kinds(like):
+        difference = _first_difference(_kinds(arrays), _kinds(like))
+        raise StoreError(f"{path} does not hold this run's training state: {difference}; {RETRAIN}")
     return arrays
+
+
+def _content(arrays: Mapping[str, np.ndarray]) -> str:
+    """A hash of named arrays: of names, types, shapes and values."""
+    found = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        found.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
+
+
+def notice(metas: Sequence[Mapping[str, Any]]) -> str:
+    """A line that says how many runs, given by their meta.json, had damaged checkpoints; "" if none had."""
+    count = sum(bool(meta.get("damaged_checkpoints")) for meta in metas)
+    which = "this run has" if len(metas) == 1 else f"{count} of {len(metas)} runs have"
+    return f"{which} met damaged checkpoints and resumed from earlier ones" if count else ""
 
 
 def remove_after(run: Path, step: int) -> None:

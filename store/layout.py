@@ -75,7 +75,8 @@ TOP_FILES = (MANIFEST, CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, SN
 RUN_FOLDERS = (CHECKPOINTS, ATTENTION, FIGURES, ANALYSIS, DEVELOPMENT, LLC_TRACES)
 
 CHECKPOINT_GLOB = "checkpoints/step_*.safetensors"  # one manifest entry for all checkpoints: they come and go
-CHECKPOINT_NAME = re.compile(r"checkpoints/step_([0-9]{8,10})\.safetensors")
+DAMAGED = ".damaged"  # at the end of the name of a checkpoint that was set aside
+CHECKPOINT_NAME = re.compile(rf"checkpoints/step_([0-9]{{8,10}})\.safetensors({re.escape(DAMAGED)})?")
 NAME_PATTERNS = tuple(
     re.compile(pattern)
     for pattern in (

@@ -245,9 +245,14 @@ def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(
     story: Story, workshop: Workshop, lsa1_run: Path, tmp_path: Path
 ) -> None:
     run = copied(story.frozen, tmp_path / "run")
-    layout.checkpoint(run, 90).write_bytes(b"rubbish")
+    damaged = layout.checkpoint(run, 90)
+    damaged.write_bytes(b"rubbish")
     done = workshop.run(LSA1, *SIZES, "--out", run, "--save_attention")
     assert done.returncode == 0, done.stderr
+    assert f"{damaged}.damaged: a damaged checkpoint, set aside; the run goes on from step" in done.stdout
+    assert "this run has met damaged checkpoints and resumed from earlier ones" in done.stdout
+    assert rundir.read_meta(run)["damaged_checkpoints"] == [f"{damaged.relative_to(run)}.damaged"]
+    assert not damaged.parent.exists()
     assert results(run) == results(lsa1_run)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store import StoreError, checkpoint, layout
+from store.atomic import write_safetensors
 
 LIKE = {"['w']": np.zeros(3, np.float32)}  # the shape of what is saved here
 
@@ -98,14 +99,54 @@ def test_those_after_a_step_are_removed(tmp_path: Path) -> None:
 def test_instead_of_a_damaged_one_the_one_before_is_restored(tmp_path: Path) -> None:
     """By all runs, if it is one run's alone."""
     runs = [tmp_path / "a", tmp_path / "b"]
-    assert checkpoint.restore_last([tmp_path / "new", *runs], LIKE) == (0, [])
+    assert checkpoint.restore_last([tmp_path / "new", *runs], LIKE) == (0, [], [])
     for run in runs:
         save(run, 10)
         save(run, 20)
     assert checkpoint.restore_last(runs, LIKE)[0] == 20
     layout.checkpoint(runs[1], 20).write_bytes(b"rubbish")
-    step, saved = checkpoint.restore_last(runs, LIKE)
+    step, saved, damaged = checkpoint.restore_last(runs, LIKE)
     assert (step, [arrays["['w']"].tolist() for arrays in saved]) == (10, [[10, 10, 10]] * 2)
-    layout.checkpoint(runs[0], 10).write_bytes(b"")
-    with pytest.raises(StoreError, match=r"b/checkpoints/step_00000020\.safetensors.*--overwrite"):
-        checkpoint.restore_last(runs, LIKE)
+    aside = runs[1] / "checkpoints/step_00000020.safetensors.damaged"
+    assert damaged == [aside]
+    assert aside.read_bytes() == b"rubbish"
+    assert [checkpoint.steps(run) for run in runs] == [[10, 20], [10]]
+
+
+def test_if_no_other_is_left_a_damaged_one_stays_and_is_named(tmp_path: Path) -> None:
+    save(tmp_path, 10)
+    save(tmp_path, 20)
+    for step in (10, 20):
+        layout.checkpoint(tmp_path, step).write_bytes(b"")
+    with pytest.raises(checkpoint.Damaged, match=r"checkpoints/step_00000020\.safetensors.*--overwrite"):
+        checkpoint.restore_last([tmp_path], LIKE)
+    assert checkpoint.steps(tmp_path) == [10, 20]
+
+
+@given(st.data())
+def test_one_flipped_bit_of_its_arrays_is_seen(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """A safetensors file ends with its arrays: here 12 bytes."""
+    run = tmp_path_factory.mktemp("run")
+    save(run, 10)
+    save(run, 20)
+    path = layout.checkpoint(run, 20)
+    content = bytearray(path.read_bytes())
+    content[-data.draw(st.integers(1, 12))] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(content)
+    assert checkpoint.restore_last([run], LIKE).step == 10
+
+
+def test_one_of_a_version_that_saved_no_hash_is_restored(tmp_path: Path) -> None:
+    write_safetensors(layout.checkpoint(tmp_path, 10), {"['w']": np.full(3, 10, np.float32)}, {"step": 10})
+    assert checkpoint.restore_last([tmp_path], LIKE).step == 10
+
+
+def test_one_that_was_set_aside_goes_with_the_others(tmp_path: Path) -> None:
+    save(tmp_path, 10)
+    save(tmp_path, 20)
+    layout.checkpoint(tmp_path, 20).write_bytes(b"rubbish")
+    checkpoint.restore_last([tmp_path], LIKE)
+    checkpoint.remove(tmp_path)
+    assert list(tmp_path.iterdir()) == []

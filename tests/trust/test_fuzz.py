@@ -204,8 +204,9 @@ def test_a_damaged_checkpoint_is_left_for_the_one_before(run: Path) -> None:
         checkpoint.save(run, step, {"w": np.full(3, step, np.float32)}, {"step": step})
     last = layout.checkpoint(run, 20)
     last.write_bytes(last.read_bytes()[:-5])
-    step, (arrays,) = checkpoint.restore_last([run], state)
+    step, (arrays,), damaged = checkpoint.restore_last([run], state)
     assert step == 10
+    assert damaged == [last.with_name(f"{last.name}.damaged")]
     assert arrays["w"].tolist() == [10.0] * 3
 
 
