@@ -59,6 +59,7 @@ MEANINGS: dict[str, Meaning] = {
     "training.schedule": Meaning("of the learning rate after that", SCHEDULES),
     "training.optimizer": Meaning("what makes a step of a gradient", OPTIMIZERS),
     "training.full_batch": Meaning("every step trains on the first batch"),
+    "training.micro_batches": Meaning("parts of a batch, one after another; the memory is that of a part"),
 }
 TYPES = {bool: "true/false", int: "whole number", float: "number", str: "word", tuple: "words", list: "words"}
 

@@ -64,10 +64,11 @@ class RunConfig:
     @property
     def tasks_at_once(self) -> dict[str, int]:
         """The numbers of tasks that are in memory at once, by name."""
+        parts = self.training.micro_batches
         return {
             "eval_tasks": self.eval_tasks,
             "test_tasks": self.test_tasks,
-            "batch_size": self.training.batch_size,
+            "batch_size" if parts == 1 else "batch_size / micro_batches": self.training.batch_size // parts,
         }
 
     @property

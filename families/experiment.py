@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -19,10 +21,11 @@ from src.model import Batch, Model
 from src.prng import Purpose
 from src.prng import key as make_key
 from src.registries import FAMILIES
-from src.train import BatchFn, Shared
+from src.train import BatchFn, Shared, part_key
 
 NO_ARRAYS: Shared = {}
 Part = TypeVar("Part")
+Config = TypeVar("Config", bound=RunConfig)
 
 
 def first_batch(config: Any) -> Batch | None:
@@ -32,9 +35,19 @@ def first_batch(config: Any) -> Batch | None:
     """
     if not config.training.full_batch:
         return None
-    experiment = experiment_of(config)
-    key, lane = task_key(config, Purpose.TRAIN), experiment.lane(config)
-    return jax.jit(experiment.batches(config))(key, np.int32(0), lane, shared_of(config))
+    experiment, shared = experiment_of(config), shared_of(config)
+    draw = jax.jit(experiment.batches(with_parts_as_batches(config)))
+    key, count = task_key(config, Purpose.TRAIN), config.training.micro_batches
+    keys = [key] if count == 1 else [part_key(key, part) for part in range(count)]
+    parts = [draw(key, np.int32(0), experiment.lane(config), shared) for key in keys]
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+
+
+def with_parts_as_batches(config: Config) -> Config:
+    """The config whose batches are the micro-batches of this one."""
+    training = config.training
+    part = replace(training, batch_size=training.batch_size // training.micro_batches, micro_batches=1)
+    return config if part == training else replace(config, training=part)
 
 
 class Experiment(NamedTuple):

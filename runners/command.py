@@ -14,11 +14,12 @@ from cli import printable
 from configs.keys import leaves
 from configs.run import fields_of
 from executors.signals import RESUME_HINT, catch_signals
-from runners import compile_cache, flags, llc
-from runners.locking import locked_runs
+from runners import compile_cache, distributed, flags, llc
+from runners.locking import locked_runs, restore_threads
 from runners.summary import summary_text
 from src.checks import ConfigError
 from store import checkpoint, conditions, layout, rundir, sources
+from store.lock import locked
 from store.readers import StoreError, expecting
 
 
@@ -35,6 +36,8 @@ def launch(main: Callable[[list[str]], int]) -> NoReturn:
 def main(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> int:
     """Parses the flags, chooses the run directory, trains what is left and prints the summary."""
     request = flags.read(models, prog, description, argv)
+    if request.process is not None and request.process.follows:
+        return _follow(request, request.process)
     programs = compile_cache.default_folder() if request.compile_cache else None
     directory = rundir.choose(request.config, request.out, request.overwrite)
     strict = request.persistence.strict_resume
@@ -46,6 +49,9 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
 
         if programs:
             compile_cache.enable(programs)
+        if request.process is not None:
+            distributed.start(request.process)
+            distributed.wait_for_copies()
         with ConsoleLogger(request.quiet) as logger, catch_signals(RESUME_HINT) as signals:
             job = Job(directory, request.config)
             wanted = Wanted(options=request.options, llc=request.llc)
@@ -57,6 +63,21 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     return exit_status
 
 
+def _follow(request: flags.Request, process: distributed.Process) -> int:
+    """Trains with the process that has the run directory, and leaves nothing; returns the exit status."""
+    directory = Path(request.out or "")
+    restore_threads(directory)
+    distributed.start(process)
+    with distributed.copied(directory) as copy:
+        from runners.progress import NULL_LOGGER
+        from runners.training import Job, run_pack
+
+        copy.mkdir(exist_ok=True)
+        with locked(copy), catch_signals() as signals:
+            status = run_pack([Job(copy, request.config)], NULL_LOGGER, signals=signals)
+    return 128 + signals.received[0] if status == "stopped" else 0
+
+
 def report(directory: Path, name: str, status: str) -> int:
     """Prints the summary of a finished run, or why it diverged; returns the exit status."""
     if status == "done":
@@ -66,7 +87,7 @@ def report(directory: Path, name: str, status: str) -> int:
 
 
 def print_notices(runs: Sequence[Path]) -> None:
-    """Prints a line each if sources have changed since these runs, some resumed elsewhere or met damaged checkpoints."""
+    """Prints a line each if sources have changed since these runs, or some resumed elsewhere or from damaged files."""
     metas = [rundir.read_meta(run) for run in runs]
     for line in filter(None, (sources.notice(metas), conditions.notice(metas), checkpoint.notice(metas))):
         print(line)

@@ -17,7 +17,8 @@ from configs.overrides import resolve, set_values, value_at
 from configs.presets import preset
 from configs.registry import family_of_model
 from configs.run import RunConfig
-from runners import llc, persistence
+from runners import distributed, llc, persistence
+from runners.distributed import Process
 from runners.llc import Llc
 from runners.persistence import Persistence
 
@@ -51,6 +52,7 @@ class Request(NamedTuple):
     quiet: bool = False
     persistence: Persistence = Persistence()
     llc: Llc | None = None
+    process: Process | None = None
 
 
 def config_flags(family: Family) -> list[Flag]:
@@ -92,6 +94,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     for flag in family.options:
         _add(built, flag)
     llc.add_flags(built)
+    distributed.add_flags(built)
     return built
 
 
@@ -126,7 +129,12 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     config = config_from_flags(model, flags, overrides)
     options = {flag.name: getattr(flags, flag.name) for flag in family.options}
     kept, watched = persistence.from_flags(flags), llc.from_flags(flags)
-    return Request(config, flags.out, flags.overwrite, options, flags.compile_cache, flags.quiet, kept, watched)
+    process = distributed.from_flags(flags)
+    if process is not None and flags.out is None:
+        raise cli.UsageError("a training in several processes needs --out, by which they know its run directory")
+    return Request(
+        config, flags.out, flags.overwrite, options, flags.compile_cache, flags.quiet, kept, watched, process
+    )
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:

@@ -17,13 +17,14 @@ from jax import Array
 
 from configs.registry import family_of
 from configs.run import RunConfig
-from families.experiment import experiment_of
+from families.experiment import experiment_of, with_parts_as_batches
 from families.shared_arrays import shared_with
+from runners.distributed import values_of_all
 from runners.static_shape import static_shape, training_part
 from src.checks import require
 from src.prng import Purpose, purpose_key
 from src.prng import key as make_key
-from src.train import Member, Shared, TrainState, lane, make_trainer
+from src.train import ChunkInfo, Member, Shared, TrainState, lane, make_trainer
 from store import checkpoint
 
 CHUNK_SECONDS = 1.0  # target; a chunk must stay below 2 s, so that signals are handled in time
@@ -91,14 +92,14 @@ class Programs:
     def __init__(self, shape: RunConfig):
         experiment = experiment_of(shape)
         model_of = partial(experiment.make_model, shape)
-        self.trainer = make_trainer(model_of, shape.training, experiment.batches(shape))
+        self.trainer = make_trainer(model_of, shape.training, experiment.batches(with_parts_as_batches(shape)))
         self._chunk: Any = None
 
     def compile(self, state: TrainState, members: Member, shared: Shared) -> tuple[Any, float]:
         """The compiled chunk, and the seconds that compiling it took."""
         began = time.perf_counter()
         if self._chunk is None:
-            self._chunk = self.trainer.chunk.lower(state, members, shared, jnp.int32(0), jnp.int32(0)).compile()
+            self._chunk = self.trainer.chunk.lower(state, members, shared, np.int32(0), np.int32(0)).compile()
         return self._chunk, time.perf_counter() - began
 
 
@@ -123,13 +124,16 @@ class Pack:
         slots = [trainings.index(training_part(job.config)) for job in jobs]
         self.alive = [True] * len(jobs)
         compiled = programs(static_shape(config), width)
+        self.trainer = compiled.trainer
         self.shared = shared_with(config, *(job.run for job in jobs))
         self.model = self.experiment.make_model(config, self.shared)
-        self.trainer, self.members = compiled.trainer, make_members(trainings, width)
-        self.step, self.state, self.damaged = self._restore([job.run for job in jobs], slots)
+        self.members = self.trainer.laid(make_members(trainings, width), width)
+        self._laid_shared = self.trainer.laid(self.shared, 0)
+        self.step, state, self.damaged = self._restore([job.run for job in jobs], slots)
+        self.state = self.trainer.laid(state, width)
         self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
         with ThreadPoolExecutor(1) as background:
-            compiling = background.submit(compiled.compile, self.state, self.members, self.shared)
+            compiling = background.submit(compiled.compile, self.state, self.members, self._laid_shared)
             eval_sets = [self._eval_set(job.config) for job in jobs]
         self.lanes = [Lane(*lane) for lane in zip(jobs, slots, eval_sets, strict=True)]
         self._program, self.compile_seconds = compiling.result()
@@ -139,8 +143,10 @@ class Pack:
 
         Returns each run's last training loss and the step at which it diverged (`src.train.NEVER` if it did not).
         """
-        began, start, stop = time.perf_counter(), self.step, self._next_stop()
-        self.state, info = self._program(self.state, self.members, self.shared, jnp.int32(start), jnp.int32(stop))
+        start = self.step
+        stop = values_of_all(self._next_stop())[0]  # processes differ in speed, and run one program together
+        began = time.perf_counter()
+        self.state, info = self._run(self.state, start, stop)
         losses, diverged_at = np.asarray(info.loss), np.asarray(info.diverged_at)
         seconds = time.perf_counter() - began
         self.run_seconds += seconds
@@ -150,13 +156,18 @@ class Pack:
         slots = [lane.slot for lane in self.lanes]
         return losses[slots], diverged_at[slots]
 
+    def _run(self, state: TrainState, start: int, stop: int) -> tuple[TrainState, ChunkInfo]:
+        """Runs the program from one step to another."""
+        state, info = self._program(state, self.members, self._laid_shared, np.int32(start), np.int32(stop))
+        return state, info
+
     def _eval_set(self, config: RunConfig) -> Any:
         return self.experiment.with_shared(self.experiment.make_eval_set(config), config, self.shared)
 
     def first_losses(self) -> np.ndarray:
         """Each run's loss on its first training batch, from a step that is discarded."""
-        copy = jax.tree.map(np.asarray, self.state)
-        _, info = self._program(copy, self.members, self.shared, jnp.int32(0), jnp.int32(1))
+        copy = self.trainer.laid(jax.tree.map(np.asarray, self.state), self.width)
+        _, info = self._run(copy, 0, 1)
         return np.asarray(info.loss)[[lane.slot for lane in self.lanes]]
 
     def record(self, index: int, train_loss: float) -> dict[str, Any]:
@@ -185,7 +196,7 @@ class Pack:
 
         Runs that share a training use the first one's.
         """
-        state = self.trainer.init(self.members, self.shared)
+        state = self.trainer.init(self.members, self._laid_shared)
         names, treedef = _names(state)
         like = dict(zip(names, jax.tree.leaves(lane(state, 0)), strict=True))
         step, saved, damaged = checkpoint.restore_last(runs, like)

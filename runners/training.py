@@ -22,6 +22,7 @@ from environment import num_threads
 from executors.signals import Signals, Stopped, catch_signals
 from families.shared_arrays import note_frozen
 from runners import llc
+from runners.distributed import check_same_step, share
 from runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finish, preload_packages
 from runners.llc import Watch
 from runners.locking import locked_runs
@@ -114,13 +115,18 @@ def _train_and_finish(
     jobs: Sequence[Job], width: int, logger: Logger, wanted: Wanted, signals: Signals, persistence: Persistence
 ) -> None:
     _begin(jobs, width, wanted)
+    share(signals)
     signals.check()
     pack = Pack(jobs, width)
+    check_same_step(pack.step, [job.run for job in jobs])
+    share(signals)
     signals.check()
     watch = Watch(wanted.llc)
     _align_files(pack, watch)
     _record_conditions(pack, logger)
     _train(pack, logger, signals, persistence.checkpoint_seconds, watch)
+    if jax.process_index() > 0:
+        return
     for index, (job, _, eval_set) in enumerate(pack.lanes):
         if pack.alive[index]:
             for _ in finish(job.run, job.config, pack.model, pack.params(index), eval_set, wanted):
@@ -212,6 +218,7 @@ def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float, watch: 
         if time.monotonic() - saved[1] >= seconds:
             saved = _save(pack)
         logger.progress(pack.step, float(np.mean(losses)), watch.note)
+        share(signals)
         if signals.received:
             break
     logger.stop()

@@ -252,7 +252,8 @@ class TrainConfig:
     """An optimiser on a model's loss, after clipping the global gradient norm (`grad_clip`, 0 is off).
 
     The learning rate rises linearly over `warmup_steps`, then follows `schedule`. With `full_batch` all there is to
-    train on is a pool of `batch_size` tasks, which every step sees whole.
+    train on is a pool of `batch_size` tasks, which every step sees whole. A batch is drawn and differentiated in
+    `micro_batches` equal parts, one after another: the memory is that of a part.
     """
 
     steps: int = 5000
@@ -266,9 +267,14 @@ class TrainConfig:
     schedule: str = "constant"
     optimizer: str = "adamw"
     full_batch: bool = False
+    micro_batches: int = 1
 
     def __post_init__(self) -> None:
-        sizes(self, "steps", "batch_size")
+        sizes(self, "steps", "batch_size", "micro_batches")
+        require(
+            self.batch_size % self.micro_batches == 0,
+            f"micro_batches is {self.micro_batches}; it must divide batch_size, {self.batch_size}",
+        )
         sizes(self, "warmup_steps", least=0)
         require(self.steps < TOO_MANY - 1, f"steps is {self.steps}; it must be below 2^31 - 1")
         in_range("lr", self.lr, 0, open_low=True)

@@ -1,7 +1,8 @@
 """Training: one pure step, a chunk of steps inside one jit, and packs of runs that train together.
 
 A pack is W runs of equal static shape under `vmap`; what may differ between them is a `Member`. A single run is a pack
-of one. A member's bits depend on its values, the width and the thread count, not on its lane or its companions.
+of one. A member's bits depend on its values, the width and the thread count, not on its lane or its companions. On
+several devices the lanes of a pack lie apart; where they cannot be divided, the tasks of each batch do.
 Batches are drawn inside the loop, so the host is needed only between chunks. The number of steps in a chunk is a
 runtime value: it changes neither the program nor a bit of the result.
 """
@@ -9,6 +10,7 @@ runtime value: it changes neither the program nor a bit of the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -126,11 +128,13 @@ class Trainer(NamedTuple):
     """The training programs of one static shape; every array of a pack has a leading axis of lanes, but the shared.
 
     init(pack, shared) -> state; chunk(state, pack, shared, start, stop) -> (state, info), which runs steps
-    start..stop-1 and gives the input state's memory away.
+    start..stop-1 and gives the input state's memory away. laid(tree, width) lays arrays of a pack of this width, or
+    with width 0 the shared ones, on the devices as the chunk will have them.
     """
 
     init: Callable[[Member, Shared], TrainState]
     chunk: jax.stages.Wrapped
+    laid: Callable[[Any, int], Any]
 
 
 def make_trainer(
@@ -139,32 +143,42 @@ def make_trainer(
     batch_fn: BatchFn,
     devices: Sequence[Any] | None = None,
 ) -> Trainer:
-    """The trainer of a model on a source of batches, data parallel when there is more than one device.
+    """The trainer of a model on a source of batches, in parallel when there is more than one device.
 
-    The model is made of the shared arrays inside the program, so these are its arguments and no constants of it.
+    The model is made of the shared arrays inside the program, so these are its arguments and no constants of it. With
+    `micro_batches` M the source draws an M-th of a batch.
     """
-    spread = _spread_over(devices if devices is not None else jax.devices(), config.batch_size)
+    on = Devices(jax.devices() if devices is None else devices, config.batch_size // config.micro_batches)
 
     def init(member: Member, shared: Shared) -> TrainState:
         model = model_of(shared)
         params = model.init(member.init_key)
         return TrainState(params, make_optimizer(config, model.decayed).init(params))
 
-    def step(state: TrainState, member: Member, shared: Shared, index: Array) -> tuple[TrainState, Array]:
+    def step(
+        spread: Callable[[Batch], Batch], state: TrainState, member: Member, shared: Shared, index: Array
+    ) -> tuple[TrainState, Array]:
         model, drawn = model_of(shared), drawn_at(config, index)
-        batch = spread(batch_fn(member.data_key, drawn, member.lane, shared))
         optimizer = make_optimizer(config, model.decayed)
-        return train_step(model, optimizer, state, batch, scheduled(member.lr, config, index))
+
+        def loss_and_gradient(key: Array) -> tuple[Array, Params]:
+            batch = spread(batch_fn(key, drawn, member.lane, shared))
+            return jax.value_and_grad(model.loss)(state.params, batch)
+
+        loss, gradient = mean_over_parts(loss_and_gradient, member.data_key, config.micro_batches)
+        return updated(optimizer, state, gradient, scheduled(member.lr, config, index)), loss
 
     def chunk(
         state: TrainState, pack: Member, shared: Shared, start: Array, stop: Array
     ) -> tuple[TrainState, ChunkInfo]:
         lanes = pack.lr.shape
+        spread = on.tasks_apart(*lanes)
         info = ChunkInfo(jnp.full(lanes, jnp.nan, pack.lr.dtype), jnp.full(lanes, NEVER, jnp.int32))
 
         def body(index: Array, carry: tuple[TrainState, ChunkInfo]) -> tuple[TrainState, ChunkInfo]:
             state, info = carry
-            state, loss = jax.vmap(step, in_axes=(0, 0, None, None))(state, pack, shared, index)
+            state, loss = jax.vmap(partial(step, spread), in_axes=(0, 0, None, None))(state, pack, shared, index)
+            state = on.lanes_apart(state, *lanes)
             bad = jnp.where(jnp.isfinite(loss), NEVER, index + 1)
             return state, ChunkInfo(loss, jnp.minimum(info.diverged_at, bad))
 
@@ -172,17 +186,31 @@ def make_trainer(
         bad = jnp.where(_all_finite(state), NEVER, stop)
         return state, info._replace(diverged_at=jnp.minimum(info.diverged_at, bad))
 
-    return Trainer(jax.jit(jax.vmap(init, in_axes=(0, None))), jax.jit(chunk, donate_argnums=0))
+    return Trainer(jax.jit(jax.vmap(init, in_axes=(0, None))), jax.jit(chunk, donate_argnums=0), on.laid)
 
 
-def train_step(
-    model: Model, optimizer: optax.GradientTransformation, state: TrainState, batch: Batch, lr: Array
-) -> tuple[TrainState, Array]:
-    """One step of gradient descent on a batch: the new state and the loss before it."""
-    loss, gradient = jax.value_and_grad(model.loss)(state.params, batch)
+def mean_over_parts(of_part: Callable[[Array], Any], key: Array, parts: int) -> Any:
+    """The mean of what a function gives for the keys of the parts of a batch, one after another; of one, the key."""
+    if parts == 1:
+        return of_part(key)
+
+    def add(part: Array, total: Any) -> Any:
+        return jax.tree.map(jnp.add, total, of_part(part_key(key, part)))
+
+    zero = jax.tree.map(jnp.zeros_like, jax.eval_shape(of_part, key))
+    return jax.tree.map(lambda total: total / parts, lax.fori_loop(0, parts, add, zero))
+
+
+def part_key(key: Array, part: Array | int) -> Array:
+    """The key of one part of a batch that is drawn in parts."""
+    return jax.random.fold_in(key, part)
+
+
+def updated(optimizer: optax.GradientTransformation, state: TrainState, gradient: Params, lr: Array) -> TrainState:
+    """The state after one step along a gradient."""
     direction, opt_state = optimizer.update(gradient, state.opt_state, state.params)
     params = jax.tree.map(lambda value, change: value - lr * change, state.params, direction)
-    return TrainState(params, opt_state), loss
+    return TrainState(params, opt_state)
 
 
 def drawn_at(config: TrainConfig, step: Array) -> Array:
@@ -202,14 +230,44 @@ def _all_finite(state: TrainState) -> Array:
     )
 
 
-def _spread_over(devices: Sequence[Any], batch_size: int) -> Callable[[Batch], Batch]:
-    """Lays a batch's tasks over the devices; gradients are then summed across them by the compiler."""
-    if len(devices) == 1 or batch_size % len(devices):
-        return lambda batch: batch
-    sharding = NamedSharding(Mesh(devices, ("tasks",)), PartitionSpec("tasks"))
+class Devices:
+    """Where the arrays of a pack lie. `batch_size` is the number of tasks that are drawn at once.
 
-    def spread(batch: Batch) -> Batch:
-        laid: Batch = jax.tree.map(lambda leaf: lax.with_sharding_constraint(leaf, sharding), batch)
-        return laid
+    If the devices divide the lanes, each trains its share of these, and none waits for another. Else, if they divide
+    the batch, the tasks lie apart, and the compiler sums gradients across devices. Else the first one has everything.
+    """
 
-    return spread
+    def __init__(self, devices: Sequence[Any], batch_size: int):
+        mesh = Mesh(np.array(devices), ("devices",))
+        self.count, self.batch_size = len(devices), batch_size
+        self.apart, self.everywhere = (
+            NamedSharding(mesh, PartitionSpec("devices")),
+            NamedSharding(mesh, PartitionSpec()),
+        )
+
+    def _has_lanes_apart(self, width: int) -> bool:
+        """Whether lanes are divided: not between processes, each of which reads all of them."""
+        return self.count > 1 and width > 1 and width % self.count == 0 and self.apart.is_fully_addressable
+
+    def _has_tasks_apart(self, width: int) -> bool:
+        return self.count > 1 and not self._has_lanes_apart(width) and self.batch_size % self.count == 0
+
+    def tasks_apart(self, width: int) -> Callable[[Batch], Batch]:
+        """Lays the tasks of a batch over the devices, inside a program, if that is how this width is trained."""
+        if not self._has_tasks_apart(width):
+            return lambda batch: batch
+        return lambda batch: jax.tree.map(lambda leaf: lax.with_sharding_constraint(leaf, self.apart), batch)
+
+    def lanes_apart(self, state: TrainState, width: int) -> TrainState:
+        """Keeps lanes where they are, inside a program, if that is how this width is trained."""
+        if not self._has_lanes_apart(width):
+            return state
+        kept: TrainState = jax.tree.map(lambda leaf: lax.with_sharding_constraint(leaf, self.apart), state)
+        return kept
+
+    def laid(self, tree: Any, width: int) -> Any:
+        """Arrays on the devices: of lanes that are divided, apart; others on all of them, or on the only one."""
+        if self.count == 1:
+            return tree
+        place = self.apart if self._has_lanes_apart(width) else self.everywhere
+        return jax.jit(lambda arrays: arrays, out_shardings=place)(tree)  # device_put takes no keys between processes

@@ -10,10 +10,11 @@ from configs.overrides import resolve
 from configs.presets import preset
 from configs.registry import family_of_model
 from families import autoencoder
-from families.experiment import experiment_of, first_batch, model_of, shared_of
+from families.experiment import experiment_of, first_batch, model_of, shared_of, task_key, with_parts_as_batches
 from src import decoder, layerwise, sine, transformer
 from src.prng import Purpose, key
 from src.registries import FAMILIES
+from src.train import mean_over_parts
 from store.params import flattened
 
 FIRST = {name: next(iter(family.models)) for name, family in FAMILIES.items()}
@@ -70,3 +71,27 @@ def test_what_there_is_to_train_on_is_the_first_batch_of_a_full_batch_run() -> N
     data_key = jax.random.fold_in(key(full.data_seed), int(Purpose.TRAIN))
     drawn = experiment.batches(full)(data_key, np.int32(0), lane, {})
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), first_batch(full), drawn)
+
+
+@pytest.mark.parametrize("family", FIRST)
+def test_a_batch_in_parts_has_the_gradient_of_the_parts_together(family: str) -> None:
+    """The mean over four parts is the gradient on all of their tasks at once."""
+    config = config_of(family)
+    config = replace(config, training=replace(config.training, batch_size=24, micro_batches=4, full_batch=True))
+    experiment = experiment_of(config)
+    shared = shared_of(config)
+    model, draw = experiment.make_model(config, shared), experiment.batches(with_parts_as_batches(config))
+    weights, key = model.init(jax.random.key(0)), task_key(config, Purpose.TRAIN)
+
+    def of_part(own: jax.Array) -> tuple[jax.Array, object]:
+        batch = draw(own, np.int32(0), experiment.lane(config), shared)
+        return jax.value_and_grad(model.loss)(weights, batch)
+
+    loss, gradient = jax.jit(lambda: mean_over_parts(of_part, key, 4))()
+    whole = first_batch(config)
+    assert whole is not None
+    assert {len(leaf) for leaf in jax.tree.leaves(whole)} == {24}
+    expected_loss, expected = jax.jit(jax.value_and_grad(model.loss))(weights, whole)
+    np.testing.assert_allclose(loss, expected_loss, rtol=1e-5)
+    for leaf, other in zip(jax.tree.leaves(gradient), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(leaf, other, atol=1e-5 * float(np.abs(other).max()) + 1e-8)

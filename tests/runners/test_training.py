@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class FakePack:
 
     diverging_at = training.NEVER  # the step at which every lane diverges
     shared: Mapping[str, Any] = {}
+    damaged: Sequence[Path] = ()
 
     def __init__(self, jobs: list[Job], width: int):
         self.width = width

@@ -124,9 +124,7 @@ def test_if_no_other_is_left_a_damaged_one_stays_and_is_named(tmp_path: Path) ->
 
 
 @given(st.data())
-def test_one_flipped_bit_of_its_arrays_is_seen(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_one_flipped_bit_of_its_arrays_is_seen(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """A safetensors file ends with its arrays: here 12 bytes."""
     run = tmp_path_factory.mktemp("run")
     save(run, 10)
