@@ -259,6 +259,12 @@ REMARKS: dict[str, str] = {
     "preconditioned_covariance_shift": "The run that is stuck in training (preconditioned_reciprocal_loss) is at .85, the others at 14.1 to 15.1.",
     "preconditioned_task_shift": "The run that is stuck in training (preconditioned_reciprocal_loss) is at 1.29, the others at .98 to 1.01.",
     "preconditioned_query_shift": "The run that is stuck in training (preconditioned_reciprocal_loss) is at 1.71, the others at .98 to 1.02.",
+    "preconditioned_reciprocal_learnt": "Three of the eight further runs; of the first eight, seven. Ten of sixteen in all.",
+    "preconditioned_noisy_learnt": "Three of the eight further runs; of the first eight, six. Nine of sixteen in all.",
+    "preconditioned_square_learnt": "Three of the eight further runs; of the first eight, five. Eight of sixteen in all.",
+    "preconditioned_square_matrix_among_learnt": "Of the three runs two are at .023 and .032, one at .133: its loss is the closed form's to .1 %, for it hardly depends on directions of variance .01 to .05.",
+    "preconditioned_200_pairs_among_learnt": "Three runs are too few: at 1.008 to 1.029 all lie in the range.",
+    "preconditioned_task_shift_among_learnt": "Three runs are too few: at 1.000 to 1.027 all lie in the range.",
     "preconditioned_rotated_depth": "All eight runs do better in two layers, .28 to .53 of one layer's loss; the range came from one pilot, .41.",
 }
 # fmt: on
@@ -338,6 +344,16 @@ on a plateau, and another covariance of the inputs is not tolerated; other tasks
             "Eigenvalues 1/i: loss of the closed form (1.000); one gradient step: 1.404",
         ),
         Statement(
+            "preconditioned_reciprocal_learnt",
+            "share {value} of eight further runs",
+            "Most runs come to it (share .5 or more)",
+        ),
+        Statement(
+            "preconditioned_reciprocal_loss_among_learnt",
+            "{value} of the closed form's loss",
+            "and those that do have its loss (1.000)",
+        ),
+        Statement(
             "preconditioned_condition_100_loss",
             "{value} of the closed form's loss",
             "Condition number 100: loss of the closed form (1.000); one gradient step: 1.840",
@@ -353,9 +369,19 @@ on a plateau, and another covariance of the inputs is not tolerated; other tasks
             "Trained on 20 pairs, tested on 1000: the trained step's loss (1.00); with the best step for 1000 pairs .44",
         ),
         Statement(
+            "preconditioned_1000_pairs_among_learnt",
+            "{value} of it",
+            "Among eight further runs, of those that come to the closed form (1.00)",
+        ),
+        Statement(
             "preconditioned_covariance_shift",
             "factor {value}",
             "Eigenvalues reversed at test: loss times 14.84; of a step fitted to them, times 1",
+        ),
+        Statement(
+            "preconditioned_covariance_shift_among_learnt",
+            "factor {value}",
+            "Among eight further runs, of those that come to the closed form (14.84)",
         ),
         Statement(
             "preconditioned_rotated_loss",
