@@ -16,7 +16,7 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 # One rule a target; the text behind ## is what `make help` says.
 
 .PHONY: demo_concat demo_copy demo_seeds smoke_train figs eval_order eval_order_inference eval_order_noise \
-	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages theory bench llc-validation test test-all faults lint env clean help FORCE
+	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages theory bench gpu-check llc-validation test test-all faults lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
@@ -85,6 +85,9 @@ eval_diversity: $(STAMP) ## decoders trained on pools of M tasks, compared with 
 bench: $(STAMP) ## measures what things cost, compared with a plain loop (twenty minutes of a machine that does nothing else)
 	$(PY) -m benchmarks.bench $(ARGS)
 	$(PY) -m benchmarks.report
+
+gpu-check: $(STAMP) ## on a GPU: numerical tests, the benchmark and the ledger's claims, one JSON to send back (ARGS=--quick: two minutes)
+	$(PY) -m scripts.gpu_check $(ARGS)
 
 llc-validation: $(STAMP) ## the LLC estimator where the answer is known: docs/llc/validation.md (ten minutes; ARGS=--quick: one)
 	$(PY) -m scripts.llc_validation $(ARGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
+from configs.family import Family
 from configs.identity import array_hash, config_id
 from configs.registry import family_of
 from configs.run import RunConfig
@@ -19,6 +20,12 @@ def with_dependencies(config: Config) -> Config:
     requires = tuple(config_id(required) for required in required_of(config))
     same = (shared, requires) == (config.shared, config.requires)
     return config if same else replace(config, shared=shared, requires=requires)
+
+
+def depends_on_nothing(config: RunConfig) -> bool:
+    """Whether configs of this family share no arrays and require no runs, whatever their fields."""
+    family = family_of(config)
+    return (family.shared, family.required) == (Family.shared, Family.required)
 
 
 def required_of(config: RunConfig) -> list[RunConfig]:

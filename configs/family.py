@@ -123,7 +123,8 @@ class Family:
     training_ignores: fields, or sections, that training does not depend on, and lane: fields that may differ within a
     pack, each with the value that stands for all.
     canonical: the config with the same meaning that all its synonyms share. cell_words: what tells a cell of a sweep
-    from others, in words. switches: flag -> (model -> the model it is trained in place of, the flag's text).
+    from others, in words. Neither looks at seeds, which training_ignores and lane do not name either.
+    switches: flag -> (model -> the model it is trained in place of, the flag's text).
     batch: the type of the evaluation batch; batch_shapes, batch_types: of its arrays (float32 where not given).
     analyses: those that are of it.
     shared: arrays that all runs of a pack have in common, as NumPy arrays by name. required: the configs of the runs

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from functools import cache
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from configs.keys import first_fields
 from configs.run import RunConfig
+from configs.seeds import Seeds, seeds_of, with_seeds
 
 if TYPE_CHECKING:
     import numpy as np
 
 RESULTS_VERSION = 4  # of the numbers of runs: raised when the same config gives other numbers
 VOLATILE = ("preset",)  # fields that name a config without changing what it computes
+MARKS = ("<seed of the data>", "<seed of the initialisation>")  # in the place of numbers
 DIGITS = 16  # of a SHA-256, in hexadecimal
 
 
@@ -23,15 +28,47 @@ def config_id(config: RunConfig) -> str:
     Only what differs from the family's defaults counts, under the names that fields had first: neither a field added
     later, at its default, nor one renamed changes an id.
     """
-    defaults = first_fields(type(config)()) | {"plugins": []}  # a family's own plugin is in its defaults too
-    return hashed(config.family, differences(first_fields(config), defaults))
+    return hashed(config.family, _differing(config))
+
+
+def ids_by_seeds(config: RunConfig) -> Callable[[Seeds], str]:
+    """`config_id` of a config with other seeds, a hundred times faster: they are put into the text that is hashed."""
+    default = seeds_of(type(config)())
+    values = _differing(with_seeds(config, default))
+
+    @cache
+    def text(*differ: bool) -> str:
+        """With marks for the seeds that differ from the defaults, and so are in it."""
+        marks = {f"{name}_seed": mark for name, mark in zip(Seeds._fields, MARKS, strict=True)}
+        return _text(config.family, values | dict(compress(marks.items(), differ)))
+
+    def id_of(seeds: Seeds) -> str:
+        written = text(seeds.data != default.data, seeds.init != default.init)
+        for mark, seed in zip(MARKS, seeds, strict=True):
+            written = written.replace(f'"{mark}"', str(seed))
+        return _digest(written)
+
+    return id_of
 
 
 def hashed(family: str | None, values: dict[str, Any]) -> str:
     """The id of the differing fields of a family; of runs before there were tags, of none."""
+    return _digest(_text(family, values))
+
+
+def _differing(config: RunConfig) -> dict[str, Any]:
+    """The fields of a config that differ from its family's defaults, under their first names."""
+    defaults = first_fields(type(config)()) | {"plugins": []}  # a family's own plugin is in its defaults too
+    return differences(first_fields(config), defaults)
+
+
+def _text(family: str | None, values: dict[str, Any]) -> str:
     values = {name: value for name, value in values.items() if name not in VOLATILE}
     tag = {} if family is None else {"family": family}
-    text = json.dumps({**tag, "config": values, "results_version": RESULTS_VERSION}, sort_keys=True)
+    return json.dumps({**tag, "config": values, "results_version": RESULTS_VERSION}, sort_keys=True)
+
+
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 

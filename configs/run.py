@@ -55,11 +55,7 @@ class RunConfig:
         sizes(self, "log_records", least=0)
         sizes(self, "eval_tasks", "test_tasks", least=2)
         for name in ("data_seed", "init_seed"):
-            value = getattr(self, name)
-            require(
-                isinstance(value, int) and 0 <= value < 2**32,
-                f"{name} is {value}; it must be a whole number from 0 to 2^32 - 1",
-            )
+            check_seed(name, getattr(self, name))
 
     @property
     def tasks_at_once(self) -> dict[str, int]:
@@ -77,6 +73,12 @@ class RunConfig:
         last, count = self.training.steps, self.log_records
         spaced = [round(last ** (index / max(count - 1, 1))) for index in range(count)]
         return sorted({0, *range(0, last, self.eval_every), *spaced, last})
+
+
+def check_seed(name: str, value: Any) -> None:
+    """`ConfigError` unless a field is a seed."""
+    if not (isinstance(value, int) and 0 <= value < 2**32):
+        raise ConfigError(f"{name} is {value}; it must be a whole number from 0 to 2^32 - 1")
 
 
 def plugins_of(config: Any) -> Iterator[str]:

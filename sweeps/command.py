@@ -316,7 +316,8 @@ def _print_report(chosen: Sequence[Cell], failed: Mapping[str, str], how: Execut
 def preview(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> str:
     """What would be done: each cell's status, the packs to train, and an estimate of the time."""
     status, waiting = statuses_and_packs(chosen, how)
-    lines = [f"{status[cell]:10} {cli.printable(how.folder / cell.name)}" for cell in chosen]
+    below = cli.printable(how.folder / "_").removesuffix("_")
+    lines = [f"{status[cell]:10} {below}{cell.name}" for cell in chosen]
     trainings = sum(pack.trainings for pack in waiting)
     minutes = cost.seconds(waiting, len(available_cores())) / 60
     shown = sum(row.cell in status for row in rows)

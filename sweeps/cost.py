@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from configs.registry import family_of
 from configs.run import RunConfig
-from sweeps.plan import Pack
+from sweeps.plan import Pack, Template
 
 START, COMPILE, FINISH = 4.0, 5.0, 0.6  # seconds per process, per static shape, per cell's analyses
 
@@ -20,7 +21,10 @@ def seconds(packs: Sequence[Pack], cores: int) -> float:
     """Seconds that packs take on this many cores."""
     if not packs:
         return 0.0
-    training = sum(pack.steps * step_seconds(pack.shape) for pack in packs)
-    shapes = len({pack.shape for pack in packs})
+    steps: Counter[Template] = Counter()
+    for pack in packs:
+        steps[pack.cells[0].template] += pack.steps
+    training = sum(count * step_seconds(template.shape) for template, count in steps.items())
+    shapes = len({template.shape for template in steps})
     finishing = FINISH * sum(len(pack.cells) for pack in packs)
     return START + COMPILE * shapes + (training + finishing) / cores

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from configs.dependencies import with_dependencies
+from configs.dependencies import depends_on_nothing, with_dependencies
 from configs.family import AUTO
 from configs.overrides import resolve, set_values
 from configs.registry import family_of, family_of_model, models
 from configs.run import RunConfig
+from configs.seeds import Seeds, seeds_of, with_seeds
 from runners.flags import preset_for_depth
 from src.checks import ConfigError, require
 
@@ -59,6 +60,11 @@ class Grid:
 
     def points(self) -> Iterator[RunConfig]:
         """The configs, with seeds varying fastest."""
+        for config, seeds in self.series():
+            yield from (with_seeds(config, each) for each in seeds)
+
+    def series(self) -> Iterator[tuple[RunConfig, list[Seeds]]]:
+        """Configs with the seeds that each is planned with; what depends on a seed has that alone."""
         for model, *values in product(self.models, *self.axes.values()):
             point = dict(zip(self.axes, values, strict=True))
             config = preset_for_depth(model, "default", self.settings)
@@ -68,11 +74,18 @@ class Grid:
             set_values(config, self.settings)
             with _named(model, point):
                 resolved = resolve(config)
-            for seed in self.seeds:  # a thousand times faster than resolving each
+            own = seeds_of(resolved)
+            with _named(model, point):
+                changes = [self._seeds(seed) for seed in self.seeds]
+                seeds = [Seeds(each.get("data_seed", own.data), each.get("init_seed", own.init)) for each in changes]
+                seeded = [with_seeds(resolved, each) for each in seeds]
+            if depends_on_nothing(resolved):
+                yield resolved, seeds
+                continue
+            for config in seeded:
                 with _named(model, point):
-                    changes: dict[str, Any] = dict(self._seeds(seed))
-                    seeded = with_dependencies(replace(resolved, **changes))
-                yield seeded
+                    depending = with_dependencies(config)
+                yield depending, [seeds_of(config)]
 
     def _seeds(self, seed: int) -> dict[str, Any]:
         """The fields that a seed sets, without those in `settings`."""

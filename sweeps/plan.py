@@ -8,14 +8,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from configs.dependencies import generation, required_of, root
-from configs.identity import RESULTS_VERSION, config_id
+from configs.dependencies import depends_on_nothing, generation, required_of, root
+from configs.identity import RESULTS_VERSION, config_id, ids_by_seeds
 from configs.registry import family_of, from_dict
 from configs.run import RunConfig, to_dict
+from configs.seeds import Seeds, seeds_of, with_seeds
 from runners.static_shape import static_shape, training_part
 from src.checks import ConfigError
 from src.registry import why_not_loaded
@@ -27,18 +30,56 @@ EARLIER_PLAN = "plan.json"  # of versions with one plan per folder
 DIGITS = 8  # of the config's id at the end of a cell's name
 
 
-class Cell(NamedTuple):
+class Template:
+    """What the cells of a canonical config with many seeds have in common, each worked out once."""
+
+    def __init__(self, config: RunConfig):
+        self.config = config
+        self.stem = "_".join([config.name, *family_of(config).cell_words(config)])
+        self.id_of = ids_by_seeds(config)
+
+    def cell(self, seeds: Seeds) -> Cell:
+        """The cell with these seeds. Its name is readable and ends with the first digits of the config's id."""
+        name = f"{self.stem}_seed{seeds.data}-{self.id_of(seeds)[:DIGITS]}"
+        return Cell(name, with_seeds(self.config, seeds), self)
+
+    @cached_property
+    def shape(self) -> RunConfig:
+        """The static shape of the trainings."""
+        return static_shape(self.config)
+
+    @cached_property
+    def training(self) -> str:
+        """The id of the training part, whatever the seeds."""
+        return config_id(with_seeds(training_part(self.config), Seeds()))
+
+
+@dataclass(frozen=True)
+class Cell:
     """A run of a sweep: the name of its directory in the sweep's folder, and its config."""
 
     name: str
     config: RunConfig
+    template: Template = field(compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # which has the config's id
+
+    @property
+    def training(self) -> tuple[str, Seeds]:
+        """What it shares with the cells that have the same training."""
+        return self.template.training, seeds_of(self.config)
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True)
+class Row:
     """A planned point: the config asked for, and the cell with its numbers, shared by equivalent configs."""
 
     asked: RunConfig
     cell: Cell
+
+    def __hash__(self) -> int:
+        return hash(self.cell)
 
 
 class Pack(NamedTuple):
@@ -49,7 +90,7 @@ class Pack(NamedTuple):
     @property
     def shape(self) -> RunConfig:
         """The static shape of the trainings."""
-        return static_shape(self.cells[0].config)
+        return self.cells[0].template.shape
 
     @property
     def steps(self) -> int:
@@ -59,21 +100,31 @@ class Pack(NamedTuple):
     @property
     def trainings(self) -> int:
         """The number of trainings; cells that differ in evaluation alone share one."""
-        return len({training_part(cell.config) for cell in self.cells})
+        return len({cell.training for cell in self.cells})
 
 
 def plan(grids: Iterable[Grid]) -> list[Row]:
     """The rows of the grids, in order, without duplicates; `ConfigError` if there are too many points."""
     grids = list(grids)
     check_number(grids)
-    asked = dict.fromkeys(point for grid in grids for point in grid.points())
-    return [Row(config, cell_of(canonical(config))) for config in asked]
+    numbers: dict[RunConfig, int] = {}  # of the configs, whatever their seeds
+    asked: dict[tuple[int, Seeds], None] = {}
+    for config, seeds in (each for grid in grids for each in grid.series()):
+        key = with_seeds(config, Seeds()) if depends_on_nothing(config) else config
+        number = numbers.setdefault(key, len(numbers))
+        asked |= dict.fromkeys((number, each) for each in seeds)
+    configs = [*numbers]
+    templates = [Template(canonical(config)) for config in configs]
+    return [_row(configs[number], templates[number], seeds) for number, seeds in asked]
+
+
+def _row(asked: RunConfig, template: Template, seeds: Seeds) -> Row:
+    return Row(with_seeds(asked, seeds), template.cell(seeds))
 
 
 def cell_of(config: RunConfig) -> Cell:
-    """The cell of a canonical config. Its name is readable and ends with the first digits of the config's id."""
-    words = [config.name, *family_of(config).cell_words(config), f"seed{config.data_seed}"]
-    return Cell(f"{'_'.join(words)}-{config_id(config)[:DIGITS]}", config)
+    """The cell of a canonical config."""
+    return Template(config).cell(seeds_of(config))
 
 
 def cells(rows: Sequence[Row]) -> list[Cell]:
@@ -103,9 +154,12 @@ def generations(packs: Sequence[Pack]) -> list[list[Pack]]:
 
 def packs(chosen: Sequence[Cell], width: int) -> list[Pack]:
     """Packs of these cells, each with one static shape and at most `width` trainings."""
-    shapes: dict[RunConfig, dict[RunConfig, list[Cell]]] = {}
+    shapes: dict[RunConfig, dict[tuple[str, Seeds], list[Cell]]] = {}
+    of_template: dict[Template, dict[tuple[str, Seeds], list[Cell]]] = {}
     for cell in chosen:
-        shapes.setdefault(static_shape(cell.config), {}).setdefault(training_part(cell.config), []).append(cell)
+        if cell.template not in of_template:
+            of_template[cell.template] = shapes.setdefault(cell.template.shape, {})
+        of_template[cell.template].setdefault(cell.training, []).append(cell)
     return [
         Pack(tuple(cell for sharing in part for cell in sharing))
         for trainings in shapes.values()
@@ -119,6 +173,8 @@ def shard(chosen: Sequence[Cell], index: int, count: int) -> list[Cell]:
     The shard of a cell depends only on its training, or on that of the first run that it builds on. So shards are
     disjoint whatever is finished, and a training is done in one of them.
     """
+    if count == 1:
+        return list(chosen)
     return [cell for cell in chosen if int(config_id(training_part(root(cell.config))), 16) % count == index - 1]
 
 
@@ -133,9 +189,21 @@ def plan_file(folder: Path, out: Path) -> Path:
 
 def write_plan(folder: Path, out: Path, rows: Sequence[Row]) -> None:
     """Writes the plan of a table into its sweep's folder."""
-    configs = [{"asked": to_dict(row.asked), "cell": to_dict(row.cell.config)} for row in rows]
-    values = {"results_version": RESULTS_VERSION, "table": _relative(out, folder), "rows": configs}
+    values = {"results_version": RESULTS_VERSION, "table": _relative(out, folder), "rows": _written(rows)}
     replace_file(plan_file(folder, out), json_bytes(values))
+
+
+def _written(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Rows as they are written: those that follow each other and differ in seeds alone together."""
+    written: list[dict[str, Any]] = []
+    before: tuple[RunConfig, Template] | None = None
+    for row in rows:
+        seeds, now = seeds_of(row.asked), (with_seeds(row.asked, Seeds()), row.cell.template)
+        if now != before or seeds != seeds_of(row.cell.config):
+            written.append({"asked": to_dict(row.asked), "cell": to_dict(row.cell.config), "seeds": []})
+        written[-1]["seeds"].append(seeds)
+        before = now
+    return written
 
 
 def check_plan(folder: Path, out: Path, rows: Sequence[Row], append: bool) -> list[Row]:
@@ -147,7 +215,7 @@ def check_plan(folder: Path, out: Path, rows: Sequence[Row], append: bool) -> li
     if path.is_symlink() or (path.exists() and not _is_plan(path)):
         raise StoreError(f"{path} is not the plan of a sweep; move it away or choose another --out")
     earlier = read_plan(path) if append and path.exists() else []
-    return list(dict.fromkeys([*earlier, *rows]))
+    return list(dict.fromkeys([*earlier, *rows])) if earlier else list(rows)
 
 
 def plan_files(folder: Path) -> list[Path]:
@@ -184,9 +252,17 @@ def read_plan(path: Path) -> list[Row]:
         raise StoreError(f"a run of {path} {min(map(str, reasons))}")
     with expecting(path, "the plan of a sweep"):
         try:
-            return [Row(from_dict(row["asked"]), cell_of(from_dict(row["cell"]))) for row in values["rows"]]
+            return [row for entry in values["rows"] for row in _rows_of(entry)]
         except ConfigError as error:
             raise StoreError(f"{path} has a config that cannot be used: {error}") from None
+
+
+def _rows_of(entry: dict[str, Any]) -> list[Row]:
+    """The rows of an entry of a plan; earlier versions wrote each row by itself, without its seeds."""
+    asked, template = from_dict(entry["asked"]), Template(from_dict(entry["cell"]))
+    if "seeds" not in entry:
+        return [Row(asked, template.cell(seeds_of(template.config)))]
+    return [_row(asked, template, Seeds(*seeds)) for seeds in entry["seeds"]]
 
 
 def _is_plan(path: Path) -> bool:
@@ -196,7 +272,7 @@ def _is_plan(path: Path) -> bool:
     except StoreError:
         return False
     rows = plan.get("rows")
-    has_rows = isinstance(rows, list) and all(isinstance(row, dict) and {*row} == {"asked", "cell"} for row in rows)
+    has_rows = isinstance(rows, list) and all(isinstance(row, dict) and {"asked", "cell"} <= {*row} for row in rows)
     return has_rows and isinstance(plan.get("results_version"), int)
 
 

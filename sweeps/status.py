@@ -5,6 +5,7 @@ python -m sweeps.status --runs_dir DIR
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from store import rundir
 from store.readers import StoreError
 from sweeps import upgrade
 from sweeps.plan import Cell, cells, read_plans
+
+PLANNED = ("planned", "")
 
 
 def cell_status(cell: Cell, folder: Path) -> tuple[str, str]:
@@ -34,7 +37,13 @@ def cell_status(cell: Cell, folder: Path) -> tuple[str, str]:
 
 def statuses(chosen: Sequence[Cell], folder: Path) -> dict[Cell, str]:
     """The status of each cell."""
-    return {cell: cell_status(cell, folder)[0] for cell in chosen}
+    return {cell: status for cell, (status, _) in statuses_and_errors(chosen, folder).items()}
+
+
+def statuses_and_errors(chosen: Sequence[Cell], folder: Path) -> dict[Cell, tuple[str, str]]:
+    """`cell_status` of each cell; of those that have no directory nothing is read."""
+    there = {entry.name for entry in os.scandir(folder)} if folder.is_dir() else set()
+    return {cell: cell_status(cell, folder) if cell.name in there else PLANNED for cell in chosen}
 
 
 def status_counts(statuses: Iterable[str]) -> str:
@@ -53,7 +62,7 @@ def main(argv: list[str]) -> None:
     """The command line."""
     folder = parser().parse(argv).runs_dir
     rows = read_plans(folder)
-    by_cell = {cell: cell_status(cell, folder) for cell in cells(rows)}
+    by_cell = statuses_and_errors(cells(rows), folder)
     for cell, (status, error) in by_cell.items():
         if status in ("failed", "diverged"):
             print(cli.printable(f"{status}: {folder / cell.name}{error and f': {error}'}"))

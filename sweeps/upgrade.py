@@ -19,8 +19,10 @@ from sweeps.plan import DIGITS, Row, cells
 
 def earlier_cells(rows: Sequence[Row], folder: Path) -> dict[str, str]:
     """{earlier name: today's name} of the planned cells that exist under an earlier name only."""
-    existing = {path.name.rpartition("-")[2]: path.name for path in folder.iterdir()} if folder.is_dir() else {}
-    missing = [cell for cell in cells(rows) if not os.path.lexists(folder / cell.name)] if existing else []
+    there = {entry.name for entry in os.scandir(folder)} if folder.is_dir() else set()
+    planned = {cell.name: cell for cell in cells(rows)} if there else {}
+    existing = {name.rpartition("-")[2]: name for name in there - planned.keys() if "-" in name}
+    missing = [cell for name, cell in planned.items() if name not in there] if existing else []
     pairs = {existing.get(earlier_id(cell.config)[:DIGITS], ""): cell for cell in missing}
     return {
         name: cell.name for name, cell in pairs.items() if name and _is_run_of(folder / name, config_id(cell.config))
@@ -67,7 +69,8 @@ def rename_cells(rows: Sequence[Row], folder: Path, out: Path) -> str:
 
 def renamed_lines(rows: Sequence[Row], folder: Path, out: Path) -> list[table.Line]:
     """The lines of a table with today's names of this folder's cells; empty if there is nothing to rename."""
-    lines, planned = table.read(out), {cell.name: cell for cell in cells(rows)}
+    lines = table.read(out)
+    planned = {cell.name: cell for cell in cells(rows)} if lines else {}
     own = (None, "", table.relative_folder(folder, out))  # the earliest tables did not name the folder
     earlier = [line for line in lines if line.get(table.FOLDER) in own and line["exp"] not in planned]
     if not earlier:

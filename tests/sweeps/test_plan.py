@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configs.identity import config_id
+from configs.run import to_dict
 from runners.static_shape import static_shape, training_part
 from src.config import NOISE_MODES, ORDERINGS, PLACEMENTS
 from store.atomic import write_json
@@ -109,6 +110,17 @@ def test_many_trainings_are_spread_over_shards() -> None:
     chosen = cells(plan([Grid(seeds=range(400))]))
     sizes = [len(shard(chosen, index, 4)) for index in range(1, 5)]
     assert all(abs(size - 100) < 5 * (400 * 3 / 16) ** 0.5 for size in sizes)  # five standard deviations
+
+
+def test_a_plan_that_has_every_row_by_itself_is_read_too(tmp_path: Path) -> None:
+    """Earlier versions wrote it so."""
+    rows = plan([Grid(("lsa1",), {"noise_p": [0.0, 0.5]}, (3, 1, 0))])
+    write_plan(tmp_path, OUT, rows)
+    path = plan_file(tmp_path, OUT)
+    assert [len(entry["seeds"]) for entry in read_json(path)["rows"]] == [3, 3]
+    each = [{"asked": to_dict(row.asked), "cell": to_dict(row.cell.config)} for row in rows]
+    write_json(path, read_json(path) | {"rows": each})
+    assert read_plan(path) == rows
 
 
 @given(GRIDS)

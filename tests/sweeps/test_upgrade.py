@@ -8,7 +8,6 @@ import pytest
 
 from configs.overrides import resolve
 from configs.presets import preset
-from configs.registry import from_dict
 from store import layout, rundir
 from store.lock import locked
 from sweeps.plan import Row, cell_of, find_plan, read_plan
@@ -34,9 +33,8 @@ def earlier(swept: Paths, tmp_path: Path) -> tuple[Paths, dict[str, str]]:
         table = table.replace(today, then)
     at.out.write_text(table)
     (plan,) = at.runs.glob("plan_*.json")
-    rows = json.loads(plan.read_text())
-    rows["rows"] = [{name: config_of(from_dict(row[name])) for name in row} for row in rows["rows"]]
-    plan.write_text(json.dumps(rows))
+    rows = [{"asked": config_of(row.asked), "cell": config_of(row.cell.config)} for row in read_plan(plan)]
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"rows": rows}))
     return at, names
 
 

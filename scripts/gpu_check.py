@@ -1,0 +1,175 @@
+"""Checks a GPU in one command, and leaves one file to send back: numerical tests, the benchmark, the ledger's claims.
+
+python -m scripts.gpu_check
+
+Each part is a command of its own, killed and resumed as it is by itself. The file is written after every part; a part
+that is in it at this commit is not done again. Without a GPU the same parts run on the CPU, and the file says so.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cli
+from environment import check_devices
+from src.checks import ConfigError
+from store import outputs
+from store.atomic import json_bytes
+from store.provenance import git_commit, now, versions
+from store.readers import StoreError, read_json
+from studies.ledger import TABLE
+from studies.study import all_studies
+
+WORK = Path("runs/gpu_check")  # what the parts write besides their results
+NUMERICAL = ("src", "baselines", "curricula", "families")  # folders of tests that compute
+A_QUICK_CLAIM = "gamma"
+WRITER = "gpu_check"
+HIGHEST = {"JAX_DEFAULT_MATMUL_PRECISION": "highest"}  # of the tests; whatever trains or measures asks for it itself
+
+Words = list[str]
+
+
+class Part(NamedTuple):
+    """A part of the check: its commands, in full and in short, and what of their files is kept."""
+
+    commands: Callable[[bool], list[Words]]
+    result: Callable[[], Any]
+
+
+def _tests(quick: bool) -> list[Words]:
+    folders = ["tests/src/test_attn.py"] if quick else [f"tests/{folder}" for folder in NUMERICAL]
+    return [
+        [
+            "-m",
+            "pytest",
+            "-q",
+            "-m",
+            "not slow",
+            "-p",
+            "no:cacheprovider",
+            "--junitxml",
+            str(WORK / "tests.xml"),
+            *folders,
+        ]
+    ]
+
+
+def _test_results() -> dict[str, Any]:
+    """How many tests there were, and the names of those that failed."""
+    (suite,) = ElementTree.parse(WORK / "tests.xml").getroot().iter("testsuite")
+    failed = [
+        f"{case.get('classname')}::{case.get('name')}"
+        for case in suite.iter("testcase")
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
+    return {"tests": int(suite.get("tests", 0)), "skipped": int(suite.get("skipped", 0)), "failed": failed}
+
+
+def _bench(quick: bool) -> list[Words]:
+    short = ["--quick", "--only", "lsa1_1", "evaluation"] if quick else []
+    return [["-m", "benchmarks.bench", "--out", str(WORK / "bench.json"), *short]]
+
+
+def _ledger(quick: bool) -> list[Words]:
+    places = ["--report", str(WORK / "report"), "--quiet"]
+    if quick:
+        return [["-m", "studies.run", "reproduction", "--claims", A_QUICK_CLAIM, *places]]
+    return [["-m", "studies.run", study.name, "--profile", study.profiles[-1], *places] for study in all_studies()]
+
+
+def _claims() -> list[dict[str, Any]]:
+    """The lines of the ledger that were measured here."""
+    import pandas as pd
+
+    table = pd.read_csv(WORK / "report" / TABLE)
+    return list(
+        table[table["verdict"] != "not run"].astype(object).where(lambda value: value.notna(), None).to_dict("records")
+    )
+
+
+PARTS = {
+    "tests": Part(_tests, _test_results),
+    "bench": Part(_bench, lambda: read_json(WORK / "bench.json")),
+    "ledger": Part(_ledger, _claims),
+}
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("scripts.gpu_check", "Checks a GPU, and leaves one file to send back.")
+    built.add_argument("--out", type=Path, default=Path("gpu_check.json"), help="the file")
+    cli.add_list(built, "--parts", _part, tuple(PARTS), f"what is done: {', '.join(PARTS)}")
+    built.add_argument("--quick", action="store_true", help="a little of each part, to check that it works")
+    return built
+
+
+def _part(text: str) -> str:
+    if text not in PARTS:
+        raise ValueError(f"{text!r} is none of {', '.join(PARTS)}")
+    return text
+
+
+def main(argv: list[str]) -> int:
+    """The command line."""
+    flags = parser().parse(argv)
+    outputs.check_free(flags.out, WRITER)
+    check_devices()
+    found = _so_far(flags.out, flags.quick)
+    WORK.mkdir(parents=True, exist_ok=True)
+    parts = found["parts"]
+    for name in flags.parts:
+        if name in parts:
+            print(f"{name} is done at this commit", flush=True)
+            continue
+        parts[name] = _done(PARTS[name], flags.quick)
+        outputs.write({flags.out: json_bytes(found)}, WRITER)
+    failed = [name for name, part in parts.items() if any(part["exit_status"])]
+    print(f"{cli.printable(flags.out)}: {', '.join(parts)}{'; failed: ' if failed else ''}{', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _so_far(out: Path, quick: bool) -> dict[str, Any]:
+    """The content of the file if it was made at this commit, on this device and as quick; else what it begins with."""
+    begun = {"git_hash": git_commit(), "device": _device(), "versions": versions(), "quick": quick}
+    if out.exists():
+        before = read_json(out)
+        if {name: before.get(name) for name in begun} == begun and isinstance(before.get("parts"), dict):
+            return before
+    return {**begun, "begun": now(), "parts": {}}
+
+
+def _device() -> str:
+    """The devices in words, asked in a process of its own: one that holds a GPU keeps its memory from the parts."""
+    line = [sys.executable, "-c", "from runners.training import device_text; print(device_text())"]
+    return subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
+
+
+def _done(part: Part, quick: bool) -> dict[str, Any]:
+    """Carries out a part; its result is null if its commands left none."""
+    began, statuses = time.monotonic(), []
+    commands = part.commands(quick)
+    for words in commands:
+        print(" ".join(["python", *words]), flush=True)
+        statuses.append(subprocess.run([sys.executable, *words], env=os.environ | HIGHEST, check=False).returncode)
+    try:
+        result = part.result()
+    except (OSError, StoreError, ElementTree.ParseError):
+        result = None
+    seconds = round(time.monotonic() - began, 1)
+    return {
+        "commands": [" ".join(words) for words in commands],
+        "exit_status": statuses,
+        "seconds": seconds,
+        "result": result,
+    }
+
+
+if __name__ == "__main__":
+    cli.launch(main, StoreError, ConfigError)
