@@ -18,8 +18,8 @@ ROW, AROUND = 0.24, 0.75  # inches of a setting, and around all
 
 
 @style.compact
-def draw_dots(source: Path, title: str, by_seed: bool = False) -> list[Path]:
-    """Draws a table's dots next to it, as .png and .pdf; `by_seed` says what its rows are."""
+def draw_dots(source: Path, title: str, intervals: str = "95 % t intervals") -> list[Path]:
+    """Draws a table's dots next to it, as .png and .pdf; `intervals`: what they are, "" of rows that are seeds."""
     from matplotlib.lines import Line2D
 
     table = read_csv(source, NUMBERS, TEXT)
@@ -48,6 +48,6 @@ def draw_dots(source: Path, title: str, by_seed: bool = False) -> list[Path]:
     seeds = sorted(set(table["seeds"].astype(int)))
     counts = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     style.legend_above(figure, handles)
-    what = "a dot is a seed" if by_seed else f"means over {counts} seeds, 95 % t intervals"
+    what = f"means over {counts} seeds, {intervals}" if intervals else "a dot is a seed"
     style.caption(figure, f"{title}; {what}")
     return style.save_both(figure, source)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plots.dots import draw_dots
-from src.statistics import mean_and_interval
+from src.intervals import clopper_pearson
+from src.statistics import LEVEL, mean_and_interval
 
 Row = dict[str, Any]
 Numbers = Mapping[tuple[str, str], float]  # (panel, series) -> a run's number
@@ -18,7 +19,8 @@ Numbers = Mapping[tuple[str, str], float]  # (panel, series) -> a run's number
 class Dots(NamedTuple):
     """A figure of dots: its settings by runs' name, and what is shown of a run.
 
-    Means with 95 % t intervals over runs or, `by_seed`, each run: right where a mean is no run, as some are stuck.
+    Means with 95 % t intervals over runs or, `by_seed`, each run: right where a mean is no run, as some are stuck. Of
+    `shares`, numbers that are 0 or 1, intervals are Clopper and Pearson's.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Dots(NamedTuple):
     numbers: Callable[[Path], Numbers]
     profile: str = "quick"
     by_seed: bool = False
+    shares: bool = False
 
     @property
     def run_names(self) -> tuple[str, ...]:
@@ -51,14 +54,20 @@ class Dots(NamedTuple):
                     found.setdefault((self.settings[name], *place), []).append(value)
         columns = ("setting", "panel", "series")
         return [
-            dict(zip(columns, place, strict=True)) | _mean(part)
+            dict(zip(columns, place, strict=True)) | (_share(part) if self.shares else _mean(part))
             for place, values in found.items()
             for part in ([[value] for value in values] if self.by_seed else [values])
         ]
 
     def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
         """Draws the table."""
-        draw_dots(table, labels["title"], self.by_seed)
+        interval = "Clopper-Pearson" if self.shares else "t"
+        draw_dots(table, labels["title"], "" if self.by_seed else f"95 % {interval} intervals")
+
+
+def _share(values: Sequence[float]) -> Row:
+    learnt = clopper_pearson(int(sum(values)), len(values), LEVEL)
+    return {"mean": float(np.mean(values)), "low": learnt.low, "high": learnt.high, "seeds": len(values)}
 
 
 def _mean(values: Sequence[float]) -> Row:

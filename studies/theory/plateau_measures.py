@@ -174,17 +174,18 @@ def faster(run: Path, other: Path) -> float:
 # --- curves of figures ---
 
 
-def times(arms: Mapping[str, str], derived_of: Mapping[str, str]) -> Callable[[Path, str], Series]:
+Place = tuple[str, str]  # a panel, and a series in it
+
+
+def times(arms: Mapping[str, Place], derived_of: Mapping[str, Place]) -> Callable[[Path, str], Series]:
     """The step at which a run leaves against the deviation of its initial weights, by arm, and what is derived."""
 
     def curves(run: Path, name: str) -> Series:
         at, last, step = [deviation(run)], [float(read_config(run).training.steps)], left(run)
-        arm = next(label for start, label in arms.items() if name.startswith(start))
-        found: dict[tuple[str, str], Any] = {
-            ("", arm): (at, [step]) if math.isfinite(step) else Curve(at, last, [ABOVE])
-        }
+        arm = next(place for start, place in arms.items() if name.startswith(start))
+        found: dict[Place, Any] = {arm: (at, [step]) if math.isfinite(step) else Curve(at, last, [ABOVE])}
         if name in derived_of:
-            found["", derived_of[name]] = (at, [derived(run).step])
+            found[derived_of[name]] = (at, [derived(run).step])
         return found
 
     return curves

@@ -57,16 +57,17 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("scale_no_faster", "shares", "one layer, N = D = 20, initial scale .02 instead of .002: step at which it leaves the plateau, over that of the default", 1.0, 0.8, 1.25, CHOSEN, measures.faster, "plateau_scale", paired="plateau_20_20", **SAME_SEED),
 )
 
+SGD, ADAM = "SGD", "Adam (derived: below its epsilon)"
 ARMS = {
-    "plateau_merged": "merged, SGD",
-    "plateau_factors": "four factors, SGD",
-    "plateau_adam_merged": "merged, Adam",
-    "plateau_adam": "four factors, Adam",
+    "plateau_merged": (SGD, "merged"),
+    "plateau_factors": (SGD, "four factors"),
+    "plateau_adam_merged": (ADAM, "merged"),
+    "plateau_adam": (ADAM, "four factors"),
 }
 OF_SCALES = tuple(name for name in RUNS if name.startswith(tuple(ARMS)))
-DERIVED_OF = {name: "merged, derived" for name in OF_SCALES if name.startswith("plateau_merged")}
-DERIVED_OF |= {name: "four factors, derived" for name in OF_SCALES if name.startswith("plateau_factors")}
-DERIVED_OF |= {FLOOR: "Adam below its epsilon, derived"}
+DERIVED_OF = {name: (SGD, "merged, derived") for name in OF_SCALES if name.startswith("plateau_merged")}
+DERIVED_OF |= {name: (SGD, "four factors, derived") for name in OF_SCALES if name.startswith("plateau_factors")}
+DERIVED_OF |= {FLOOR: (ADAM, "four factors, derived")}
 SHARES = {
     **{name: f"D = {dim}, N = {pairs}" for name, (_, dim, pairs) in {name: name.split("_") for name in SIZES}.items()},
     **dict(zip(CHANGED, ("D = N = 20, scale x 10", "D = N = 20, rate x 3", "D = N = 20, no clip"), strict=True)),
@@ -76,7 +77,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("escape_times", "When one layer leaves the plateau, by the scale of its initial weights", OF_SCALES, measures.times(ARMS, DERIVED_OF), "standard deviation of initial weights", "step", log_x=True, log_y=True, profile="full", limit=float("inf")),
     Figure("two_layers_turning", "Two recurrent layers: gradient descent first, then GD++", ("plateau_two_layers",), measures.turning, "training step", "", profile="full", means=False, by_seed=True),
     Figure("second_plateau", "Four factors under SGD, D = 5: one direction of the inputs first", ("plateau_five",), measures.way, "training step", "way to gradient descent's loss, in units of 1/D", profile="full", means=False, by_seed=True),
-    Dots("plateau_shares", "One layer: runs that have learnt", SHARES, measures.shares, "full"),
+    Dots("plateau_shares", "One layer: runs that have learnt", SHARES, measures.shares, "full", shares=True),
 )
 # fmt: on
 

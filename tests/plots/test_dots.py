@@ -11,14 +11,14 @@ from store.atomic import write_csv
 from tests.plots.readable import check_readable
 
 
-def drawn(folder: Path, rows: list[dict[str, object]], by_seed: bool = False) -> Figure:
+def drawn(folder: Path, rows: list[dict[str, object]], intervals: str = "95 % t intervals") -> Figure:
     write_csv(folder / "dots.csv", rows)
     found: list[Figure] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "plots.style.save_both", lambda figure, path: found.append(figure) or check_readable(figure, width=None)
         )
-        draw_dots(folder / "dots.csv", "A title", by_seed)
+        draw_dots(folder / "dots.csv", "A title", intervals)
     return found[0]
 
 
@@ -45,7 +45,7 @@ def test_seeds_of_a_series_stand_on_one_line_and_the_caption_says_what_they_are(
         for series, values in {"model": (1.0, 1.9), "descent": (1.4, 1.5)}.items()
         for value in values
     ]
-    figure = drawn(tmp_path, rows, by_seed=True)
+    figure = drawn(tmp_path, rows, intervals="")
     points = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1]
     heights = [float(np.ravel(point.get_ydata())[0]) for point in points]
     assert heights[0] == heights[1] != heights[2] == heights[3]
