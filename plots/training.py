@@ -9,7 +9,7 @@ from configs.registry import family_of
 from plots import style
 from store import layout
 from store.readers import read_csv
-from store.rundir import METRICS_FIELDS, read_config, read_metrics
+from store.rundir import metrics_columns, read_config
 
 ALIGNMENT_COLUMNS = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
 
@@ -29,11 +29,11 @@ def draw_loss(run: Path) -> Path:
     config = read_config(run)
     panels = family_of(config).panels
     fields = {curve.field for panel in panels for curve in panel.curves}
-    records = read_metrics(run, sorted(fields - set(METRICS_FIELDS)))
+    columns = metrics_columns(run, sorted({"step", *fields}))
     figure, axes = style.new_figure(columns=len(panels), width=4.2 if len(panels) == 1 else 3.6)
     for drawn, panel in zip(axes[0], panels, strict=True):
         for field, label, whose in panel.curves:
-            drawn.plot([r["step"] for r in records], [r[field] for r in records], label=label, **LOOKS[whose])
+            drawn.plot(columns["step"], columns[field], label=label, **LOOKS[whose])
         drawn.set(xlabel="training step", ylabel=panel.unit, yscale=panel.yscale)
         drawn.set_ylim(bottom=0 if panel.yscale == "linear" else None)
         drawn.locator_params(axis="x", nbins=6)

@@ -89,7 +89,7 @@ def _end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: boo
         snapshots.export(run)
         yield
     facts = {"name": config.name, "num_steps": config.training.steps}
-    numbers = {**rundir.read_metrics(run)[-1], **facts, **measured}
+    numbers = {**rundir.last_metrics(run, 1)[0], **facts, **measured}
     ended = {"left_plateau": left_plateau(config, numbers), "loss_convention": family_of(config).loss_convention}
     write_json(run / layout.SUMMARY, {**numbers, **ended})
     yield

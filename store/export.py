@@ -10,7 +10,7 @@ a training. Weights & Biases is offline unless --online is given; `wandb sync` u
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ import cli
 from environment import extra
 from store import layout, rundir
 from store.listing import list_runs
-from store.readers import StoreError, is_number, read_json, read_json_lines
+from store.readers import StoreError, is_number, json_lines, read_json
 
 POLL_SECONDS = 2.0
 
@@ -81,10 +81,10 @@ class WeightsAndBiases:
         self._run.finish()
 
 
-def new_records(run: Path, after: int) -> list[dict[str, Any]]:
-    """The records of a run behind a step; none while it has none."""
+def new_records(run: Path, after: int) -> Iterator[dict[str, Any]]:
+    """The records of a run behind a step, in a stream; none while it has none."""
     path = run / layout.METRICS
-    return [record for record in read_json_lines(path) if record.get("step", -1) > after] if path.exists() else []
+    return (record for record in (json_lines(path) if path.exists() else ()) if record.get("step", -1) > after)
 
 
 def export(folder: Path, target_of: Callable[[str, Path], Target], follow: bool = False) -> dict[str, int]:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from configs.registry import family_of
 from configs.run import RunConfig, fields_of
 from store import conditions, layout, ownership
-from store.readers import StoreError, expecting, is_number, read_json, read_json_lines
-from store.rundir import has_begun, read_config, read_meta, read_metrics, read_status
+from store.readers import StoreError, expecting, is_number, json_lines, read_json
+from store.rundir import has_begun, last_metrics, read_config, read_meta, read_status
 from store.sources import changed_files
 
 BROKEN, NO_RUN = "broken", "no run"  # statuses of unreadable runs, and of other folders
@@ -113,7 +113,9 @@ def _loss(run: Path, config: RunConfig, status: str) -> tuple[str, float] | None
 def last_record(run: Path) -> dict[str, Any]:
     """The last record of a run's metrics; empty if there is none yet, as during compilation."""
     path = run / layout.METRICS
-    return read_metrics(run)[-1] if path.exists() and read_json_lines(path) else {}
+    if not path.exists() or next(json_lines(path), None) is None:
+        return {}
+    return last_metrics(run, 1)[0]
 
 
 def _time(meta: Mapping[str, Any]) -> datetime | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LARGEST_TEXT = 256 * 2**20  # bytes of a JSON or CSV file
+LARGEST_LINE = 16 * 2**20  # bytes of a line of a file that has a JSON object per line
 LARGEST_ARRAYS = 4 * 2**30  # bytes of the decoded arrays of one file
 LARGEST_VALUE = 8  # bytes of one array element
 LARGEST_NUMBER = float(np.finfo(np.float32).max)  # results are computed in float32
@@ -58,10 +59,16 @@ def reading(path: Path) -> Iterator[None]:
         raise StoreError(f"{path} cannot be read: {reason}") from None
 
 
-def _text(path: Path) -> str:
+def check_text_size(path: Path) -> None:
+    """`StoreError` for a file that is too large to be read as a whole."""
     with reading(path):
         if path.stat().st_size > LARGEST_TEXT:
             raise StoreError(f"{path} is larger than {LARGEST_TEXT >> 20} MiB")
+
+
+def _text(path: Path) -> str:
+    check_text_size(path)
+    with reading(path):
         return path.read_text(encoding="utf-8")
 
 
@@ -77,12 +84,21 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """One JSON object per line; an incomplete last line is left out."""
-    text = _text(path)
-    with reading(path):
-        records = [json.loads(line) for line in text.split("\n")[:-1]]
-        if not all(isinstance(record, dict) for record in records):
-            raise ValueError("a line of it does not hold a JSON object")
-        return records
+    check_text_size(path)
+    return list(json_lines(path))
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """`read_json_lines` line by line: the file may be larger than the memory."""
+    with reading(path), open(path, "rb") as file:
+        while (line := file.readline(LARGEST_LINE)).endswith(b"\n"):
+            record = json.loads(line.decode("utf-8"))
+            if not isinstance(record, dict):
+                raise ValueError("a line of it does not hold a JSON object")
+            yield record
+        if len(line) == LARGEST_LINE:
+            raise ValueError(f"a line of it is longer than {LARGEST_LINE >> 20} MiB")
+        line.decode("utf-8")  # else it is no text
 
 
 def read_csv(

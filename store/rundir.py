@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-from collections.abc import Mapping, Sequence
+from array import array
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from configs.command_line import command_of
 from configs.identity import config_id
@@ -18,9 +23,9 @@ from configs.schema_1 import earlier_id
 from src.checks import ConfigError
 from src.registry import why_changed, why_not_loaded
 from store import layout, manifest, ownership
-from store.atomic import json_text, naming_file, write_bytes, write_json
+from store.atomic import json_text, naming_file, write_blocks, write_json
 from store.provenance import now
-from store.readers import StoreError, expecting, is_count, is_number, read_json, read_json_lines
+from store.readers import StoreError, check_text_size, expecting, is_count, is_number, json_lines, read_json
 
 RUNS = Path("runs")
 METRICS_FIELDS = ("step", "train_loss", "test_loss")  # in the metrics of every run
@@ -208,24 +213,60 @@ def truncate_metrics(run: Path, step: int, due: Sequence[int]) -> None:
     `StoreError` unless the rest are of the steps `due`: a record is written before its checkpoint.
     """
     path = run / layout.METRICS
-    stored = read_json_lines(path) if path.exists() else []
-    with expecting(path, "the metrics of a run; --overwrite retrains the run"):
-        records = [record for record in stored if record["step"] <= step]
-    if [record["step"] for record in records] != list(due):
-        raise StoreError(f"{path} lacks records before the checkpoint at step {step}; --overwrite retrains the run")
-    write_bytes(path, "".join(json_text(record, indent=None) + "\n" for record in records).encode())
+
+    def kept() -> Iterator[bytes]:
+        steps = iter(due)
+        for record in json_lines(path) if path.exists() else ():
+            with expecting(path, "the metrics of a run; --overwrite retrains the run"):
+                is_later = record["step"] > step
+            if not is_later:
+                if record["step"] != next(steps, None):
+                    raise StoreError(lacking)
+                yield (json_text(record, indent=None) + "\n").encode()
+        if next(steps, None) is not None:
+            raise StoreError(lacking)
+
+    lacking = f"{path} lacks records before the checkpoint at step {step}; --overwrite retrains the run"
+    write_blocks(path, kept())
+
+
+def metrics(run: Path, further: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """The metrics in a stream, one record per logged step.
+
+    Each must have the fields of every run and those in `further`, and there must be one.
+    """
+    fields, path, found = (*METRICS_FIELDS, *further), run / layout.METRICS, False
+    wrong = StoreError(f"{path} is not the metrics of a run: these have {', '.join(fields)}")
+    for record in json_lines(path):
+        if not record.keys() >= {*fields}:
+            raise wrong
+        values = [record[name] for name in fields]
+        if not (is_count(record["step"]) and all(value is None or is_number(value) for value in values)):
+            raise StoreError(f"{path} has values that are not numbers")
+        found = True
+        yield record
+    if not found:
+        raise wrong
 
 
 def read_metrics(run: Path, further: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The metrics, one record per logged step; each must have the fields of every run and those in `further`."""
-    fields = (*METRICS_FIELDS, *further)
-    records = read_json_lines(run / layout.METRICS)
-    if not records or not all(set(fields) <= set(record) for record in records):
-        raise StoreError(f"{run / layout.METRICS} is not the metrics of a run: these have {', '.join(fields)}")
-    values = [record[name] for record in records for name in fields]
-    if not all(is_count(record["step"]) for record in records) or not all(v is None or is_number(v) for v in values):
-        raise StoreError(f"{run / layout.METRICS} has values that are not numbers")
-    return records
+    """The metrics, all in memory."""
+    check_text_size(run / layout.METRICS)
+    return list(metrics(run, further))
+
+
+def last_metrics(run: Path, number: int) -> list[dict[str, Any]]:
+    """The last so many records of the metrics, or all if there are fewer."""
+    return [*deque(metrics(run), maxlen=number)]
+
+
+def metrics_columns(run: Path, fields: Sequence[str]) -> dict[str, np.ndarray]:
+    """Fields of the metrics as arrays over the records, with NaN for null."""
+    columns = {name: array("d") for name in fields}
+    for record in metrics(run, fields):
+        for name, column in columns.items():
+            column.append(math.nan if record[name] is None else record[name])
+    return {name: np.array(column) for name, column in columns.items()}
 
 
 def check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:

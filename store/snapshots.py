@@ -21,7 +21,7 @@ from store import layout
 from store.atomic import naming_file, safetensors_metadata, write_blocks, write_json
 from store.manifest import claim
 from store.params import Params, flattened, nested
-from store.readers import StoreError, expecting, read_json, read_json_lines, reading, safetensors_rows
+from store.readers import StoreError, expecting, json_lines, read_json, reading, safetensors_rows
 from store.streaming import Streamed, safetensors_blocks
 
 KIND = np.dtype("<f4")
@@ -94,9 +94,8 @@ def steps(run: Path) -> list[int]:
             return [int(step) for step in file.get_tensor(STEP)]
     if (index := _index_if_any(run)) is None or not (run / layout.METRICS).exists():
         return []
-    records = read_json_lines(run / layout.METRICS)
     with expecting(run / layout.METRICS, "the metrics of a run"):
-        recorded = {record["step"] for record in records}
+        recorded = {record["step"] for record in json_lines(run / layout.METRICS)}
     return [step for step in index[0] if step in recorded]
 
 

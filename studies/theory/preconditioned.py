@@ -185,6 +185,7 @@ CLAIMS: tuple[Claim, ...] = (
         1.01,
         measures.headline("loss_ratio"),
         "rotated",
+        "full",
         paper=ZHANG,
     ),
     claim(

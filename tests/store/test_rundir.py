@@ -2,9 +2,11 @@
 
 import json
 import os
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from configs.identity import config_id
 from configs.regression import RegressionConfig
 from configs.run import to_dict
-from store import StoreError, atomic, checkpoint, layout, manifest, rundir
+from store import StoreError, atomic, checkpoint, layout, manifest, readers, rundir
 from store.atomic import write_bytes
 from store.lock import locked
 
@@ -501,3 +503,30 @@ def test_half_of_a_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(OSError, match="No space left"):
         manifest.claim(tmp_path / layout.METRICS)
     assert (tmp_path / layout.MANIFEST).read_bytes() == before
+
+
+def test_metrics_are_read_in_a_stream(tmp_path: Path) -> None:
+    """The last record of twenty thousand, and two of their columns, in a fraction of the file's size."""
+    lines = (
+        f'{{"step": {step}, "train_loss": 0.5, "test_loss": null, "text": "{"x" * 200}"}}\n' for step in range(20_000)
+    )
+    path = tmp_path / layout.METRICS
+    path.write_text("".join(lines))
+    size = path.stat().st_size
+    tracemalloc.start()
+    (last,) = rundir.last_metrics(tmp_path, 1)
+    columns = rundir.metrics_columns(tmp_path, ("step", "test_loss"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert last["step"] == 19_999
+    np.testing.assert_array_equal(columns["step"], np.arange(20_000))
+    assert np.isnan(columns["test_loss"]).all()
+    assert peak < size / 4
+
+
+def test_a_line_that_does_not_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines may be as long as LARGEST_LINE, so that a file without line breaks does not fill the memory."""
+    monkeypatch.setattr(readers, "LARGEST_LINE", 2**20)
+    (tmp_path / layout.METRICS).write_bytes(b'{"a": "' + b"x" * 2**20 + b'"}\n')
+    with pytest.raises(StoreError, match="a line of it is longer than 1 MiB"):
+        rundir.read_metrics(tmp_path)
