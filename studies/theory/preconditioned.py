@@ -58,6 +58,9 @@ RUNS: dict[str, Runs] = {
     ),
     "uniform": Runs("lsa1", LAYER | RECIPROCAL | UNIFORM, MANY_SEEDS),
     "inverse_tasks": Runs("lsa1", LAYER | RECIPROCAL | {"task_covariance": "inverse"}, MANY_SEEDS),
+    "inverse_tasks_2_layers": Runs(
+        "lsa1", LAYER | RECIPROCAL | {"task_covariance": "inverse", "num_layers": 2} | DEEPER, MANY_SEEDS
+    ),
     "rotated": Runs("lsa1", LAYER | RECIPROCAL | {"data.axes": "rotated"}, MANY_SEEDS),
     "rotated_2_layers": Runs(
         "lsa1", LAYER | RECIPROCAL | {"data.axes": "rotated", "num_layers": 2} | DEEPER, MANY_SEEDS
@@ -72,7 +75,7 @@ RUNS |= {f"{name}_further": replace(RUNS[name], seeds=FURTHER_SEEDS) for name in
 
 REVERSED = "spectrum=given,eigenvalues=" + ":".join(f"{1 / i:.9g}" for i in range(10, 0, -1))  # 1/i, in reverse order
 SAME_TASKS: dict[str, Any] = {"control": (), "uncontrolled": "what predicts zero tolerates it too"}
-QUICK = ("reciprocal", "noisy", "condition_100", "rotated")  # the settings of the profile of minutes
+QUICK = ("reciprocal", "noisy", "condition_100")  # the settings of the profile of minutes
 # runs -> what they are, and what one gradient step with its best size would have over the closed form's loss; both
 # include the noise of the query's label
 SPECTRA = {
@@ -201,6 +204,37 @@ CLAIMS: tuple[Claim, ...] = (
         paired="rotated",
         paper=OURS,
         about="ours",
+    ),
+    # two layers: a preconditioner in each. Not piloted
+    *(
+        claim(
+            f"preconditioned_{runs}_{place}",
+            "Th. 4",
+            f"{words}: relative distance of W_K^T W_Q of the {place} layer from {shape} (from {other})",
+            0.02,
+            0.0,
+            0.05,
+            measures.preconditioner_distance(target, layer),
+            runs,
+            "full",
+        )
+        for runs, words, target, shape, other in (
+            (
+                "inverse_tasks_2_layers",
+                "eigenvalues 1/i, tasks of the inverse covariance, two layers",
+                "inverse covariance",
+                "the inverse covariance",
+                "the identity: 0.463",
+            ),
+            (
+                "rotated_2_layers",
+                "eigenvalues 1/i in axes drawn for each context, two layers",
+                "identity",
+                "the identity",
+                "a matrix of independent entries: 0.99",
+            ),
+        )
+        for layer, place in enumerate(("first", "second"))
     ),
     claim(
         "preconditioned_relu_teacher",
