@@ -91,6 +91,7 @@ def test_a_batch_in_parts_has_the_gradient_of_the_parts_together(family: str) ->
     whole = first_batch(config)
     assert whole is not None
     assert {len(leaf) for leaf in jax.tree.leaves(whole)} == {24}
+    assert any((leaf[:6] != leaf[6:12]).any() for leaf in jax.tree.leaves(whole))  # each part is drawn anew
     expected_loss, expected = jax.jit(jax.value_and_grad(model.loss))(weights, whole)
     np.testing.assert_allclose(loss, expected_loss, rtol=1e-5)
     for leaf, other in zip(jax.tree.leaves(gradient), jax.tree.leaves(expected), strict=True):

@@ -169,6 +169,7 @@ BAD_VALUES = (
     (TrainConfig, "weight_decay", -1.0, "at least 0"),
     (TrainConfig, "grad_clip", float("nan"), "it must be finite"),
     (TrainConfig, "warmup_steps", -1, "at least 0"),
+    (TrainConfig, "micro_batches", 0, "at least 1"),
     (TrainConfig, "schedule", "square", "one of constant, cosine, triangle"),
     (TrainConfig, "optimizer", "adam", "one of adamw, sgd"),
     (ContextConfig, "ordering", "largest", "smallnorm2largenorm"),
@@ -232,6 +233,8 @@ def test_every_checked_field_is_tried_above():
 def test_values_that_do_not_fit_together():
     with pytest.raises(ConfigError, match="rises to the middle"):
         TrainConfig(schedule="triangle", warmup_steps=3)
+    with pytest.raises(ConfigError, match="micro_batches is 3; it must divide batch_size, 8"):
+        TrainConfig(batch_size=8, micro_batches=3)
     with pytest.raises(ConfigError, match="d_model is 5; it does not divide among 2 heads"):
         DecoderConfig(d_model=5, num_heads=2)
     with pytest.raises(ConfigError, match="num_layers is 2, but has no meaning for a control"):

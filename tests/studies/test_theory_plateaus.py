@@ -65,7 +65,7 @@ def test_a_run_that_stays_has_one_to_the_end(tmp_path: Path) -> None:
 def test_a_run_that_never_leaves_is_never_of_the_figures_means(tmp_path: Path) -> None:
     run = made(tmp_path / "run", {})
     assert measures.left(run) == math.inf
-    curve = measures.times({"plateau": "arm"}, {})(run, "plateau_x")["", "arm"]
+    curve = measures.times({"plateau": ("", "arm")}, {})(run, "plateau_x")["", "arm"]
     assert curve[1:] == ([1000.0], ["above"])
 
 
