@@ -6,6 +6,7 @@ import argparse
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,8 +63,9 @@ def executor(name: str, resources: Resources) -> Executor:
 
 def check(name: str, resources: Resources) -> None:
     """`UnusableEnvironment` if an executor cannot work here; to be called before anything is written."""
-    if EXECUTORS[name].needs:
-        extra(EXECUTORS[name].needs)
+    needs = EXECUTORS[name].needs
+    if needs and find_spec(needs) is None:  # not imported yet: Ray reads its environment then
+        extra(needs)
     slurm = dict(resources.slurm).get("cluster", "slurm") == "slurm"
     if name == "slurm" and slurm and not shutil.which("sbatch"):
         raise UnusableEnvironment("sbatch is not found, so no SLURM cluster is here; choose another --executor")

@@ -12,6 +12,7 @@ import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from environment import UnusableEnvironment, extra
@@ -28,6 +29,8 @@ OBJECT_STORE = 80 * 2**20  # bytes; results are on disk, and outcomes are small
 
 def on_ray(tasks: Sequence[Task], report: Report, signals: Signals, resources: Resources) -> Iterator[Outcome]:
     """Carries out tasks on a Ray cluster, a bounded number at a time."""
+    if resources.ray_address:
+        _show_token()
     ray, around = extra("ray"), surroundings(resources)
     with _cluster(ray, resources, around):
         remote = ray.remote(
@@ -101,7 +104,7 @@ def _cluster(ray: Any, resources: Resources, around: Surroundings) -> Iterator[N
         ray.init(**where, log_to_driver=False, logging_level="error")
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise UnusableEnvironment(f"there is no Ray cluster at {resources.ray_address!r}: {reason}") from None
+        raise UnusableEnvironment(f"there is no Ray cluster at {resources.ray_address!r}: {reason}{_hint()}") from None
     try:
         with suppress(ValueError):  # not the main thread, which has no handlers
             for number, handler in handlers.items():  # Ray sets its own
@@ -110,6 +113,20 @@ def _cluster(ray: Any, resources: Resources, around: Surroundings) -> Iterator[N
         yield
     finally:
         ray.shutdown()
+
+
+def _hint() -> str:
+    """What else may be the reason that a cluster refuses us."""
+    return "" if "RAY_AUTH_MODE" in os.environ else "; if it asks for a token, set RAY_AUTH_MODE=token"
+
+
+def _show_token(home: Path | None = None) -> None:
+    """Has Ray show the user's token, if there is one: a cluster of `ray start` then asks for it.
+
+    `ray start` itself turns this on by the same rule. To be called before Ray is imported.
+    """
+    if ((home or Path.home()) / ".ray" / "auth_token").exists():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 def _check_reachable(address: str) -> None:

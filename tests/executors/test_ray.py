@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from environment import UnusableEnvironment
+from executors import ray_cluster
 from executors.ray_cluster import on_ray
 from executors.remote import Resources
 from executors.signals import Signals
@@ -67,6 +68,23 @@ def test_what_a_cluster_lacks_is_said() -> None:
         done(task("a", "square", number=1), cpus=900)
     with pytest.raises(UnusableEnvironment, match="there is no Ray cluster at"):
         done(task("a", "square", number=1), ray_address="127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("exists", "before", "after"), [(True, None, "token"), (False, None, None), (True, "k8s", "k8s")]
+)
+def test_a_token_is_shown_where_there_is_one(
+    exists: bool, before: str | None, after: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `ray start` asks for it; whoever has set the mode is left alone."""
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    if before:
+        monkeypatch.setenv("RAY_AUTH_MODE", before)
+    if exists:
+        (tmp_path / ".ray").mkdir()
+        (tmp_path / ".ray" / "auth_token").write_text("secret")
+    ray_cluster._show_token(tmp_path)
+    assert os.environ.get("RAY_AUTH_MODE") == after
 
 
 # --- a sweep on two nodes ---
