@@ -424,6 +424,16 @@ on a plateau, and another covariance of the inputs is not tolerated; other tasks
             "Axes drawn for each context: gradient descent again (1.000); as with shared axes: .712",
         ),
         Statement(
+            "preconditioned_inverse_tasks_2_layers_first",
+            "distance {value}",
+            "Two layers, tasks of the inverse covariance: W_K^T W_Q of the first is the inverse covariance (0); the identity: .463",
+        ),
+        Statement(
+            "preconditioned_inverse_tasks_2_layers_second",
+            "distance {value}",
+            "and of the second (0)",
+        ),
+        Statement(
             "preconditioned_relu_teacher",
             "{value} of gradient descent's",
             "Labels relu(w·x): still one gradient step (1.000); ridge: 1.40",
