@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import cli
+import compile_cache
 from configs.registry import family_of
 from environment import check_devices
 from src.checks import ConfigError, require
@@ -62,6 +63,7 @@ class Command(NamedTuple):
         flags = self.read(argv)
         check_analysis(flags.run, self.name)
         check_devices()
+        compile_cache.enable()
         with nullcontext() if self.locks else locked(flags.run):
             _show(self.measure(flags.run, flags))
 

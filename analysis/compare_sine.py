@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import cli
+import compile_cache
 from environment import check_devices
 from src.checks import ConfigError
 from store.lock import locked
@@ -38,6 +39,7 @@ def main(argv: list[str]) -> None:
     for run in (flags.run, flags.control):
         read_config(run)
     check_devices()
+    compile_cache.enable()
     with locked(flags.run):
         for name, value in measure(flags.run, flags.control).items():
             print(f"{name:20s} {value:.6g}")

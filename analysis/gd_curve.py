@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import cli
+import compile_cache
 from environment import check_devices
 from src.checks import LARGEST, ConfigError, finite_results, require
 from src.data_config import LinearData, QueriesData
@@ -95,6 +96,7 @@ def main(argv: list[str]) -> None:
     data = data_of(flags)
     seed = flags.seed if flags.like is None else read_config(flags.like).data_seed
     check_devices()
+    compile_cache.enable()
     from baselines.gd_curve import gd_curve
 
     found = gd_curve(data, seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge)

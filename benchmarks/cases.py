@@ -96,18 +96,28 @@ COMMANDS: dict[str, Commands] = {
         "a run of lsa1, {steps} steps, from process start",
         {
             "ours": RUN,
-            "cached": f"{RUN} --compile_cache",
+            "cold": RUN,
             "plain": "-m benchmarks.plain_loop --steps {steps}",
         },
     ),
     "sweep": Commands(
         "16 runs of lsa1, {steps} steps, as a sweep from process start",
-        {"ours": SWEEP_OF_16, "separate": RUN, "plain": "-m benchmarks.plain_loop --steps {steps}"},
+        {
+            "ours": SWEEP_OF_16,
+            "cold": SWEEP_OF_16,
+            "packed": f"{SWEEP_OF_16} --executor packed",
+            "ray": f"{SWEEP_OF_16} --executor ray",
+            "separate": RUN,
+            "plain": "-m benchmarks.plain_loop --steps {steps}",
+        },
         {"separate": 16, "plain": 16},
     ),
     "help": Commands("--help of the runner", {"ours": "-m runners.run_concat_inputs_targets --help"}),
     "import_jax": Commands("import jax, for scale", {"ours": "-c 'import jax'"}),
 }
+
+VARIABLES = {"cold": {"JAX_ENABLE_COMPILATION_CACHE": "false"}}  # of the environment of a command's line
+NEEDED = {"ray": "ray"}  # the module without which a line is left out
 
 COMPILED = ("lsa1_1", "lsa1_12", "twolayer")  # cases whose compilation is timed
 

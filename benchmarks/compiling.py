@@ -32,10 +32,10 @@ def main(whose: str, case: str, folder: str | None = None) -> None:
     """Prints the seconds."""
     from benchmarks.plain_loop import plain_loop
     from benchmarks.programs import our_program
-    from runners.compile_cache import enable
+    from compile_cache import keep_in
 
     if folder:
-        enable(Path(folder))
+        keep_in(Path(folder))
     config = CASES[case].config
     began = time.perf_counter()
     seconds = {}

@@ -9,11 +9,11 @@ from typing import Any
 
 import jax
 
+from compile_cache import CPUINFO
 from configs.overrides import resolve
 from configs.presets import preset
 from configs.registry import models
 from environment import num_threads
-from runners.compile_cache import CPUINFO
 from runners.training import device_text
 from store.provenance import now, provenance
 

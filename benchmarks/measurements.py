@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks import compiling, development, flops, llc, processes
-from benchmarks.cases import CASES, COMMANDS, COMPILED, SWEEPS, Settings, lsa1
+from benchmarks.cases import CASES, COMMANDS, COMPILED, NEEDED, SWEEPS, VARIABLES, Settings, lsa1
 from benchmarks.plain_loop import plain_loop, test_batch
 from benchmarks.programs import WORK, our_program
 from benchmarks.timing import compare, in_turns, report, spread
@@ -100,11 +101,12 @@ def command(name: str, settings: Settings) -> Entry:
         fill = {"steps": settings.run_steps, "out": f"{folder}/run"}
         home = {"XDG_CACHE_HOME": f"{folder}/cache"}
 
-        def call(line: str) -> Callable[[], dict[str, float]]:
+        def call(who: str, line: str) -> Callable[[], dict[str, float]]:
             words = [sys.executable, *shlex.split(line.format(**fill))]
-            return lambda: processes.measure(words, home)
+            return lambda: processes.measure(words, home | VARIABLES.get(who, {}))
 
-        calls = {who: call(line) for who, line in lines.items()}
+        possible = [who for who in lines if who not in NEEDED or find_spec(NEEDED[who])]
+        calls = {who: call(who, lines[who]) for who in possible}
         for warm_up in calls.values():  # reads files from disk and fills the cache of programs
             warm_up()
         repeats = in_turns(calls, settings.repeats)

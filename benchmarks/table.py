@@ -10,7 +10,13 @@ HEADER = ("", "ours", "plain loop", "times faster", "GFLOP/s")
 # what the names of entries begin with -> the heading of their table
 COMPARED = {"llc_": "local learning coefficient", "develop_": "development"}
 COMPARED_HEADER = ("ours", "compared with", "its time", "ours over it")
-SUFFIXES = {"cached": ", programs kept", "separate": ": one of 16 by itself, 16 times"}  # of a row's text
+SUFFIXES = {  # of a row's text
+    "cached": ", programs kept",
+    "cold": ", programs compiled anew",
+    "packed": ": packed in one process",
+    "ray": ": on Ray, started for it",
+    "separate": ": one of 16 by itself, 16 times",
+}
 UNITS = ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6))  # (from this many seconds, unit, factor)
 
 

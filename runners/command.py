@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import NoReturn
 
 import cli
+import compile_cache
 from cli import printable
 from configs.keys import leaves
 from configs.run import fields_of
 from executors.signals import RESUME_HINT, catch_signals
-from runners import compile_cache, distributed, flags, llc
+from runners import distributed, flags, llc
 from runners.locking import locked_runs, restore_threads
 from runners.summary import summary_text
 from src.checks import ConfigError
@@ -38,17 +39,15 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     request = flags.read(models, prog, description, argv)
     if request.process is not None and request.process.follows:
         return _follow(request, request.process)
-    programs = compile_cache.default_folder() if request.compile_cache else None
     directory = rundir.choose(request.config, request.out, request.overwrite)
     strict = request.persistence.strict_resume
     check = partial(llc.check, request.llc)
-    with locked_runs([(directory, request.config)], request.overwrite, programs=programs, strict=strict, check=check):
+    with locked_runs([(directory, request.config)], request.overwrite, strict=strict, check=check):
         # imported only now: JAX reads the number of threads once, when it gets its devices
         from runners.progress import ConsoleLogger
         from runners.training import Job, Wanted, run_pack
 
-        if programs:
-            compile_cache.enable(programs)
+        compile_cache.enable()
         if request.process is not None:
             distributed.start(request.process)
             distributed.wait_for_copies()
@@ -67,6 +66,7 @@ def _follow(request: flags.Request, process: distributed.Process) -> int:
     """Trains with the process that has the run directory, and leaves nothing; returns the exit status."""
     directory = Path(request.out or "")
     restore_threads(directory)
+    compile_cache.enable()
     distributed.start(process)
     with distributed.copied(directory) as copy:
         from runners.progress import NULL_LOGGER

@@ -48,7 +48,6 @@ class Request(NamedTuple):
     out: str | None
     overwrite: bool
     options: Mapping[str, Any]
-    compile_cache: bool
     quiet: bool = False
     persistence: Persistence = Persistence()
     llc: Llc | None = None
@@ -79,7 +78,6 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     )
     built.add_argument("--out", help="run directory; default: runs/<name>[_k]")
     built.add_argument("--overwrite", action="store_true", help="retrain a run that exists")
-    built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
     persistence.add_flags(built)
     cli.add_quiet(built)
     cli.add_config_help(built)
@@ -132,9 +130,7 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     process = distributed.from_flags(flags)
     if process is not None and flags.out is None:
         raise cli.UsageError("a training in several processes needs --out, by which they know its run directory")
-    return Request(
-        config, flags.out, flags.overwrite, options, flags.compile_cache, flags.quiet, kept, watched, process
-    )
+    return Request(config, flags.out, flags.overwrite, options, flags.quiet, kept, watched, process)
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:

@@ -11,7 +11,6 @@ from typing import Any
 from cli import printable
 from configs.run import RunConfig
 from environment import MOST_THREADS, check_devices, jax_has_started, num_threads, threads_are_set
-from runners import compile_cache
 from store import checkpoint, conditions, layout, rundir
 from store.lock import locked
 from store.readers import expecting, is_count, is_number
@@ -24,15 +23,14 @@ def locked_runs(
     runs: Sequence[tuple[Path, RunConfig]],
     overwrite: bool = False,
     width: int = 1,
-    programs: Path | None = None,
     strict: bool = False,
     check: Callable[[Path, RunConfig], None] = lambda run, config: None,
 ) -> Iterator[None]:
     """Locks the directories of runs that can be trained, and clears those to retrain (`overwrite`).
 
     All checks come before the first directory is cleared: devices and required runs even before a lock file is created,
-    then the locks, the directories' contents, the conditions of a resume, the cache of compiled programs, and the
-    family's parts with what else the caller checks. Must be entered before JAX has its devices.
+    then the locks, the directories' contents, the conditions of a resume, and the family's parts with what else the
+    caller checks. Must be entered before JAX has its devices.
     """
     check_devices()
     for run, config in runs:
@@ -45,8 +43,6 @@ def locked_runs(
             rundir.check_usable(run, config, overwrite)
             if not overwrite:
                 restore_threads(run, width, strict)
-        if programs:
-            compile_cache.subfolder(programs)  # its name has the number of threads, which is fixed now
         if overwrite:
             from runners.finish import check_parts  # imports JAX
 

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 import cli
+import compile_cache
 from analysis.compare import table
 from configs.overrides import resolve
 from configs.presets import preset
 from configs.run import RunConfig
 from executors.signals import RESUME_HINT, catch_signals
-from runners import compile_cache, persistence
+from runners import persistence
 from runners.command import print_notices, report_divergence, report_stop
 from runners.locking import locked_runs
 from runners.persistence import Persistence
@@ -51,7 +52,6 @@ def parser() -> cli.Parser:
     built.add_argument("--steps", type=int, default=5000, help="training steps")
     built.add_argument("--out", type=Path, default=Path("runs/demo_seeds"), help="folder of the run directories")
     built.add_argument("--overwrite", action="store_true", help="retrain runs that exist")
-    built.add_argument("--compile_cache", action="store_true", help="keep compiled programs for the next process")
     persistence.add_flags(built)
     cli.add_quiet(built)
     return built
@@ -66,11 +66,10 @@ def main(argv: list[str]) -> int:
     training = replace(default.training, steps=flags.steps)
     configs = [replace(default, data_seed=seed, init_seed=seed, training=training) for seed in flags.seeds]
     runs = [rundir.choose(c, str(flags.out / f"seed_{c.data_seed}"), flags.overwrite) for c in configs]
-    programs = compile_cache.default_folder() if flags.compile_cache else None
     pairs = list(zip(runs, configs, strict=True))
     saving = persistence.from_flags(flags)
-    with locked_runs(pairs, flags.overwrite, WIDTH, programs, saving.strict_resume):
-        if stopped_by := _train(pairs, programs, flags.quiet, saving):
+    with locked_runs(pairs, flags.overwrite, WIDTH, saving.strict_resume):
+        if stopped_by := _train(pairs, flags.quiet, saving):
             return report_stop(runs, stopped_by)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:
@@ -80,13 +79,12 @@ def main(argv: list[str]) -> int:
     return ended
 
 
-def _train(pairs: list[tuple[Path, RunConfig]], programs: Path | None, quiet: bool, saving: Persistence) -> int:
+def _train(pairs: list[tuple[Path, RunConfig]], quiet: bool, saving: Persistence) -> int:
     """Trains the unfinished runs; returns the number of the signal that stopped it, or 0."""
     from runners.progress import ConsoleLogger
     from runners.training import Job, run_pack  # imports JAX
 
-    if programs:
-        compile_cache.enable(programs)
+    compile_cache.enable()
     jobs = [Job(run, config) for run, config in pairs]
     packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
     with ConsoleLogger(quiet) as logger, catch_signals(RESUME_HINT) as signals:

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 
+import compile_cache
 from executors.here import in_this_process
 from executors.processes import in_processes
 from executors.signals import Signals
@@ -45,12 +46,14 @@ def analysed(study: Study, runs: Sequence[str], runs_dir: Path, cluster: Executo
 
 def measure_task(context: Context, study: bytes, name: str, runs_dir: Path) -> Measurement | None:
     """Measures a claim, by its name."""
+    compile_cache.enable()
     found = _study(study)
     return measure(found, {claim.name: claim for claim in found.claims}[name], runs_dir, device_text())
 
 
 def analyse_task(context: Context, study: bytes, name: str, runs_dir: Path) -> None:
     """Analyses a run, RUNS/CELL."""
+    compile_cache.enable()
     runs, _, cell = name.partition("/")
     _study(study).analyses[runs](runs_dir / cell)
 

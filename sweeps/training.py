@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import compile_cache
 from configs.registry import from_dict
 from configs.run import to_dict
 from executors.signals import Signals
@@ -111,6 +112,7 @@ def train(
             except Exception as error:
                 errors[cell.name] = _message(error)
         wanted, logger = Wanted(figures=False, table=True), StepReporter(report, pack.trainings)
+        compile_cache.enable()
         training = partial(
             run_pack, logger=logger, wanted=wanted, width=width, signals=signals, persistence=persistence
         )

@@ -23,6 +23,7 @@ if "XLA_FLAGS" not in os.environ:
     jax.devices()
     del os.environ["XLA_FLAGS"]
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_enable_compilation_cache", False)  # of this process; commands keep theirs as a user's do
 
 hypothesis.settings.register_profile(
     "fixed",

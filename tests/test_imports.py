@@ -12,6 +12,7 @@ import pytest
 FLOORS = (
     ("environment",),
     ("src", "cli"),
+    ("compile_cache",),
     ("languages",),
     ("configs", "plugin_files"),
     ("plugins", "store"),

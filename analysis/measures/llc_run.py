@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import compile_cache
 from analysis.measures import llc_traces
 from analysis.measures.llc import Estimator
 from analysis.measures.llc_settings import Settings
@@ -75,6 +76,7 @@ def _estimate_as_tasks(run: Path, settings: Settings, selection: str, executor: 
 
 def estimate_task(context: Context, run: Path, settings: Settings, step: int, last: bool) -> dict[str, Any]:
     """Estimates a checkpoint; its traces are kept beside the run, which the command that asks has locked."""
+    compile_cache.enable()
     _, params = next(_at(run, [step], "last" if last else str(step)))
     known = llc_traces.known_row(run, settings, step, params)
     return known or llc_traces.write_aside(run, settings, step, _estimates(run, settings)(step, params))

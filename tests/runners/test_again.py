@@ -130,3 +130,19 @@ def test_a_quiet_run_says_its_result_alone(lsa1_run: Path, workshop: Workshop, t
     assert clock.sub("", quiet.stdout) == clock.sub("", summary)
     assert results(tmp_path / "run") == results(lsa1_run)
     assert workshop.run(*words, tmp_path / "run", "--quiet").stdout == quiet.stdout
+
+
+@pytest.mark.slow
+def test_the_second_process_finds_the_programs_of_the_first_and_the_same_results(
+    workshop: Workshop, lsa1_run: Path, tmp_path: Path
+) -> None:
+    compiled: list[set[str]] = []
+    for _ in range(2):
+        again = copied(lsa1_run, tmp_path / f"run{len(compiled)}")
+        words = (*SIZES, "--save_attention", "--overwrite", "--out", again)
+        done = workshop.run(LSA1, *words, JAX_COMPILATION_CACHE_DIR="", XDG_CACHE_HOME=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        assert results(again) == results(lsa1_run)
+        compiled.append({path.name for path in (tmp_path / "icl-lab").rglob("*-cache")})
+    assert len(compiled[0]) > 5
+    assert compiled[1] == compiled[0]  # nothing was compiled that had to be kept

@@ -9,14 +9,12 @@ import pytest
 
 from configs.diversity import DiversityConfig
 from configs.regression import RegressionConfig
-from runners import compile_cache
 from runners.command import report_divergence, report_stop, resume_command
 from runners.locking import locked_runs, restore_threads
 from store import StoreError, checkpoint, layout, rundir
 from store.lock import locked
 from store.provenance import provenance
 from tests.doors import Refused, ran, refused, snapshot
-from tests.runners.tiny import LSA1
 
 __all__ = ["ran", "refused"]
 
@@ -57,22 +55,6 @@ def test_nothing_is_cleared_while_another_run_is_in_use(tmp_path: Path, refused:
     with locked(demo[1]):
         said = refused("scripts.demo_seeds", "--seeds", "0,1", "--overwrite", "--out", tmp_path / "seeds")
     assert f"{demo[1]} is in use by another process" in said
-
-
-def test_nothing_is_cleared_if_the_programs_have_no_place(
-    tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    part = compile_cache.default_folder() / compile_cache.key()
-    part.mkdir(mode=0o755)
-    runs = [begun(tmp_path / "seeds" / f"seed_{config.data_seed}", config) for config in CONFIGS]
-    for run in runs:
-        (run / layout.LOCK).touch()
-    words = ("--overwrite", "--compile_cache", "--out")
-    assert f"{part} is open to other users" in refused(LSA1, *words, runs[0])
-    assert f"{part} is open to other users" in refused(
-        "scripts.demo_seeds", "--seeds", "0,1", *words, tmp_path / "seeds"
-    )
 
 
 def test_a_directory_that_changed_before_it_was_locked_is_looked_at_again(tmp_path: Path) -> None:

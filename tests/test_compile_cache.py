@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from runners import compile_cache
-from store.readers import StoreError
-from tests.runners.tiny import LSA1, SIZES, Workshop, copied, results
+import compile_cache
 
 HITS_AND_MISSES = """
 import collections, sys, jax
 from pathlib import Path
-from runners import compile_cache
+import compile_cache
 seen = collections.Counter()
 jax.monitoring.register_event_listener(lambda name, **_: seen.update([name.rpartition("/")[2]]))
-compile_cache.enable(Path(sys.argv[1]))
+compile_cache.keep_in(Path(sys.argv[1]))
 jax.jit(lambda x: x @ x + 1)(jax.numpy.ones((8, 8)))
 print(seen["cache_hits"], seen["cache_misses"])
 """
@@ -26,22 +24,6 @@ print(seen["cache_hits"], seen["cache_misses"])
 
 def files(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*-cache")}
-
-
-@pytest.mark.slow
-def test_the_second_process_finds_the_programs_of_the_first_and_the_same_results(
-    workshop: Workshop, lsa1_run: Path, tmp_path: Path
-) -> None:
-    compiled = []
-    for _ in range(2):
-        again = copied(lsa1_run, tmp_path / f"run{len(compiled)}")
-        words = (*SIZES, "--save_attention", "--overwrite", "--compile_cache", "--out", again)
-        done = workshop.run(LSA1, *words, XDG_CACHE_HOME=str(tmp_path))
-        assert done.returncode == 0, done.stderr
-        assert results(again) == results(lsa1_run)
-        compiled.append(files(tmp_path / "icl-lab"))
-    assert len(compiled[0]) > 5
-    assert compiled[1] == compiled[0]  # nothing was compiled that had to be kept
 
 
 def test_jax_counts_hits(root: Path, tmp_path: Path) -> None:
@@ -52,11 +34,57 @@ def test_jax_counts_hits(root: Path, tmp_path: Path) -> None:
     assert first_misses == second_hits > 0
 
 
-@pytest.mark.slow
-def test_without_the_flag_nothing_is_kept(workshop: Workshop, tmp_path: Path) -> None:
-    done = workshop.run(LSA1, *SIZES, "--steps", 1, "--out", tmp_path / "run", XDG_CACHE_HOME=str(tmp_path / "cache"))
-    assert done.returncode == 0, done.stderr
-    assert not (tmp_path / "cache" / "icl-lab").exists()
+def kept_by(root: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    line = [sys.executable, "-c", "import compile_cache, jax; compile_cache.enable(); jax.jit(lambda x: x + 1)(1.0)"]
+    return subprocess.run(line, cwd=root, env=os.environ | environment, capture_output=True, text=True)
+
+
+def test_commands_keep_programs_unless_jax_is_told_otherwise(root: Path, tmp_path: Path) -> None:
+    own = {"XDG_CACHE_HOME": str(tmp_path)}
+    assert kept_by(root, **own, JAX_ENABLE_COMPILATION_CACHE="false").returncode == 0
+    elsewhere = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "mine"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    assert kept_by(root, **own, **elsewhere).returncode == 0
+    assert not (tmp_path / "icl-lab").exists()
+    assert files(tmp_path / "mine")
+    assert kept_by(root, **own).returncode == 0
+    assert files(tmp_path / "icl-lab")
+
+
+def test_a_folder_open_to_others_is_told_and_not_used(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "icl-lab").mkdir(mode=0o755)
+    done = kept_by(root, XDG_CACHE_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (0, "", 1)
+    assert done.stderr.startswith(f"compiled programs are not kept: {tmp_path}/icl-lab is open to other users")
+    assert not [*(tmp_path / "icl-lab").iterdir()]
+
+
+def test_a_place_that_cannot_be_written_to_is_told(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = kept_by(root, XDG_CACHE_HOME=str(tmp_path / "file"))
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert done.stderr.startswith("compiled programs are not kept: ")
+
+
+@pytest.mark.parametrize(("most", "left"), [(1000, "abcd"), (350, "bcd"), (200, "cd"), (0, "")])
+def test_those_used_longest_ago_go_first(most: int, left: str, tmp_path: Path) -> None:
+    for number, name in enumerate("abcd"):
+        path = tmp_path / f"jaxlib-{number % 2}" / f"{name}-cache"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x" * 100)
+        os.utime(path, (1000 + number, 1))
+    other = tmp_path / "jaxlib-0" / "notes.txt"
+    other.write_bytes(b"x" * 5000)
+    compile_cache.discard_oldest(tmp_path, most)
+    assert files(tmp_path) == {f"{name}-cache" for name in left}
+    assert other.exists()
+
+
+def test_a_program_that_a_kill_cut_short_is_compiled_again(root: Path, tmp_path: Path) -> None:
+    line = [sys.executable, "-W", "ignore", "-c", HITS_AND_MISSES, str(tmp_path)]
+    assert subprocess.run(line, cwd=root).returncode == 0
+    for path in tmp_path.rglob("*-cache"):
+        path.write_bytes(path.read_bytes()[:20])
+    assert subprocess.run(line, cwd=root, capture_output=True).returncode == 0
 
 
 def test_the_folder_is_made_for_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +113,7 @@ def test_without_a_home_another_folder_is_asked_for(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", homeless)
-    with pytest.raises(StoreError, match=r"there is no home folder .* set XDG_CACHE_HOME"):
+    with pytest.raises(compile_cache.UnsafeFolder, match=r"there is no home folder .* set XDG_CACHE_HOME"):
         compile_cache.default_folder()
 
 
@@ -93,30 +121,22 @@ def test_without_a_home_another_folder_is_asked_for(monkeypatch: pytest.MonkeyPa
 def test_a_folder_open_to_others_is_refused(mode: int, tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(mode)
-    with pytest.raises(StoreError, match="open is open to other users"):
+    with pytest.raises(compile_cache.UnsafeFolder, match="open is open to other users"):
         compile_cache.private_folder(tmp_path / "open")
 
 
 def test_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    with pytest.raises(StoreError, match="link is a link, not a folder"):
+    with pytest.raises(compile_cache.UnsafeFolder, match="link is a link, not a folder"):
         compile_cache.private_folder(tmp_path / "link")
 
 
 def test_another_users_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "theirs").mkdir(mode=0o700)
     monkeypatch.setattr(os, "getuid", lambda: (tmp_path / "theirs").stat().st_uid + 1)
-    with pytest.raises(StoreError, match="theirs belongs to another user"):
+    with pytest.raises(compile_cache.UnsafeFolder, match="theirs belongs to another user"):
         compile_cache.private_folder(tmp_path / "theirs")
-
-
-def test_a_runner_refuses_it_before_anything_is_made(workshop: Workshop, tmp_path: Path) -> None:
-    (tmp_path / "icl-lab").mkdir(mode=0o755)
-    done = workshop.run(LSA1, "--compile_cache", "--out", tmp_path / "run", XDG_CACHE_HOME=str(tmp_path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: {tmp_path}/icl-lab is open to other users")
-    assert not (tmp_path / "run").exists()
 
 
 def test_each_cpu_and_each_number_of_threads_has_programs_of_its_own(
