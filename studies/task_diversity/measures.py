@@ -171,8 +171,13 @@ def rise(run: Path) -> float:
 
 
 def smoothed_rise_of(num_tasks: float) -> Measure:
-    """The same of means over three records around each."""
-    return lambda runs: float(transience.rise(history(at(runs, num_tasks), "ood_loss"), window=3))
+    """The same of means over three records around each; an untrained run has two, which are taken as they are."""
+    return lambda runs: smoothed_rise(history(at(runs, num_tasks), "ood_loss"))
+
+
+def smoothed_rise(losses: np.ndarray) -> float:
+    """How far means over three records end above the least of them; of fewer records, of these themselves."""
+    return float(transience.rise(losses, window=3 if len(losses) >= 3 else 1))
 
 
 def least_from_ridge(num_tasks: float) -> Measure:

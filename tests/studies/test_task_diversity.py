@@ -149,3 +149,12 @@ def test_lines_are_measured_from_the_chord_of_their_own_ends(
     assert place == ("M = 4", pool_curves.TF)
     np.testing.assert_array_equal(shares, [0, 0.5, 1])
     np.testing.assert_array_equal(values, [0, 3, 0])
+
+
+@pytest.mark.parametrize(
+    ("losses", "rise"),
+    [([1.0, 1.5], 0.5), ([1.5, 1.0], 0.0), ([4.0, 1.0, 1.0, 1.0, 4.0], 1.5), ([3.0, 2.0, 1.0], 0.0)],
+)
+def test_the_rise_of_means_over_three_records_and_of_two_records(losses: list[float], rise: float) -> None:
+    """Means of 4, 1, 1, 1, 4 are 2.5, 2, 1, 2, 2.5; an untrained run has two records."""
+    assert pools.smoothed_rise(np.array(losses)) == pytest.approx(rise, rel=1e-12)
