@@ -37,8 +37,8 @@ def test_hashes_are_those_of_sha256sum(root: Path) -> None:
 
 
 # What the folders import and no number comes from: figures; flags, which end in the config; threads and devices, which
-# meta.json has beside the sources; signals, at which a training stops.
-NO_RESULTS = {"plots", "cli", "environment", "executors", "plugin_files"}
+# meta.json has beside the sources; kept programs, which change no bit; signals, at which a training stops.
+NO_RESULTS = {"plots", "cli", "compile_cache", "environment", "executors", "plugin_files"}
 
 
 def test_whatever_the_folders_import_is_hashed_or_makes_no_results(root: Path) -> None:
