@@ -8,12 +8,16 @@ another folder, JAX_ENABLE_COMPILATION_CACHE=false keeps nothing.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import platform
+import re
 import stat
 import sys
+import warnings
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,8 @@ from cli import printable
 from environment import num_threads
 
 MOST_BYTES = 2**29
+UNREADABLE = re.compile("Error reading persistent compilation cache entry for '(.*?)'")  # JAX's warnings
+UNWRITTEN = "Error writing persistent compilation cache entry"
 CPUINFO = Path("/proc/cpuinfo")
 CPU_FIELDS = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features", "CPU")  # x86 and ARM
 
@@ -30,6 +36,7 @@ class UnsafeFolder(Exception):
     """Programs cannot be kept there; the message is one sentence."""
 
 
+@cache  # the tasks of a worker all ask
 def enable() -> None:
     """Makes JAX keep compiled programs, unless its own variables say where or not to.
 
@@ -56,7 +63,29 @@ def keep_in(folder: Path) -> Path:
     jax.config.update("jax_compilation_cache_dir", str(programs))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    _replace_unreadable(programs)
     return programs
+
+
+def _replace_unreadable(programs: Path) -> None:
+    """From now on a program that cannot be read is deleted, so that it is kept anew.
+
+    A kill or a full disk cuts a file short. JAX warns, compiles the program, and leaves the file as it is. What it
+    cannot write it warns of too; the results do not need it, and a full disk is told where they are written.
+    """
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, *where: Any, **more: Any) -> None:
+        unreadable = UNREADABLE.match(str(message))
+        if unreadable is None:
+            shown(message, *where, **more)
+            return
+        for path in programs.glob(f"{glob.escape(unreadable[1])}-*-cache"):
+            path.unlink(missing_ok=True)
+
+    warnings.showwarning = show
+    warnings.filterwarnings("always", message=UNREADABLE.pattern)
+    warnings.filterwarnings("ignore", message=UNWRITTEN)
 
 
 def discard_oldest(folder: Path, most_bytes: int) -> None:

@@ -34,7 +34,7 @@ def test_jax_counts_hits(root: Path, tmp_path: Path) -> None:
     assert first_misses == second_hits > 0
 
 
-def kept_by(root: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+def kept_by(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-c", "import compile_cache, jax; compile_cache.enable(); jax.jit(lambda x: x + 1)(1.0)"]
     return subprocess.run(line, cwd=root, env=os.environ | environment, capture_output=True, text=True)
 
@@ -79,12 +79,24 @@ def test_those_used_longest_ago_go_first(most: int, left: str, tmp_path: Path) -
     assert other.exists()
 
 
-def test_a_program_that_a_kill_cut_short_is_compiled_again(root: Path, tmp_path: Path) -> None:
-    line = [sys.executable, "-W", "ignore", "-c", HITS_AND_MISSES, str(tmp_path)]
+def test_a_program_that_a_kill_cut_short_is_kept_anew(root: Path, tmp_path: Path) -> None:
+    """JAX warns of it, and would at every start: here warnings are errors."""
+    line = [sys.executable, "-W", "error", "-c", HITS_AND_MISSES, str(tmp_path)]
     assert subprocess.run(line, cwd=root).returncode == 0
-    for path in tmp_path.rglob("*-cache"):
-        path.write_bytes(path.read_bytes()[:20])
-    assert subprocess.run(line, cwd=root, capture_output=True).returncode == 0
+    whole = {path: path.stat().st_size for path in tmp_path.rglob("*-cache")}
+    for path in whole:
+        os.truncate(path, 20)
+    cut = subprocess.run(line, cwd=root, capture_output=True, text=True)
+    assert (cut.returncode, cut.stderr) == (0, "")
+    assert {path: path.stat().st_size for path in tmp_path.rglob("*-cache")} == whole
+    again = subprocess.run(line, cwd=root, capture_output=True, text=True)
+    assert again.stdout.split() == [str(len(whole)), "0"]
+
+
+def test_other_warnings_are_shown(root: Path, tmp_path: Path) -> None:
+    code = "import sys, warnings, compile_cache, pathlib; compile_cache.keep_in(pathlib.Path(sys.argv[1]))"
+    line = [sys.executable, "-c", f"{code}; warnings.warn('of something else')", str(tmp_path)]
+    assert "UserWarning: of something else" in subprocess.run(line, cwd=root, capture_output=True, text=True).stderr
 
 
 def test_the_folder_is_made_for_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
