@@ -66,8 +66,7 @@ def check(name: str, resources: Resources) -> None:
     needs = EXECUTORS[name].needs
     if needs and find_spec(needs) is None:  # not imported yet: Ray reads its environment then
         extra(needs)
-    slurm = dict(resources.slurm).get("cluster", "slurm") == "slurm"
-    if name == "slurm" and slurm and not shutil.which("sbatch"):
+    if name == "slurm" and resources.slurm_cluster and not shutil.which("sbatch"):
         raise UnusableEnvironment("sbatch is not found, so no SLURM cluster is here; choose another --executor")
 
 

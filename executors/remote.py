@@ -29,6 +29,11 @@ class Resources(NamedTuple):
     slurm: Sequence[tuple[str, Any]] = ()
     jobs: Path = Path(".jobs")
 
+    @property
+    def slurm_cluster(self) -> bool:
+        """Whether SLURM jobs go to a cluster; cluster=local makes them processes of this machine."""
+        return bool(dict(self.slurm).get("cluster", "slurm") == "slurm")
+
 
 class Surroundings(NamedTuple):
     """The command's working folder and plugins, and the environment variables of its tasks."""

@@ -1,4 +1,4 @@
-"""Carries out tasks as an array of SLURM jobs, through submitit.
+"""Carries out tasks as arrays of SLURM jobs, through submitit.
 
 At pre-emption or the time limit SLURM signals a job, which saves its state and is queued again. At a signal to the
 command the jobs in work stop at their next safe point and the others are cancelled.
@@ -8,62 +8,125 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import threading
 import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from signal import SIGTERM
 from typing import Any
 
-from environment import extra
+from environment import UnusableEnvironment, extra
 from executors.remote import Resources, Surroundings, carry_out_there, surroundings
 from executors.signals import Signals
+from executors.slurm_queue import Queue, most_in_an_array
 from executors.task import Context, Outcome, Report, Task
 
 POLL_SECONDS = 0.5  # between two looks for outcomes, which are files
+ENDED_BY_SIGNAL = 128 + signal.SIGTERM
 
 
 def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources: Resources) -> Iterator[Outcome]:
-    """Carries out tasks as an array of jobs."""
-    submitit, around = extra("submitit"), surroundings(resources)
+    """Carries out tasks as arrays of jobs; `UnusableEnvironment` if SLURM does not take them."""
+    extra("submitit")
     if not tasks:
         return
     folder = resources.jobs.resolve() / uuid.uuid4().hex[:8]
-    stop = folder / "stop"
-    executor = _executor(submitit, folder, resources)
-    os.environ["PYTHONPATH"] = around.variables["PYTHONPATH"]  # jobs inherit the environment
-    with executor.batch():
-        jobs = [executor.submit(Resumable(task, around, stop)) for task in tasks]
-    working, died = dict(zip(jobs, tasks, strict=True)), Counter[str]()
+    jobs, died = Jobs(folder, resources), Counter[str]()
+    jobs.submit(tasks)
     try:
-        while working:
-            if signals.received and not stop.exists():
-                stop.touch()
-                for job in working:
-                    if job.state in ("PENDING", "UNKNOWN"):
-                        job.cancel()
-            for job in [job for job in working if job.done()]:
-                outcome = _outcome(submitit, job, working.pop(job), stop.exists())
+        while jobs.working:
+            if signals.received:
+                jobs.stop()
+            for outcome in jobs.ended():
                 died[outcome.task.name] += bool(outcome.died)
                 if outcome.died and died[outcome.task.name] <= resources.retries:
-                    working[executor.submit(Resumable(outcome.task, around, stop))] = outcome.task
+                    jobs.submit([outcome.task])
                     continue
                 report(outcome.reported)
                 yield outcome
-            if working:
+            if jobs.working:
                 time.sleep(POLL_SECONDS)
     finally:
-        for job in working:  # whoever waits for the outcomes has given up
-            job.cancel(check=False)
+        jobs.cancel()  # whoever waits for the outcomes has given up
         if not died.total():  # else the logs say why
             shutil.rmtree(folder, ignore_errors=True)
 
 
+class Jobs:
+    """Jobs in SLURM's queue, or processes of this machine, by submitit; a folder has their logs and results."""
+
+    def __init__(self, folder: Path, resources: Resources):
+        self.folder, self.resources = folder, resources
+        self.working: dict[Any, Task] = {}
+        self._submitit, self._around, self._stop = extra("submitit"), surroundings(resources), folder / "stop"
+        self._queue = Queue() if resources.slurm_cluster else None
+        os.environ["PYTHONPATH"] = self._around.variables["PYTHONPATH"]  # jobs inherit the environment
+
+    def submit(self, tasks: Sequence[Task]) -> None:
+        """Submits tasks, as few arrays as the cluster takes."""
+        size = most_in_an_array() if self._queue else len(tasks)
+        arrays = [tasks[start : start + size] for start in range(0, len(tasks), size)]
+        executor = _executor(self._submitit, self.folder, self.resources, len(arrays))
+        for array in arrays:
+            try:
+                with executor.batch():
+                    jobs = [executor.submit(Resumable(task, self._around, self._stop)) for task in array]
+            except self._submitit.core.utils.FailedJobError as error:
+                self.cancel()
+                raise UnusableEnvironment(f"SLURM does not take the jobs: {_last_line(error)}") from None
+            self.working |= dict(zip(jobs, array, strict=True))
+
+    def stop(self) -> None:
+        """Stops the jobs in work at their next safe point, and cancels those that wait; the second time nothing."""
+        if self._stop.exists():
+            return
+        self._stop.touch()
+        if self._queue:
+            self._queue.cancel([job.job_id for job in self.working], waiting=True)
+
+    def cancel(self) -> None:
+        """Ends all jobs."""
+        if self._queue and self.working:
+            self._queue.cancel([job.job_id for job in self.working])
+        elif self.working:
+            for job in self.working:
+                job.cancel(check=False)
+
+    def ended(self) -> list[Outcome]:
+        """The outcomes of the jobs that have ended since the last call."""
+        stopping = self._stop.exists()
+        results = {path.name for path in self.folder.iterdir()}  # one list, which a shared folder brings up to date
+        with_result = {job for job in self.working if job.paths.result_pickle.name in results}
+        without = self._without_result([job for job in self.working if job not in with_result], stopping)
+        return [self._outcome(job, self.working.pop(job), stopping) for job in (*with_result, *without)]
+
+    def _without_result(self, jobs: Sequence[Any], stopping: bool) -> list[Any]:
+        """Which of these jobs, that have no result yet, will have none."""
+        if self._queue is None:
+            return [job for job in jobs if job.done()]
+        left = self._queue.left([job.job_id for job in jobs], at_once=stopping)
+        return [job for job in jobs if job.job_id in left and not job.paths.result_pickle.exists()]
+
+    def _outcome(self, job: Any, task: Task, stopping: bool) -> Outcome:
+        """How a task's job ended."""
+        if not job.paths.result_pickle.exists():
+            died = f"its job {job.job_id} ended without a result; its log is {job.paths.stderr}"
+            return Outcome(task, stopped=True) if stopping else Outcome(task, died=died)
+        try:
+            outcome: Outcome = job.result()
+        except self._submitit.core.utils.FailedJobError as error:
+            return Outcome(task, died=f"its job {job.job_id} failed: {str(error).splitlines()[0]}")
+        return outcome._replace(task=task)
+
+
 class Resumable:
-    """A task as submitit runs it. At pre-emption `checkpoint` is called by a signal's handler, in the main thread; so
-    the task is done in another, which saves its state and ends.
+    """A task as submitit runs it, in a thread, since its job's signals are handled in the main one.
+
+    Before the time limit the job gets SIGUSR2, at which submitit calls `checkpoint` and has the job queued again.
+    Whoever is pre-empted or cancelled gets SIGTERM, and is killed half a minute later: the task saves its state, and
+    the process ends without a result, so that a job that SLURM has queued again is not taken for one that has ended.
     """
 
     def __init__(self, task: Task, around: Surroundings, stop: Path):
@@ -72,6 +135,7 @@ class Resumable:
     def __call__(self) -> Outcome:
         """Does the task, in a job."""
         self.signals, outcomes, reported = Signals(), list[Outcome](), [0]
+        signal.signal(signal.SIGTERM, self.signals.receive)
 
         def report(amount: int) -> None:
             reported[0] += amount
@@ -84,42 +148,35 @@ class Resumable:
         while self.thread.is_alive():
             self.thread.join(POLL_SECONDS)
             if self.stop.exists() and not self.signals.received:
-                self.signals.received.append(SIGTERM)
+                self.signals.received.append(signal.SIGTERM)
+        if outcomes[0].stopped and not self.stop.exists():
+            os._exit(ENDED_BY_SIGNAL)
         return outcomes[0]._replace(reported=reported[0])
 
     def checkpoint(self) -> Any:
         """Saves the state, and gives submitit what to queue again."""
-        self.signals.received.append(SIGTERM)
+        self.signals.received.append(signal.SIGTERM)
         self.thread.join()
         return extra("submitit").helpers.DelayedSubmission(Resumable(self.task, self.around, self.stop))
 
 
-def _outcome(submitit: Any, job: Any, task: Task, stopped: bool) -> Outcome:
-    """How a task's job ended."""
-    try:
-        outcome: Outcome = job.result()
-    except submitit.core.utils.UncompletedJobError as error:
-        if stopped:
-            return Outcome(task, stopped=True)
-        return Outcome(task, died=f"its job {job.job_id} ended without a result: {str(error).splitlines()[0]}")
-    except submitit.core.utils.FailedJobError as error:
-        return Outcome(task, died=f"its job {job.job_id} failed: {str(error).splitlines()[0]}")
-    return outcome._replace(task=task)
+def _last_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[-1].removeprefix("sbatch: error: ")
 
 
-def _executor(submitit: Any, folder: Path, resources: Resources) -> Any:
-    """submitit's executor, with what a job asks for."""
+def _executor(submitit: Any, folder: Path, resources: Resources, arrays: int) -> Any:
+    """submitit's executor, with what a job asks for; `at_once` is divided among the arrays."""
     settings = dict(resources.slurm)
     cluster = settings.pop("cluster", "slurm")
     executor = submitit.AutoExecutor(folder=folder, cluster=cluster, slurm_max_num_timeout=resources.retries)
-    known = {
+    known: dict[str, Any] = {
         "name": "icl-lab",
         "cpus_per_task": resources.cpus,
         "gpus_per_node": int(-(-resources.gpus // 1)),
         "timeout_min": int(settings.pop("minutes", 60)),
     }
     if cluster == "slurm":
-        known |= {"slurm_array_parallelism": int(settings.pop("at_once", 256))}
+        known |= {"slurm_array_parallelism": max(int(settings.pop("at_once", 256)) // arrays, 1)}
         named = {name: settings.pop(name) for name in ("partition", "account", "qos", "constraint") if name in settings}
         known |= {f"slurm_{name}": value for name, value in named.items()}
         known["slurm_additional_parameters"] = settings

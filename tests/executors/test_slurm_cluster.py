@@ -1,0 +1,149 @@
+"""SLURM's executor on a real cluster of this machine, which keeps no accounts of the jobs that have ended."""
+
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environment import UnusableEnvironment
+from executors import slurm_queue
+from executors.remote import Resources
+from executors.signals import Signals
+from executors.slurm import by_slurm
+from executors.task import Outcome, Task
+from tests.executors.slurm_cluster import LARGEST_ARRAY, running_jobs, slurm_cluster
+from tests.executors.work import task
+from tests.runners.tiny import Workshop
+from tests.sweeps.tiny_sweep import GRID, sweep, sweep_paths
+
+pytestmark = pytest.mark.slow
+LONG = [word if word != "60" else "1500" for word in GRID]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    with slurm_cluster():
+        yield
+
+
+@pytest.fixture
+def resources(cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Resources:
+    monkeypatch.setattr(slurm_queue, "LOOK_SECONDS", 0.5)
+    monkeypatch.setattr(slurm_queue, "GONE_SECONDS", 2.0)
+    return Resources(jobs=tmp_path / "jobs")
+
+
+def done(resources: Resources, *tasks: Task, signals: Signals | None = None) -> dict[str, Outcome]:
+    outcomes = by_slurm(tasks, lambda amount: None, signals or Signals(), resources)
+    return {outcome.task.name: outcome for outcome in outcomes}
+
+
+def until(what: str, ask: Callable[[], Any], seconds: float = 120) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := ask():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"{what} did not happen")
+
+
+def test_outcomes_are_those_of_any_executor_in_arrays_as_large_as_the_cluster_takes(
+    resources: Resources, tmp_path: Path
+) -> None:
+    many = [task(f"square {number}", "square", number=number) for number in range(2 * LARGEST_ARRAY)]
+    found = done(resources, *many, task("bad", "fail", word="so"), task("dies", "die", once=tmp_path / "once"))
+    assert [found[one.name].value for one in many] == [number * number for number in range(2 * LARGEST_ARRAY)]
+    assert isinstance(found["bad"].error, KeyError)
+    assert found["dies"].value == "done again"  # nobody but the queue says that it has died
+
+
+def test_a_job_that_dies_each_time_is_said_with_its_log(resources: Resources, tmp_path: Path) -> None:
+    (outcome,) = done(resources._replace(retries=0), task("dies", "die", once=tmp_path / "once")).values()
+    log = re.fullmatch(r"its job \d+ ended without a result; its log is (.*)", outcome.died)
+    assert log is not None
+    assert Path(log[1]).exists()
+
+
+def preempted(resources: Resources, one: Task, begun: Path, *words: str) -> tuple[Outcome, list[str]]:
+    """The outcome of a task whose job gets this command of SLURM's while it runs, and the jobs there were."""
+    outcomes: list[Outcome] = []
+
+    def wait() -> None:
+        outcomes.extend(by_slurm([one], lambda amount: None, Signals(), resources))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    until("the first steps", lambda: begun.exists())
+    jobs = running_jobs()
+    subprocess.run([*words, *jobs], check=True)
+    waiting.join(120)
+    (outcome,) = outcomes
+    return outcome, jobs
+
+
+@pytest.mark.parametrize("words", [("scontrol", "requeue"), ("scancel", "--signal=USR2")])
+def test_a_preempted_job_saves_its_state_at_the_signal_and_is_queued_again(
+    words: tuple[str, ...], resources: Resources, tmp_path: Path
+) -> None:
+    """As for a job of more importance, and as before its time is over; the task saves nothing but at a signal."""
+    file = tmp_path / "counted"
+    one = task("long", "count_saving_at_signals", file=file, up_to=400)
+    outcome, jobs = preempted(resources, one, tmp_path / "counted.begun", *words)
+    assert (outcome.value, outcome.stopped) == (400, False)
+    assert 0 < outcome.reported < 400  # the rest was counted before
+    assert len(jobs) == 1
+    assert int(file.read_text()) + outcome.reported == 400
+
+
+def test_a_cancelled_job_is_done_again_from_the_state_it_saved(resources: Resources, tmp_path: Path) -> None:
+    file = tmp_path / "counted"
+    one = task("long", "count_saving_at_signals", file=file, up_to=400)
+    outcome, _ = preempted(resources, one, tmp_path / "counted.begun", "scancel")
+    assert (outcome.value, outcome.stopped) == (400, False)
+    assert 0 < outcome.reported < 400
+
+
+def test_a_signal_to_the_command_stops_what_runs_and_cancels_what_waits(resources: Resources, tmp_path: Path) -> None:
+    signals = Signals()
+    files = [tmp_path / f"counted_{number}" for number in range(4)]  # two processors
+
+    def stop_when_begun() -> None:
+        until("two jobs", lambda: sum(file.exists() for file in files) == 2)
+        signals.received.append(signal.SIGTERM)
+
+    threading.Thread(target=stop_when_begun).start()
+    tasks = [task(file.name, "count", file=file, up_to=100_000) for file in files]
+    found = done(resources, *tasks, signals=signals)
+    assert {outcome.stopped for outcome in found.values()} == {True}
+    assert sum(file.exists() for file in files) == 2
+    assert all(found[file.name].value == int(file.read_text()) for file in files if file.exists())
+    until("the end of all jobs", lambda: not running_jobs())
+
+
+def test_what_slurm_does_not_take_is_said_in_a_sentence(resources: Resources) -> None:
+    with pytest.raises(UnusableEnvironment, match=r"SLURM does not take the jobs: Batch job .* Invalid partition name"):
+        done(resources._replace(slurm=(("partition", "absent"),)), task("two", "square", number=2))
+
+
+def test_a_sweep_whose_jobs_are_preempted_ends_with_the_same_table(
+    cluster: None, workshop: Workshop, tmp_path: Path
+) -> None:
+    undisturbed, at = sweep_paths(tmp_path / "undisturbed"), sweep_paths(tmp_path / "disturbed")
+    flags = ("--executor", "slurm", "--checkpoint_seconds", "0.1")
+    assert sweep(workshop, undisturbed, *flags, grid=LONG).returncode == 0
+    ended = []
+    driver = threading.Thread(target=lambda: ended.append(sweep(workshop, at, *flags, grid=LONG)))
+    driver.start()
+    until("a checkpoint", lambda: [*at.runs.glob("*/checkpoints/step_*")])
+    subprocess.run(["scontrol", "requeue", running_jobs()[0]], check=True)
+    driver.join(540)
+    (done,) = ended
+    assert done.returncode == 0, done.stderr
+    assert at.table() == undisturbed.table()
+    assert {row["status"] for row in at.rows()} == {"done"}
