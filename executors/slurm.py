@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import uuid
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from executors.slurm_queue import Queue, most_in_an_array
 from executors.task import Context, Outcome, Report, Task
 
 POLL_SECONDS = 0.5  # between two looks for outcomes, which are files
+MOST_ARRAYS = 2  # in the queue
 ENDED_BY_SIGNAL = 128 + signal.SIGTERM
 
 
@@ -33,12 +34,11 @@ def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources:
     if not tasks:
         return
     folder = resources.jobs.resolve() / uuid.uuid4().hex[:8]
-    jobs, died = Jobs(folder, resources), Counter[str]()
-    jobs.submit(tasks)
+    jobs, died = Jobs(tasks, folder, resources), Counter[str]()
     try:
-        while jobs.working:
+        while jobs.fill():
             if signals.received:
-                jobs.stop()
+                yield from jobs.stop()
             for outcome in jobs.ended():
                 died[outcome.task.name] += bool(outcome.died)
                 if outcome.died and died[outcome.task.name] <= resources.retries:
@@ -55,36 +55,47 @@ def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources:
 
 
 class Jobs:
-    """Jobs in SLURM's queue, or processes of this machine, by submitit; a folder has their logs and results."""
+    """Jobs in SLURM's queue, or processes of this machine, by submitit; a folder has their logs and results.
 
-    def __init__(self, folder: Path, resources: Resources):
-        self.folder, self.resources = folder, resources
-        self.working: dict[Any, Task] = {}
+    At most two arrays stand in the queue, so that large plans cost the cluster nothing.
+    """
+
+    def __init__(self, tasks: Sequence[Task], folder: Path, resources: Resources):
+        self.folder, self.working = folder, dict[Any, Task]()
         self._submitit, self._around, self._stop = extra("submitit"), surroundings(resources), folder / "stop"
         self._queue = Queue() if resources.slurm_cluster else None
+        size = most_in_an_array() if self._queue else len(tasks)
+        self._arrays = deque(tasks[start : start + size] for start in range(0, len(tasks), size))
+        self._executor = _executor(self._submitit, folder, resources, min(len(self._arrays), MOST_ARRAYS))
         os.environ["PYTHONPATH"] = self._around.variables["PYTHONPATH"]  # jobs inherit the environment
 
-    def submit(self, tasks: Sequence[Task]) -> None:
-        """Submits tasks, as few arrays as the cluster takes."""
-        size = most_in_an_array() if self._queue else len(tasks)
-        arrays = [tasks[start : start + size] for start in range(0, len(tasks), size)]
-        executor = _executor(self._submitit, self.folder, self.resources, len(arrays))
-        for array in arrays:
-            try:
-                with executor.batch():
-                    jobs = [executor.submit(Resumable(task, self._around, self._stop)) for task in array]
-            except self._submitit.core.utils.FailedJobError as error:
-                self.cancel()
-                raise UnusableEnvironment(f"SLURM does not take the jobs: {_last_line(error)}") from None
-            self.working |= dict(zip(jobs, array, strict=True))
+    def fill(self) -> bool:
+        """Submits further arrays, up to as many as may stand in the queue; whether any job is working."""
+        while self._arrays and len({job.job_id.partition("_")[0] for job in self.working}) < MOST_ARRAYS:
+            self.submit(self._arrays.popleft())
+        return bool(self.working)
 
-    def stop(self) -> None:
-        """Stops the jobs in work at their next safe point, and cancels those that wait; the second time nothing."""
+    def submit(self, tasks: Sequence[Task]) -> None:
+        """Submits tasks as one array."""
+        try:
+            with self._executor.batch():
+                jobs = [self._executor.submit(Resumable(task, self._around, self._stop)) for task in tasks]
+        except self._submitit.core.utils.FailedJobError as error:
+            raise UnusableEnvironment(f"SLURM does not take the jobs: {_last_line(error)}") from None
+        self.working |= dict(zip(jobs, tasks, strict=True))
+
+    def stop(self) -> Iterator[Outcome]:
+        """Stops the jobs in work at their next safe point, and cancels those that wait; the second time nothing.
+
+        The outcomes are those of tasks that have not been submitted.
+        """
         if self._stop.exists():
             return
         self._stop.touch()
         if self._queue:
             self._queue.cancel([job.job_id for job in self.working], waiting=True)
+        yield from (Outcome(task, stopped=True) for array in self._arrays for task in array)
+        self._arrays.clear()
 
     def cancel(self) -> None:
         """Ends all jobs."""

@@ -90,7 +90,12 @@ def slurm_cluster() -> Iterator[None]:
 
 def running_jobs() -> list[str]:
     """The ids of the jobs that run."""
-    words = ["squeue", "--noheader", "--array", "--states=RUNNING", "--format=%i"]
+    return queued("%i", "--states=RUNNING")
+
+
+def queued(form: str, *flags: str) -> list[str]:
+    """What squeue prints of each job in this form."""
+    words = ["squeue", "--noheader", "--array", f"--format={form}", *flags]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
 
 

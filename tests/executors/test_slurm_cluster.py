@@ -15,9 +15,9 @@ from environment import UnusableEnvironment
 from executors import slurm_queue
 from executors.remote import Resources
 from executors.signals import Signals
-from executors.slurm import by_slurm
+from executors.slurm import MOST_ARRAYS, by_slurm
 from executors.task import Outcome, Task
-from tests.executors.slurm_cluster import LARGEST_ARRAY, running_jobs, slurm_cluster
+from tests.executors.slurm_cluster import LARGEST_ARRAY, queued, running_jobs, slurm_cluster
 from tests.executors.work import task
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import GRID, sweep, sweep_paths
@@ -56,11 +56,16 @@ def until(what: str, ask: Callable[[], Any], seconds: float = 120) -> Any:
 def test_outcomes_are_those_of_any_executor_in_arrays_as_large_as_the_cluster_takes(
     resources: Resources, tmp_path: Path
 ) -> None:
-    many = [task(f"square {number}", "square", number=number) for number in range(2 * LARGEST_ARRAY)]
-    found = done(resources, *many, task("bad", "fail", word="so"), task("dies", "die", once=tmp_path / "once"))
-    assert [found[one.name].value for one in many] == [number * number for number in range(2 * LARGEST_ARRAY)]
+    many = [task(f"square {number}", "square", number=number) for number in range(3 * LARGEST_ARRAY)]
+    others = [task("bad", "fail", word="so"), task("dies", "die", once=tmp_path / "once")]
+    found, arrays = {}, set()
+    for outcome in by_slurm([*others, *many], lambda amount: None, Signals(), resources):
+        found[outcome.task.name] = outcome
+        arrays.add(len(set(queued("%F"))))
+    assert [found[one.name].value for one in many] == [number * number for number in range(3 * LARGEST_ARRAY)]
     assert isinstance(found["bad"].error, KeyError)
     assert found["dies"].value == "done again"  # nobody but the queue says that it has died
+    assert max(arrays) <= MOST_ARRAYS + 1  # and the one that is done again
 
 
 def test_a_job_that_dies_each_time_is_said_with_its_log(resources: Resources, tmp_path: Path) -> None:
@@ -111,7 +116,7 @@ def test_a_cancelled_job_is_done_again_from_the_state_it_saved(resources: Resour
 
 def test_a_signal_to_the_command_stops_what_runs_and_cancels_what_waits(resources: Resources, tmp_path: Path) -> None:
     signals = Signals()
-    files = [tmp_path / f"counted_{number}" for number in range(4)]  # two processors
+    files = [tmp_path / f"counted_{number}" for number in range(3 * LARGEST_ARRAY)]  # two processors, two arrays
 
     def stop_when_begun() -> None:
         until("two jobs", lambda: sum(file.exists() for file in files) == 2)
@@ -120,6 +125,7 @@ def test_a_signal_to_the_command_stops_what_runs_and_cancels_what_waits(resource
     threading.Thread(target=stop_when_begun).start()
     tasks = [task(file.name, "count", file=file, up_to=100_000) for file in files]
     found = done(resources, *tasks, signals=signals)
+    assert len(found) == len(tasks)
     assert {outcome.stopped for outcome in found.values()} == {True}
     assert sum(file.exists() for file in files) == 2
     assert all(found[file.name].value == int(file.read_text()) for file in files if file.exists())
