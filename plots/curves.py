@@ -44,7 +44,7 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "Ridge (Bayes)": {"color": "#000000", "linestyle": "-."},
     "Ridge": {"color": "#000000", "linestyle": "-."},
     "dMMSE": {"color": style.OTHER, "linestyle": "--"},
-    "Predicted": {"color": style.GREY, "linestyle": "-"},
+    "Best by position": {"color": style.GREY, "linestyle": "-"},
     "From predictions": {"color": style.TRANSFORMER, "marker": "o", "linestyle": "none", "markersize": 3},
     "From derivatives": {"color": style.OTHER, "marker": "x", "linestyle": "none", "markersize": 3},
     "Smoothed dMMSE": {"color": style.GREY, "linestyle": ":"},

@@ -1,4 +1,4 @@
-"""The curves of the study's figure of runs: step sizes by position, predicted and read."""
+"""The curves of the study's figure of runs: step sizes by position, the best ones and those read from the models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from studies.order_noise.runs import SORTED
 from studies.order_noise.step_sizes import steps_of
 from studies.runs import summary_part
 
-READINGS = {"Predicted": "predicted", "From predictions": "regressed", "From derivatives": "differentiated"}
+READINGS = {"Best by position": "predicted", "From predictions": "regressed", "From derivatives": "differentiated"}
 
 
 def by_position(run: Path, name: str) -> Series:
@@ -30,7 +30,7 @@ def by_position(run: Path, name: str) -> Series:
 RUN_FIGURES = (
     Figure(
         "steps_by_position",
-        "Step sizes by position, predicted for these contexts and read from the models that left the plateau",
+        "Step sizes by position: the best for these contexts, which a linear layer cannot take, and those of models that left the plateau",
         (*(f"twolayer_{order}" for order in SORTED), "twolayer_random", "lsa1_pe_easy2hard"),
         by_position,
         "position",
