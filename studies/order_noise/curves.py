@@ -30,7 +30,8 @@ def by_position(run: Path, name: str) -> Series:
 RUN_FIGURES = (
     Figure(
         "steps_by_position",
-        "Step sizes by position: the best for these contexts, which a linear layer cannot take, and those of models that left the plateau",
+        "Step sizes by position: the best for these contexts, which a linear layer cannot take, and those of models "
+        "that left the plateau",
         (*(f"twolayer_{order}" for order in SORTED), "twolayer_random", "lsa1_pe_easy2hard"),
         by_position,
         "position",
