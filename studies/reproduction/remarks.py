@@ -34,6 +34,7 @@ REMARKS: dict[str, str] = {
     "interleaved_own_x": "An untrained network has the same: the residual stream carries each token, with a norm of root 10.",
     "layer_norm_inputs": "An untrained network is below the bound too: at twice the range gradient descent of this step size is far off.",
     "layer_norm_cosine": "The published program ends there too (.833); the plot shows .88.",
+    "sine_loss": TWO_PARAMETERS,
     "sine_control_loss": TWO_PARAMETERS,
     "block_on_a_pool_peak": POOL,
     "block_on_a_pool_end": POOL,
