@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from configs.family import Family
 from configs.identity import array_hash, config_id
 from configs.registry import family_of
 from configs.run import RunConfig
 
+if TYPE_CHECKING:
+    import numpy as np
+
 Config = TypeVar("Config", bound=RunConfig)
 
 
 def with_dependencies(config: Config) -> Config:
     """The config with the hashes of the arrays it shares with others and the ids of the runs that it requires."""
-    arrays = family_of(config).shared(config)
-    shared = tuple(f"{name}:{array_hash(array)}" for name, array in sorted(arrays.items()))
+    shared = shared_hashes(config, family_of(config).shared(config))
     requires = tuple(config_id(required) for required in required_of(config))
     same = (shared, requires) == (config.shared, config.requires)
     return config if same else replace(config, shared=shared, requires=requires)
+
+
+def shared_hashes(config: RunConfig, shared: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+    """NAME:HASH of each shared array of a config, on any machine the same: of what it is hashed as, or of itself."""
+    arrays = {**shared, **family_of(config).hashed_as(config)}
+    return tuple(f"{name}:{array_hash(array)}" for name, array in sorted(arrays.items()))
 
 
 def depends_on_nothing(config: RunConfig) -> bool:

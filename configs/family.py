@@ -127,8 +127,10 @@ class Family:
     switches: flag -> (model -> the model it is trained in place of, the flag's text).
     batch: the type of the evaluation batch; batch_shapes, batch_types: of its arrays (float32 where not given).
     analyses: those that are of it.
-    shared: arrays that all runs of a pack have in common, as NumPy arrays by name. required: the configs of the runs
-    that a run builds on. task_seconds: what a step of one task costs, roughly. modules: where the other two parts are.
+    shared: arrays that all runs of a pack have in common, as NumPy arrays by name. hashed_as: by the names of those
+    whose last digits differ between processors, exact arrays that they are made of: a run is known by these instead.
+    required: the configs of the runs that a run builds on. task_seconds: what a step of one task costs, roughly.
+    modules: where the other two parts are.
     """
 
     name: str
@@ -158,6 +160,7 @@ class Family:
     analyses: tuple[str, ...] = ()
     task_seconds: Callable[[Any], float] = lambda config: 1e-6
     shared: Callable[[Any], Mapping[str, np.ndarray]] = _nothing
+    hashed_as: Callable[[Any], Mapping[str, np.ndarray]] = _nothing
     required: Callable[[Any], Sequence[RunConfig]] = lambda config: ()
     modules: tuple[str, str] = ("", "")
 

@@ -145,6 +145,11 @@ def shared(config: LanguagesConfig) -> Mapping[str, np.ndarray]:
     return draws | {"codes": coded_pools(config.data, config.code).train}
 
 
+def hashed_as(config: LanguagesConfig) -> Mapping[str, np.ndarray]:
+    """The strings that codes are of: codes have eigenvectors in them, whose last digits are the processor's."""
+    return {} if config.code.kind == "autoencoder" else {"codes": pool_arrays(config.data)["strings"]}
+
+
 def required(config: LanguagesConfig) -> list[AutoencoderConfig]:
     """The autoencoder whose code the run builds on."""
     code = config.code
@@ -294,6 +299,7 @@ FAMILY = Family(
         config.model.num_layers,
     ),
     shared=shared,
+    hashed_as=hashed_as,
     required=required,
     modules=("families.languages", "runners.languages"),
 )

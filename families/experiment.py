@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from configs.identity import array_hash
+from configs.dependencies import shared_hashes
 from configs.registry import family_of
 from configs.run import RunConfig
 from plugin_files import imported_module
@@ -103,8 +103,7 @@ def model_of(config: RunConfig, shared: Shared = NO_ARRAYS) -> Model:
 def shared_of(config: RunConfig) -> Mapping[str, Array | np.ndarray]:
     """The arrays that a family shares among runs; `ConfigError` if they are not those of the config."""
     arrays = family_of(config).shared(config)
-    found = {f"{name}:{array_hash(array)}" for name, array in arrays.items()}
-    changed = sorted(found ^ {*config.shared})
+    changed = sorted({*shared_hashes(config, arrays)} ^ {*config.shared})
     require(
         not changed,
         f"the shared array {changed[0].partition(':')[0] if changed else ''} has changed since the config of "

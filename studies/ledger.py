@@ -132,7 +132,7 @@ def known(out: Path) -> dict[str, Measurement]:
         claim.name: measurements[claim.name]
         for study in all_studies()
         for claim in study.claims
-        if claim.name in measurements and study.has_cells(claim, measurements[claim.name].cells)
+        if claim.name in measurements and set(measurements[claim.name].cells) <= study.cell_names(claim)
     }
 
 

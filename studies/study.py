@@ -115,15 +115,9 @@ class Study:
     def _untrained(self) -> dict[str, Runs]:
         return {f"{name}{UNTRAINED_SUFFIX}": runs.untrained() for name, runs in self.runs.items()}
 
-    def has_cells(self, claim: Claim, names: Iterable[str]) -> bool:
-        """Whether these are cells of a claim and its control, by their names as any machine writes them.
-
-        A name ends in a hash that covers arrays which a family makes, and the last digits of these are the processor's:
-        where there are such arrays the rest of the name decides.
-        """
-        cells = [cell for name in claim.trained for cell in self.runs_of(name).cells]
-        own, stems = {cell.name for cell in cells}, {_stem(cell.name) for cell in cells if cell.config.shared}
-        return all(name in own or _stem(name) in stems for name in names)
+    def cell_names(self, claim: Claim) -> set[str]:
+        """The cells that a claim and its control are measured on."""
+        return {cell.name for name in claim.trained for cell in self.runs_of(name).cells}
 
     def to_analyse(self, cells: Collection[str], runs_dir: Path) -> list[str]:
         """The runs of these cells that are done and have an analysis, as RUNS/CELL; each cell once."""
@@ -138,10 +132,6 @@ class Study:
     def figures_of(self, profile: str) -> list[AnyFigure]:
         """The figures of a profile."""
         return of_profile(self.figures, profile)
-
-
-def _stem(name: str) -> str:
-    return name.rpartition("-")[0]
 
 
 @cache

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.executors.waiting import until
+
 DAEMONS = ("munged", "slurmctld", "slurmd")
 LARGEST_ARRAY = 5
 CONFIG = """
@@ -75,7 +77,7 @@ def slurm_cluster() -> Iterator[None]:
             with (folder / f"{words[0]}.out").open("wb") as out:
                 daemons.append(subprocess.Popen(words, stdout=out, stderr=out))
             time.sleep(0.5)
-        _until_idle(folder)
+        until("an idle node", _is_idle, seconds=60)
         yield
     finally:
         subprocess.run(["scancel", f"--user={getpass.getuser()}", "--signal=KILL"], capture_output=True)
@@ -99,15 +101,9 @@ def queued(form: str, *flags: str) -> list[str]:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
 
 
-def _until_idle(folder: Path) -> None:
-    deadline, said = time.monotonic() + 60, ""
-    while time.monotonic() < deadline:
-        said = subprocess.run(["sinfo", "--noheader", "--format=%t"], capture_output=True, text=True).stdout
-        if said.strip() == "idle":
-            return
-        time.sleep(0.2)
-    logs = "\n".join(path.read_text() for path in folder.glob("*.out"))
-    raise AssertionError(f"no node of the SLURM cluster is idle, but {said!r}: {logs}")
+def _is_idle() -> bool:
+    said = subprocess.run(["sinfo", "--noheader", "--format=%t"], capture_output=True, text=True).stdout
+    return said.strip() == "idle"
 
 
 def _free_port() -> int:

@@ -17,9 +17,10 @@ from executors.ray_cluster import on_ray
 from executors.remote import Resources
 from executors.signals import Signals
 from executors.task import Outcome, Task
+from tests.executors.waiting import until
 from tests.executors.work import task
 from tests.runners.tiny import EVERY_CHUNK, ROOT, Workshop
-from tests.sweeps.tiny_sweep import GRID, Paths, sweep, sweep_paths
+from tests.sweeps.tiny_sweep import LONG_GRID, Paths, sweep, sweep_paths
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray's own
 
@@ -90,7 +91,6 @@ def test_a_token_is_shown_where_there_is_one(
 # --- a sweep on two nodes ---
 
 SEEDS = [*EVERY_CHUNK, "--seeds", "0,1,2"]
-LONG = [word if word != "60" else "1500" for word in GRID]
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def cluster() -> Iterator[Any]:
 def started(workshop: Workshop, at: Paths, address: str) -> subprocess.Popen[str]:
     cache = {"JAX_COMPILATION_CACHE_DIR": str(workshop.folder / "compiled")}
     cache |= {f"JAX_PERSISTENT_CACHE_MIN_{name}": "0" for name in ("COMPILE_TIME_SECS", "ENTRY_SIZE_BYTES")}
-    line = [sys.executable, "-m", "eval_noise", *LONG, *SEEDS, *map(str, at.flags())]
+    line = [sys.executable, "-m", "eval_noise", *LONG_GRID, *SEEDS, *map(str, at.flags())]
     line += ["--executor", "ray", "--ray_address", address]
     return subprocess.Popen(
         line, cwd=ROOT, env=os.environ | cache, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -121,20 +121,11 @@ def workers(node: Any) -> list[int]:
     return [int(line.split()[0]) for line in below.splitlines() if "ray::_carry_out" in line]
 
 
-def until(what: str, ask: Any, seconds: float = 120) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := ask():
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"{what} did not happen")
-
-
 def test_a_sweep_that_loses_a_worker_and_then_a_node_ends_with_the_same_table(
     cluster: Any, workshop: Workshop, tmp_path: Path
 ) -> None:
     undisturbed = sweep_paths(tmp_path / "undisturbed")
-    done = sweep(workshop, undisturbed, *SEEDS, "--executor", "ray", "--ray_address", cluster.address, grid=LONG)
+    done = sweep(workshop, undisturbed, *SEEDS, "--executor", "ray", "--ray_address", cluster.address, grid=LONG_GRID)
     assert done.returncode == 0, done.stderr
     at = sweep_paths(tmp_path / "disturbed")
     with started(workshop, at, cluster.address) as driver:

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from executors.remote import Resources
 from executors.signals import Signals
 from executors.slurm import by_slurm
 from executors.task import Outcome, Task
+from tests.executors.waiting import until
 from tests.executors.work import task
 
 
@@ -63,10 +63,7 @@ def test_preempted_it_goes_on_from_the_state_saved_at_the_signal(resources: Reso
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    deadline = time.monotonic() + 120
-    while not (file.exists() and int(file.read_text()) >= 20):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until("twenty steps", lambda: file.exists() and int(file.read_text()) >= 20)
     jobs = subprocess.run(["pgrep", "-f", f"submitit.core._submit {resources.jobs}"], capture_output=True, text=True)
     assert jobs.stdout, sys.executable
     for process in jobs.stdout.split():
@@ -82,9 +79,7 @@ def test_a_signal_to_the_command_stops_jobs(resources: Resources, tmp_path: Path
     signals, file = Signals(), tmp_path / "counted"
 
     def stop_when_begun() -> None:
-        deadline = time.monotonic() + 120
-        while not file.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until("the first step", file.exists)
         signals.received.append(signal.SIGTERM)
 
     threading.Thread(target=stop_when_begun).start()

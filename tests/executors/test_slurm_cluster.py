@@ -4,10 +4,8 @@ import re
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,12 +16,12 @@ from executors.signals import Signals
 from executors.slurm import MOST_ARRAYS, by_slurm
 from executors.task import Outcome, Task
 from tests.executors.slurm_cluster import LARGEST_ARRAY, queued, running_jobs, slurm_cluster
+from tests.executors.waiting import until
 from tests.executors.work import task
 from tests.runners.tiny import Workshop
-from tests.sweeps.tiny_sweep import GRID, sweep, sweep_paths
+from tests.sweeps.tiny_sweep import LONG_GRID, sweep, sweep_paths
 
 pytestmark = pytest.mark.slow
-LONG = [word if word != "60" else "1500" for word in GRID]
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +40,6 @@ def resources(cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def done(resources: Resources, *tasks: Task, signals: Signals | None = None) -> dict[str, Outcome]:
     outcomes = by_slurm(tasks, lambda amount: None, signals or Signals(), resources)
     return {outcome.task.name: outcome for outcome in outcomes}
-
-
-def until(what: str, ask: Callable[[], Any], seconds: float = 120) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := ask():
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"{what} did not happen")
 
 
 def test_outcomes_are_those_of_any_executor_in_arrays_as_large_as_the_cluster_takes(
@@ -84,7 +73,7 @@ def preempted(resources: Resources, one: Task, begun: Path, *words: str) -> tupl
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    until("the first steps", lambda: begun.exists())
+    until("the first step", begun.exists)
     jobs = running_jobs()
     subprocess.run([*words, *jobs], check=True)
     waiting.join(120)
@@ -142,9 +131,9 @@ def test_a_sweep_whose_jobs_are_preempted_ends_with_the_same_table(
 ) -> None:
     undisturbed, at = sweep_paths(tmp_path / "undisturbed"), sweep_paths(tmp_path / "disturbed")
     flags = ("--executor", "slurm", "--checkpoint_seconds", "0.1")
-    assert sweep(workshop, undisturbed, *flags, grid=LONG).returncode == 0
+    assert sweep(workshop, undisturbed, *flags, grid=LONG_GRID).returncode == 0
     ended = []
-    driver = threading.Thread(target=lambda: ended.append(sweep(workshop, at, *flags, grid=LONG)))
+    driver = threading.Thread(target=lambda: ended.append(sweep(workshop, at, *flags, grid=LONG_GRID)))
     driver.start()
     until("a checkpoint", lambda: [*at.runs.glob("*/checkpoints/step_*")])
     subprocess.run(["scontrol", "requeue", running_jobs()[0]], check=True)

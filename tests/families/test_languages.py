@@ -12,10 +12,13 @@ from baselines import least_squares
 from baselines.construction import gd_params
 from baselines.gradient_descent import gd
 from configs.autoencoder import autoencoder_of
+from configs.dependencies import with_dependencies
+from configs.identity import config_id
 from configs.languages import LanguagesConfig
 from configs.overrides import resolve, set_values
 from configs.presets import preset
 from families import autoencoder
+from families.experiment import shared_of
 from families.language_opponents import fitted_opponents
 from families.language_tasks import coded, draw
 from families.languages import (
@@ -29,6 +32,7 @@ from families.languages import (
     with_shared,
 )
 from languages.automata import accepts
+from languages.coded import coded_pools
 from languages.config import CodeConfig
 from languages.pools import pools_of
 from src.batch import Batch
@@ -55,6 +59,18 @@ def tasks(config: LanguagesConfig, size: int = 64) -> Batch:
     return jax.tree.map(
         lambda part: jnp.asarray(part, jnp.float64), make_test_sets(test, codes_of(config, {})).strings.batch
     )
+
+
+def test_a_run_is_the_same_on_a_processor_that_rounds_its_codes_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codes are eigenvectors times features; a run is known by the strings that they are of, and by its draws."""
+    config = config_of()
+    made = coded_pools(config.data, config.code)
+    rounded = made._replace(train=np.nextafter(made.train, np.float32(np.inf)))
+    monkeypatch.setattr("languages.coded.coded_pools", lambda data, code: rounded)
+    assert config_id(with_dependencies(config)) == config_id(config)
+    np.testing.assert_array_equal(shared_of(config)["codes"], rounded.train)
+    longer = config_of(max_length=11)
+    assert not {*longer.shared} & {*config.shared}
 
 
 @pytest.mark.usefixtures("x64")

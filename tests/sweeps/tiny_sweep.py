@@ -32,6 +32,7 @@ SETTINGS = {
 SIZES = ["--steps", "60", *(f"--config.{name}={value}" for name, value in SETTINGS.items())]
 POINTS = "--models lsa1 --noise_mode clean,label_noise --p 0,0.5 --sigma 0.5 --placement mixed".split()
 GRID = [*POINTS, "--train_noise_mode", "clean", *SIZES]
+LONG_GRID = [word if word != "60" else "1500" for word in GRID]  # to be disturbed
 TRAINED = "params.safetensors"
 
 
