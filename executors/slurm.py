@@ -30,7 +30,6 @@ ENDED_BY_SIGNAL = 128 + signal.SIGTERM
 
 def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources: Resources) -> Iterator[Outcome]:
     """Carries out tasks as arrays of jobs; `UnusableEnvironment` if SLURM does not take them."""
-    extra("submitit")
     if not tasks:
         return
     folder = resources.jobs.resolve() / uuid.uuid4().hex[:8]
@@ -81,7 +80,8 @@ class Jobs:
             with self._executor.batch():
                 jobs = [self._executor.submit(Resumable(task, self._around, self._stop)) for task in tasks]
         except self._submitit.core.utils.FailedJobError as error:
-            raise UnusableEnvironment(f"SLURM does not take the jobs: {_last_line(error)}") from None
+            reason = str(error).strip().splitlines()[-1].removeprefix("sbatch: error: ")
+            raise UnusableEnvironment(f"SLURM does not take the jobs: {reason}") from None
         self.working |= dict(zip(jobs, tasks, strict=True))
 
     def stop(self) -> Iterator[Outcome]:
@@ -99,37 +99,37 @@ class Jobs:
 
     def cancel(self) -> None:
         """Ends all jobs."""
-        if self._queue and self.working:
+        if self._queue:
             self._queue.cancel([job.job_id for job in self.working])
-        elif self.working:
-            for job in self.working:
-                job.cancel(check=False)
+            return
+        for job in self.working:
+            job.cancel(check=False)
 
     def ended(self) -> list[Outcome]:
         """The outcomes of the jobs that have ended since the last call."""
-        stopping = self._stop.exists()
         results = {path.name for path in self.folder.iterdir()}  # one list, which a shared folder brings up to date
-        with_result = {job for job in self.working if job.paths.result_pickle.name in results}
-        without = self._without_result([job for job in self.working if job not in with_result], stopping)
-        return [self._outcome(job, self.working.pop(job), stopping) for job in (*with_result, *without)]
+        done = [job for job in self.working if job.paths.result_pickle.name in results]
+        without = self._without_result([job for job in self.working if job.paths.result_pickle.name not in results])
+        return [self._outcome(job, self.working.pop(job)) for job in (*done, *without)]
 
-    def _without_result(self, jobs: Sequence[Any], stopping: bool) -> list[Any]:
+    def _without_result(self, jobs: Sequence[Any]) -> list[Any]:
         """Which of these jobs, that have no result yet, will have none."""
         if self._queue is None:
             return [job for job in jobs if job.done()]
-        left = self._queue.left([job.job_id for job in jobs], at_once=stopping)
-        return [job for job in jobs if job.job_id in left and not job.paths.result_pickle.exists()]
+        left = self._queue.left([job.job_id for job in jobs], at_once=self._stop.exists())
+        return [job for job in jobs if job.job_id in left]
 
-    def _outcome(self, job: Any, task: Task, stopping: bool) -> Outcome:
-        """How a task's job ended."""
-        if not job.paths.result_pickle.exists():
-            died = f"its job {job.job_id} ended without a result; its log is {job.paths.stderr}"
-            return Outcome(task, stopped=True) if stopping else Outcome(task, died=died)
-        try:
-            outcome: Outcome = job.result()
-        except self._submitit.core.utils.FailedJobError as error:
-            return Outcome(task, died=f"its job {job.job_id} failed: {str(error).splitlines()[0]}")
-        return outcome._replace(task=task)
+    def _outcome(self, job: Any, task: Task) -> Outcome:
+        """How a task's job ended. A result may have come since it was looked for."""
+        if job.paths.result_pickle.exists():
+            try:
+                outcome: Outcome = job.result()
+            except self._submitit.core.utils.FailedJobError as error:
+                return Outcome(task, died=f"its job {job.job_id} failed: {str(error).splitlines()[0]}")
+            return outcome._replace(task=task)
+        if self._stop.exists():
+            return Outcome(task, stopped=True)
+        return Outcome(task, died=f"its job {job.job_id} ended without a result; its log is {job.paths.stderr}")
 
 
 class Resumable:
@@ -169,10 +169,6 @@ class Resumable:
         self.signals.received.append(signal.SIGTERM)
         self.thread.join()
         return extra("submitit").helpers.DelayedSubmission(Resumable(self.task, self.around, self.stop))
-
-
-def _last_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[-1].removeprefix("sbatch: error: ")
 
 
 def _executor(submitit: Any, folder: Path, resources: Resources, arrays: int) -> Any:
