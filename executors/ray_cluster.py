@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -100,11 +101,12 @@ def _cluster(ray: Any, resources: Resources, around: Surroundings) -> Iterator[N
         where = {"address": "local", "num_cpus": len(available_cores()), "object_store_memory": OBJECT_STORE}
         where |= {"include_dashboard": False}
     handlers = {number: signal.getsignal(number) for number in HANDLED}
-    try:
-        ray.init(**where, log_to_driver=False, logging_level="error")
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UnusableEnvironment(f"there is no Ray cluster at {resources.ray_address!r}: {reason}{_hint()}") from None
+    with _stderr_aside() as said:
+        try:
+            ray.init(**where, log_to_driver=False, logging_level="error")
+        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            reason = _refusal(f"{error} {said()}")
+            raise UnusableEnvironment(f"there is no Ray cluster at {resources.ray_address!r}: {reason}") from None
     try:
         with suppress(ValueError):  # not the main thread, which has no handlers
             for number, handler in handlers.items():  # Ray sets its own
@@ -115,9 +117,27 @@ def _cluster(ray: Any, resources: Resources, around: Surroundings) -> Iterator[N
         ray.shutdown()
 
 
-def _hint() -> str:
-    """What else may be the reason that a cluster refuses us."""
-    return "" if "RAY_AUTH_MODE" in os.environ else "; if it asks for a token, set RAY_AUTH_MODE=token"
+@contextmanager
+def _stderr_aside() -> Iterator[Callable[[], str]]:
+    """Keeps from the terminal what Ray's C++ part writes while it connects: a line a second. Gives what it wrote."""
+    with tempfile.TemporaryFile() as aside:
+        kept = os.dup(2)
+        os.dup2(aside.fileno(), 2)
+        try:
+            yield lambda: os.pread(aside.fileno(), os.fstat(aside.fileno()).st_size, 0).decode(errors="replace")
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _refusal(said: str) -> str:
+    """Why Ray did not connect, in a sentence."""
+    if "authentication token" in said.lower():
+        return (
+            "it asks for a token that this user does not have; copy ~/.ray/auth_token from its first machine, "
+            "or set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
+        )
+    return " ".join(said.split("\n")[0].split())
 
 
 def _show_token(home: Path | None = None) -> None:

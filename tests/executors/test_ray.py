@@ -1,9 +1,12 @@
 """Ray's executor on real clusters of this machine: outcomes, a stop, a sweep that loses a worker and then a node."""
 
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +23,9 @@ from executors.task import Outcome, Task
 from tests.executors.waiting import until
 from tests.executors.work import task
 from tests.runners.tiny import EVERY_CHUNK, ROOT, Workshop
-from tests.sweeps.tiny_sweep import LONG_GRID, Paths, sweep, sweep_paths
+from tests.sweeps.tiny_sweep import LONG_GRID, Paths, sweep, sweep_paths, swept
 
+__all__ = ["swept"]
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray's own
 
 
@@ -78,14 +82,63 @@ def test_a_token_is_shown_where_there_is_one(
     exists: bool, before: str | None, after: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `ray start` asks for it; whoever has set the mode is left alone."""
-    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
-    if before:
-        monkeypatch.setenv("RAY_AUTH_MODE", before)
+    monkeypatch.setenv("RAY_AUTH_MODE", before or "")  # so that it is put back, whatever is set here
+    if not before:
+        monkeypatch.delenv("RAY_AUTH_MODE")
     if exists:
         (tmp_path / ".ray").mkdir()
         (tmp_path / ".ray" / "auth_token").write_text("secret")
     ray_cluster._show_token(tmp_path)
     assert os.environ.get("RAY_AUTH_MODE") == after
+
+
+# --- a sweep on a cluster that asks for a token ---
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The address of a cluster of `ray start` that asks for a token, and the home of the user who has it."""
+    token = tmp_path / "home" / ".ray" / "auth_token"
+    token.parent.mkdir(parents=True)
+    token.write_text(secrets.token_hex(32))
+    token.chmod(0o600)
+    address = f"127.0.0.1:{free_port()}"
+    line = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--num-cpus", "2"]
+    line += ["--port", address.split(":")[1], "--node-ip-address", "127.0.0.1", "--include-dashboard", "false"]
+    line += ["--object-store-memory", str(80 * 2**20), "--disable-usage-stats"]
+    environment = os.environ | {"HOME": str(tmp_path / "home"), "RAY_AUTH_MODE": "token"}
+    with (
+        tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as short,  # paths of sockets are limited
+        open(tmp_path / "said", "w") as said,
+        subprocess.Popen([*line, "--temp-dir", short], env=environment, stdout=said, stderr=said) as started,
+    ):
+        until("a cluster", lambda: "Ray runtime started" in (tmp_path / "said").read_text() or started.poll())
+        yield address, tmp_path / "home"
+        started.terminate()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def test_a_sweep_shows_the_token_that_a_cluster_asks_for(
+    guarded: tuple[str, Path], swept: Paths, workshop: Workshop, tmp_path: Path
+) -> None:
+    """A user who has none is told so in one sentence."""
+    address, home = guarded
+    words = ["--seeds", "0,1", "--executor", "ray", "--ray_address", address]
+    for environment in ({}, {"RAY_AUTH_MODE": "token"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}):
+        refused = sweep(workshop, sweep_paths(tmp_path / "stranger"), *words, HOME=str(tmp_path), **environment)
+        assert refused.returncode == 2, refused.stderr
+        (sentence,) = refused.stderr.splitlines()
+        assert sentence.startswith(f"error: there is no Ray cluster at '{address}': it asks for a token")
+    at = sweep_paths(tmp_path / "known")
+    done = sweep(workshop, at, *words, HOME=str(home))
+    assert done.returncode == 0, done.stderr
+    assert at.table() == swept.table()
 
 
 # --- a sweep on two nodes ---
