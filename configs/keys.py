@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -78,13 +79,17 @@ def leaves(config: Mapping[str, Any]) -> dict[str, str]:
         for field in (values if hasattr(values, "items") else [section])
     ]
     short = [key.rpartition(".")[2] for key in dotted]
-    unique = {name: key for name, key in zip(short, dotted, strict=True) if short.count(name) == 1}
+    number = Counter(short)
+    unique = {name: key for name, key in zip(short, dotted, strict=True) if number[name] == 1}
     return unique | {key: key for key in dotted}
 
 
-def find_key(config: Mapping[str, Any], name: str) -> str:
-    """The dotted key of a field named in full or, where that is unique, by its last part; first names count too."""
-    known = leaves(config)
+def find_key(config: Mapping[str, Any], name: str, known: Mapping[str, str] | None = None) -> str:
+    """The dotted key of a field named in full or, where that is unique, by its last part; first names count too.
+
+    `known` is `leaves(config)`, for who looks up many.
+    """
+    known = known or leaves(config)
     section, dot, last = name.rpartition(".")
     for key in (name, f"{section}{dot}{TODAYS.get(last, last)}"):
         if key in known:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, TypeAlias
 
 from ml_collections import ConfigDict
 
 from cli import UsageError, words_of
 from configs.dependencies import with_dependencies
 from configs.family import AUTO
-from configs.keys import TRUTH, find_key, renamed
+from configs.keys import TRUTH, find_key, leaves, renamed
 from configs.registry import named
 from configs.run import RunConfig, made_of
 
@@ -41,29 +42,32 @@ def value_at(config: Any, key: str) -> Any:
     return config
 
 
-def set_values(config: ConfigDict, values: Mapping[str, Any]) -> None:
-    """Sets fields by key. Text is parsed to the field's type; None and "auto" leave a field as it is."""
-    defaults = named(config.family).config()
-    with config.ignore_type():
-        for name, value in values.items():
+Values: TypeAlias = ConfigDict | dict[str, Any]  # of a preset; a dict checks no types and is set faster
+
+
+def set_values(config: Values, *groups: Mapping[str, Any]) -> None:
+    """Sets fields by key, later groups last. Text is parsed to the field's type; None and "auto" leave it as it is."""
+    defaults, known = named(config["family"]).config(), leaves(config)
+    with config.ignore_type() if isinstance(config, ConfigDict) else nullcontext():
+        for name, value in (item for values in groups for item in values.items()):
             if value is None or value == AUTO:
                 continue
             earlier = renamed(name)
-            key = find_key(config, earlier.key if earlier else name)
+            key = find_key(config, earlier.key if earlier else name, known)
             section, _, field = key.rpartition(".")
             owner = config[section] if section else config
             value = earlier.value(value, owner[field]) if earlier else value
             owner[field] = parse(value, value_at(defaults, key), name) if isinstance(value, str) else value
 
 
-def resolve(config: ConfigDict) -> Any:
+def resolve(config: Values) -> Any:
     """The frozen run config of the preset's family: what follows other fields, runs or arrays has its value."""
     return with_dependencies(completed(config))
 
 
-def completed(config: ConfigDict) -> RunConfig:
+def completed(config: Values) -> RunConfig:
     """The same before it knows of runs and arrays."""
-    values: dict[str, Any] = config.to_dict()
+    values: dict[str, Any] = config.to_dict() if isinstance(config, ConfigDict) else dict(config)
     family = named(values.pop("family"))
     resolved: RunConfig = made_of(family.complete(values), family.config)
     return resolved

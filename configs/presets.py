@@ -26,7 +26,7 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
         values["recurrent"] = True
     values |= chosen.by_depth(values.get("num_layers", 1), recurrent)
     for key, value in values.items():
-        section, _, field = find_key(config, key).rpartition(".")
+        section, _, field = find_key(config, key, keys).rpartition(".")
         (config[section] if section else config)[field] = value
     for key in family.follows:
         section, _, field = key.rpartition(".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -65,13 +66,11 @@ class Grid:
 
     def series(self) -> Iterator[tuple[RunConfig, list[Seeds]]]:
         """Configs with the seeds that each is planned with; what depends on a seed has that alone."""
+        of_model = {model: preset_for_depth(model, "default", self.settings).to_dict() for model in self.models}
         for model, *values in product(self.models, *self.axes.values()):
-            point = dict(zip(self.axes, values, strict=True))
-            config = preset_for_depth(model, "default", self.settings)
-            set_values(config, self._seeds(self.seeds[0]))
-            keys = axes_of(model)
-            set_values(config, {keys[axis]: value for axis, value in point.items() if value != AUTO})
-            set_values(config, self.settings)
+            point, keys = dict(zip(self.axes, values, strict=True)), axes_of(model)
+            config, chosen = deepcopy(of_model[model]), {keys[axis]: value for axis, value in point.items()}
+            set_values(config, self._seeds(self.seeds[0]), chosen, self.settings)
             with _named(model, point):
                 resolved = resolve(config)
             own = seeds_of(resolved)
