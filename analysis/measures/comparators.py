@@ -91,6 +91,11 @@ def bayes(config: RegressionConfig, gd: GradientDescent) -> Comparator:
 
 def position_steps(config: RegressionConfig, context: ContextConfig) -> np.ndarray:
     """The step size of each position [N] that is best on separate tasks with a context's order, noise and placement."""
+    return _position_steps(replace(config, train=ContextConfig(), eval=ContextConfig()), context)
+
+
+@lru_cache(maxsize=64)  # where training and evaluation have the same contexts they are fitted once
+def _position_steps(config: RegressionConfig, context: ContextConfig) -> np.ndarray:
     return best_step_sizes(position_steps_batch(config, context)).step_sizes
 
 
