@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import cli
 
+SAVE_SHARE = 0.02  # of training time, at most, that saving a large state takes
+
 
 class Persistence(NamedTuple):
     """checkpoint_seconds: seconds of training between saves of the state; 0 saves after every chunk.
@@ -16,6 +18,10 @@ class Persistence(NamedTuple):
 
     checkpoint_seconds: float = 20.0
     strict_resume: bool = False
+
+    def pause(self, save_seconds: float) -> float:
+        """Seconds of training after a save that took so long: more than asked if saves were over 2 % of them."""
+        return max(self.checkpoint_seconds, save_seconds / SAVE_SHARE) if self.checkpoint_seconds else 0.0
 
 
 DEFAULT_PERSISTENCE = Persistence()
@@ -27,7 +33,8 @@ def add_flags(built: cli.Parser) -> None:
         "--checkpoint_seconds",
         type=_seconds,
         default=DEFAULT_PERSISTENCE.checkpoint_seconds,
-        help="seconds of training between saves of the state; a kill loses at most this and one chunk",
+        help="seconds of training between saves of the state, more where a save takes over 2 %% of them; a kill loses "
+        "at most this and one chunk",
     )
     built.add_argument(
         "--strict_resume",

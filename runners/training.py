@@ -12,6 +12,7 @@ import traceback
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -124,7 +125,7 @@ def _train_and_finish(
     watch = Watch(wanted.llc)
     _align_files(pack, watch)
     _record_conditions(pack, logger)
-    _train(pack, logger, signals, persistence.checkpoint_seconds, watch)
+    _train(pack, logger, signals, persistence, watch)
     if jax.process_index() > 0:
         return
     for index, (job, _, eval_set) in enumerate(pack.lanes):
@@ -201,12 +202,12 @@ def _record(pack: Pack, index: int, train_loss: float, watch: Watch) -> None:
     rundir.append_metrics(run, pack.record(index, train_loss) | watch.values(pack, index))
 
 
-def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float, watch: Watch) -> None:
-    """Trains to the end, a signal, or until every run has diverged; saves every `seconds` and when it stops."""
+def _train(pack: Pack, logger: Logger, signals: Signals, persistence: Persistence, watch: Watch) -> None:
+    """Trains to the end, a signal, or until every run has diverged; saves now and then, and when it stops."""
     imports = threading.Thread(target=preload_packages)
     imports.start()  # Python is idle during training
     logger.start(pack.step, pack.num_steps)
-    saved = pack.step, time.monotonic()
+    saved = Saved(pack.step, time.monotonic(), 0.0)
     while pack.step < pack.num_steps and any(pack.alive):
         losses, diverged_at = pack.advance()
         for index, lane in enumerate(pack.lanes):
@@ -215,7 +216,7 @@ def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float, watch: 
                 _mark_diverged(lane.job.run, int(diverged_at[index]), pack.run_seconds)
             elif pack.alive[index] and pack.step in pack.record_steps:
                 _record(pack, index, float(losses[index]), watch)
-        if time.monotonic() - saved[1] >= seconds:
+        if time.monotonic() - saved.at >= persistence.pause(saved.seconds):
             saved = _save(pack)
         logger.progress(pack.step, float(np.mean(losses)), watch.note)
         share(signals)
@@ -223,22 +224,32 @@ def _train(pack: Pack, logger: Logger, signals: Signals, seconds: float, watch: 
             break
     logger.stop()
     if any(pack.alive):  # else nothing is left to stop
-        if pack.step > saved[0]:
+        if pack.step > saved.step:
             _save(pack)
         signals.check()
     imports.join()
 
 
-def _save(pack: Pack) -> tuple[int, float]:
-    """Saves the runs that have not diverged; returns the step and the time.
+class Saved(NamedTuple):
+    """The last save: the step, when it ended by the monotonic clock, and the seconds it took."""
+
+    step: int
+    at: float
+    seconds: float
+
+
+def _save(pack: Pack) -> Saved:
+    """Saves the runs that have not diverged.
 
     The records up to this step are on disk already; a resume cuts later ones.
     """
+    began = time.monotonic()
     for index, lane in enumerate(pack.lanes):
         if pack.alive[index]:
             pack.save(index)
             rundir.update_meta(lane.job.run, run_seconds=pack.run_seconds, chunk_steps=pack.chunk_steps)
-    return pack.step, time.monotonic()
+    ended = time.monotonic()
+    return Saved(pack.step, ended, ended - began)
 
 
 def _mark_diverged(run: Path, step: int, run_seconds: float) -> None:

@@ -21,13 +21,13 @@ from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, results
 __all__ = ["jobs", "ran", "refused"]
 
 LARGE = ("--checkpoint_seconds", "1e6", "--config.snapshots=true")
-Saved = Callable[[float], list[int]]
+Saved = Callable[..., list[int]]
 
 
 @pytest.fixture
 def saved(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> Saved:
-    """The steps at which a run of six chunks of ten seconds each is saved, by the interval."""
-    clock, steps = [100.0], []
+    """The steps at which a run of six chunks of ten seconds each is saved, by the interval and the cost of a save."""
+    clock, steps, cost = [100.0], [], [0.0]
 
     def advance(pack: FakePack) -> Any:
         clock[0] += 10.0
@@ -35,13 +35,15 @@ def saved(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> Saved:
 
     def save(pack: FakePack, index: int) -> None:
         steps.append(pack.step)
+        clock[0] += cost[0]
         FakePack.save(pack, index)
 
     timed = type("Timed", (FakePack,), {"advance": advance, "save": save})
     monkeypatch.setattr(training, "Pack", timed)
     monkeypatch.setattr(training.time, "monotonic", lambda: clock[0])
 
-    def trained(seconds: float) -> list[int]:
+    def trained(seconds: float, save_seconds: float = 0.0) -> list[int]:
+        cost[0] = save_seconds
         run_pack(jobs[:1], NullLogger(), width=2, persistence=Persistence(seconds))
         return steps
 
@@ -56,6 +58,12 @@ def test_a_state_is_saved_when_so_long_has_passed_since_the_last_and_at_the_end(
     seconds: float, steps: list[int], saved: Saved
 ) -> None:
     assert saved(seconds) == steps
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(0, [1, 2, 3, 4, 5, 6]), (10, [1, 4, 6]), (30, [3, 6])])
+def test_a_state_that_takes_long_to_save_is_saved_less_often(seconds: float, steps: list[int], saved: Saved) -> None:
+    """Half a second is 2 % of 25: where saves are asked for every ten seconds they come after thirty."""
+    assert saved(seconds, 0.5) == steps
 
 
 def test_of_a_run_that_diverged_the_last_saved_state_stays(
