@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 HEIGHT, LONE_HEIGHT = 1.05, 1.7  # inches of a panel, of one alone
 SHORT = 30.0  # last over first of a logarithmic axis, below which matplotlib's minor labels overlap
+REACH, MARGIN = 2.0, 1.3  # factors of a logarithmic axis: see `_shown`; around what it shows
 TEXT = ("panel", "series")
 NUMBERS = ("x", "mean", "low", "high", "seeds")
 # series -> how it looks, where a series has a look of its own
@@ -191,7 +192,7 @@ def _draw_marks(panel: Axes, table: pd.DataFrame, looks: Mapping[str, dict[str, 
 
 
 def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any], log_y: bool) -> None:
-    """Scales, limits around the means, which an interval may leave, and ticks that have room."""
+    """Scales, limits around the means and, of intervals that reach far, a part, and ticks that have room."""
     from matplotlib.ticker import MaxNLocator
 
     low, high = float(table["mean"].min()), float(table["mean"].max())
@@ -208,8 +209,14 @@ def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any], log_y
         return
     panel.set_yscale("log")
     decades = math.log10(high / low) if low > 0 else 1.0
-    panel.set_ylim(low / 1.3, high * 1.3)
+    panel.set_ylim(*_shown(table, low, high))
     _few_ticks(panel.yaxis, (1, 2, 5) if decades < 2 else (1,))
+
+
+def _shown(table: pd.DataFrame, low: float, high: float) -> tuple[float, float]:
+    """What a logarithmic axis shows: means from low to high, and their intervals up to a factor of REACH from these."""
+    lowest, highest = table["low"].where(table["low"] > 0).min(), table["high"].max()
+    return max(low / REACH, np.fmin(low, lowest)) / MARGIN, min(high * REACH, np.fmax(high, highest)) * MARGIN
 
 
 def _few_ticks(axis: Axis, subs: Sequence[float]) -> None:

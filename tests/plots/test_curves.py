@@ -163,6 +163,18 @@ def test_a_logarithmic_axis_may_be_one_panels(tmp_path: Path) -> None:
     assert [panel.get_yscale() for panel in panels] == ["log", "linear"]
 
 
+def test_a_logarithmic_axis_shows_intervals_as_far_as_twice_the_means(tmp_path: Path) -> None:
+    near = [{("", "GD++"): ([1.0, 2.0], [1.0 + 0.1 * seed, 2.0 + 0.3 * seed])} for seed in range(3)]
+    rows = rows_of(near)
+    low, high = drawn(rows, tmp_path, log_y=True).axes[0].get_ylim()
+    assert low < min(row["low"] for row in rows)
+    assert max(row["high"] for row in rows) < high
+    far = [{("", "GD++"): ([1.0, 2.0], [0.1 + 9.9 * seed, 5.0])} for seed in range(3)]  # 10 [-15, 35], and 5
+    low, high = drawn(rows_of(far), tmp_path, log_y=True).axes[0].get_ylim()
+    assert 1 < low < 5
+    assert 20 < high < 35
+
+
 def test_tokens_have_colours_that_stand_for_nothing_else(tmp_path: Path) -> None:
     names = ("Trained Transformer", "Gradient descent", "own token", "next token", "other token")
     figure = drawn(rows_of([{("", name): ([0, 1], [1.0, 2.0]) for name in names}]), tmp_path, x_label="training step")
