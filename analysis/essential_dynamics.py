@@ -22,17 +22,19 @@ SMOOTHING = 0.06
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures the trajectory and its null, and draws both."""
     from analysis.loaded_run import load_run
+    from analysis.measures.development.essential_dynamics import FEWEST
     from analysis.measures.development.trajectory import write
     from plots.essential_dynamics import draw_dynamics
 
     facts = write(load_run(run), flags.walks, flags.smoothing, flags.seed)
     draw_dynamics(run)
     shares = zip(facts["explained"], facts["null"]["explained"], strict=True)
-    strongest = facts["forms"][:1]
+    strongest, few = facts["forms"][:1], facts["p_forms"] is None
+    forms = f"{len(facts['forms'])} (walks {facts['null']['forms']:.1f})"
     return {
         "checkpoints": facts["checkpoints"],
         "variance explained": ", ".join(f"{own:.3f} (walks {walk:.3f})" for own, walk in shares),
-        "forms": f"{len(facts['forms'])} (walks {facts['null']['forms']:.1f}), p = {facts['p_forms']:.3g}",
+        "forms": f"not sought below {FEWEST} checkpoints" if few else f"{forms}, p = {facts['p_forms']:.3g}",
         "strongest form": "".join(f"step {one['step']}, p = {one['p']:.3g}" for one in strongest) or "none",
     }
 

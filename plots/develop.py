@@ -140,8 +140,9 @@ def _caption(run: Path, facts: Mapping[str, Any]) -> str:
     healthy = ", ".join(f"{name} {good} of {count}" for name, (good, count) in facts["healthy"].items())
     dynamics, null, stages = facts["dynamics"], facts["dynamics"]["null"], facts["stages"]
     claimed = sum(stage["claimed"] for stage in stages)
+    found = "not sought" if dynamics["p_forms"] is None else f"{len(dynamics['forms'])}, of walks {null['forms']:.1f}"
     return (
         f"{run.name}. Stages: {len(stages)}, of which claimed (blue): {claimed}. Healthy checkpoints "
         f"(filled): {healthy}. Variance of the first component {dynamics['explained'][0]:.2f}, of random walks "
-        f"{null['explained'][0]:.2f}; forms {len(dynamics['forms'])}, of walks {null['forms']:.1f}"
+        f"{null['explained'][0]:.2f}; forms: {found}"
     )

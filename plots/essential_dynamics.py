@@ -46,14 +46,19 @@ def _draw(run: Path, table: pd.DataFrame, facts: Mapping[str, Any]) -> Path:
     _explained(axes[2, 1], facts)
     _strengths(axes[2, 2], facts)
     style.legend_above(figure)
-    null, count = facts["null"], len(facts["forms"])
-    style.caption(
-        figure,
-        f"{run.name}: {facts['checkpoints']} checkpoints, from dark to light. Circles: the {SHOWN} strongest forms, "
-        f"bends that two planes share; there are {count}, and {null['forms']:.1f} in random walks of the run's own "
-        f"steps (p = {facts['p_forms']:.2g} of {null['walks']} walks)",
-    )
+    style.caption(figure, f"{run.name}: {facts['checkpoints']} checkpoints, from dark to light. {_about_forms(facts)}")
     return style.save(figure, run / layout.ESSENTIAL_DYNAMICS_FIGURE, run)
+
+
+def _about_forms(facts: Mapping[str, Any]) -> str:
+    null = facts["null"]
+    if facts["p_forms"] is None:
+        return "Forms, bends that two planes share, are not sought in so few checkpoints"
+    return (
+        f"Circles: the {SHOWN} strongest forms, bends that two planes share; there are {len(facts['forms'])}, and "
+        f"{null['forms']:.1f} in random walks of the run's own steps (p = {facts['p_forms']:.2g} of {null['walks']} "
+        "walks)"
+    )
 
 
 def draw_plane(panel: Axes, table: pd.DataFrame, plane: tuple[int, int], forms: Sequence[Mapping[str, Any]]) -> None:

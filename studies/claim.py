@@ -46,7 +46,8 @@ class Claim(NamedTuple):
     low and high: the accepted values, both ends included; expected: the paper's or the derived number; source: where
     the range comes from. measure: the value of one run, or of one seed; nan where it is not defined for a run that did
     not learn. scale: of the interval (`src.intervals.SCALES`). runs: a name among the study's runs, or "" for what
-    needs no training; paired: further runs, of which the one of the same seed is measure's second argument.
+    needs no training; paired: further runs, of which the one in the same place, as a
+    rule of the same seed, is measure's second argument.
     control: the runs, in these two places, that it is measured alike on; None for the same networks untrained, () where
     none applies, which `uncontrolled` says why. no_effect: the values, if any, that are called no effect. every: each
     seed must lie in the range. learnt_only: of the runs that left the plateau; another claim has their share. spacing:

@@ -43,9 +43,9 @@ def redraw(study: Study, out: Path) -> None:
             outputs.write({path: json_bytes(bundle | {"labels": labels})}, WRITER)
 
 
-def draw(study: Study, profile: str, runs_dir: Path, out: Path) -> None:
-    """Draws the figures of a profile all of whose runs are done."""
-    for figure in study.figures_of(profile):
+def draw(study: Study, figures: Sequence[AnyFigure], runs_dir: Path, out: Path) -> None:
+    """Draws those of a study's figures all of whose runs are done."""
+    for figure in figures:
         runs = {name: study.runs[name].finished(runs_dir) for name in figure.run_names}
         if all(runs.values()):
             table = out / study.name / f"{figure.name}.csv"

@@ -17,6 +17,7 @@ from studies.curve_rows import Row, Series, curve_rows
 from studies.distance_figure import Distances
 from studies.dot_figure import Dots
 from studies.matrix_figure import Matrix
+from studies.stage_figure import Stages
 
 SEEDS = (0, 1, 2)  # of what needs no training
 
@@ -144,4 +145,4 @@ class HeatMaps(NamedTuple):
         draw_products(table, labels["title"])
 
 
-AnyFigure = Figure | Plane | HeatMaps | Matrix | Dots | Distances
+AnyFigure = Figure | Plane | HeatMaps | Matrix | Dots | Distances | Stages

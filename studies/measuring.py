@@ -47,14 +47,18 @@ def _runs(study: Study, claim: Claim, runs_dir: Path) -> list[list[tuple[OfSeed,
 
 
 def _ended(runs: Sequence[Runs], runs_dir: Path) -> list[tuple[OfSeed, ...]] | None:
-    """The runs of each seed that all have, in the places of the measure; None unless all of the first's have ended."""
+    """The runs of each seed, in the places of the measure; None unless all of them have ended.
+
+    A seed's partner is the one in the same place of the other's seeds, the same seed or another; where the seeds of one
+    are fewer, the first are taken.
+    """
     if not runs:
         return []
     ended = [of_name.ended(runs_dir) for of_name in runs]
-    seeds = [seed for seed in runs[0].seeds if all(seed in of_name.seeds for of_name in runs)]
-    if any(seed not in of_name for of_name in ended for seed in seeds):
+    pairs = list(zip(*(of_name.seeds for of_name in runs), strict=False))
+    if any(seed not in of_name for seeds in pairs for of_name, seed in zip(ended, seeds, strict=True)):
         return None
-    return [tuple(of_name[seed] for of_name in ended) for seed in seeds]
+    return [tuple(of_name[seed] for of_name, seed in zip(ended, seeds, strict=True)) for seeds in pairs]
 
 
 def _value(claim: Claim, runs: Sequence[OfSeed]) -> float:

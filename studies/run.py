@@ -107,20 +107,24 @@ def _study(study: Study, flags: argparse.Namespace) -> int:
     status = _train_and_measure(study, of_profile(study.claims, flags.profile), rows, how, flags.report)
     if how.dry_run or status > 128:
         return status
-    draw(study, flags.profile, how.folder, flags.report)
+    draw(study, study.figures_of(flags.profile), how.folder, flags.report)
     if not study.conditions or _compare(study, rows, how, flags):
         _write_pages(study, flags.profile, flags.report)
     return status
 
 
 def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) -> int:
-    """Some of a study's claims, without its figures."""
+    """Some of a study's claims, and the figures of their runs that are all there."""
     from studies import page
+    from studies.drawing import draw
 
+    own = {name for claim in claims for name in claim.trained}
+    figures = [figure for figure in study.figures if own.intersection(figure.run_names)]
     how, rows = _execution(study, flags), planned(study.grids_of(claims), flags.quiet)
-    page.check(study, study.profiles[-1], flags.report)
+    page.check(study, study.profiles[-1], flags.report, figures)
     status = _train_and_measure(study, claims, rows, how, flags.report)
     if not how.dry_run and status <= 128:
+        draw(study, figures, how.folder, flags.report)
         _write_pages(study, study.profiles[-1], flags.report)
     return status
 

@@ -40,6 +40,10 @@ class Runs:
         begun = {name: value for name, value in self.settings.items() if name not in TRAINED_WITH} | NO_TRAINING
         return replace(self, settings=begun, seeds=self.seeds[:CONTROL_SEEDS])
 
+    def of_next_seeds(self) -> Runs:
+        """The same runs, each in the place of the one before: what a run has in common with one of another seed."""
+        return replace(self, seeds=(*self.seeds[1:], self.seeds[0]))
+
     @property
     def grid(self) -> Grid:
         """What the sweeps train."""

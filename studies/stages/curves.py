@@ -13,6 +13,7 @@ from studies.curve_rows import Series
 from studies.stages.measures import facts, healthy, late_llc, table
 
 Curves = Callable[[Path, str], Series]
+SMOOTHED = "LLC, default, smoothed"
 NULL = "nβ (loss of the first draws - loss)"
 
 
@@ -31,6 +32,25 @@ def llc(labels: Mapping[str, str], *settings: str) -> Curves:
             (f"LLC, {own}", labels[name]): (from_one(good["step"]), good[f"llc_{own}"].to_numpy(float))
             for own, good in rows.items()
         }
+
+    return curves
+
+
+def smoothed(labels: Mapping[str, str]) -> Curves:
+    """The Gaussian process through the healthy LLCs of the first setting, whose plateaus are the milestones."""
+
+    def curves(run: Path, name: str) -> Series:
+        own = facts(run)["curve"]
+        return {(SMOOTHED, labels[name]): (from_one(own["step"]), own["llc"])} if own["step"] else {}
+
+    return curves
+
+
+def together(*parts: Curves) -> Curves:
+    """Several of these in one figure, a panel below the other."""
+
+    def curves(run: Path, name: str) -> Series:
+        return {place: curve for part in parts for place, curve in part(run, name).items()}
 
     return curves
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from studies.figure import AnyFigure, Figure
+from studies.stage_figure import Stages
 from studies.stages import curves
 
 STEP, SHARE, LLC = "training step, from 1", "share of the schedule", "LLC"
 NARROW = {"narrow_one_task": "M = 1", "narrow_one_task_again": "M = 1, other data", "narrow_two_tasks": "M = 2"}
 UNIT = {"one_unit_task": "M = 1", "one_unit_task_again": "M = 1, other data", "two_unit_tasks": "M = 2"}
-CONTROLS = {"short_schedule": "triangle", "constant_rate": "constant rate", "no_layer_norm": "no layer norm", "doubled_residual": "doubled residual"}  # fmt: skip
+SHORT = {"short_schedule": "triangle"}
+CONTROLS = SHORT | { "constant_rate": "constant rate", "no_layer_norm": "no layer norm", "doubled_residual": "doubled residual"}  # fmt: skip
 LINEAR = {"linear_layer": "one layer", "linear_layers": "two recurrent layers", "linear_layer_of_20": "N = D = 20"}
 BEHAVIOUR = {
     "id_icl_1_k_figure": "ICL score, last less first loss",
@@ -30,15 +32,22 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("narrow_llc", "One task and two tasks, 16 channels: LLC of healthy checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True),
     Figure("narrow_published", "Two tasks, 16 channels: LLC at the published setting, and nβ times the loss's fall", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True, means=False, by_seed=True),
     Figure("narrow_components", "Two tasks, 16 channels: variance of the trajectory's components", ("narrow_two_tasks",), curves.components(NARROW), "component", "share"),
-    Figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True),
-    Figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.llc(UNIT, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.together(curves.llc(LINEAR, "default", "tight"), curves.smoothed(LINEAR)), STEP, LLC, log_x=True, means=False, by_seed=True),
+    Stages("linear_stages", "One layer of linear attention: stages of the LLC", {"linear_layer": "one layer"}),
+    Figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.together(curves.llc(UNIT, "default", "tight"), curves.smoothed(UNIT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Stages("unit_stages", "One task and two tasks: stages of the LLC", UNIT, profile="full"),
     Figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     Figure("linear_llcs", "Linear attention: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(CONTROLS), curves.llc(CONTROLS, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full"),
-    Figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full"),
-    Figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", ("short_schedule",), curves.components(CONTROLS), "component", "share", profile="full"),
+    Figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(SHORT), curves.llc(SHORT, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and nβ times the loss's fall", tuple(SHORT), curves.published(SHORT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(SHORT), curves.metrics(BEHAVIOUR, SHORT), STEP, "", log_x=True, profile="full"),
+    Figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(SHORT), curves.metrics(STRUCTURE, SHORT), STEP, "", log_x=True, profile="full"),
+    Figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", tuple(SHORT), curves.components(SHORT), "component", "share", profile="full"),
+    Stages("regression_stages", "The regression transformer, 70 000 steps: stages of the LLC", SHORT, profile="full"),
+    Figure("controls_llc", "The regression transformer and its controls: LLC of healthy checkpoints", tuple(CONTROLS), curves.llc(CONTROLS, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("controls_published", "The regression transformer and its controls: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("controls_behaviour", "The regression transformer and its controls: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full"),
+    Figure("controls_structure", "The regression transformer and its controls: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full"),
     Figure("schedules", "Three lengths of one schedule", ("schedules",), curves.by_length(OVER_LENGTHS), SHARE, "", profile="full"),
     Figure("long_schedule", "500 000 steps: LLC of healthy checkpoints", ("long_schedule",), curves.llc({"long_schedule": "batch 64"}, "default", "tight", "published"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     Figure("batches", "500 000 steps: LLC of healthy checkpoints, two batch sizes", ("long_schedule", "large_batch"), curves.llc({"long_schedule": "batch 64", "large_batch": "batch 256"}, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="gpu"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import exp2
+
 from studies.findings import Finding, Statement
 
 FINDINGS: tuple[Finding, ...] = (
@@ -20,13 +22,19 @@ FINDINGS: tuple[Finding, ...] = (
     ),
     Finding(
         "when",
-        "narrow_llc",
+        "linear_stages",
         (
-            Statement("linear_stage_end", "the first claimed stage of one linear layer ends at step {value}"),
+            Statement(
+                "linear_stage_end",
+                "one linear layer's LLC is on the plateau after its first claimed stage from step {also} on, "
+                "log2 {value}",
+                also=exp2,
+            ),
             Statement(
                 "linear_alignment",
-                "given the step, the LLC has a rank correlation of {value} with the cosine with gradient descent",
-                "It is when the layer becomes a step of gradient descent",
+                "its LLC goes with its own cosine with gradient descent, given the step, by a rank correlation {value} "
+                "larger than with another seed's",
+                "The LLC follows the run's own alignment, and not only the time",
             ),
             Statement(
                 "narrow_two_tasks",
@@ -38,6 +46,10 @@ FINDINGS: tuple[Finding, ...] = (
         "how_sure",
         "narrow_components",
         (
+            Statement(
+                "linear_stage_support",
+                "of curves that the linear layer's LLCs allow, {value} have that plateau",
+            ),
             Statement(
                 "narrow_variance",
                 "of random walks with the steps of a narrow decoder's training, {value} have a first component with "
@@ -68,9 +80,11 @@ FINDINGS: tuple[Finding, ...] = (
                 "the LLC of a narrow decoder on two tasks is a line in the loss, of slope {value} of -nβ",
                 "At the published setting the LLC says what the loss says",
             ),
-            Statement("narrow_slope", "at the default setting the slope is {value} of it"),
+            Statement("narrow_is_loss_later", "without the first checkpoint the slope is {value} of it"),
+            Statement("linear_slope", "of one linear layer, where chains are healthy, {value} of it"),
             Statement("rise_is_loss", "in the rise of the regression transformer's LLC it is {value}"),
             Statement("decline_is_norm", "its decline is {value} of what the growth of |w| alone makes of it"),
+            Statement("decline_is_norm_and_loss", "and {value} of what that and the fall of the loss make of it"),
         ),
     ),
 )

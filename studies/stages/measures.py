@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.measures.development.develop import rescaled_settings
-from analysis.measures.development.essential_dynamics import WINDOW
 from analysis.measures.development.stages import LEAST
 from analysis.measures.llc_health import HEALTHY
 from analysis.measures.llc_run import estimate_run
@@ -61,17 +60,30 @@ def loss_slope(setting: str) -> Measure:
     return lambda run: float(facts(run)["lines"].get(setting, {}).get("slope_over_minus_nbeta", math.nan))
 
 
-def loss_slope_of_rise(setting: str) -> Measure:
-    """The same up to the checkpoint of the largest LLC; nan where that leaves fewer than three checkpoints."""
+def loss_slope_over(setting: str, healthy_only: bool = False, after_first: bool = False) -> Measure:
+    """The same over some checkpoints: those that are healthy, or all after the first, which is far from the others.
+
+    nan for fewer than three.
+    """
 
     def measure(run: Path) -> float:
-        rows = table(run).iloc[: _peak(run, setting) + 1].dropna(subset=[f"llc_{setting}"])
-        if len(rows) < FEWEST:
-            return math.nan
-        slope = np.polyfit(rows[f"loss_{setting}"].to_numpy(float), rows[f"llc_{setting}"].to_numpy(float), 1)[0]
-        return float(-slope / facts(run)["settings"][setting]["nbeta"])
+        rows = healthy(run, setting) if healthy_only else table(run)
+        return _slope(run, setting, rows[rows["step"] > 0] if after_first else rows)
 
     return measure
+
+
+def loss_slope_of_rise(setting: str) -> Measure:
+    """The same up to the checkpoint of the largest LLC; nan where that leaves fewer than three checkpoints."""
+    return lambda run: _slope(run, setting, table(run).iloc[: _peak(run, setting) + 1])
+
+
+def _slope(run: Path, setting: str, rows: pd.DataFrame) -> float:
+    rows = rows.dropna(subset=[f"llc_{setting}"])
+    if len(rows) < FEWEST:
+        return math.nan
+    slope = np.polyfit(rows[f"loss_{setting}"].to_numpy(float), rows[f"llc_{setting}"].to_numpy(float), 1)[0]
+    return float(-slope / facts(run)["settings"][setting]["nbeta"])
 
 
 def late_llc(setting: str) -> Callable[[Path], float]:
@@ -104,9 +116,30 @@ def claimed_stages(run: Path) -> float:
     return float(sum(stage["claimed"] for stage in facts(run)["stages"]))
 
 
-def end_of_first_stage(run: Path) -> float:
-    """The step at which the first claimed stage ends; nan if none is claimed."""
-    return float(min((stage["end"] for stage in facts(run)["stages"] if stage["claimed"]), default=math.nan))
+def plateau_after_first_stage(field: str) -> Callable[[Path], float]:
+    """A field of the milestone at which the first claimed stage ends; nan if none is claimed, or it is the last.
+
+    "since" is the step from which the fitted curve's |slope| is below the bound, so that the stage is over; "support"
+    the share of posterior draws that have the milestone.
+    """
+
+    def measure(run: Path) -> float:
+        found, ends = facts(run), facts(run)["milestones"]
+        numbers = [stage["stage"] for stage in found["stages"] if stage["claimed"] and stage["stage"] < len(ends)]
+        return float(ends[min(numbers)][field]) if numbers else math.nan
+
+    return measure
+
+
+def log2_of(measure: Callable[[Path], float]) -> Callable[[Path], float]:
+    """The base-2 logarithm of a step: what records that are evenly spaced in it know it to half the spacing of."""
+    return lambda run: math.log2(measure(run))
+
+
+def first_milestone(run: Path) -> float:
+    """The step of the LLC's first milestone at the first setting; nan without one."""
+    found = facts(run)["milestones"]
+    return float(found[0]["step"]) if found else math.nan
 
 
 def decline(setting: str) -> Measure:
@@ -119,10 +152,11 @@ def decline(setting: str) -> Measure:
     return measure
 
 
-def decline_over_norm_null(setting: str) -> Measure:
-    """The LLC's change from its largest to the end over what the growth of |w*| alone makes of it.
+def decline_over_norm_null(setting: str, with_loss: bool = False) -> Measure:
+    """The LLC's change from its largest to the end over what the growth of |w*| makes of it, alone or with the loss.
 
-    The latter is the change at the peak when gamma is multiplied by (|w_end| / |w_peak|)^2; nan where that diverges.
+    The growth: the change at the peak when gamma is multiplied by (|w_end| / |w_peak|)^2; nan where that diverges. The
+    loss, which still falls: nbeta (L_peak - L_end), which raises the LLC of saturated chains.
     """
 
     def measure(run: Path) -> float:
@@ -131,8 +165,9 @@ def decline_over_norm_null(setting: str) -> Measure:
         own = rescaled_settings(settings, float(end[f"norm_{setting}"] / peak[f"norm_{setting}"]))
         with locked(run, timeout=math.inf):
             rescaled = next(estimate_run(run, own, str(int(peak["step"]))))
-        changes = (end[f"llc_{setting}"] - peak[f"llc_{setting}"], rescaled["llc"] - peak[f"llc_{setting}"])
-        return float(changes[0] / changes[1])
+        of_norm = rescaled["llc"] - peak[f"llc_{setting}"]
+        of_loss = settings.nbeta * (peak[f"loss_{setting}"] - end[f"loss_{setting}"]) if with_loss else 0.0
+        return float((end[f"llc_{setting}"] - peak[f"llc_{setting}"]) / (of_norm + of_loss))
 
     return measure
 
@@ -148,12 +183,13 @@ def moves_with_length(step_of: Callable[[Path], float]) -> Measure:
     """The exponent of a milestone's step in the schedule's length, by least squares of the logarithms.
 
     0: at one step whatever the schedule; 1: at one fraction of it; 1/2: at one integral of a learning rate that rises
-    in proportion to step / length.
+    in proportion to step / length. nan where a run has no such milestone.
     """
 
     def measure(runs: OfSeed) -> float:
         lengths = [read_config(run).training.steps for run in runs]
-        return float(np.polyfit(np.log(lengths), np.log([step_of(run) for run in runs]), 1)[0])
+        steps = np.array([step_of(run) for run in runs])
+        return float(np.polyfit(np.log(lengths), np.log(steps), 1)[0]) if np.isfinite(steps).all() else math.nan
 
     return measure
 
@@ -207,34 +243,30 @@ def rank_of_first_share(run: Path) -> float:
 
 
 def p_of_forms(run: Path) -> float:
-    """The share of random walks, of the run's own steps, that have as many forms; nan below fifty checkpoints.
-
-    With fewer the window within which two planes share a bend is narrower than a checkpoint.
-    """
-    dynamics = facts(run)["dynamics"]
-    return float(dynamics["p_forms"]) if dynamics["checkpoints"] * WINDOW >= 1 else math.nan
+    """The share of random walks, of the run's own steps, that have as many forms; nan below fifty checkpoints."""
+    found = facts(run)["dynamics"]["p_forms"]
+    return math.nan if found is None else float(found)
 
 
 # --- over pools of M tasks ---
 
 
-def rank_with_tasks(setting: str) -> Measure:
-    """Spearman's correlation, over pools, of the late LLC and M; nan where a pool has none."""
+def rank_with_tasks(setting: str, most: float) -> Measure:
+    """Spearman's correlation of the late LLC and M over pools of at most so many tasks; nan where a pool has none."""
     from scipy.stats import spearmanr
 
     def measure(runs: OfSeed) -> float:
-        order = sorted(runs, key=lambda run: read_config(run).data.num_tasks)
-        return float(spearmanr(np.arange(len(order)), [late_llc(setting)(run) for run in order]).statistic)
+        by_tasks = {tasks: run for run in runs if (tasks := read_config(run).data.num_tasks) <= most}
+        return float(spearmanr([*by_tasks], [late_llc(setting)(run) for run in by_tasks.values()]).statistic)
 
     return measure
 
 
-def few_over_infinite(setting: str, num_tasks: int) -> Measure:
+def pool_over_infinite(setting: str, num_tasks: int) -> Measure:
     """The late LLC of a pool of so many tasks over that of infinitely many."""
 
     def measure(runs: OfSeed) -> float:
-        by_tasks = {read_config(run).data.num_tasks: run for run in runs}
-        return late_llc_over(setting)(by_tasks[num_tasks], by_tasks[math.inf])
+        return float(late_llc_over(setting)(_of_tasks(runs, num_tasks), _of_tasks(runs, math.inf)))
 
     return measure
 
@@ -242,31 +274,50 @@ def few_over_infinite(setting: str, num_tasks: int) -> Measure:
 # --- with alignment ---
 
 
-def rank_with_alignment(setting: str, after_peak: bool = False) -> Measure:
+def beyond_other_seed(rank: Callable[[Any, Any], float]) -> Measure:
+    """A correlation within a run less that of its LLC with another seed's curve.
+
+    Two seeds develop alike, so their curves rise and turn together whatever a run's own LLC sees.
+    """
+    return lambda own, other: rank(own, own) - rank(own, other)
+
+
+def rank_with_alignment(setting: str, after_peak: bool = False) -> Callable[[Path, Path], float]:
     """Spearman's partial correlation of the LLC and the cosine with gradient descent of as many steps, given the step.
 
-    Over healthy checkpoints; after_peak: those from the largest cosine on.
+    Of the first run's healthy checkpoints and the second's cosine, which may be its own; after_peak: from the first's
+    largest cosine on.
     """
 
-    def measure(run: Path) -> float:
-        cosines = {row["step"]: row["model_cos"] for row in read_metrics(run, ["step", "model_cos"])}
-        rows = healthy(run, setting)
+    def measure(run: Path, of_cosine: Path) -> float:
+        rows, cosines = healthy(run, setting), _cosines(of_cosine)
         rows = rows.assign(cosine=[cosines[step] for step in rows["step"]])
         if after_peak:
-            rows = rows[rows["step"] >= max(cosines, key=lambda step: cosines[step])]
+            own = _cosines(run)
+            rows = rows[rows["step"] >= max(own, key=lambda step: own[step])]
         return _rank_given_step(rows, f"llc_{setting}", "cosine")
 
     return measure
 
 
-def rank_with_distance(setting: str, num_tasks: int) -> Measure:
+def _cosines(run: Path) -> dict[int, float]:
+    return {row["step"]: row["model_cos"] for row in read_metrics(run, ["step", "model_cos"])}
+
+
+def rank_with_distance(setting: str, num_tasks: int) -> Callable[[OfSeed, OfSeed], float]:
     """The same of the LLC and the distance to ridge, of the pool of so many tasks."""
 
-    def measure(runs: OfSeed) -> float:
-        by_tasks = {read_config(run).data.num_tasks: run for run in runs}
-        return _rank_given_step(healthy(by_tasks[num_tasks], setting), f"llc_{setting}", "id_delta_ridge")
+    def measure(runs: OfSeed, of_distance: OfSeed) -> float:
+        own, other = (_of_tasks(found, num_tasks) for found in (runs, of_distance))
+        rows, distances = healthy(own, setting), table(other).set_index("step")["id_delta_ridge"]
+        rows = rows.assign(distance=distances.reindex(rows["step"]).to_numpy()).dropna(subset=["distance"])
+        return _rank_given_step(rows, f"llc_{setting}", "distance")
 
     return measure
+
+
+def _of_tasks(runs: OfSeed, num_tasks: float) -> Path:
+    return {read_config(run).data.num_tasks: run for run in runs}[num_tasks]
 
 
 def _rank_given_step(rows: pd.DataFrame, one: str, other: str) -> float:
@@ -274,7 +325,8 @@ def _rank_given_step(rows: pd.DataFrame, one: str, other: str) -> float:
 
         r = (r_ab - r_as r_bs) / sqrt((1 - r_as^2) (1 - r_bs^2)):
 
-    0 for two curves that have only time in common. nan for fewer than five rows, and where one is a rank of time.
+    0 for two curves whose ranks have a line in the step's rank in common and no more; curves with the same bend have
+    one of their own. nan for fewer than five rows, and where one is a rank of time.
     """
     from scipy.stats import spearmanr
 

@@ -15,7 +15,7 @@ from typing import Any
 from analysis.develop import SETTINGS
 from analysis.measures.llc_settings import Settings
 from store.lock import locked
-from studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
+from studies.runs import FEW_SEEDS, FURTHER_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 
 LENGTHS = (70_000, 200_000, 500_000)  # steps of the schedules
 M = (1, 4, 16, 64, 256, math.inf)
@@ -27,8 +27,8 @@ DISTINCT = UNIT_TASKS | {"steps": 5000, "eval_every": 500, "log_records": 18, "t
 REGRESSION = {"num_tasks": math.inf, "eval_every": 1750, "log_records": 40}  # 70 records or more, which forms need
 SHORT = REGRESSION | {"steps": LENGTHS[0]}
 POOLS = {"num_layers": 4, "steps": 5000, "log_records": 7, "eval_every": 1000}
-# those of rules and settings that were revised after seeds 0 to 7 had been read
-FRESH_SEEDS, FRESH_FEW = tuple(range(8, 16)), tuple(range(8, 13))
+# those of rules that were revised after seeds 0 to 15, of narrow decoders 0 to 2 and 8 to 12, had been read
+FRESH_SEEDS, FRESH_FEW = tuple(range(16, 24)), tuple(range(13, 18))
 LINEAR = {"snapshots": True, "eval_every": 1000, "log_records": 12}
 
 RUNS: dict[str, Runs] = {
@@ -51,17 +51,29 @@ RUNS: dict[str, Runs] = {
     "pools_of_tasks": Runs("tiny", POOLS, SOME_SEEDS, {"num_tasks": M}),
     # linear attention
     "linear_layer": Runs("lsa1", LINEAR, FRESH_SEEDS),
-    "linear_layers": Runs("lsa1", LINEAR | {"num_layers": 2, "recurrent": True}, MANY_SEEDS),
-    "linear_layer_of_20": Runs("lsa1", LINEAR | {"dim": 20, "num_pairs": 20}, SOME_SEEDS),
+    "linear_layers": Runs("lsa1", LINEAR | {"num_layers": 2, "recurrent": True}, FURTHER_SEEDS),
+    "linear_layer_of_20": Runs("lsa1", LINEAR | {"dim": 20, "num_pairs": 20}, FURTHER_SEEDS),
 }
+
+# runs in the place of those of the seed before: the other seed of claims on two curves of a run
+_PAIRED = ("linear_layer", "linear_layers", "linear_layer_of_20", "pools_of_tasks")
+RUNS |= {f"{name}_next": RUNS[name].of_next_seeds() for name in _PAIRED}
 
 QUICK = {"chains": 4, "burn_in": 150, "draws": 300, "tasks": 2048}
 FULL = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
-# one linear layer: the cell that analysis.llc_calibrate recommends, and one of another gamma / nbeta
+# linear layers: the cells that analysis.llc_calibrate recommends on seed 0, and others of another gamma / nbeta
 OF_LINEAR: dict[str, dict[str, Any]] = {
     "default": {"eps": 1.9e-4, "nbeta": 133.3, "gamma": 1333.0},
     "tight": {"eps": 1e-4, "nbeta": 133.3, "gamma": 4000.0},
     "published": SETTINGS["published"],
+}
+OF_TWO_LAYERS = OF_LINEAR | {
+    "default": {"eps": 4e-6, "nbeta": 133.3, "gamma": 13_330.0},
+    "tight": {"eps": 4e-6, "nbeta": 133.3, "gamma": 40_000.0},
+}
+OF_20_INPUTS = OF_LINEAR | {
+    "default": {"eps": 1e-4, "nbeta": 133.3, "gamma": 1333.0},
+    "tight": {"eps": 3e-5, "nbeta": 133.3, "gamma": 4000.0},
 }
 AT_TWO, AT_ONE = "0,208,500,790,1500,2500,3000", "2000,2500,3000"  # steps of the narrow decoders
 
@@ -91,8 +103,8 @@ RECIPES: Mapping[str, dict[str, Any]] = {
     "long_schedule": {"settings": _settings(FULL), "checkpoints": "every:4"},
     "large_batch": {"settings": _settings(FULL), "checkpoints": "every:4"},
     "pools_of_tasks": {"settings": _settings(FULL), "checkpoints": "every:2"},
-    "linear_layers": {"settings": _settings(FULL, OF_LINEAR)},
-    "linear_layer_of_20": {"settings": _settings(FULL, OF_LINEAR)},
+    "linear_layers": {"settings": _settings(FULL, OF_TWO_LAYERS)},
+    "linear_layer_of_20": {"settings": _settings(FULL, OF_20_INPUTS)},
 }
 
 

@@ -72,14 +72,47 @@ def test_a_diverged_checkpoint_is_no_peak(tmp_path: Path) -> None:
 
 
 def test_claimed_stages_and_the_end_of_the_first(tmp_path: Path) -> None:
-    ends = {10: False, 100: True, 1000: True}
-    stages, six = [{"end": end, "claimed": own} for end, own in ends.items()], [*range(6)]
-    run = made(tmp_path, [0.0] * 4, stages=stages, healthy_at_all=six)
+    """The end is where the plateau begins at whose flattest place the stage ends; the last stage ends at none."""
+    claims, six = {0: False, 1: True, 2: True}, [*range(6)]
+    stages = [{"stage": number, "claimed": own} for number, own in claims.items()]
+    milestones = [{"since": 5.0, "step": 9.0, "support": 0.9}, {"since": 64.0, "step": 100.0, "support": 0.7}]
+    run = made(tmp_path, [0.0] * 4, stages=stages, healthy_at_all=six, milestones=milestones)
     assert measures.claimed_stages(run) == 2.0
-    assert measures.end_of_first_stage(run) == 100
-    without = made(tmp_path, [0.0] * 4, stages=[{"end": 10, "claimed": False}], healthy_at_all=six)
+    assert measures.plateau_after_first_stage("since")(run) == 64
+    assert measures.plateau_after_first_stage("support")(run) == 0.7
+    assert measures.log2_of(measures.plateau_after_first_stage("since"))(run) == 6.0
+    assert measures.first_milestone(run) == 9.0
+    last = made(tmp_path, [0.0] * 4, stages=stages[2:], healthy_at_all=six, milestones=milestones)
+    assert math.isnan(measures.plateau_after_first_stage("since")(last))
+    without = made(tmp_path, [0.0] * 4, stages=stages[:1], healthy_at_all=six, milestones=[])
     assert measures.claimed_stages(without) == 0.0
-    assert math.isnan(measures.end_of_first_stage(without))
+    assert math.isnan(measures.plateau_after_first_stage("since")(without))
+    assert math.isnan(measures.first_milestone(without))
+
+
+def test_slopes_over_healthy_checkpoints_and_after_the_first(tmp_path: Path) -> None:
+    llc = [-40.0, *(NBETA * (2.1 - LOSSES[1:]))]
+    run = made(tmp_path, llc, ("negative", "healthy", "healthy", "healthy"))
+    assert measures.loss_slope_over("default", after_first=True)(run) == pytest.approx(1.0, rel=1e-9)
+    assert measures.loss_slope_over("default", healthy_only=True)(run) == pytest.approx(1.0, rel=1e-9)
+    assert measures.loss_slope_over("default")(run) == pytest.approx(-np.polyfit(LOSSES, llc, 1)[0] / NBETA, rel=1e-9)
+    few = made(tmp_path, llc, ("healthy", "healthy", "moving: 3", "moving: 3"))
+    assert math.isnan(measures.loss_slope_over("default", healthy_only=True)(few))
+
+
+def test_a_decline_has_the_null_of_the_norm_and_of_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 4 at the peak to 2; the norm alone makes 1 of it, and the loss, from .5 to .4, adds nbeta / 10."""
+    run = made(tmp_path, [0.0, 1.0, 4.0, 2.0])
+    asked: list[tuple[float, str]] = []
+
+    def estimate(run: Path, own: Settings, step: str) -> Any:
+        asked.append((own.gamma, step))
+        yield {"llc": 1.0}
+
+    monkeypatch.setattr(measures, "estimate_run", estimate)
+    assert measures.decline_over_norm_null("default")(run) == pytest.approx(-2.0 / -3.0)
+    assert measures.decline_over_norm_null("default", with_loss=True)(run) == pytest.approx(-2.0 / (-3.0 + NBETA / 10))
+    assert asked == [(pytest.approx(4 * SETTINGS["default"]["gamma"]), "100")] * 2
 
 
 def test_where_too_few_checkpoints_are_healthy_the_number_of_stages_is_not_known(tmp_path: Path) -> None:
@@ -98,7 +131,7 @@ def test_two_curves_that_have_only_time_in_common_have_no_partial_correlation(
         monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
         rows = [{"step": step, "model_cos": cosine} for step, cosine in zip(steps, cosines, strict=True)]
         monkeypatch.setattr(measures, "read_metrics", lambda run, names: rows)
-        return measures.rank_with_alignment("default")(tmp_path)
+        return measures.rank_with_alignment("default")(tmp_path, tmp_path)
 
     llc, cosines = (steps + 40 * rng.normal(size=400) for _ in range(2))
     left = []
@@ -109,7 +142,32 @@ def test_two_curves_that_have_only_time_in_common_have_no_partial_correlation(
     assert abs(partial(llc, cosines)) < 0.12  # two standard errors of 400 points are .1
     assert partial(llc, llc**3) == pytest.approx(1.0)
     monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": [1], "llc_default": [0.0]}))
-    assert math.isnan(measures.rank_with_alignment("default")(tmp_path))
+    assert math.isnan(measures.rank_with_alignment("default")(tmp_path, tmp_path))
+
+
+def test_what_two_seeds_have_in_common_is_taken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sigmoids of one step go together given the step; a run's LLC goes with its own cosine no more than that.
+
+    Where it follows the noise of its own cosine it does.
+    """
+    rng, steps = np.random.default_rng(3), np.arange(200)
+    own, other, llc = (1 / (1 + np.exp(-(steps - 60) / 8)) + 0.02 * rng.normal(size=200) for _ in range(3))
+    curves = {tmp_path / "own": own, tmp_path / "other": other}
+    monkeypatch.setattr(
+        measures,
+        "read_metrics",
+        lambda run, names: [{"step": step, "model_cos": one} for step, one in zip(steps, curves[run], strict=True)],
+    )
+
+    def asked(llc: np.ndarray) -> tuple[float, float]:
+        monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
+        rank = measures.rank_with_alignment("default")
+        return rank(*curves), measures.beyond_other_seed(rank)(*curves)
+
+    together, beyond = asked(llc)
+    assert together > 0.3
+    assert abs(beyond) < 0.15  # 200 checkpoints: a difference of two correlations has an error of about .1
+    assert asked(own + 0.002 * rng.normal(size=200))[1] > 0.2
 
 
 def test_after_the_peak_of_the_cosine_only_later_checkpoints_count(
@@ -122,8 +180,8 @@ def test_after_the_peak_of_the_cosine_only_later_checkpoints_count(
     monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
     rows = [{"step": step, "model_cos": cosine} for step, cosine in zip(steps, cosines, strict=True)]
     monkeypatch.setattr(measures, "read_metrics", lambda run, names: rows)
-    assert measures.rank_with_alignment("default", after_peak=True)(tmp_path) == pytest.approx(-1.0)
-    assert measures.rank_with_alignment("default")(tmp_path) > -0.9
+    assert measures.rank_with_alignment("default", after_peak=True)(tmp_path, tmp_path) == pytest.approx(-1.0)
+    assert measures.rank_with_alignment("default")(tmp_path, tmp_path) > -0.9
 
 
 def test_the_llc_of_a_pool_goes_with_its_distance_to_ridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,8 +193,9 @@ def test_the_llc_of_a_pool_goes_with_its_distance_to_ridge(tmp_path: Path, monke
         for run, sign in zip(runs, (-1, 1), strict=True)
     }
     monkeypatch.setattr(measures, "healthy", lambda run, setting: tables[run])
-    assert measures.rank_with_distance("default", 16)(runs) == pytest.approx(1.0)
-    assert measures.rank_with_distance("default", 4)(runs) == pytest.approx(-1.0)
+    monkeypatch.setattr(measures, "table", lambda run: tables[run])
+    assert measures.rank_with_distance("default", 16)(runs, runs) == pytest.approx(1.0)
+    assert measures.rank_with_distance("default", 4)(runs, runs) == pytest.approx(-1.0)
 
 
 def test_the_end_of_a_metric_its_least_and_its_step(tmp_path: Path) -> None:
@@ -168,6 +227,7 @@ def test_how_a_milestone_moves_with_the_schedule(
     )
     moved = measures.moves_with_length(lambda run: 3.0 * lengths[run] ** exponent)
     assert moved([*lengths]) == pytest.approx(exponent, abs=1e-9)
+    assert math.isnan(measures.moves_with_length(lambda run: math.nan)([*lengths]))
 
 
 def test_variance_and_forms_are_ranked_among_those_of_walks(tmp_path: Path) -> None:
@@ -175,16 +235,18 @@ def test_variance_and_forms_are_ranked_among_those_of_walks(tmp_path: Path) -> N
     run = made(tmp_path, [0.0] * 4, dynamics=dynamics)
     assert measures.rank_of_first_share(run) == 0.3
     assert measures.p_of_forms(run) == 0.7
-    assert math.isnan(measures.p_of_forms(made(tmp_path, [0.0] * 4, dynamics=dynamics | {"checkpoints": 49})))
+    assert math.isnan(measures.p_of_forms(made(tmp_path, [0.0] * 4, dynamics=dynamics | {"p_forms": None})))
 
 
 def test_the_llc_ranks_pools_by_their_tasks(tmp_path: Path) -> None:
     runs = [
         made(tmp_path, [0.0, 0.0, 0.0, llc], tasks=m) for m, llc in ((16, 3.0), (1, 1.0), (math.inf, 4.0), (4, 2.0))
     ]
-    assert measures.rank_with_tasks("default")(runs) == pytest.approx(1.0)
-    assert measures.rank_with_tasks("default")([*runs[1:], made(tmp_path, [0.0] * 4, tasks=16)]) < 1.0
-    assert measures.few_over_infinite("default", 4)(runs) == pytest.approx(0.5)
+    assert measures.rank_with_tasks("default", 64)(runs) == pytest.approx(1.0)
+    low = made(tmp_path, [0.0] * 4, tasks=16)
+    assert measures.rank_with_tasks("default", 64)([*runs[1:], low]) < 1.0
+    assert measures.rank_with_tasks("default", 4)([*runs[1:], low]) == pytest.approx(1.0)
+    assert measures.pool_over_infinite("default", 4)(runs) == pytest.approx(0.5)
 
 
 def test_a_curve_of_the_llc_leaves_out_unhealthy_checkpoints(tmp_path: Path) -> None:
@@ -197,7 +259,12 @@ def test_a_curve_of_the_llc_leaves_out_unhealthy_checkpoints(tmp_path: Path) -> 
 
 
 def test_every_run_has_its_analysis_and_it_has_what_its_claims_ask() -> None:
-    assert set(ANALYSES) == set(RECIPES) == set(RUNS)
+    of_their_own = {name for name in RUNS if not name.endswith("_next")}
+    assert set(ANALYSES) == set(RECIPES) == of_their_own
+    for name in set(RUNS) - of_their_own:  # the same cells in other places
+        own = RUNS[name.removesuffix("_next")]
+        assert {cell.name for cell in RUNS[name].cells} == {cell.name for cell in own.cells}
+        assert all(one != other for one, other in zip(RUNS[name].seeds, own.seeds, strict=True))
     for claim in STUDY.claims:
         if "published" in claim.says:
             assert "published" in RECIPES[claim.runs]["settings"], claim.name

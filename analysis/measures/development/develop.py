@@ -27,10 +27,11 @@ from store.readers import read_csv, read_json
 from store.rundir import read_config
 
 OF_A_MILESTONE = ("step", "low", "high", "support", "since", "until", "sides")
-OF_A_STAGE = ("start", "end", "type", "claimed")
-OF_A_CHANGE = ("stage", *OF_A_STAGE, *Change._fields, "differs")  # columns, with or without rows
+OF_A_STAGE = ("stage", "start", "end", "type", "claimed")
+OF_A_CHANGE = (*OF_A_STAGE, *Change._fields, "differs")  # columns, with or without rows
 OF_LLC = ("loss", "llc", "llc_low", "llc_high", "saturation", "health", "radius", "norm")
-VERSION = 3  # of what is measured: another one is measured again
+CURVE = 50  # places of the fitted curve, about, in develop.json
+VERSION = 4  # of what is measured: another one is measured again
 
 
 class Recipe(NamedTuple):
@@ -65,7 +66,7 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     dynamics = trajectory.write(loaded, recipe.walks, recipe.smoothing, recipe.seed)
     unsaturated = {name: own for name, own in rows.items() if name not in recipe.saturated}
     healthy = nulls.healthy_at_all(unsaturated)
-    places, found = milestone_rows(run, next(iter(recipe.settings.values())), healthy)
+    places, found, curve = milestone_rows(run, next(iter(recipe.settings.values())), healthy)
     changes = stage_rows(run, recipe, rows, found, healthy)
     facts = {
         "of": digest(run, recipe),
@@ -74,6 +75,7 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
         "healthy": {name: [sum(row["health"] == HEALTHY for row in own), len(own)] for name, own in rows.items()},
         "healthy_at_all": healthy,
         "milestones": places,
+        "curve": curve,
         "stages": [{name: row[name] for name in OF_A_STAGE} for row in changes[:: len(rows)]],
         "dynamics": dynamics,
     }
@@ -125,23 +127,29 @@ def table(
 # --- stages with their nulls ---
 
 
-def milestone_rows(run: Path, settings: Settings, healthy: Sequence[int]) -> tuple[list[dict[str, Any]], list[Stage]]:
-    """The milestones of the LLC over these checkpoints, each with whether the loss alone has one; and its stages.
+def milestone_rows(
+    run: Path, settings: Settings, healthy: Sequence[int]
+) -> tuple[list[dict[str, Any]], list[Stage], dict[str, list[float]]]:
+    """The milestones of the LLC over these checkpoints, each with whether the loss alone has one; stages; the curve.
 
-    Without a milestone, or with fewer checkpoints than a fit takes, there are no stages.
+    Without a milestone, or with fewer checkpoints than a fit takes, there are no stages. The curve is the fitted one,
+    step, llc and its standard error, at places evenly spaced in log step; without a fit it has none.
     """
     if len(healthy) < LEAST:
-        return [], []
+        return [], [], {"step": [], "llc": [], "llc_se": []}
     curve = read_curve(run, settings.name)
     chosen = np.isin(curve.steps, healthy)
     steps, llc, errors, loss = (values[chosen] for values in (curve.steps, curve.llc, curve.errors, curve.loss))
     fitted = fit(steps, llc, errors)
-    own, alone = milestones(fitted), milestones(fit(steps, curve.loss_alone[chosen]))
+    own, alone = milestones(fitted), milestones(fit(steps, curve.loss_alone[chosen], errors))
     rows = [
         {name: getattr(one, name) for name in OF_A_MILESTONE} | {"loss_has_one": within(one, alone) is not None}
         for one in own
     ]
-    return rows, stages(fitted, own, loss) if own else []
+    shown = slice(None, None, len(fitted.grid) // CURVE)
+    errors = np.sqrt(np.clip(np.diag(fitted.covariance), 0, None))
+    columns = {"step": np.expm1(fitted.grid), "llc": fitted.mean, "llc_se": errors}
+    return rows, stages(fitted, own, loss) if own else [], {name: own[shown].tolist() for name, own in columns.items()}
 
 
 def stage_rows(

@@ -9,6 +9,7 @@ is one of the model only where it leaves those of `walk_like`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -22,6 +23,7 @@ COMPONENTS = 3
 PLANES = tuple(combinations(range(COMPONENTS), 2))
 SHARED = 2  # planes of three that a form bends
 WINDOW = 0.02  # of the checkpoints, either way: how far apart the bends of a form may be
+FEWEST = math.ceil(1 / WINDOW)  # checkpoints that forms are sought in: with fewer the window is narrower than one
 WIDEST = 0.06  # of the checkpoints: the width of the smoothing at the end
 REACH = 4  # widths at which the kernel ends
 
@@ -66,9 +68,12 @@ class Null(NamedTuple):
 
 
 def dynamics(rows: np.ndarray, widest: float = WIDEST, window: float = WINDOW) -> Dynamics:
-    """PCA of a trajectory [T, P], smoothed, with its forms. `ValueError` for fewer than five checkpoints."""
+    """PCA of a trajectory [T, P], smoothed, with its forms; below fifty checkpoints none are sought.
+
+    `ValueError` for fewer than five checkpoints.
+    """
     if len(rows) < LEAST:
-        raise ValueError(f"a form needs {LEAST} checkpoints or more, not {len(rows)}")
+        raise ValueError(f"a trajectory needs {LEAST} checkpoints or more, not {len(rows)}")
     joint = fit(rows, COMPONENTS)
     return of_scores(joint.scores, joint.explained, widest, window)
 
@@ -77,7 +82,8 @@ def of_scores(scores: np.ndarray, explained: np.ndarray, widest: float = WIDEST,
     """The same of scores [T, 3] and their shares of variance."""
     smoothed = smooth_growing(scores, widest * len(scores))
     curvatures = np.stack([geometry(smoothed[:, list(plane)]).curvature for plane in PLANES])
-    return Dynamics(smoothed, scores, explained, forms(smoothed, window * len(scores)), curvatures)
+    found = forms(smoothed, window * len(scores)) if len(scores) >= FEWEST else []
+    return Dynamics(smoothed, scores, explained, found, curvatures)
 
 
 def smooth_growing(scores: np.ndarray, widest: float) -> np.ndarray:
@@ -153,16 +159,17 @@ def _form(group: Sequence[tuple[tuple[int, int], Vertex]]) -> Form:
 # --- the null ---
 
 
-def walk_like(directions: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The Gram matrix [T, T] of a random walk of T - 1 steps of these lengths, in order, and of these directions.
+def walk_like(gram: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The Gram matrix [T, T] of a random walk with a trajectory's steps, each with a random sign.
 
-    directions [T - 1, T - 1]: the cosines of the observed steps, which are taken in random order, each with a random
-    sign. So the walk moves as far as the trajectory at every checkpoint, and in the same directions as often.
+    gram [T - 1, T - 1]: of the observed steps. The walk's steps have their lengths and directions, in their order, and
+    their covariance sum_t s_t s_t' exactly; only what makes a path of them, that steps agree, is gone. A trajectory of
+    independent steps that are as likely to go either way is one of these walks, however their lengths and directions
+    change over training.
     """
-    order, signs = rng.permutation(len(lengths)), rng.choice([-1.0, 1.0], len(lengths))
-    sized = signs * lengths
-    walked = np.zeros((len(lengths) + 1,) * 2)
-    walked[1:, 1:] = (directions[np.ix_(order, order)] * np.outer(sized, sized)).cumsum(axis=0).cumsum(axis=1)
+    signs = rng.choice([-1.0, 1.0], len(gram))
+    walked = np.zeros((len(gram) + 1,) * 2)
+    walked[1:, 1:] = (gram * np.outer(signs, signs)).cumsum(axis=0).cumsum(axis=1)
     return walked
 
 
@@ -189,10 +196,8 @@ def walks(rows: np.ndarray, draws: int, rng: np.random.Generator) -> Iterator[tu
     """Scores [T, 3] and shares of variance [3] of random walks like a trajectory [T, P], each a PCA of its own."""
     moved = np.diff(np.asarray(rows, float), axis=0)
     gram = moved @ moved.T
-    lengths = np.sqrt(np.diag(gram))
-    sizes = np.where(lengths > 0, lengths, np.inf)  # a step of no length has no direction
     for _ in range(draws):
-        yield _scores(walk_like(gram / np.outer(sizes, sizes), lengths, rng))
+        yield _scores(walk_like(gram, rng))
 
 
 def _scores(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

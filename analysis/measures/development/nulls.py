@@ -27,13 +27,14 @@ Row = Mapping[str, Any]
 
 
 class Change(NamedTuple):
-    """A change of the LLC at one setting, what the nulls say it is, and the p-values of its differences from these.
+    """A change of the LLC at one setting, with the loss's; what the nulls say it is, and the p of its differences.
 
     norm_null and p_norm are nan where the weights' norm changes the LLC the other way; p_norm is 1 where the chains of
     the null are not healthy, so that nothing is claimed against it.
     """
 
     setting: str
+    delta_loss: float
     delta_llc: float
     delta_llc_se: float
     loss_null: float
@@ -55,7 +56,8 @@ def change(setting: str, start: Row, end: Row, rescaled: Row | None) -> Change:
     None stands where `norm_null_applies` does not.
     """
     delta = float(end["llc"] - start["llc"])
-    loss_null = float(-start["nbeta"] * (end["loss"] - start["loss"]))
+    delta_loss = float(end["loss"] - start["loss"])
+    loss_null = float(-start["nbeta"] * delta_loss)
     norm_null, p_norm = math.nan, math.nan
     if rescaled is not None:
         norm_null = float(rescaled["llc"] - start["llc"])  # so delta - norm_null has the start's errors no more
@@ -63,6 +65,7 @@ def change(setting: str, start: Row, end: Row, rescaled: Row | None) -> Change:
         p_norm = p_value(float(end["llc"] - rescaled["llc"]), (end, rescaled)) if known else 1.0
     return Change(
         setting,
+        delta_loss,
         delta,
         math.hypot(standard_error(start), standard_error(end)),
         loss_null,

@@ -3,8 +3,9 @@
     LLC(u) ~ line + GP(0, a k),   k(u, v) = exp(-(u - v)^2 / (2 l^2)),   values with variance error^2 + jitter^2
 
 The hyperparameters a, l and jitter maximise the likelihood. jitter is what checkpoints scatter beyond their errors:
-while the learning rate is high w* jumps about, which no chain at one w* can see. The line is that of least squares:
-about a constant the curve would turn to the mean at both ends and where checkpoints are far apart.
+while the learning rate is high w* jumps about, which no chain at one w* can see. Of the line nothing is known before,
+and its own errors are in those of the curve: about a constant the curve would turn to the mean at both ends and where
+checkpoints are far apart.
 """
 
 from __future__ import annotations
@@ -150,7 +151,12 @@ def posterior(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Mean and slope [G] on a grid, and their covariances [G, G], of values [T] with noise covariance [T, T].
 
-    With K = a k(at, at) + noise: mean = a k(grid, at) K^-1 values, slope the same of dk/du = -(u - v) / l^2 k.
+    With K = a k(at, at) + noise, H = (1, at)' and R = (1, grid)' - H K^-1 a k(at, grid), and a flat prior of the line:
+
+        mean = a k(grid, at) K^-1 values + R' b,   b = (H K^-1 H')^-1 H K^-1 values,
+        covariance = a k(grid, grid) - a k(grid, at) K^-1 a k(at, grid) + R' (H K^-1 H')^-1 R
+
+    (Rasmussen and Williams 2006, Eqs. 2.41 and 2.42), slope the same of dk/du = -(u - v) / l^2 k and of (0, 1)'.
     """
     from scipy.linalg import cho_factor, cho_solve
 
@@ -159,16 +165,21 @@ def posterior(
         return apart / length, np.asarray(a * np.exp(-0.5 * (apart / length) ** 2))
 
     factor = cho_factor(kernel(at, at)[1] + noise)
-    weights = cho_solve(factor, values)
+    line = np.stack([np.ones_like(at), at])
+    known = cho_factor(line @ cho_solve(factor, line.T))
+    trend = cho_solve(known, line @ cho_solve(factor, values))
+    weights = cho_solve(factor, values - trend @ line)
     apart, across = kernel(grid, at)
     sloped = -apart / length * across
     between, prior = kernel(grid, grid)
     sloped_prior = (1 - between**2) / length**2 * prior
+    left = np.stack([np.ones_like(grid), grid]) - line @ cho_solve(factor, across.T)
+    sloped_left = np.array([[0.0], [1.0]]) - line @ cho_solve(factor, sloped.T)
     return (
-        across @ weights,
-        sloped @ weights,
-        prior - across @ cho_solve(factor, across.T),
-        sloped_prior - sloped @ cho_solve(factor, sloped.T),
+        across @ weights + trend @ np.stack([np.ones_like(grid), grid]),
+        sloped @ weights + trend[1],
+        prior - across @ cho_solve(factor, across.T) + left.T @ cho_solve(known, left),
+        sloped_prior - sloped @ cho_solve(factor, sloped.T) + sloped_left.T @ cho_solve(known, sloped_left),
     )
 
 

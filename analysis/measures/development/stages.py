@@ -24,7 +24,7 @@ from analysis.measures.development.smooth_curve import LEAST, Fit, change_error,
 from src import intervals
 
 __all__ = ["LEAST", "ChangePoint", "Fit", "Milestone", "Segmentation", "Stage", "change_points", "fit"]
-__all__ += ["fractions_of_schedule", "milestones", "of_seeds", "stages", "within"]
+__all__ += ["milestones", "of_seeds", "stages", "within"]
 
 BOUND = 0.047  # of the curve's height, per log step: the published |slope| < 8 of a curve of height 170
 Z = 3.0  # standard errors that a change must exceed
@@ -252,45 +252,3 @@ def _slope_of(at: np.ndarray, loss: np.ndarray, place: float) -> float:
     """The slope of the loss in log step between the checkpoints about a place."""
     after = int(np.clip(np.searchsorted(at, place, "right"), 1, len(at) - 1))
     return float((loss[after] - loss[after - 1]) / (at[after] - at[after - 1]))
-
-
-# --- the schedule ---
-
-
-class Schedule(NamedTuple):
-    """How a milestone moves with the length of the schedule: step ~ length^exponent, with a 90 % t interval.
-
-    1: it sits at the same fraction of every schedule; 0: at the same step. fraction_p, step_p: of the two-sided t tests
-    that the exponent is 1, and 0; runs: how many.
-    """
-
-    exponent: float
-    low: float
-    high: float
-    fraction_p: float
-    step_p: float
-    runs: int
-
-
-def fractions_of_schedule(found: Sequence[Milestone], lengths: Sequence[float]) -> Schedule:
-    """One milestone of each of R runs against the lengths [R] of their schedules, by least squares of the logarithms.
-
-    `ValueError` for fewer than three runs, for fewer than two lengths, and for a length or a step that is not above 0.
-    """
-    from scipy.special import stdtr, stdtrit
-    from scipy.stats import linregress
-
-    steps, spans = np.array([one.step for one in found], float), np.asarray(lengths, float)
-    if len(steps) != len(spans) or len(steps) < 3 or len({*spans}) < 2:
-        raise ValueError(f"{len(steps)} milestones of {len({*spans})} lengths: it takes 3 runs of 2 lengths or more")
-    if not (np.isfinite(spans) & (spans > 0) & (steps > 0)).all():
-        raise ValueError("lengths and steps must be above 0")
-    line, free = linregress(np.log(spans), np.log(steps)), len(steps) - 2
-    half = stdtrit(free, (1 + LEVEL) / 2) * line.stderr
-
-    def p_of(value: float) -> float:
-        distance = abs(line.slope - value)
-        return float(2 * stdtr(free, -distance / line.stderr)) if line.stderr > 0 else float(distance < 1e-9)
-
-    slope = float(line.slope)
-    return Schedule(slope, slope - float(half), slope + float(half), p_of(1.0), p_of(0.0), len(steps))

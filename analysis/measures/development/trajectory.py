@@ -10,6 +10,7 @@ import numpy as np
 from analysis.loaded_run import LoadedRun
 from analysis.measures.development.essential_dynamics import (
     COMPONENTS,
+    FEWEST,
     PLANES,
     Dynamics,
     Form,
@@ -35,7 +36,8 @@ def outputs(loaded: LoadedRun) -> tuple[list[int], np.ndarray]:
     found = [(step, np.ravel(_predict(then.model, then.params, then.batch))) for step, then in loaded.checkpoints()]
     if len(found) < LEAST:
         raise StoreError(
-            f"{loaded.run} has {len(found)} snapshots, and a form needs {LEAST}; train it with more records"
+            f"{loaded.run} has {len(found)} snapshots, and a trajectory needs {LEAST}, its forms {FEWEST}; train it "
+            "with more records"
         )
     return [step for step, _ in found], np.stack([row for _, row in found])
 
@@ -43,7 +45,8 @@ def outputs(loaded: LoadedRun) -> tuple[list[int], np.ndarray]:
 def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[str, Any]:
     """Writes essential_dynamics.csv and .json, and gives the latter's content.
 
-    Each form's p is the share of random walks whose strongest form is as strong, and p_forms of those with as many.
+    Each form's p is the share of random walks whose strongest form is as strong, and p_forms of those with as many;
+    null below fifty checkpoints, where no forms are sought.
     """
     steps, rows = outputs(loaded)
     own = dynamics(rows, smoothing)
@@ -57,7 +60,7 @@ def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[st
         "explained_rank": (at_random.explained < own.explained).mean(axis=0).tolist(),
         "cosines": (6 / (np.pi * np.arange(1, COMPONENTS + 1)) ** 2).tolist(),
         "forms": [_form(form, steps, _share(at_random.strongest >= form.strength)) for form in own.forms],
-        "p_forms": _share(at_random.forms >= len(own.forms)),
+        "p_forms": _share(at_random.forms >= len(own.forms)) if len(steps) >= FEWEST else None,
         "null": {
             "walks": draws,
             "explained": at_random.explained.mean(axis=0).tolist(),

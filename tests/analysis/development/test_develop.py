@@ -90,7 +90,7 @@ def stages_of(
 
     monkeypatch.setattr(develop, "estimate_run", rescaled)
     healthy = nulls.healthy_at_all(rows)
-    places, found = develop.milestone_rows(run, settings["default"], healthy)
+    places, found, _ = develop.milestone_rows(run, settings["default"], healthy)
     return places, develop.stage_rows(run, develop.Recipe(settings), rows, found, healthy)
 
 

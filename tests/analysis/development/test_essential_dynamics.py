@@ -57,19 +57,33 @@ def test_the_point_of_a_form_is_the_centre_of_the_circle() -> None:
     assert form.spread == pytest.approx(0, abs=1e-3)
 
 
-def test_walks_take_the_trajectorys_steps_in_another_order() -> None:
-    """Of steps of one length the spectrum is the trajectory's; of others the lengths are, in order."""
-    steps = RNG.standard_normal((79, 30)) * np.geomspace(1, 0.1, 30)
-    lengths = np.linalg.norm(steps, axis=1)
-    directions = steps @ steps.T / np.outer(lengths, lengths)
-    for sizes in (np.ones(79), lengths):
-        walk = walk_like(directions, sizes, RNG)
-        moved = np.diff(np.diff(walk, axis=0), axis=1)
-        np.testing.assert_allclose(np.sqrt(np.diag(moved)), sizes)
-        if sizes is not lengths:
-            np.testing.assert_allclose(np.linalg.eigvalsh(moved), np.linalg.eigvalsh(directions), atol=1e-9)
-        assert np.linalg.eigvalsh(walk).min() > -1e-9 * np.linalg.eigvalsh(walk).max()
-        assert not np.allclose(walk, walk_like(directions, sizes, RNG))
+def test_walks_take_the_trajectorys_steps_with_random_signs() -> None:
+    """Lengths in order, and the spectrum of the steps, are the trajectory's, whatever the lengths."""
+    steps = RNG.standard_normal((79, 30)) * np.geomspace(1, 0.1, 30) * np.geomspace(3, 0.3, 79)[:, None]
+    gram = steps @ steps.T
+    walk = walk_like(gram, RNG)
+    moved = np.diff(np.diff(walk, axis=0), axis=1)
+    np.testing.assert_allclose(np.abs(moved), np.abs(gram), atol=1e-9)
+    np.testing.assert_allclose(np.diag(moved), np.diag(gram))
+    np.testing.assert_allclose(np.linalg.eigvalsh(moved), np.linalg.eigvalsh(gram), atol=1e-9)
+    assert np.linalg.eigvalsh(walk).min() > -1e-9 * np.linalg.eigvalsh(walk).max()
+    assert not np.allclose(walk, walk_like(gram, RNG))
+
+
+def test_a_walk_whose_steps_change_is_not_told_from_its_null() -> None:
+    """Steps large and in one direction at first, small and in all directions later: ranks are even, mean 1/2.
+
+    The mean of 60 ranks has a standard error of 1 / sqrt(12 60) = .037; three of these are .11.
+    """
+    rng, late = np.random.default_rng(3), np.linspace(0, 1, 60)[:, None]
+    ranks = []
+    for _ in range(60):
+        sizes = np.where(np.arange(40) == 0, 4.0 * (1 - late), 0.3 + 0.2 * late)
+        rows = (rng.standard_normal((60, 40)) * sizes).cumsum(axis=0)
+        own = dynamics(rows).explained[0]
+        ranks.append(np.mean([explained[0] < own for _, explained in walks(rows, 40, rng)]))
+    assert np.mean(ranks) == pytest.approx(0.5, abs=0.11)
+    assert np.mean(np.array(ranks) > 0.95) < 0.15
 
 
 def test_an_isotropic_walk_explains_what_cosines_do() -> None:
@@ -95,19 +109,26 @@ def test_a_random_walk_is_not_told_from_its_null_and_a_saddle_is() -> None:
 
 
 def test_the_same_generator_gives_the_same_null() -> None:
-    rows = RNG.standard_normal((40, 50)).cumsum(axis=0)
+    rows = RNG.standard_normal((60, 50)).cumsum(axis=0)
     one, other = (null(rows, 3, np.random.default_rng(5)) for _ in range(2))
     np.testing.assert_array_equal(one.explained, other.explained)
     np.testing.assert_array_equal(one.strongest, other.strongest)
 
 
 def test_what_has_no_form_is_refused() -> None:
-    with pytest.raises(ValueError, match="a form needs 5 checkpoints or more, not 4"):
+    with pytest.raises(ValueError, match="a trajectory needs 5 checkpoints or more, not 4"):
         dynamics(RNG.standard_normal((4, 9)))
     with pytest.raises(ValueError, match="it must be at least 0 checkpoints"):
         smooth_growing(np.ones((9, 3)), -1.0)
     with pytest.raises(ValueError, match="draws is 0"):
         null(RNG.standard_normal((9, 9)), 0, RNG)
+
+
+def test_below_fifty_checkpoints_no_form_is_sought() -> None:
+    """The window within which two planes share a bend would be narrower than a checkpoint."""
+    rows = saddle_to_saddle(points=50)
+    assert dynamics(rows, widest=0.0).forms
+    assert dynamics(rows[:-1], widest=0.0).forms == []
 
 
 def test_checkpoints_that_do_not_move_are_steps_of_no_length() -> None:

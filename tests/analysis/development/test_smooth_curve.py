@@ -13,8 +13,11 @@ VALUES = stairs(STEPS, RISES) + noise(len(STEPS), 0)
 ERRORS = np.linspace(0.5, 1.5, len(STEPS))
 
 
-def test_the_posterior_is_the_textbooks() -> None:
-    """Rasmussen and Williams 2006, Eqs. 2.25 and 2.26, by an inverse; slopes by differences of neighbouring places."""
+def test_the_posterior_is_that_of_kriging_with_a_line() -> None:
+    """By the inverse of the kriging system, whose multipliers hold weights without bias; slopes by differences.
+
+    [K H'; H 0] [weights; multipliers] = [k(u); h(u)],  covariance(u, v) = k(u, v) - [k(u); h(u)] . solution(v)
+    """
     rng = np.random.default_rng(1)
     at, values, grid = np.sort(rng.uniform(0, 10, 7)), rng.normal(size=7), np.array([0.5, 4.0, 9.0])
     a, length, error = 2.3, 1.7, np.diag(rng.uniform(0.01, 0.1, 7))
@@ -23,13 +26,18 @@ def test_the_posterior_is_the_textbooks() -> None:
     def k(u: float, v: float) -> float:
         return a * np.exp(-((u - v) ** 2) / (2 * length**2))
 
-    inverse = np.linalg.inv(np.array([[k(u, v) for v in at] for u in at]) + error)
+    line = np.stack([np.ones(7), at])
+    system = np.block([[np.array([[k(u, v) for v in at] for u in at]) + error, line.T], [line, np.zeros((2, 2))]])
+    inverse = np.linalg.inv(system)
+
+    def asked(u: float) -> np.ndarray:
+        return np.array([*(k(u, v) for v in at), 1.0, u])
 
     def mean_of(u: float) -> float:
-        return float(np.array([k(u, v) for v in at]) @ inverse @ values)
+        return float(asked(u) @ inverse @ [*values, 0, 0])
 
     def covariance_of(u: float, v: float) -> float:
-        return k(u, v) - np.array([k(u, w) for w in at]) @ inverse @ np.array([k(v, w) for w in at])
+        return float(k(u, v) - asked(u) @ inverse @ asked(v))
 
     def sloped_of(u: float, v: float) -> float:
         corners = [(su * sv, covariance_of(u + su * h, v + sv * h)) for su in (1, -1) for sv in (1, -1)]
@@ -40,6 +48,9 @@ def test_the_posterior_is_the_textbooks() -> None:
     np.testing.assert_allclose(slope, [(mean_of(u + h) - mean_of(u - h)) / (2 * h) for u in grid], rtol=1e-5)
     np.testing.assert_allclose(covariance, [[covariance_of(u, v) for v in grid] for u in grid], atol=1e-10)
     np.testing.assert_allclose(sloped, [[sloped_of(u, v) for v in grid] for u in grid], atol=1e-5)
+    of_line = posterior(at, 3 + 2 * at, error, grid, a, length)
+    np.testing.assert_allclose(of_line[0], 3 + 2 * grid, rtol=1e-9)
+    np.testing.assert_allclose(of_line[1], 2.0, rtol=1e-9)
 
 
 def likelihood(values: np.ndarray, a: float, length: float, jitter: float) -> float:

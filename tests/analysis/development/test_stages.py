@@ -12,7 +12,6 @@ from analysis.measures.development.smooth_curve import LEAST, Fit, log_step
 from analysis.measures.development.stages import (
     Milestone,
     fit,
-    fractions_of_schedule,
     milestones,
     of_seeds,
     stages,
@@ -286,46 +285,3 @@ def test_seeds_are_matched_by_the_nearest_in_the_basin() -> None:
     assert (alone.having, alone.step) == (1, pytest.approx(own.step))
     assert np.isnan(alone.low)
     assert of_seeds(own, [[], []]).share == 0
-
-
-# --- the schedule ---
-
-
-@pytest.mark.parametrize("exponent", [0.0, 1.0])
-def test_what_moves_with_the_schedule_has_exponent_1(exponent: float) -> None:
-    lengths = np.array([70e3, 70e3, 70e3, 200e3, 200e3, 200e3, 500e3, 500e3, 500e3])
-    places = 3.0 + exponent * np.log(lengths) + noise(9, 0, 0.1)
-    own = [at(0.0)._replace(step=float(np.exp(place))) for place in places]
-    found = fractions_of_schedule(own, lengths)
-    line = stats.linregress(np.log(lengths), places)
-    half = stats.t.ppf(0.95, 7) * line.stderr
-    assert found.low < exponent < found.high
-    np.testing.assert_allclose(
-        [found.exponent, found.low, found.high], [line.slope, line.slope - half, line.slope + half]
-    )
-    null = found.step_p if exponent == 0 else found.fraction_p
-    other = found.fraction_p if exponent == 0 else found.step_p
-    assert other < 0.001 < 0.05 < null
-    assert found.step_p == pytest.approx(line.pvalue, rel=1e-6)
-    assert found.runs == 9
-
-
-def test_a_perfect_line_has_no_doubt() -> None:
-    own = [at(0.0)._replace(step=step) for step in (1000.0, 2000.0, 4000.0)]
-    found = fractions_of_schedule(own, [10_000, 20_000, 40_000])
-    assert found.exponent == pytest.approx(1.0)
-    assert found.fraction_p > 0.9
-    assert found.step_p < 1e-6
-
-
-@pytest.mark.parametrize(
-    ("lengths", "sentence"),
-    [
-        ([1e4, 2e4], "3 runs of 2 lengths or more"),
-        ([1e4, 1e4, 1e4], "3 runs of 2 lengths or more"),
-        ([1e4, 0.0, 2e4], "must be above 0"),
-    ],
-)
-def test_runs_that_say_nothing_of_the_schedule_are_refused(lengths: list[float], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        fractions_of_schedule([at(5.0)] * len(lengths), lengths)

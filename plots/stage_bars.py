@@ -1,0 +1,53 @@
+"""Stages of several runs as bars over log steps: a row for each run, rises and falls, those that are claimed filled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plots import style
+from store.readers import read_csv
+
+NO_STAGE = "none"
+LOOKS = {
+    "A": ("LLC rises", style.SERIES[0]),
+    "B": ("LLC falls", style.SERIES[1]),
+    "undecided": ("undecided", style.GREY),
+    NO_STAGE: ("no milestone", "#cccccc"),
+}
+FAINT = 0.3  # how much colour a stage has that is not claimed
+ROW, AROUND = 0.2, 0.9  # inches of a run, and around all
+FIRST = 1.0  # of a logarithmic axis of steps, counted from 1
+
+
+@style.compact
+def draw_stage_bars(source: Path, title: str) -> list[Path]:
+    """Draws a table of runs, seed, stage, start, end, type, claimed and delta_llc next to it, as .png and .pdf."""
+    from matplotlib.patches import Patch
+
+    table = read_csv(source, ("seed", "stage", "start", "end"), ("runs", "type"))
+    table = table.drop_duplicates(["runs", "seed", "stage"])  # of a stage's settings the first
+    names = list(dict.fromkeys(zip(table["runs"], table["seed"], strict=True)))
+    figure, axes = style.new_figure(width=1.6 * style.COLUMN, height=ROW * len(names) + AROUND)
+    panel = axes[0, 0]
+    for _, row in table.iterrows():
+        y, (start, end) = names.index((row["runs"], row["seed"])), np.array([row["start"], row["end"]], float) + FIRST
+        look: dict[str, Any] = {
+            "color": LOOKS[row["type"]][1],
+            "alpha": 1.0 if str(row["claimed"]) == "True" else FAINT,
+        }
+        panel.barh(y, end - start, left=start, height=0.7, linewidth=0.5, edgecolor="white", **look)
+        if row["type"] != NO_STAGE:
+            middle = float(np.sqrt(start * end))
+            panel.text(middle, y, f"{float(row['delta_llc']):+.2g}", ha="center", va="center", fontsize=6.5)
+    panel.set_xscale("log")
+    panel.set_xlim(left=FIRST)
+    panel.set_ylim(len(names) - 0.5, -0.5)
+    panel.set_yticks(range(len(names)), [f"{style.plain(runs)}, seed {seed:.0f}" for runs, seed in names])
+    panel.set_xlabel("training step, from 1")
+    shown = [look for name, look in LOOKS.items() if name in set(table["type"])]
+    style.legend_above(figure, {label: Patch(color=colour) for label, colour in shown})
+    style.caption(figure, f"{title}; the number is the change of the LLC, a full colour a claimed stage")
+    return style.save_both(figure, source)

@@ -1,0 +1,54 @@
+"""The stages of runs as bars over training, and their table: a row for each stage and setting of the LLC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis.measures.development.develop import OF_A_CHANGE
+from plots.stage_bars import NO_STAGE, draw_stage_bars
+from store import layout
+from store.readers import read_csv
+from store.rundir import read_config
+
+Row = dict[str, Any]
+
+
+class Stages(NamedTuple):
+    """A figure of the stages in analysis/develop/stages.csv: its runs by name, each with a label."""
+
+    name: str
+    title: str
+    settings: Mapping[str, str]
+    profile: str = "quick"
+    needs: tuple[str, ...] = ()
+
+    @property
+    def run_names(self) -> tuple[str, ...]:
+        """The runs it is of."""
+        return tuple(self.settings)
+
+    def labels(self, seeds: Sequence[int]) -> Mapping[str, Any]:
+        """What is written on it."""
+        return {"title": self.title}
+
+    def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[Row]:
+        """Rows of runs, seed and the columns of stages.csv; a run without a stage has one row that says so."""
+        return [
+            {"runs": self.settings[name], "seed": read_config(run).init_seed} | row
+            for name, own in runs.items()
+            for run in own
+            for row in _stages(run)
+        ]
+
+    def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
+        """Draws the table."""
+        draw_stage_bars(table, labels["title"])
+
+
+def _stages(run: Path) -> list[Row]:
+    found = read_csv(run / layout.DEVELOP_STAGES, ("stage", "start", "end"), ("type", "setting"))
+    rows = [{str(name): value for name, value in row.items()} for row in found[[*OF_A_CHANGE]].to_dict("records")]
+    last = read_config(run).training.steps
+    return rows or [dict.fromkeys(OF_A_CHANGE, "") | {"stage": 0, "start": 0, "end": last, "type": NO_STAGE}]
