@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from analysis.measures.development.develop import OF_A_CHANGE
 from plots.stage_bars import NO_STAGE, draw_stage_bars
 from store import layout
-from store.readers import read_csv
+from store.readers import read_csv, read_json
 from store.rundir import read_config
 
 Row = dict[str, Any]
@@ -48,7 +48,8 @@ class Stages(NamedTuple):
 
 
 def _stages(run: Path) -> list[Row]:
+    if not read_json(run / layout.DEVELOP)["stages"]:
+        last = read_config(run).training.steps
+        return [dict.fromkeys(OF_A_CHANGE, "") | {"stage": 0, "start": 0, "end": last, "type": NO_STAGE}]
     found = read_csv(run / layout.DEVELOP_STAGES, ("stage", "start", "end"), ("type", "setting"))
-    rows = [{str(name): value for name, value in row.items()} for row in found[[*OF_A_CHANGE]].to_dict("records")]
-    last = read_config(run).training.steps
-    return rows or [dict.fromkeys(OF_A_CHANGE, "") | {"stage": 0, "start": 0, "end": last, "type": NO_STAGE}]
+    return [{str(name): value for name, value in row.items()} for row in found[[*OF_A_CHANGE]].to_dict("records")]
