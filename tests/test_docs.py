@@ -367,16 +367,20 @@ def test_the_readme_counts_the_claims_as_the_ledger_does(root: Path) -> None:
         assert counts == {verdict: own.count(verdict) for verdict in set(own)}
 
 
-def test_the_readme_has_both_ratios_of_copying_as_the_ledger_has(root: Path) -> None:
-    rows = csv.DictReader((root / "report/claims.csv").read_text(encoding="utf-8").splitlines())
-    line = next(row for row in rows if row["claim"] == "interleaved_ratio")
-    told = re.search(
-        r"not counted \| ~17; \| ([\d.]+) \[(.+), (.+)\]; ([\d.]+) \[(.+), (.+)\]", (root / "README.md").read_text()
-    )
-    assert told
-    published = [float(line[name]) for name in ("mean", "mean_low", "mean_high")]
-    expected = [*published, *map(without_the_next, published)]
-    assert list(told.groups()) == [f"{value:.1f}" for value in expected]
+def test_the_readme_has_the_numbers_of_the_ledger(root: Path) -> None:
+    """In the table of results: mean, interval and n of every line that names a claim, to the digits shown."""
+    rows = {row["claim"]: row for row in csv.DictReader((root / "report/claims.csv").read_text("utf-8").splitlines())}
+    table = re.findall(r"^\|.*\| ([^|]+) \| (\d*) \| `(\w+)` \|$", (root / "README.md").read_text(), re.MULTILINE)
+    assert len(table) > 10
+    for measured, n, name in table:
+        own, shown = rows[name], re.findall(r"-?\d*\.\d+", measured)
+        assert n == own["n"], name
+        assert len(shown) == 3, name
+        for text, column in zip(shown, ("mean", "mean_low", "mean_high"), strict=True):
+            digits = len(text.partition(".")[2])
+            assert abs(float(text) - float(own[column])) <= 0.51 * 10**-digits, (name, column)
+    ratio = without_the_next(float(rows["interleaved_ratio"]["mean"]))
+    assert f"without the next among the others {ratio:.1f})" in (root / "README.md").read_text()
 
 
 # The README, top to bottom
