@@ -223,6 +223,8 @@ def verdict(row: dict[str, Any]) -> str:
         return "exactly zero" if row["largest_change"] <= EXACT else "not zero"
     if row["kind"] == "equivalence":
         return "equivalent" if row["p_equivalence"] < statistics.ALPHA else "not shown equivalent"
-    if row["p_holm"] >= statistics.ALPHA:
+    if row["kind"] != "difference":
+        raise ValueError(f"a contrast of the kind {row['kind']!r} has no verdict")
+    if not row["p_holm"] < statistics.ALPHA:  # nan shows nothing
         return "no difference shown"
     return "higher" if row["difference"] > 0 else "lower"

@@ -101,22 +101,29 @@ def share_left(shift: str) -> Measure:
 
 def preconditioner_distance(target: str, layer: int = 0) -> Measure:
     """The relative distance of a layer's learnt preconditioner from the closed form, the identity or the inverse."""
+    diagonal = TARGETS[target]
 
     def measure(run: Path) -> float:
         loaded = compared_run(run)
         learnt = learnt_preconditioners(loaded.config, loaded.params)[layer].sum(axis=0)
-        return relative_distance(learnt, np.diag(_target(target, loaded.config.data)))
+        return relative_distance(learnt, np.diag(diagonal(loaded.config.data)))
 
     return measure
 
 
-def _target(name: str, data: DataConfig) -> np.ndarray:
+def _identity(data: DataConfig) -> np.ndarray:
+    return np.ones(data.dim)
+
+
+def _inverse_covariance(data: DataConfig) -> np.ndarray:
     eigenvalues = fixed_eigenvalues(data)
-    if name == "closed form":
-        return preconditioner(data)
-    if name == "identity" or eigenvalues is None:
-        return np.ones(data.dim)
+    if eigenvalues is None:
+        raise ValueError("covariances that are drawn have no one inverse")
     return 1 / eigenvalues
+
+
+# a preconditioner's name -> its diagonal [D]
+TARGETS = {"closed form": preconditioner, "identity": _identity, "inverse covariance": _inverse_covariance}
 
 
 @lru_cache(maxsize=256)

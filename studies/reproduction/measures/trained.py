@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -133,8 +133,14 @@ def against(other: str, name: str) -> Measure:
 @lru_cache(maxsize=64)
 def _comparison(run: Path, other: str) -> dict[str, float]:
     loaded = compared_run(run)
-    predict = loaded.gd.predict if other == "gd" else gd_plus_plus_of(run)
+    predict = OTHERS[other](run)
     return {name: float(value) for name, value in _compare(loaded.predict, predict, loaded.batch).items()}
+
+
+OTHERS: Mapping[str, Callable[[Path], Predictor]] = {
+    "gd": lambda run: compared_run(run).gd.predict,
+    "gd_plus_plus": lambda run: gd_plus_plus_of(run),
+}
 
 
 _compare = jax.jit(compare)
