@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.processes import measure
+from store import layout
 
 pytestmark = pytest.mark.slow
 
@@ -26,4 +27,4 @@ def test_a_run_at_the_limit_trains_and_is_analysed_in_four_gigabytes(name: str, 
     """The peak is the whole command's, as the kernel counts it."""
     line = [sys.executable, "-m", "runners.run", "lsa1", "--steps", "2", *LIMITS[name], "--out", str(tmp_path / "run")]
     assert measure(line, {"NPROC": "1"})["peak_mib"] <= MOST_MIB
-    assert (tmp_path / "run" / "summary.json").exists()
+    assert (tmp_path / "run" / layout.SUMMARY).exists()
