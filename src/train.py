@@ -73,7 +73,7 @@ def constant(lr: Array, config: TrainConfig, step: Array) -> Array:
 
 
 def cosine(lr: Array, config: TrainConfig, step: Array) -> Array:
-    """lr (1 + cos(pi (step - W) / (steps - W))) / 2 from step W on, the end of the warm-up: 0 at the last step."""
+    """lr (1 + cos(pi (step - W) / (steps - W))) / 2 from step W on, the end of the warm-up: 0 after the last step."""
     falling = max(config.steps - config.warmup_steps, 1)
     done = jnp.clip((step - config.warmup_steps).astype(lr.dtype) / falling, 0, 1)
     return lr * (1 + jnp.cos(jnp.pi * done)) / 2
