@@ -11,8 +11,11 @@ from numpy.typing import ArrayLike
 from store.rundir import read_config
 from studies.curve_rows import Series
 from studies.stages.measures import facts, healthy, late_llc, table
+from studies.stages.published import LLC as PAPERS_LLC
+from studies.task_diversity.measures import gain
 
 Curves = Callable[[Path, str], Series]
+PAPERS = "Hoogland et al., five seeds"
 SMOOTHED = "LLC, default, smoothed"
 NULL = "nβ (loss of the first draws - loss)"
 
@@ -71,6 +74,20 @@ def published(labels: Mapping[str, str]) -> Curves:
     return curves
 
 
+def beside_the_papers(labels: Mapping[str, str]) -> Curves:
+    """The LLC at the published setting at all checkpoints, beside the paper's: the middle of its range over seeds."""
+    steps, ranges = np.array([*PAPERS_LLC]), np.array([*PAPERS_LLC.values()], float)
+
+    def curves(run: Path, name: str) -> Series:
+        rows = table(run)
+        return {
+            ("LLC, published", labels[name]): (from_one(rows["step"]), rows["llc_published"].to_numpy(float)),
+            ("LLC, published", PAPERS): (from_one(steps), ranges.mean(axis=1)),
+        }
+
+    return curves
+
+
 def metrics(columns: Mapping[str, str], labels: Mapping[str, str]) -> Curves:
     """Metrics over training, a panel each; a series for each runs' name."""
 
@@ -98,11 +115,29 @@ def by_length(columns: Mapping[str, str]) -> Curves:
 
 
 def llc_of_tasks(*settings: str) -> Curves:
-    """The LLC of healthy checkpoints in the last third of training, against M."""
+    """The LLC of healthy checkpoints in the last third of training, and what memorising the pool gains, against M."""
 
     def curves(run: Path, name: str) -> Series:
-        tasks, late = [read_config(run).data.num_tasks], {own: late_llc(own)(run) for own in settings}
-        return {(f"LLC, {own}", "last third"): (tasks, [llc]) for own, llc in late.items() if np.isfinite(llc)}
+        config = read_config(run)
+        tasks = config.data.num_tasks
+        late = {(f"LLC, {own}", "last third"): late_llc(own)(run) for own in settings}
+        gained = gain(config.data.dim, int(tasks), config.init_seed) if np.isfinite(tasks) else 0.0
+        values = late | {("ridge's loss less dMMSE's", "exact"): gained}
+        return {place: ([tasks], [value]) for place, value in values.items() if np.isfinite(value)}
+
+    return curves
+
+
+def over_training_by_tasks(setting: str) -> Curves:
+    """The LLC of healthy checkpoints, and the distance to ridge of all, over training; a series for each M."""
+
+    def curves(run: Path, name: str) -> Series:
+        good, rows, tasks = healthy(run, setting), table(run), read_config(run).data.num_tasks
+        label = f"M = {tasks:.0f}" if np.isfinite(tasks) else "M = ∞"
+        return {
+            (f"LLC, {setting}", label): (from_one(good["step"]), good[f"llc_{setting}"].to_numpy(float)),
+            ("distance to ridge", label): (from_one(rows["step"]), rows["id_delta_ridge"].to_numpy(float)),
+        }
 
     return curves
 

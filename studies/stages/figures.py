@@ -24,6 +24,7 @@ STRUCTURE = {
     "read_out_norm_gamma_mean": "read-out's layer norm: mean scale",
     "attention_entropy": "attention entropy",
 }
+LONG = {"long_schedule": "batch 64"}
 OVER_LENGTHS = {"llc_published": "LLC, published", "weight_norm": "norm of the weights"}
 
 
@@ -49,8 +50,9 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("controls_behaviour", "The regression transformer and its controls: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full"),
     Figure("controls_structure", "The regression transformer and its controls: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full"),
     Figure("schedules", "Three lengths of one schedule", ("schedules",), curves.by_length(OVER_LENGTHS), SHARE, "", profile="full"),
-    Figure("long_schedule", "500 000 steps: LLC of healthy checkpoints", ("long_schedule",), curves.llc({"long_schedule": "batch 64"}, "default", "tight", "published"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("long_schedule", "500 000 steps: LLC of healthy checkpoints", ("long_schedule",), curves.together(curves.llc(LONG, "default", "tight"), curves.beside_the_papers(LONG)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     Figure("batches", "500 000 steps: LLC of healthy checkpoints, two batch sizes", ("long_schedule", "large_batch"), curves.llc({"long_schedule": "batch 64", "large_batch": "batch 256"}, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="gpu"),
-    Figure("pools", "Decoders on pools of M tasks, last third of training", ("pools_of_tasks",), curves.llc_of_tasks("default", "tight"), "M", LLC, log_x=True, profile="full"),
+    Figure("pools", "Decoders on pools of M tasks, last third of training", ("pools_of_tasks",), curves.llc_of_tasks("default", "tight"), "M", "", log_x=True, profile="full"),
+    Figure("pools_over_training", "Decoders on pools of M tasks: LLC of healthy checkpoints, and distance to ridge", ("pools_of_tasks",), curves.over_training_by_tasks("default"), STEP, "", log_x=True, means=False, by_seed=True, profile="full"),
 )
 # fmt: on

@@ -19,6 +19,7 @@ from store import layout, rundir
 from studies.stages import curves, measures
 from studies.stages.runs import ANALYSES, RECIPES, RUNS
 from studies.stages.study import STUDY
+from studies.task_diversity.measures import gain
 
 STEPS = np.array([0, 10, 100, 1000])
 LOSSES = np.array([2.0, 1.5, 0.5, 0.4])
@@ -256,6 +257,48 @@ def test_a_curve_of_the_llc_leaves_out_unhealthy_checkpoints(tmp_path: Path) -> 
     np.testing.assert_array_equal(steps, STEPS[1:] + 1)
     _, null = curves.published({"two": "M = 2"})(run, "two")["M = 2", curves.NULL]
     np.testing.assert_allclose(null, NBETA * (2.1 - LOSSES))
+
+
+def test_pools_are_drawn_by_their_tasks_beside_what_memorising_gains(tmp_path: Path) -> None:
+    few, infinite = (made(tmp_path, [0.0, 1.0, 4.0, 2.0], tasks=tasks) for tasks in (4, math.inf))
+    found = curves.llc_of_tasks("default")(few, "pools")
+    assert found["LLC, default", "last third"] == ([4], [2.0])
+    ((tasks, (gap,)),) = [curve for (panel, _), curve in found.items() if panel == "ridge's loss less dMMSE's"]
+    config = rundir.read_config(few)
+    assert tasks == [4]
+    assert gap == pytest.approx(gain(config.data.dim, 4, config.init_seed))
+    assert gap > 0.05  # four tasks are worth knowing
+    assert curves.llc_of_tasks("default")(infinite, "pools")["ridge's loss less dMMSE's", "exact"] == (
+        [math.inf],
+        [0.0],
+    )
+
+
+def test_pools_over_training_have_a_series_for_each_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = made(tmp_path, [0.0, 1.0, 4.0, 2.0], ("moving: 3", "healthy", "healthy", "healthy"), tasks=16)
+    with_ridge = measures.table(run).assign(id_delta_ridge=[1.0, 0.5, 0.2, 0.3])
+    monkeypatch.setattr(curves, "table", lambda run: with_ridge)
+    found = curves.over_training_by_tasks("default")(run, "pools")
+    assert set(found) == {("LLC, default", "M = 16"), ("distance to ridge", "M = 16")}
+    np.testing.assert_array_equal(found["LLC, default", "M = 16"][1], [1.0, 4.0, 2.0])
+    np.testing.assert_array_equal(found["distance to ridge", "M = 16"], [STEPS + 1, [1.0, 0.5, 0.2, 0.3]])
+
+
+def test_the_papers_llc_stands_beside_ours_at_all_checkpoints(tmp_path: Path) -> None:
+    run = made(tmp_path, [0.0] * 4, ("moving: 3",) * 4)
+    found = curves.beside_the_papers({"long": "batch 64"})(run, "long")
+    np.testing.assert_allclose(found["LLC, published", "batch 64"][1], NBETA * (2.1 - LOSSES))
+    steps, middle = found["LLC, published", curves.PAPERS]
+    assert dict(zip(steps, middle, strict=True))[40_001] == 170.0
+
+
+def test_the_smoothed_curve_is_drawn_where_there_is_one(tmp_path: Path) -> None:
+    curve = {"step": [0.0, 9.0], "llc": [1.0, 2.0], "llc_se": [0.1, 0.1]}
+    run, without = (made(tmp_path, [0.0] * 4, curve=own) for own in (curve, {name: [] for name in curve}))
+    drawn = curves.together(curves.llc({"one": "one"}, "default"), curves.smoothed({"one": "one"}))
+    assert set(drawn(without, "one")) == {("LLC, default", "one")}
+    steps, values = drawn(run, "one")[curves.SMOOTHED, "one"]
+    np.testing.assert_array_equal([steps, values], [[1.0, 10.0], [1.0, 2.0]])
 
 
 def test_every_run_has_its_analysis_and_it_has_what_its_claims_ask() -> None:

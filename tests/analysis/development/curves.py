@@ -4,21 +4,16 @@ import numpy as np
 from scipy.special import expit
 
 from analysis.measures.development.smooth_curve import log_step
+from studies.stages.published import LLC
 
-# Hoogland et al. 2024, regression: ranges of the LLC over five seeds, as far as they are published, at 16 of its steps
-PUBLISHED: dict[int, tuple[float, float]] = {
-    **{0: (-2.7, 12.6), 984: (18, 20), 2500: (35, 53), 5000: (109, 126), 10_000: (154, 157), 20_000: (167, 168)},
-    **{40_000: (169, 171), 81_000: (165, 166), 101_000: (160, 160), 126_000: (156, 158), 172_000: (150, 155)},
-    **{222_000: (140, 148), 268_000: (117, 135), 318_000: (113, 131), 399_000: (113, 130), 500_000: (116, 141)},
-}
 # The mean range of five normal values is 2.326 standard deviations, and the mean of five has one over sqrt(5).
 OF_A_MEAN = 2 / 2.326 / 5**0.5
 
 
 def published() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Steps, midpoints and half ranges."""
-    low, high = np.array(list(PUBLISHED.values()), float).T
-    return np.array(list(PUBLISHED), float), (low + high) / 2, (high - low) / 2
+    low, high = np.array(list(LLC.values()), float).T
+    return np.array(list(LLC), float), (low + high) / 2, (high - low) / 2
 
 
 def spaced(count: int, last: float = 5e5) -> np.ndarray:
