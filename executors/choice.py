@@ -101,9 +101,18 @@ def add_flags(built: cli.Parser, text: str = OF_SWEEPS) -> None:
 
 
 def resources_of(flags: argparse.Namespace, folder: Path) -> Resources:
-    """The resources that flags ask for; logs of SLURM jobs go below a folder."""
+    """The resources that flags ask for; logs of SLURM jobs go below a folder.
+
+    `UsageError` for a share of a GPU where jobs are SLURM's.
+    """
     named = {name: getattr(flags, f"task_{name}") for name in ("cpus", "gpus", "retries")}
-    return Resources(**named, ray_address=flags.ray_address, slurm=tuple(flags.slurm), jobs=folder / ".jobs")
+    found = Resources(**named, ray_address=flags.ray_address, slurm=tuple(flags.slurm), jobs=folder / ".jobs")
+    if flags.executor == "slurm" and found.slurm_cluster and 0 < found.gpus < 1:
+        raise cli.UsageError(
+            f"argument --task_gpus: a SLURM job has whole GPUs, and {found.gpus:g} is a share of one; "
+            "ask for 1, or for shares use --executor ray"
+        )
+    return found
 
 
 def _count(text: str) -> int:

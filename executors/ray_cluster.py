@@ -1,7 +1,7 @@
 """Carries out tasks on a Ray cluster: the one that an address names, else one of this machine alone.
 
-A task whose process or machine dies is done again on another. At a signal the tasks are cancelled, which they see as
-Ctrl-C: they stop at their next safe point.
+A task whose process or machine dies is done again on another, and so is one whose process alone has received a signal.
+At a signal to the command the tasks are cancelled, which they see as Ctrl-C: they stop at their next safe point.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,7 +40,7 @@ def on_ray(tasks: Sequence[Task], report: Report, signals: Signals, resources: R
             max_retries=resources.retries,
             runtime_env={"env_vars": around.variables},
         )(_carry_out)
-        waiting, working = deque(tasks), dict[Any, Task]()
+        waiting, working, stops = deque(tasks), dict[Any, Task](), Counter[str]()
         stopping = False
         while working or (waiting and not stopping):
             while waiting and not stopping and len(working) < _window(ray, resources):
@@ -54,6 +54,12 @@ def on_ray(tasks: Sequence[Task], report: Report, signals: Signals, resources: R
             for reference in done:
                 outcome = _outcome(ray, reference, working.pop(reference))
                 report(outcome.reported)
+                if outcome.stopped and not signals.received:  # a signal to its process, as where a machine is drained
+                    stops[outcome.task.name] += 1
+                    if stops[outcome.task.name] <= resources.retries:
+                        waiting.append(outcome.task)
+                        continue
+                    outcome = Outcome(outcome.task, died="a signal stopped its process, not the command")
                 yield outcome
 
 

@@ -18,14 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from environment import UnusableEnvironment, extra
+from executors.pace import Pace
 from executors.remote import Resources, Surroundings, carry_out_there, surroundings
 from executors.signals import Signals
 from executors.slurm_queue import Queue, most_in_an_array
 from executors.task import Context, Outcome, Report, Task
+from executors.worker import available_cores
 
-POLL_SECONDS = 0.5  # between two looks for outcomes, which are files
+POLL_SECONDS = 0.5  # at least, between two looks for outcomes, which are files
 MOST_ARRAYS = 2  # in the queue
+# how often a job may reach its time limit: each time it has got on, so only one that never ends is to be stopped
+MOST_LIMITS = 1000
+LIMIT = {"slurm": 60, "local": 10**5}  # minutes; a process of this machine needs no limit
 ENDED_BY_SIGNAL = 128 + signal.SIGTERM
+RULE = "-" * 22  # around the trace in submitit's words
 
 
 def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources: Resources) -> Iterator[Outcome]:
@@ -56,21 +62,22 @@ def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources:
 class Jobs:
     """Jobs in SLURM's queue, or processes of this machine, by submitit; a folder has their logs and results.
 
-    At most two arrays stand in the queue, so that large plans cost the cluster nothing.
+    At most two arrays stand in the queue, so that large plans cost the cluster nothing. A process is an array of its
+    own, and there are as many at once as the machine has cores and GPUs for.
     """
 
     def __init__(self, tasks: Sequence[Task], folder: Path, resources: Resources):
         self.folder, self.working = folder, dict[Any, Task]()
         self._submitit, self._around, self._stop = extra("submitit"), surroundings(resources), folder / "stop"
-        self._queue = Queue() if resources.slurm_cluster else None
-        size = most_in_an_array() if self._queue else len(tasks)
+        self._queue, self._pace = Queue() if resources.slurm_cluster else None, Pace(POLL_SECONDS)
+        size, self._most = (most_in_an_array(), MOST_ARRAYS) if self._queue else (1, _at_once_here(resources))
         self._arrays = deque(tasks[start : start + size] for start in range(0, len(tasks), size))
         self._executor = _executor(self._submitit, folder, resources, min(len(self._arrays), MOST_ARRAYS))
         os.environ["PYTHONPATH"] = self._around.variables["PYTHONPATH"]  # jobs inherit the environment
 
     def fill(self) -> bool:
         """Submits further arrays, up to as many as may stand in the queue; whether any job is working."""
-        while self._arrays and len({job.job_id.partition("_")[0] for job in self.working}) < MOST_ARRAYS:
+        while self._arrays and len({job.job_id.partition("_")[0] for job in self.working}) < self._most:
             self.submit(self._arrays.popleft())
         return bool(self.working)
 
@@ -106,8 +113,11 @@ class Jobs:
             job.cancel(check=False)
 
     def ended(self) -> list[Outcome]:
-        """The outcomes of the jobs that have ended since the last call."""
-        results = {path.name for path in self.folder.iterdir()}  # one list, which a shared folder brings up to date
+        """The outcomes of the jobs that have ended since the last look, which a large folder makes rarer."""
+        if not self._pace.due():
+            return []
+        with self._pace.timed():
+            results = {path.name for path in self.folder.iterdir()}  # one list, which a shared folder brings up to date
         done = [job for job in self.working if job.paths.result_pickle.name in results]
         without = self._without_result([job for job in self.working if job.paths.result_pickle.name not in results])
         return [self._outcome(job, self.working.pop(job)) for job in (*done, *without)]
@@ -125,7 +135,7 @@ class Jobs:
             try:
                 outcome: Outcome = job.result()
             except self._submitit.core.utils.FailedJobError as error:
-                return Outcome(task, died=f"its job {job.job_id} failed: {str(error).splitlines()[0]}")
+                return Outcome(task, died=f"its job {job.job_id} failed: {_reason(str(error))}")
             return outcome._replace(task=task)
         if self._stop.exists():
             return Outcome(task, stopped=True)
@@ -171,16 +181,29 @@ class Resumable:
         return extra("submitit").helpers.DelayedSubmission(Resumable(self.task, self.around, self.stop))
 
 
+def _reason(said: str) -> str:
+    """The exception, in the words of submitit on a job that failed: the last line of a trace between two rules."""
+    trace = said.split(f"\n{RULE}\n")[1:2] or [said]
+    return trace[0].strip().splitlines()[-1]
+
+
+def _at_once_here(resources: Resources) -> int:
+    """How many processes of this machine work at a time; submitit gives all of them the same GPUs."""
+    most = int(dict(resources.slurm).get("at_once", 0)) or max(len(available_cores()) // resources.cpus, 1)
+    return min(most, max(int(1 / resources.gpus), 1)) if resources.gpus else most
+
+
 def _executor(submitit: Any, folder: Path, resources: Resources, arrays: int) -> Any:
     """submitit's executor, with what a job asks for; `at_once` is divided among the arrays."""
     settings = dict(resources.slurm)
     cluster = settings.pop("cluster", "slurm")
-    executor = submitit.AutoExecutor(folder=folder, cluster=cluster, slurm_max_num_timeout=resources.retries)
+    limits = {f"{name}_max_num_timeout": MOST_LIMITS for name in LIMIT}
+    executor = submitit.AutoExecutor(folder=folder, cluster=cluster, **limits)
     known: dict[str, Any] = {
         "name": "icl-lab",
         "cpus_per_task": resources.cpus,
         "gpus_per_node": int(-(-resources.gpus // 1)),
-        "timeout_min": int(settings.pop("minutes", 60)),
+        "timeout_min": int(settings.pop("minutes", LIMIT.get(cluster, LIMIT["slurm"]))),
     }
     if cluster == "slurm":
         known |= {"slurm_array_parallelism": max(int(settings.pop("at_once", 256)) // arrays, 1)}

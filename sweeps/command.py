@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from configs.family import Family
 from configs.registry import named
 from environment import check_devices
 from executors import choice
+from executors.pace import Pace
 from executors.remote import Resources
 from executors.signals import RESUME_HINT, Signals, catch_signals
 from executors.task import Executor
@@ -48,7 +48,7 @@ from sweeps.progress import Progress
 from sweeps.status import status_counts, statuses
 from sweeps.training import PackResult, result_of, task_of
 
-TABLE_INTERVAL = 10.0
+TABLE_INTERVAL = 10.0  # seconds at least between two writings of the table while cells train
 QUICK_PLAN = 1000  # rows; planning more takes a while
 MAX_WIDTH = 4096  # trainings in a pack; more are surely a typing error
 
@@ -262,16 +262,15 @@ def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals:
     failed: dict[str, str] = {}
     if not waiting:
         return failed
-    written, steps = time.monotonic(), 0
+    pace, steps = Pace(TABLE_INTERVAL), 0
     with Progress(sum(pack.steps for pack in waiting), len(waiting), how.quiet) as progress:
         for result in _results(waiting, how, progress, signals):
             failed |= result.errors
             steps += result.pack.steps
             progress.ended(steps)
-            if time.monotonic() - written > TABLE_INTERVAL:
-                with suppress(StoreError, OSError):  # the table is written again later; training continues
+            if pace.due():
+                with pace.timed(), suppress(StoreError, OSError):  # it is written again later; training continues
                     _write(rows, how, failed, timeout=0)
-                written = time.monotonic()
     return failed
 
 

@@ -57,6 +57,21 @@ def test_wrong_flags_are_refused(words: str, refused: Refused, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_share_of_a_gpu_is_refused_where_jobs_get_whole_ones(
+    refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "extra", lambda module: None)
+    monkeypatch.setattr(choice.shutil, "which", lambda name: name)
+    said = refused(*SWEEP, "--executor", "slurm", "--task_gpus", "0.25")
+    assert said == (
+        "error: argument --task_gpus: a SLURM job has whole GPUs, and 0.25 is a share of one; "
+        "ask for 1, or for shares use --executor ray\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+    here = read("--executor", "slurm", "--task_gpus", "0.25", "--slurm", "cluster=local")
+    assert choice.resources_of(here, tmp_path).gpus == 0.25
+
+
 @pytest.mark.parametrize(("name", "module"), [("ray", "ray"), ("slurm", "submitit")])
 def test_a_missing_package_is_a_sentence_with_its_command(
     name: str, module: str, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -54,6 +54,15 @@ def test_a_task_that_dies_each_time_is_said(tmp_path: Path) -> None:
     assert found["good"].value == 9
 
 
+def test_a_signal_that_reaches_a_process_alone_has_its_task_done_again(tmp_path: Path) -> None:
+    twice, always = tmp_path / "twice", tmp_path / "always"
+    tasks = [task("twice", "stop_alone", times=twice, up_to=2), task("always", "stop_alone", times=always, up_to=100)]
+    found = done(*tasks, retries=2)
+    assert found["twice"] == Outcome(tasks[0], value=3)
+    assert found["always"] == Outcome(tasks[1], died="a signal stopped its process, not the command")
+    assert int(always.read_text()) == 3  # once, and as often again as may be
+
+
 def test_a_signal_stops_tasks(tmp_path: Path) -> None:
     signals, file = Signals(), tmp_path / "counted"
     outcomes = {}
