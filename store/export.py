@@ -9,6 +9,7 @@ a training. Weights & Biases is offline unless --online is given; `wandb sync` u
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ from store.listing import list_runs
 from store.readers import StoreError, is_number, json_lines, read_json
 
 POLL_SECONDS = 2.0
+EVENTS = "events.out.tfevents.*"
 
 
 class Target(Protocol):
@@ -34,18 +36,27 @@ class Target(Protocol):
 
 
 class TensorBoard:
-    """The scalars of a run as an event file, named so that copying it again replaces it."""
+    """The scalars of a run as an event file, whose name says of which run, so that copying it again replaces it.
 
-    def __init__(self, folder: Path):
+    `StoreError` for a folder with event files of anything else: they stay, and TensorBoard would draw them as one run.
+    """
+
+    def __init__(self, folder: Path, run: Path):
         extra("tensorboard")
         from tensorboard.compat.proto import event_pb2, summary_pb2
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.glob("events.out.tfevents.*"):
+        suffix = f".icl-lab.{_digest(run.resolve())}"
+        before = list(folder.glob(EVENTS))
+        if not all(old.name.endswith(suffix) for old in before):
+            raise StoreError(
+                f"{folder} has event files of something else than {run}; choose another --tensorboard LOGS"
+            )
+        for old in before:
             old.unlink()
         self._event, self._summary = event_pb2.Event, summary_pb2.Summary
-        self._writer = EventFileWriter(str(folder))
+        self._writer = EventFileWriter(str(folder), filename_suffix=suffix)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Writes the numbers of a record."""
@@ -59,7 +70,10 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """A run of Weights & Biases, with the config; offline unless asked."""
+    """A run of Weights & Biases, with the config; offline unless asked. Several may be open at a time.
+
+    Its id is that of the config and the directory, so that a run that goes on is the same run there.
+    """
 
     def __init__(self, project: str, name: str, run: Path, folder: Path, online: bool):
         wandb = extra("wandb")
@@ -67,9 +81,15 @@ class WeightsAndBiases:
         config = read_json(run / layout.CONFIG)
         mode = "online" if online else "offline"
         settings = wandb.Settings(console="off", silent=True, disable_git=True, save_code=False)
-        identity = str(rundir.read_meta(run).get("config_id", ""))[:16] or None
         self._run = wandb.init(
-            project=project, name=name, id=identity, config=config, dir=str(folder), mode=mode, settings=settings
+            project=project,
+            name=name,
+            id=_digest(rundir.read_meta(run).get("config_id", ""), run.resolve()),
+            config=config,
+            dir=str(folder),
+            mode=mode,
+            settings=settings,
+            reinit="create_new",  # else it is the run that is open
         )
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
@@ -79,6 +99,11 @@ class WeightsAndBiases:
     def close(self) -> None:
         """Ends the run."""
         self._run.finish()
+
+
+def _digest(*words: object) -> str:
+    """A short name of these words, alike each time."""
+    return hashlib.sha256("\n".join(map(str, words)).encode()).hexdigest()[:16]
 
 
 def new_records(run: Path, after: int) -> Iterator[dict[str, Any]]:
@@ -134,7 +159,7 @@ def main(argv: list[str]) -> None:
 
     def target_of(name: str, run: Path) -> Target:
         if flags.tensorboard is not None:
-            return TensorBoard(flags.tensorboard / name)
+            return TensorBoard(flags.tensorboard / name, run)
         return WeightsAndBiases(flags.wandb, name, run, flags.wandb_dir, flags.online)
 
     for name, number in export(flags.folder, target_of, flags.follow).items():

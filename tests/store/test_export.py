@@ -76,6 +76,56 @@ def test_tensorboard_reads_what_was_written(runs: Path, tmp_path: Path, ran: Ran
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_event_files_of_others_stay(runs: Path, tmp_path: Path, ran: Ran, refused: Refused) -> None:
+    """Of a run of the same name in another folder, and of another program: TensorBoard would mix their curves."""
+    made(tmp_path / "others" / "lsa1")
+    logs = ("--tensorboard", tmp_path / "logs")
+    ran("store.export", runs / "lsa1", *logs)
+    said = refused("store.export", tmp_path / "others", *logs)
+    assert "lsa1 has event files of something else than" in said
+    assert ran("store.export", runs / "lsa1", *logs).out == "lsa1: 1 records\n"
+    (old,) = (tmp_path / "logs" / "lsa1").iterdir()
+    old.rename(old.with_name("events.out.tfevents.1700000000.elsewhere"))
+    refused("store.export", runs / "lsa1", *logs)
+    assert len(list((tmp_path / "logs" / "lsa1").iterdir())) == 1
+
+
+TOGETHER = """
+import sys
+from pathlib import Path
+from store.export import WeightsAndBiases
+
+a, b, folder = map(Path, sys.argv[1:])
+one, other = (WeightsAndBiases("project", run.name, run, folder, online=False) for run in (a, b))
+for step in range(3):
+    one.write(step, {"of_the_first": 1.0})
+    other.write(step, {"of_the_second": 2.0})
+one.close()
+other.close()
+WeightsAndBiases("project", a.name, a, folder / "again", online=False).close()
+"""
+
+
+@pytest.mark.slow
+def test_runs_of_one_config_that_are_followed_together_are_kept_apart(runs: Path, tmp_path: Path) -> None:
+    made(tmp_path / "others" / "lsa1")
+    line = [sys.executable, "-c", TOGETHER, str(runs / "lsa1"), str(tmp_path / "others" / "lsa1"), str(tmp_path / "w")]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WANDB")}
+    done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    contents: dict[str, list[bytes]] = {}
+    for file in (tmp_path / "w").rglob("offline-run-*/run-*.wandb"):
+        contents.setdefault(file.stem, []).append(file.read_bytes())
+    assert sorted(map(len, contents.values())) == [1, 2]  # two runs, of which one went on
+    written = sorted(
+        tuple(name for name in (b"of_the_first", b"of_the_second") if any(name in content for content in own))
+        for own in contents.values()
+    )
+    assert written == [(b"of_the_first",), (b"of_the_second",)]
+
+
+@pytest.mark.slow
 def test_weights_and_biases_is_offline_unless_asked(runs: Path, tmp_path: Path) -> None:
     words = [str(runs / "lsa1"), "--wandb", "project", "--wandb_dir", str(tmp_path / "w")]
     line = [sys.executable, "-m", "store.export", *words]
