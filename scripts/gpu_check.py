@@ -3,7 +3,8 @@
 python -m scripts.gpu_check
 
 Each part is a command of its own, killed and resumed as it is by itself. The file is written after every part; a part
-that is in it at this commit is not done again. Without a GPU the same parts run on the CPU, and the file says so.
+that is in it at this commit, and ended without an error, is not done again. Without a GPU the same parts run on the
+CPU, and the file says so.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def main(argv: list[str]) -> int:
     WORK.mkdir(parents=True, exist_ok=True)
     parts = found["parts"]
     for name in flags.parts:
-        if name in parts:
+        if name in parts and not any(parts[name]["exit_status"]):
             print(f"{name} is done at this commit", flush=True)
             continue
         parts[name] = _done(PARTS[name], flags.quick)

@@ -49,6 +49,27 @@ def test_a_part_that_fails_is_said_and_the_others_are_done(
     assert capsys.readouterr().out.splitlines()[-1] == "gpu_check.json: bad, good; failed: bad"
 
 
+def test_a_part_that_failed_is_done_again_and_what_went_well_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(gpu_check, "_device", lambda: "cpu")
+    count = "from pathlib import Path; file = Path('{}'); file.write_text(file.read_text() + 'x')"
+    good = gpu_check.Part(lambda quick: [["-c", count.format("good")]], lambda: len(Path("good").read_text()))
+    mended = f"{count.format('bad')}; assert file.read_text() == 'xx'"
+    bad = gpu_check.Part(lambda quick: [["-c", "pass"], ["-c", mended]], lambda: len(Path("bad").read_text()))
+    monkeypatch.setattr(gpu_check, "PARTS", {"bad": bad, "good": good})
+    for name in ("good", "bad"):
+        Path(name).write_text("")
+    assert [gpu_check.main(["--quick"]) for _ in range(3)] == [1, 0, 0]
+    found = json.loads(Path("gpu_check.json").read_text())["parts"]
+    assert {name: (part["exit_status"], part["result"]) for name, part in found.items()} == {
+        "bad": ([0, 0], 2),
+        "good": ([0], 1),
+    }
+    assert capsys.readouterr().out.count("bad is done at this commit") == 1
+
+
 def test_a_file_of_somebody_elses_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(gpu_check, "_device", lambda: "cpu")
