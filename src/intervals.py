@@ -116,17 +116,34 @@ def widened(interval: Interval, by: float, scale: str) -> Interval:
 def seeds_for(values: np.ndarray, scale: str, low: float, high: float, level: float = LEVEL) -> int | None:
     """How many seeds would put the interval on one side of both ends of a range, if mean and spread stay as they are.
 
-    None where that is not defined (one value, an infinite one, a share) or takes more than `MOST_SEEDS`.
+    Of shares Clopper-Pearson's, of a share of the seeds that need not be of whole ones. More than `MOST_SEEDS` are
+    `MOST_SEEDS` + 1. None where it is not defined, for one value and for an infinite one.
     """
     from scipy.special import stdtrit
 
-    if len(values) < 2 or not np.isfinite(values).all() or scale == "share":
+    if len(values) < 2 or not np.isfinite(values).all():
         return None
+    n = np.arange(2, MOST_SEEDS + 1)
+    if scale == "share":
+        return _first(n, _decides_of_shares(float(values.mean()), n, low, high, level))
     chosen = SCALES[scale]
     found = _transformed(values, chosen)
     with np.errstate(divide="ignore", invalid="ignore"):
         edges = np.array([chosen.forward(np.clip(edge, chosen.lowest, chosen.highest)) for edge in (low, high)])
     distance, spread = np.abs(edges - found.mean()).min(), found.std(ddof=1)
-    n = np.arange(2, MOST_SEEDS + 1)
-    enough = stdtrit(n - 1, (1 + level) / 2) * spread / np.sqrt(n) < distance
-    return int(n[np.argmax(enough)]) if enough.any() else None
+    return _first(n, stdtrit(n - 1, (1 + level) / 2) * spread / np.sqrt(n) < distance)
+
+
+def _decides_of_shares(share: float, n: np.ndarray, low: float, high: float, level: float) -> np.ndarray:
+    """Whether the interval of a share of n seeds [S] lies inside a range, or wholly outside."""
+    from scipy.special import betaincinv
+
+    tail, hits = (1 - level) / 2, share * n
+    below = betaincinv(hits, n - hits + 1, tail) if share > 0 else np.zeros(len(n))
+    above = betaincinv(hits + 1, n - hits, 1 - tail) if share < 1 else np.ones(len(n))
+    decides: np.ndarray = ((low <= below) & (above <= high)) | (above < low) | (below > high)
+    return decides
+
+
+def _first(n: np.ndarray, decides: np.ndarray) -> int:
+    return int(n[np.argmax(decides)]) if decides.any() else MOST_SEEDS + 1

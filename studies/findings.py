@@ -68,6 +68,7 @@ def sentence(statement: Statement, row: Row) -> str:
         return f"{said[0].upper()}{said[1:]}."
     own = row["verdict"] == "contradicted" and row["about"] != "paper"
     opening = OWN_CONTRADICTED if own else OPENINGS[row["verdict"]]
+    opening += f", {row['undecided_because']}" if row["undecided_because"] else ""
     return f"{opening}: {number} (accepted: {accepted if row['share'] is None else 'all'})."
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from src.intervals import MOST_SEEDS
 from store.readers import StoreError
 from studies.claim import OURS, UNBOUNDED
 from studies.verdict import FEW
@@ -72,11 +74,12 @@ def number(value: float) -> str:
 
 
 def verdict(row: Mapping[str, Any]) -> str:
-    """The verdict of a line, with the seeds that would decide it, few seeds, and the verdict by its first range."""
+    """The verdict of a line, with what would decide it, few seeds, and the verdict by its first range."""
     words = str(row["verdict"])
-    if words == "undecided" and row["n"]:
-        needed = row["seeds_needed"]
-        words += f", {needed} seeds would decide" if needed else ""
+    if row["undecided_because"]:
+        words += f", {row['undecided_because']}"
+    elif row["seeds_needed"]:
+        words += f", {_seeds(row['seeds_needed'])} seeds would decide"
     if 0 < row["n"] < FEW:
         words += f" (few: {row['n']} seeds)"
     if row["earlier_verdict"]:
@@ -84,11 +87,17 @@ def verdict(row: Mapping[str, Any]) -> str:
     return words
 
 
+def _seeds(needed: int) -> str:
+    return f"more than {MOST_SEEDS}" if needed > MOST_SEEDS else str(needed)
+
+
 def control(row: Mapping[str, Any]) -> str:
-    """The estimate of what is measured alike on the control."""
+    """The estimate of what is measured alike on the control; why there is none, or none yet."""
     if not row["control"]:
-        return "none"
-    return "not measured" if row["control_mean"] is None else number(row["control_mean"])
+        return f"none: {row['uncontrolled']}" if row["uncontrolled"] else "none"
+    if row["control_mean"] is not None:
+        return number(row["control_mean"])
+    return "not defined" if json.loads(row["control_values"]) else "not measured"
 
 
 def place(row: Mapping[str, Any]) -> str:

@@ -1,8 +1,9 @@
 """What a measurement says of a claim: the 90 % interval against the accepted range, two one-sided tests at 5 %.
 
 reproduced: the interval lies inside the range. contradicted: wholly outside it. no effect: inside the values that were
-committed as no effect. undecided: neither. not counted: what is measured alike on the control lies in the range too, so
-the number says nothing. not run: it is not measured.
+committed as no effect. undecided: neither, or inside while a control that is declared is not measured. not counted: it
+would be reproduced or undecided, but what is measured alike on the control lies in the range too, so that such a number
+says nothing; what contradicts a claim does so whatever its control has. not run: it is not measured.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from src.intervals import Interval
 from studies.claim import Claim, Measurement
 
 VERDICTS = ("reproduced", "contradicted", "no effect", "undecided", "not counted", "not run")
+VOIDED = ("reproduced", "undecided")  # by a control in the range
 FEW = 5  # seeds below which a page says so
+WITHOUT_CONTROL = "its control is not measured"
 EVERY = 0.5  # the share of runs that an `every` claim must show to be exceeded: 5 of 5 do
 
 
@@ -24,6 +27,7 @@ class Judgement(NamedTuple):
     """A verdict, the interval it follows from, the estimate of the control, and the seeds that would decide.
 
     share: of an `every` claim, of the runs that are in the range; n_all: the seeds, with those that did not learn.
+    because: why it is undecided, where that is not its interval.
     """
 
     verdict: str
@@ -32,6 +36,7 @@ class Judgement(NamedTuple):
     seeds_needed: int | None = None
     share: Interval | None = None
     n_all: int = 0
+    because: str = ""
 
 
 def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
@@ -47,9 +52,12 @@ def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
     share = intervals.clopper_pearson(int(_inside(claim, learnt).sum()), len(learnt)) if claim.every else None
     verdict = _of_every(share) if share else _of_interval(claim, interval)
     needed = intervals.seeds_for(learnt, claim.scale, claim.low, claim.high) if verdict == "undecided" else None
-    if control is not None and claim.low <= control <= claim.high:
+    because = ""
+    if verdict == "reproduced" and claim.control_names and not measurement.control_values:
+        verdict, because = "undecided", WITHOUT_CONTROL
+    elif verdict in VOIDED and control is not None and claim.low <= control <= claim.high:
         verdict = "not counted"
-    return Judgement(verdict, interval, control, needed, share, len(values))
+    return Judgement(verdict, interval, control, needed, share, len(values), because)
 
 
 def before_revision(claim: Claim, measurement: Measurement | None) -> str:

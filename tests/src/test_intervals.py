@@ -83,7 +83,7 @@ def test_what_the_scale_does_not_have_is_an_error(values: list[float], scale: st
 def test_so_many_seeds_would_decide(values: np.ndarray, edge: float) -> None:
     """With the same mean and spread, n seeds have an interval on one side of the edge, and n - 1 have not."""
     n = intervals.seeds_for(values, "log", 0.0, edge)
-    if n is None:
+    if n is None or n > intervals.MOST_SEEDS:
         return
     logs, distance = np.log(values), abs(math.log(edge) - np.log(values).mean())
     halves = [stats.t.ppf(0.95, count - 1) * logs.std(ddof=1) / math.sqrt(count) for count in (n, max(n - 1, 2))]
@@ -94,4 +94,27 @@ def test_so_many_seeds_would_decide(values: np.ndarray, edge: float) -> None:
 def test_how_many_seeds_is_not_said_where_it_is_not_defined() -> None:
     assert intervals.seeds_for(np.array([1.0]), "log", 0.0, 2.0) is None
     assert intervals.seeds_for(np.array([1.0, math.inf]), "log", 0.0, 2.0) is None
-    assert intervals.seeds_for(np.array([1.0, 3.0]), "log", 0.0, math.sqrt(3.0)) is None  # on the edge
+
+
+def test_that_no_number_of_seeds_decides_is_said() -> None:
+    more = intervals.MOST_SEEDS + 1
+    assert intervals.seeds_for(np.array([1.0, 3.0]), "log", 0.0, math.sqrt(3.0)) == more  # on the edge
+    assert intervals.seeds_for(np.array([1.0, 0.0]), "share", 0.5, 1.0) == more
+
+
+@pytest.mark.parametrize(
+    ("hits", "of", "low", "high"), [(3, 4, 0.5, 1.0), (3, 8, 0.5, 1.0), (4, 5, 0.5, 1.0), (1, 2, 0.3, 0.7)]
+)
+def test_so_many_seeds_would_decide_a_share(hits: int, of: int, low: float, high: float) -> None:
+    """Clopper-Pearson's interval lies on one side of both ends, and of fewer seeds of that share it does not."""
+    values = np.array([1.0] * hits + [0.0] * (of - hits))
+    needed = intervals.seeds_for(values, "share", low, high)
+    assert needed is not None
+    assert of < needed <= intervals.MOST_SEEDS
+
+    def decides(times: int) -> bool:
+        found = stats.binomtest(hits * times, of * times).proportion_ci(0.9, "exact")
+        return (low <= found.low and found.high <= high) or found.high < low or found.low > high
+
+    assert decides(-(-needed // of))
+    assert not any(decides(times) for times in range(1, (needed - 1) // of + 1))

@@ -114,7 +114,8 @@ def made(claim: Claim, verdict: str) -> Measurement | None:
     if verdict == "undecided":
         return measured(inside, outside)
     values = (outside if verdict == "contradicted" else inside) * np.linspace(1, 1 + 1e-5, 8)
-    return measured(*map(float, values), control=(inside, inside) if verdict == "not counted" else ())
+    control = inside if verdict == "not counted" else outside
+    return measured(*map(float, values), control=(control, control))
 
 
 @pytest.mark.parametrize("name", STUDIES)

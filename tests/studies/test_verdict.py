@@ -56,13 +56,30 @@ def test_no_effect_is_a_verdict_of_its_own() -> None:
     assert verdict(c, 0.5, 0.501, 0.499) == "reproduced"
 
 
-def test_a_control_in_the_range_means_that_the_claim_says_nothing() -> None:
-    inside, outside = (1.0, 1.01, 0.99), (3.0, 3.1)
+def test_a_control_in_the_range_voids_what_would_count() -> None:
+    inside, outside, across = (1.0, 1.01, 0.99), (3.0, 3.1), (1.0, 1.6)
     assert verdict(claim(0.5, 1.5), *inside, control=outside) == "reproduced"
     assert verdict(claim(0.5, 1.5), *inside, control=inside) == "not counted"
-    assert verdict(claim(0.5, 1.5), *outside, control=inside) == "not counted"
+    assert verdict(claim(0.5, 1.5), *across, control=inside) == "not counted"
+    assert verdict(claim(0.5, 1.5), *outside, control=inside) == "contradicted"
+    assert verdict(claim(0.5, 1.5, no_effect=(2.9, 3.2)), 3.0, 3.01, 3.02, control=inside) == "no effect"
+    every = claim(0.5, 1.5, every=True)
+    assert verdict(every, *inside, *inside, control=inside) == "not counted"
+    assert verdict(every, *inside, *outside, control=inside) == "contradicted"
     assert judge(claim(0.5, 1.5), measured(*inside, control=outside)).control == pytest.approx(3.05)
     assert verdict(claim(0.5, 1.5), *inside, control=(math.nan,)) == "reproduced"  # not defined for the control
+
+
+def test_without_its_control_a_claim_is_not_reproduced() -> None:
+    c = claim(0.5, 1.5)._replace(control=("a",), no_effect=(2.9, 3.2))
+    judged = judge(c, measured(1.0, 1.01, 0.99))
+    assert (judged.verdict, judged.because) == ("undecided", "its control is not measured")
+    assert judged.interval is not None
+    assert verdict(c, 1.0, 1.01, 0.99, control=(3.0,)) == "reproduced"
+    assert verdict(c, 5.0, 5.01) == "contradicted"
+    assert verdict(c, 3.0, 3.01, 3.02) == "no effect"
+    assert judge(c, measured(1.0, 1.6)).because == ""
+    assert verdict(c._replace(control=()), 1.0, 1.01, 0.99) == "reproduced"
 
 
 def test_what_is_said_of_every_run_needs_five_and_is_contradicted_by_one() -> None:
@@ -117,6 +134,10 @@ def test_undecided_says_how_many_seeds_would_decide() -> None:
     assert judged.seeds_needed is not None
     assert judged.seeds_needed > 3
     assert judge(claim(0.0, 1.0), measured(0.5, 0.51, 0.49)).seeds_needed is None
+    share = judge(claim(0.5, 1.0, scale="share"), measured(1, 1, 1, 0, 1, 1, 1, 0))
+    assert share.verdict == "undecided"
+    assert share.seeds_needed is not None
+    assert 8 < share.seeds_needed < 20
 
 
 def test_a_value_among_those_that_learnt_comes_with_their_share() -> None:
