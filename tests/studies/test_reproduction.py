@@ -103,6 +103,13 @@ def test_a_shift_of_nothing_changes_nothing(lsa1_run: Path) -> None:
     assert furthest == pytest.approx(abs(ratio - 1), rel=1e-4)
 
 
+def test_a_median_under_a_shift_is_not_carried_by_a_few_tasks(lsa1_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses = {"tf": np.array([[1.0, 2.0, 3.0, 4.0, 1e6]]), "other": np.array([[0.5, 0.5, 1.5, 2.0, 9.0]])}
+    monkeypatch.setattr(trained.shifts, "shifted_losses", lambda *given: losses)
+    assert trained.median_ratio_under("distractors", 2, "gd")(lsa1_run) == 2.0
+    assert trained.ratio_under("distractors", 2, "gd")(lsa1_run) > 1e4
+
+
 def test_losses_of_contexts_are_means_over_teachers_and_queries(lsa1_run: Path) -> None:
     """Of gradient descent they have a closed form, v/2 |cS - I|^2; the mean of all is the headline's."""
     loaded = trained.compared_run(lsa1_run)

@@ -176,12 +176,19 @@ def ratio_under(shift: str, value: float, other: str = "") -> Measure:
     return lambda run: _ratios_under(run, shift, (value,), other)[0]
 
 
-def _ratios_under(run: Path, shift: str, values: Sequence[float], other: str) -> list[float]:
+def median_ratio_under(shift: str, value: float, other: str = "") -> Measure:
+    """The median over tasks of the transformer's loss over another's median, on contexts of another distribution."""
+    return lambda run: _ratios_under(run, shift, (value,), other, np.median)[0]
+
+
+def _ratios_under(
+    run: Path, shift: str, values: Sequence[float], other: str, over_tasks: Callable[..., np.ndarray] = np.mean
+) -> list[float]:
     loaded = compared_run(run)
     name = other or ("gd" if gd_steps(loaded.config.model) == 1 else "gd_plus_plus")
     predictors = {"tf": loaded.predict, "other": defined_baselines(loaded)[name]}
     losses = shifts.shifted_losses(loaded.config, predictors, shift, values)
-    ratios = losses["tf"].mean(axis=1) / losses["other"].mean(axis=1)
+    ratios = over_tasks(losses["tf"], axis=1) / over_tasks(losses["other"], axis=1)
     return [float(ratio) if np.isfinite(ratio) else float("inf") for ratio in ratios]
 
 
