@@ -36,8 +36,8 @@ class Earlier(NamedTuple):
 
 
 def was(low: float, high: float, reason: str) -> Earlier:
-    """A range as it stood when verdicts became intervals against ranges."""
-    return Earlier(low, high, "748e258", reason)
+    """A range as it stood before verdicts became intervals against ranges, in the commit that made them so."""
+    return Earlier(low, high, "5cdc4eb", reason)
 
 
 class Claim(NamedTuple):

@@ -1,6 +1,8 @@
 """The ledger: what counts as reproduced, what is kept, and that its definitions make sense."""
 
 import math
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +139,17 @@ def test_a_page_says_which_paper_and_no_number_that_is_none() -> None:
     assert (
         verdict_words(row(A_STUDY, bounded, measured(0.7, 1.2))) == "undecided, 138 seeds would decide (few: 2 seeds)"
     )
+    assert (
+        verdict_words(row(A_STUDY, bounded, measured(0.5, 0.9, 0.1)))
+        == "undecided, more than 1000 seeds would decide (few: 3 seeds)"
+    )
     assert control(row(A_STUDY, bounded, measured(0.7, 0.8))) == "none"
+    assert control(row(A_STUDY, bounded._replace(uncontrolled="both are trained"), None)) == "none: both are trained"
+    controlled, found = bounded._replace(control=("a",)), measured(*[0.7, 0.71] * 3)
+    assert control(row(A_STUDY, controlled, found)) == "not measured"
+    assert verdict_words(row(A_STUDY, controlled, found)) == "undecided, its control is not measured"
+    assert control(row(A_STUDY, controlled, found._replace(control_values=(math.nan,)))) == "not defined"
+    assert control(row(A_STUDY, controlled, found._replace(control_values=(2.0, 2.0)))) == "2"
     figures = {"2a": "Fig. 2a", "A.10": "App. A.10", "code": "published code", "1, depth": "Fig. 1, depth curve"}
     for figure, words in figures.items():
         assert place(row(A_STUDY, bounded._replace(figure=figure), None)) == f"von Oswald et al. 2023, {words}"
@@ -166,6 +178,17 @@ def test_what_was_not_reproduced_has_a_remark_and_remarks_are_of_claims() -> Non
     found = known(REPORT)
     missed = {c.name for c in CLAIMS if judge(c, found.get(c.name)).verdict in ("contradicted", "not counted")}
     assert missed <= set(REMARKS) <= {c.name for c in CLAIMS}
+
+
+@pytest.mark.parametrize("study", [study for study in all_studies() if study.claims], ids=lambda study: study.name)
+def test_a_revised_range_names_a_commit_that_revised_ranges(study: Study) -> None:
+    """Its change of the study's claims is the one that puts earlier ranges beside today's."""
+    for commit in {c.earlier.commit for c in study.claims if c.earlier}:
+        words = ["git", "-C", str(ROOT), "show", "--format=", commit, "--", f"studies/{study.name}/claims.py"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip("the history is not here")
+        assert re.search(r"^\+.*(Earlier\(|earlier=|_was\()", done.stdout, re.M), commit
 
 
 def test_a_claim_that_is_none_is_one_sentence(ran: Ran) -> None:
