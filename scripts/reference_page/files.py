@@ -89,8 +89,8 @@ DYNAMICS = """a row for each checkpoint of the run (`trajectory`) and of one ran
 `series`, `step`, scores `pc1, pc2, pc3`, the same smoothed (`..._smooth`), and the smoothed curve's `curvature_...` in
 each plane"""
 DYNAMICS_FACTS = """shares of variance `explained`, with `cosines` 6 / (pi k)^2; `forms` from the strongest:
-`checkpoint`, `step`, `point` [3], `strength` (nats), `spread`, `planes`, `p`; `p_forms`; `null`: the same of `walks`
-random walks"""
+`checkpoint`, `step`, `point` [3], `strength` (nats), `spread`, `planes`, `p`; `p_forms`, null below fifty checkpoints;
+`null`: the same of `walks` random walks"""
 STAGES = """a row for each stage: `series` (`LLC`, or `loss alone`: of nbeta (L_null - L(w*))), `data_seed`,
 `init_seed`, `start`, `end` (steps), `type` (A: the LLC rises, B: it falls, `undecided`), `delta_loss`, `delta_llc`,
 each with `..._se`"""
@@ -98,11 +98,11 @@ DEVELOP_TABLE = (
     "of each checkpoint: `developmental_metrics.csv`, the LLC of each setting (`llc_NAME`, `loss_NAME`, "
     "`health_NAME`), and components of the essential dynamics"
 )
-DEVELOP_STAGES = """a row for each stage and setting: the checkpoints `start` and `end`, `type`, `claimed`, the change
-`delta_llc` with `delta_llc_se`, what its nulls say it is (`loss_null`, `norm_null`), p-values of its differences from 0
+DEVELOP_STAGES = """a row for each stage and setting: the checkpoints `start` and `end`, `type`, `claimed`, the changes
+`delta_loss` and `delta_llc` with `delta_llc_se`, what the nulls say the latter is (`loss_null`, `norm_null`), p-values of its differences from 0
 and these (`p_zero`, `p_loss`, `p_norm`), `healthy` and `differs`"""
 DEVELOP = """`settings`, each LLC as a line in the loss, `healthy` checkpoints (and those `healthy_at_all` unsaturated
-settings), `milestones` as in `stages.json`, `stages`, `dynamics` as in `essential_dynamics.json`"""
+settings), `milestones` as in `stages.json`, the fitted `curve`, `stages`, `dynamics` as in `essential_dynamics.json`"""
 STAGES_FACTS = """`setting`, `settings`, `rule` (the flags); `checkpoints`, what was fitted; `curve`: `length`,
 `jitter`, `evidence`, `has_shape` and, over steps, `llc` and `slope` with `..._se`; `milestones`: `step`, `since`,
 `until`, `slope`, `sides` (where the LLC changes significantly), `support`, 90 % interval `low`, `high`, `healthy`,
