@@ -66,6 +66,16 @@ def catch_signals(afterwards: str | None = None) -> Iterator[Signals]:
 
 
 @contextlib.contextmanager
+def exit_when_stopped(afterwards: str) -> Iterator[Signals]:
+    """`catch_signals` of a command: once what was in work has stopped it ends the process, with 128 + the signal."""
+    with catch_signals(afterwards) as signals:
+        yield signals
+    if signals.received:
+        _write_error(f"stopped; {afterwards}")
+        sys.exit(128 + signals.received[0])
+
+
+@contextlib.contextmanager
 def _exit_on_second(afterwards: str) -> Iterator[None]:
     """Watches for signals in another thread, since the main thread runs no handlers while XLA compiles."""
     reader, writer = os.pipe()

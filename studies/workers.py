@@ -17,7 +17,7 @@ import jax
 import compile_cache
 from executors.here import in_this_process
 from executors.processes import in_processes
-from executors.signals import Signals
+from executors.signals import RESUME_HINT, exit_when_stopped
 from executors.task import Context, Executor, Outcome, Task
 from runners.training import device_text
 from store.readers import StoreError
@@ -73,16 +73,21 @@ def _done(
     runs_dir: Path,
     cluster: Executor | None,
 ) -> Iterator[Outcome]:
-    """The outcome of a task for each name, in the order in which they end; raises what a task has raised."""
+    """The outcome of a task for each name, in the order in which they end; raises what a task has raised.
+
+    At a signal the tasks in work are carried to their end, and their outcomes given, before the process ends.
+    """
     again = pickle.dumps(study.again or partial(load, study.name))
     tasks = [
         Task(name, f"{__name__}:{does.__name__}", {"study": again, "name": name, "runs_dir": runs_dir})
         for name in names
     ]
     run = cluster or (in_processes if jax.default_backend() == "cpu" else in_this_process)
-    for outcome in run(tasks, lambda amount: None, Signals()):
-        if outcome.died:
-            raise StoreError(f"the process that {past} {outcome.task.name} has died; the same command goes on")
-        if outcome.error is not None:
-            raise outcome.error
-        yield outcome
+    with exit_when_stopped(RESUME_HINT) as signals:
+        for outcome in run(tasks, lambda amount: None, signals):
+            if outcome.died:
+                raise StoreError(f"the process that {past} {outcome.task.name} has died; the same command goes on")
+            if outcome.error is not None:
+                raise outcome.error
+            if not (outcome.stopped and outcome.value is None):  # else it may not have begun
+                yield outcome

@@ -12,7 +12,7 @@ import compile_cache
 from analysis.measures import llc_traces
 from analysis.measures.llc import Estimator
 from analysis.measures.llc_settings import Settings
-from executors.signals import Signals
+from executors.signals import exit_when_stopped
 from executors.task import Context, Executor, Task
 from families.shared_arrays import shared_with
 from src.checks import require
@@ -50,7 +50,10 @@ def estimate_run(
 
 
 def _estimate_as_tasks(run: Path, settings: Settings, selection: str, executor: Executor) -> Iterator[dict[str, Any]]:
-    """The rows of the checkpoints that are not estimated yet; what a task raises is raised here."""
+    """The rows of the checkpoints that are not estimated yet; what a task raises is raised here.
+
+    At a signal the checkpoints in work are estimated, and their rows given, before the process ends.
+    """
     left = [
         step
         for step, params in checkpoints(run, rundir.read_config(run).training.steps, selection)
@@ -64,14 +67,19 @@ def _estimate_as_tasks(run: Path, settings: Settings, selection: str, executor: 
         )
         for step in left
     ]
-    for outcome in executor(tasks, lambda amount: None, Signals()):
-        if outcome.died:
-            raise StoreError(f"the process that estimated step {outcome.task.name} has died; the same command goes on")
-        if outcome.error is not None:
-            raise outcome.error
-        llc_traces.take_over(run, settings, int(outcome.task.name))
-        llc_traces.write_table(run)
-        yield outcome.value
+    with exit_when_stopped("the same command goes on") as signals:
+        for outcome in executor(tasks, lambda amount: None, signals):
+            if outcome.died:
+                raise StoreError(
+                    f"the process that estimated step {outcome.task.name} has died; the same command goes on"
+                )
+            if outcome.error is not None:
+                raise outcome.error
+            if outcome.value is None:  # it was stopped before it began
+                continue
+            llc_traces.take_over(run, settings, int(outcome.task.name))
+            llc_traces.write_table(run)
+            yield outcome.value
 
 
 def estimate_task(context: Context, run: Path, settings: Settings, step: int, last: bool) -> dict[str, Any]:

@@ -92,6 +92,20 @@ def test_checkpoints_are_all_the_last_one_in_k_or_those_named(run: Path, worksho
     assert {path.name: path.stat().st_ino for path in (run / layout.LLC_TRACES).iterdir()} == inodes  # none anew
 
 
+def test_in_processes_of_their_own_checkpoints_have_the_same_rows(
+    run: Path, workshop: Workshop, tmp_path: Path
+) -> None:
+    """To the byte, with as many threads."""
+    alone = copied(run, tmp_path / "alone")
+    flags = ("--checkpoints", "0,60", *words())
+    one = estimated(workshop, alone, *flags, NPROC="1")
+    each = estimated(workshop, run, *flags, "--executor", "process")
+    assert sorted(each.stdout.splitlines()) == sorted(one.stdout.splitlines())
+    assert len(traces(run)) == 2
+    assert traces(run) == traces(alone)
+    assert (run / layout.LLC).read_bytes() == (alone / layout.LLC).read_bytes()
+
+
 @pytest.mark.slow
 def test_settings_share_a_table_and_leave_each_other_alone(run: Path, workshop: Workshop) -> None:
     estimated(workshop, run, "--checkpoints", "0,60", *words())

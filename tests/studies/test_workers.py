@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from executors.signals import RESUME_HINT
+from executors.worker import available_cores
 from store.readers import StoreError
 from studies.measuring import measure
 from studies.study import load
@@ -91,6 +93,36 @@ def test_killed_it_leaves_no_process(tmp_path: Path) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(f"{children} are still there")
+
+
+STOPPED = f"""
+import os, signal
+from pathlib import Path
+from studies.study import load
+from studies.workers import measured
+
+if __name__ == "__main__":
+    study = load("reproduction")
+    claims = [claim for claim in study.claims if claim.name in {[claim.name for claim in CHECKS]}]
+    for number, (claim, measurement) in enumerate(measured(study, claims, Path("."))):
+        print(claim.name, measurement is not None, flush=True)
+        if number == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+@pytest.mark.slow
+def test_stopped_it_ends_with_what_was_in_work(tmp_path: Path) -> None:
+    """Of two cores, each has begun a claim when the first is done."""
+    (tmp_path / "stopped.py").write_text(STOPPED)
+    line = [sys.executable, str(tmp_path / "stopped.py")]
+    ran = subprocess.run(line, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": os.getcwd()})
+    assert ran.returncode == 128 + signal.SIGINT, ran.stderr
+    assert ran.stderr.splitlines()[-1] == f"stopped; {RESUME_HINT}"
+    assert "Traceback" not in ran.stderr
+    found = dict(line.split() for line in ran.stdout.splitlines())
+    assert {*found.values()} == {"True"}
+    assert len(found) >= min(len(available_cores()), len(CHECKS))
 
 
 def _alive(process: int) -> bool:
