@@ -354,10 +354,17 @@ def check_an_input_distribution_without_moments(copy: Path, compiled: Path) -> N
     assert f"not defined: {headline['gd_loss_averaged_reason']}" in done.stdout
 
 
+LISTS_IN_README = (
+    ("paper", "claims of papers on trained networks"),
+    ("ours", "claims of ours"),
+    ("check", "checks of the implementation"),
+)
+
+
 def test_the_readme_counts_the_claims_as_the_ledger_does(root: Path) -> None:
     rows = list(csv.DictReader((root / "report/claims.csv").read_text(encoding="utf-8").splitlines()))
     text = " ".join((root / "README.md").read_text().split())
-    for about, words in (("paper", "claims of papers on trained networks"), ("check", "checks of the implementation")):
+    for about, words in LISTS_IN_README:
         told = re.search(rf"[Oo]f (\d+) {words} ([^:;.]+)", text)
         assert told, words
         own = [row["verdict"] for row in rows if row["about"] == about]
@@ -381,6 +388,19 @@ def test_the_readme_has_the_numbers_of_the_ledger(root: Path) -> None:
             assert abs(float(text) - float(own[column])) <= 0.51 * 10**-digits, (name, column)
     ratio = without_the_next(float(rows["interleaved_ratio"]["mean"]))
     assert f"without the next among the others {ratio:.1f})" in (root / "README.md").read_text()
+
+
+def test_the_readme_has_the_change_that_an_order_makes(root: Path) -> None:
+    """Mean, 90 % interval, n and prediction of the contrast, of two layers trained and tested with easy pairs first."""
+    rows = list(csv.DictReader((root / "report/order_noise/agreement.csv").read_text("utf-8").splitlines()))
+    own = next(row for row in rows if row["contrast"] == "twolayer: trained easy2hard, tested easy2hard")
+    change, low, high, predicted = (
+        f"{100 * float(own[name]):.1f}" for name in ("change", "change_low", "change_high", "predicted")
+    )
+    text = (root / "README.md").read_text()
+    assert (
+        f"(predicted: {predicted} %) | | {change} % [{low}, {high}] | {own['n']} | `make study PROFILE=full` |" in text
+    )
 
 
 # The README, top to bottom
