@@ -85,7 +85,11 @@ def preempted(resources: Resources, one: Task, begun: Path, *words: str) -> tupl
 def test_a_preempted_job_saves_its_state_at_the_signal_and_is_queued_again(
     words: tuple[str, ...], resources: Resources, tmp_path: Path
 ) -> None:
-    """As for a job of more importance, and as before its time is over; the task saves nothing but at a signal."""
+    """As for a job of more importance, and as before its time is over; the task saves nothing but at a signal.
+
+    With so few minutes submitit takes any signal for the time limit, which is no death: no retries are needed.
+    """
+    resources = resources._replace(retries=0, slurm=(("minutes", 5),))
     file = tmp_path / "counted"
     one = task("long", "count_saving_at_signals", file=file, up_to=400)
     outcome, jobs = preempted(resources, one, tmp_path / "counted.begun", *words)
