@@ -51,7 +51,8 @@ class Claim(NamedTuple):
     control: the runs, in these two places, that it is measured alike on; None for the same networks untrained, () where
     none applies, which `uncontrolled` says why. no_effect: the values, if any, that are called no effect. every: each
     seed must lie in the range. learnt_only: of the runs that left the plateau; another claim has their share. spacing:
-    of the records from which a time is read. earlier: its range before it was revised. paper: whose claim it is.
+    of the records from which a time is read. infinite: what an infinite value says of a run, where not that it
+    diverged. earlier: its range before it was revised. paper: whose claim it is.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Claim(NamedTuple):
     every: bool = False
     learnt_only: bool = False
     spacing: float = 0.0
+    infinite: str = ""
     earlier: Earlier | None = None
     paper: str = VON_OSWALD
 

@@ -53,6 +53,7 @@ def row(study: Study, claim: Claim, measurement: Measurement | None) -> Row:
         "mean": interval and interval.estimate,
         "mean_low": interval and interval.low,
         "mean_high": interval and interval.high,
+        "infinite": claim.infinite,
         "n": interval.n if interval else 0,
         "verdict": judged.verdict,
         "earlier_verdict": before_revision(claim, measurement),

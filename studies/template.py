@@ -57,7 +57,7 @@ def measured(row: Mapping[str, Any]) -> str:
     if row["share"] is not None:
         return f"{row['share'] * row['n']:.0f} of {row['n']}: at least {100 * row['share_low']:.0f} % of runs"
     if not math.isfinite(row["mean"]):
-        return "diverged"
+        return row.get("infinite") or "diverged"
     mean, low, high = (number(row[name]) for name in ("mean", "mean_low", "mean_high"))
     return f"{mean} [{low}, {high}]" if row["n"] > 1 else f"{mean}, one run"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,19 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from configs.regression import ALIGNED
 from store.readers import read_json
-from studies.contrast import by_name, results
-from studies.findings import Told, image, numbered
+from studies.contrast import by_name, change_of, results
+from studies.findings import Told, image, numbered, value
+from studies.ledger import known, rows_of
 from studies.order_noise.agreement import agreement
+from studies.order_noise.claims import SHORT
 from studies.order_noise.curves import RUN_FIGURES
 from studies.order_noise.figures import FIGURES
 from studies.order_noise.findings import FINDINGS, TOO_FEW, stated
 from studies.order_noise.findings.order import stuck_in_words
-from studies.order_noise.findings.wording import Rows, in_percent
+from studies.order_noise.findings.wording import Rows
 from studies.order_noise.measures import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
 from studies.order_noise.plateaus import plateaus
 from studies.order_noise.predictions import FOLDER
 from studies.order_noise.runs import MODELS, NOISE, RATES
 from studies.order_noise.table import PROVENANCE, number_planned, predictions_of, read_cells
+from studies.study import load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +39,7 @@ LEADING = {
     "no_detection": "attention_separation",
 }
 UNSUPPORTED = ("unsupported_curriculum", "unsupported_attention")  # they have a place of their own
+VERDICTS = ("as predicted", "undecided", "not as predicted")
 SMALLEST = 0.002  # of a loss: predicted changes below it have no row on the page
 
 
@@ -52,9 +57,11 @@ def values(folder: Path) -> dict[str, Any]:
 
     agreed = agreement(table, CONTRASTS, predictions_of(folder))
     leading = [_finding(name, named, table, figure(of)) for name, of in LEADING.items()]
-    explained = f" Predicted from tasks alone, by a step size for each position: {_verdicts(agreed)}."
+    lines = {row["claim"]: row for row in rows_of([load("order_noise")], known(folder.parent))}
     steps = _run_figure(folder, "steps_by_position")
-    first = leading[0]._replace(says=leading[0].says + explained, figures=(*leading[0].figures, steps))
+    first = leading[0]._replace(
+        says=" ".join((leading[0].says, *_explained(agreed, lines))), figures=(*leading[0].figures, steps)
+    )
     return {
         "findings": numbered([first, *leading[1:]]),
         "other_findings": [name for name in FINDINGS if name not in (*LEADING, *UNSUPPORTED)],
@@ -64,6 +71,7 @@ def values(folder: Path) -> dict[str, Any]:
         "figure": figure,
         "contrasts": lambda question: _folded(question, [row for row in rows if row["question"] == question]),
         "agreement": _agreement(agreed),
+        "targets": _targets(lines),
         "plateaus": _plateaus(plateaus(table)),
         "aligned": ALIGNED,
         "noise_table": _noise_table(named),
@@ -91,11 +99,54 @@ def _run_figure(folder: Path, name: str) -> str:
     return f"![{title}]({FOLDER}/{name}.png)" if place.exists() else ""
 
 
+def _explained(agreed: Sequence[Mapping[str, Any]], lines: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What a step size for each position predicts, and how contrasts came out where it predicts a change."""
+    if not agreed:
+        return []
+    predicted = {row["contrast"]: row["predicted"] for row in agreed}
+    own = [predicted[f"twolayer: trained easy2hard, tested {order}"] for order in ("easy2hard", "random")]
+    read = value(lines["steps_read_easy2hard"])
+    effects = [row for row in agreed if abs(row["predicted"]) >= SMALLEST]
+    counts = Counter(row["verdict"] for row in effects)
+    missed = "; ".join(
+        f"{row['contrast'].replace(': ', ' ')}, {100 * row['predicted']:+.2f} % predicted, "
+        f"{100 * row['change']:+.2f} % measured"
+        for row in effects
+        if row["verdict"] == "not as predicted"
+    )
+    met, undecided, not_met = (counts[name] for name in VERDICTS)
+    return [
+        f"A step size for each position predicts {100 * own[0]:+.1f} and {100 * own[1]:+.1f} % from tasks alone (R² of "
+        f"those it takes: {read}); of {len(effects)} contrasts that it predicts to change by {100 * SMALLEST:g} % or "
+        f"more {met} are as predicted, {undecided} undecided, {not_met} not{f' ({missed})' if missed else ''}."
+    ]
+
+
 def _verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many contrasts are as predicted, in words."""
     counts = Counter(row["verdict"] for row in rows)
-    words = ", ".join(f"{counts[name]} {name}" for name in ("as predicted", "undecided", "not as predicted"))
+    words = ", ".join(f"{counts[name]} {name}" for name in VERDICTS)
     return f"of {len(rows)} contrasts of losses {words}" if rows else "not measured"
+
+
+def _targets(lines: Mapping[str, Mapping[str, Any]]) -> str:
+    """In how many seeds the two numbers that were aimed at are reached, by order; "" where nothing is measured."""
+
+    def reached(kind: str) -> str:
+        found = {order: (lines[f"steps_{kind}_{order}"], words) for order, words in SHORT.items()}
+        counts = []
+        for row, words in found.values():
+            values = json.loads(row["values"])
+            inside = sum(row["low"] <= one <= row["high"] for one in values)
+            counts.append(f"{inside} of {len(values)} {words} ({value(row)})")
+        return ", ".join(counts)
+
+    if not all(lines[f"steps_{kind}_{order}"]["n"] for kind in ("loss", "read") for order in SHORT):
+        return ""
+    return (
+        f"Trained and tested in the order, the loss ratio is within .02 of the predicted one in {reached('loss')}; "
+        f"R² of the step sizes with those predicted is .95 or more in {reached('read')}."
+    )
 
 
 def _folded(question: str, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -136,9 +187,9 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         cells = [
             row["contrast"].replace("|", r"\|"),
-            _of_all_seeds(row),
+            _with_ends(row, *(row[f"change_all{end}"] for end in ("", "_low", "_high"))),
             f"{row['n_all']}",
-            "the same" if row["n"] == row["n_all"] else in_percent(row).replace(" %", ""),
+            "the same" if row["n"] == row["n_all"] else _with_ends(row, *change_of(row)),
             f"{row['n']}",
             f"{row['treated']:.4f}",
             f"{row['control']:.4f}",
@@ -151,11 +202,11 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _of_all_seeds(row: Mapping[str, Any]) -> str:
-    """The change of all seeds, with those whose trainings stayed on the plateau."""
+def _with_ends(row: Mapping[str, Any], change: float, low: float, high: float) -> str:
+    """A change with the ends of its interval, in percent; of an AUROC, the difference."""
     scale, form = (1, "+.4f") if row["unit"] == "auroc" else (100, "+.2f")
-    change, low, high = (format(scale * row[f"change_all{end}"], form) for end in ("", "_low", "_high"))
-    return f"{change} [{low}, {high}]"
+    first, *ends = (format(scale * number, form) for number in (change, low, high))
+    return f"{first} [{', '.join(ends)}]"
 
 
 def _plateaus(rows: Sequence[Mapping[str, Any]]) -> str:

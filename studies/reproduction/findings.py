@@ -61,15 +61,6 @@ FINDINGS: tuple[Finding, ...] = (
                 "that is {value} times the loss of ten steps of GD++ with fitted rates",
                 "They are GD++",
             ),
-            Statement(
-                "ten_layers_gd_own_steps",
-                "it is {value} times that of ten steps of gradient descent with a step size for each",
-                "They do as gradient descent with a step size for each does",
-            ),
-            Statement(
-                "five_layers_median_plus_plus",
-                "the median loss of five layers with weights of their own is {value} times that of GD++",
-            ),
         ),
     ),
     Finding(

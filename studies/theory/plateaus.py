@@ -114,7 +114,9 @@ there it is SGD of rate lr/ε, and d⁻² again.""",
             "Four factors under SGD: one over the scale to the power 2; logarithmic growth is below .2",
         ),
         Statement(
-            "factors_time", "{value} of it", "The step at which they leave, from the flow of fourth order (1.00)"
+            "factors_time",
+            "within 7 % of it in {value}",
+            "The step at which they leave, from the flow of fourth order (1.00)",
         ),
         Statement(
             "factors_second_plateau",

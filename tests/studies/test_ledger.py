@@ -128,6 +128,8 @@ def test_a_page_says_which_paper_and_no_number_that_is_none() -> None:
     assert [accepted(row(A_STUDY, c, None)) for c in (around_0, above_0)] == ["-0.25 to 0.25", "above 0"]
     assert measured_words(row(A_STUDY, bounded, measured(1.0, 2.0, 3.0))) == "2 [0.3141, 3.686]"
     assert measured_words(row(A_STUDY, bounded, measured(1.0, math.inf, math.inf))) == "diverged"
+    never = bounded._replace(infinite="no fall after a peak")
+    assert measured_words(row(A_STUDY, never, measured(*[math.inf] * 5))) == "no fall after a peak"
     assert measured_words(row(A_STUDY, bounded, measured(1.0))) == "1, one run"
     assert measured_words(row(A_STUDY, bounded, None)) == ""
     every = row(A_STUDY, bounded._replace(every=True), measured(*[0.7] * 8))

@@ -1,5 +1,6 @@
 """The study's questions, the runs that are planned for them, and its page."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from studies import page
 from studies.contrast import Cells, results
 from studies.order_noise import table
 from studies.order_noise.findings import FINDINGS
+from studies.order_noise.findings.wording import in_percent
 from studies.order_noise.measures import CONTRASTS
 from studies.order_noise.page import LEADING, UNSUPPORTED
 from studies.order_noise.page import values as values_of
@@ -98,6 +100,37 @@ def test_runs_of_claims_are_no_cells(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_the_page_is_made_from_the_committed_table() -> None:
     """To the character: every number on it comes from there, and every claim on it holds."""
     assert page.render(load("order_noise"), "full", REPORT) == PAGE.read_text()
+
+
+def test_the_page_says_how_many_seeds_reach_the_targets_and_how_predicted_changes_were_met() -> None:
+    text, agreed = PAGE.read_text(), pd.read_csv(FOLDER / "agreement.csv")
+    effects = agreed[agreed["predicted"].abs() >= 0.002]
+    counts = effects["verdict"].value_counts()
+    words = f"of {len(effects)} contrasts that it predicts to change by 0.2 % or more {counts['as predicted']} are as"
+    assert words in text
+    missed = effects[effects["verdict"] == "not as predicted"]
+    for _, row in missed.iterrows():
+        assert f"{100 * row['predicted']:+.2f} % predicted, {100 * row['change']:+.2f} % measured" in text
+    claims = pd.read_csv(REPORT / "claims.csv").set_index("claim")
+    for name in ("steps_loss_easy2hard", "steps_read_smallnorm2largenorm"):
+        row = claims.loc[name]
+        values = np.array(json.loads(row["values"]))
+        inside = int(((row["low"] <= values) & (values <= row["high"])).sum())
+        order = {"easy2hard": "easy first", "smallnorm2largenorm": "small norms first"}[name.split("_")[2]]
+        assert f"{inside} of {len(values)} {order} ({row['mean']:.4g} [" in text
+
+
+def test_findings_have_one_level_of_intervals_and_n(committed: pd.DataFrame) -> None:
+    """The 90 % interval of the mean relative change, which the equivalence test uses."""
+    (row,) = (
+        row for row in results(committed, CONTRASTS) if row["contrast"] == "twolayer: trained easy2hard, tested random"
+    )
+    low, high = (100 * row[f"equivalence_{end}"] for end in ("low", "high"))
+    assert f"[{low:+.2f}, {high:+.2f}; n = {row['n']}]" in in_percent(row)
+    findings = PAGE.read_text().partition("## Five findings")[2].partition("\n## ")[0]
+    assert in_percent(row) in findings
+    assert findings.strip().startswith("In brackets: 90 % intervals")
+    assert "\n## Further findings" in PAGE.read_text().partition("## How it was measured")[2]
 
 
 def test_the_contrasts_are_those_of_the_committed_table(committed: pd.DataFrame) -> None:

@@ -26,10 +26,11 @@ def contrasts_of(rows: Rows, question: str, *words: str) -> list[Row]:
 
 
 def in_percent(row: Row) -> str:
-    """The change with its 95 % interval; of an AUROC, the difference."""
+    """The mean relative change over seeds with its 90 % interval and n; of an AUROC, the difference."""
+    low, high = row["equivalence_low"], row["equivalence_high"]
     if row["unit"] == "auroc":
-        return f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"
-    return f"{100 * row['change']:+.2f} % [{100 * row['change_low']:+.2f}, {100 * row['change_high']:+.2f}]"
+        return f"{(low + high) / 2:+.4f} [{low:+.4f}, {high:+.4f}; n = {row['n']}]"
+    return f"{50 * (low + high):+.2f} % [{100 * low:+.2f}, {100 * high:+.2f}; n = {row['n']}]"
 
 
 def largest_end(rows: Sequence[Row]) -> str:
