@@ -2,13 +2,18 @@
 
 import json
 import math
+import signal
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis.measures import llc_traces
+from analysis.measures.llc_run import estimate_run
 from analysis.measures.llc_settings import Settings
+from executors.signals import Signals
+from executors.task import Outcome, Report, Task
 from store import layout, manifest, rundir
 from store.atomic import write_bytes
 from store.params import flattened, read_params
@@ -104,6 +109,17 @@ def test_in_processes_of_their_own_checkpoints_have_the_same_rows(
     assert len(traces(run)) == 2
     assert traces(run) == traces(alone)
     assert (run / layout.LLC).read_bytes() == (alone / layout.LLC).read_bytes()
+
+
+def test_a_checkpoint_that_is_stopped_before_it_begins_has_no_row(run: Path) -> None:
+    def stopped(tasks: Sequence[Task], report: Report, signals: Signals) -> Iterator[Outcome]:
+        signals.receive(signal.SIGTERM, None)
+        yield from (Outcome(task, stopped=True) for task in tasks)
+
+    with pytest.raises(SystemExit) as exited:
+        list(estimate_run(run, OWN, "0,60", stopped))
+    assert exited.value.code == 128 + signal.SIGTERM
+    assert not (run / layout.LLC_TRACES).exists()
 
 
 @pytest.mark.slow
