@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from studies import page
-from studies.contrast import Cells, results
+from studies.contrast import Cells, by_name, results
 from studies.order_noise import table
 from studies.order_noise.findings import FINDINGS
 from studies.order_noise.findings.wording import in_percent
@@ -122,9 +122,7 @@ def test_the_page_says_how_many_seeds_reach_the_targets_and_how_predicted_change
 
 def test_findings_have_one_level_of_intervals_and_n(committed: pd.DataFrame) -> None:
     """The 90 % interval of the mean relative change, which the equivalence test uses."""
-    (row,) = (
-        row for row in results(committed, CONTRASTS) if row["contrast"] == "twolayer: trained easy2hard, tested random"
-    )
+    row = by_name(results(committed, CONTRASTS))["order in training", "twolayer: trained easy2hard, tested random"]
     low, high = (100 * row[f"equivalence_{end}"] for end in ("low", "high"))
     assert f"[{low:+.2f}, {high:+.2f}; n = {row['n']}]" in in_percent(row)
     findings = PAGE.read_text().partition("## Five findings")[2].partition("\n## ")[0]

@@ -52,7 +52,7 @@ def noise_is_gd(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     found = {model: [row for row in own if "against" not in row["contrast"]] for model, own in found.items()}
     furthest = max((row for own in found.values() for row in own), key=lambda row: abs(row["change"]))
     return (
-        "For the linear layers that is the loss of gradient descent at the clean step, within 1 %: "
+        "For the linear layers that is gradient descent's loss at the clean step, within 1 %: "
         f"{equivalent_counts(found)} corruptions. Furthest is {furthest['contrast']}, {in_percent(furthest)}.",
         all(all_equivalent(found[model]) for model in LINEAR),
     )
