@@ -19,6 +19,7 @@ LOOKS = {
 }
 FAINT = 0.3  # how much colour a stage has that is not claimed
 ROW, AROUND = 0.2, 0.9  # inches of a run, and around all
+WIDE = 1.6  # end over start of a bar that has room for its number
 FIRST = 1.0  # of a logarithmic axis of steps, counted from 1
 
 
@@ -39,9 +40,9 @@ def draw_stage_bars(source: Path, title: str) -> list[Path]:
             "alpha": 1.0 if str(row["claimed"]) == "True" else FAINT,
         }
         panel.barh(y, end - start, left=start, height=0.7, linewidth=0.5, edgecolor="white", **look)
-        if row["type"] != NO_STAGE:
+        if row["type"] != NO_STAGE and end > WIDE * start:
             middle = float(np.sqrt(start * end))
-            panel.text(middle, y, f"{float(row['delta_llc']):+.2g}", ha="center", va="center", fontsize=6.5)
+            panel.text(middle, y, f"{float(row['delta_llc']):+.2f}", ha="center", va="center", fontsize=6.5)
     panel.set_xscale("log")
     panel.set_xlim(left=FIRST)
     panel.set_ylim(len(names) - 0.5, -0.5)

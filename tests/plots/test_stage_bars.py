@@ -40,7 +40,7 @@ def test_bars_start_end_and_are_full_where_a_stage_is_claimed(tmp_path: Path, mo
     bars = [(bar.get_x(), bar.get_x() + bar.get_width(), round(bar.get_y() + 0.35)) for bar in panel.patches]
     assert bars == [pytest.approx((1, 100, 0)), pytest.approx((100, 1000, 0)), pytest.approx((1, 1000, 1))]
     assert [bar.get_alpha() for bar in panel.patches] == [1.0, FAINT, FAINT]
-    assert [text.get_text() for text in panel.texts] == ["+2.5", "-0.4"]
+    assert [text.get_text() for text in panel.texts] == ["+2.50", "-0.40"]
     assert [label.get_text() for label in panel.get_yticklabels()] == ["one, seed 3", "one, seed 4"]
 
 
