@@ -207,14 +207,14 @@ def _train(pack: Pack, logger: Logger, signals: Signals, persistence: Persistenc
     imports = threading.Thread(target=preload_packages)
     imports.start()  # Python is idle during training
     logger.start(pack.step, pack.num_steps)
-    saved = Saved(pack.step, time.monotonic(), 0.0)
+    saved, recorded = Saved(pack.step, time.monotonic(), 0.0), {*pack.record_steps}
     while pack.step < pack.num_steps and any(pack.alive):
         losses, diverged_at = pack.advance()
         for index, lane in enumerate(pack.lanes):
             if pack.alive[index] and diverged_at[index] != NEVER:
                 pack.alive[index] = False
                 _mark_diverged(lane.job.run, int(diverged_at[index]), pack.run_seconds)
-            elif pack.alive[index] and pack.step in pack.record_steps:
+            elif pack.alive[index] and pack.step in recorded:
                 _record(pack, index, float(losses[index]), watch)
         if time.monotonic() - saved.at >= persistence.pause(saved.seconds):
             saved = _save(pack)

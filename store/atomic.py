@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from safetensors.numpy import save as safetensors_bytes
 
 from store import layout, ownership
 from store.manifest import claim
+
+BLOCK = 10_000  # rows of a CSV file in memory
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -35,24 +38,42 @@ def replace_file(path: Path, content: bytes) -> None:
     The content is synced before the rename, the folder is not: after a power cut the complete older file may be there.
     Syncing the folder costs 2 ms a file and gains nothing, since a run can resume from an older checkpoint.
     """
+    ownership.check(path)
     _replace(path, [content])
 
 
 def _replace(path: Path, blocks: Iterable[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = layout.draft(path)
+    draft = layout.draft(path, ownership.this_process().writer())
     with naming_file(path):
-        draft.unlink(missing_ok=True)  # left by a killed process
+        _remove_drafts(path)
         try:
             with open(draft, "xb") as file:
                 file.writelines(blocks)
                 file.flush()
                 os.fsync(file.fileno())
             ownership.check(path)
-            os.replace(draft, path)
+            _rename(draft, path)
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
+
+
+def _rename(draft: Path, path: Path) -> None:
+    """Gives a draft its name. Who takes a lock over removes the drafts, so that a late rename changes nothing."""
+    try:
+        os.replace(draft, path)
+    except FileNotFoundError:
+        ownership.check(path)
+        raise
+
+
+def _remove_drafts(path: Path) -> None:
+    """Removes drafts of a file that killed processes of this host left."""
+    for name in os.listdir(path.parent):
+        target, writer = layout.draft_parts(name)
+        if target == path.name and (not writer or ownership.has_ended(writer)):
+            path.with_name(name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -93,6 +114,15 @@ def csv_bytes(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None =
 
     text: str = pd.DataFrame(list(rows), columns=columns).to_csv(index=False, lineterminator="\n")
     return text.encode()
+
+
+def csv_blocks(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[bytes]:
+    """The content of a CSV file in blocks, of rows that need not fit in memory."""
+    left, head = iter(rows), 0
+    while block := list(islice(left, BLOCK)):
+        content = csv_bytes(block, columns)
+        yield content[head:]
+        head = content.index(b"\n") + 1
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -10,8 +10,8 @@ from analysis.compared_run import ComparedRun
 from families.regression import LOGGED, compare_with_gd
 from src import loss_conventions
 from store import layout
-from store.atomic import write_csv, write_json
-from store.rundir import read_metrics
+from store.atomic import csv_blocks, write_blocks, write_json
+from store.rundir import metrics
 
 CURVE = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
 
@@ -37,7 +37,7 @@ def write(loaded: ComparedRun) -> dict[str, Any]:
 
 def write_values(loaded: ComparedRun, values: dict[str, Any]) -> dict[str, Any]:
     """`write` of what `alignment` gave."""
-    records = [record | {"tf_loss": record["test_loss"]} for record in read_metrics(loaded.run, LOGGED)]
+    records = (record | {"tf_loss": record["test_loss"]} for record in metrics(loaded.run, LOGGED))
+    write_blocks(loaded.run / layout.ALIGNMENT_CURVE, csv_blocks(records, CURVE))
     write_json(loaded.run / layout.ALIGNMENT, values)
-    write_csv(loaded.run / layout.ALIGNMENT_CURVE, [{name: record[name] for name in CURVE} for record in records])
     return values

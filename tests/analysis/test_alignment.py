@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.compared_run import load_compared
+from analysis.compared_run import ComparedRun, load_compared
 from analysis.measures import alignment
+from families.regression import LOGGED
 from src.batch import Batch
-from store import StoreError, layout
+from store import StoreError, layout, readers
 from store.params import NO_PICKLES, write_params
 from tests.doors import snapshot
 from tests.runners.tiny import DIM, Workshop, copied, in_float64, tokens
@@ -125,6 +126,30 @@ def test_the_curve_is_written_again_from_the_metrics(lsa1_run: Path, workshop: W
     assert workshop.run("analysis.alignment", "--run", run).returncode == 0
     for name in (layout.ALIGNMENT_CURVE, layout.ALIGNMENT):
         assert (run / name).read_bytes() == (lsa1_run / name).read_bytes()
+
+
+def written_curve(run: Path, count: int, loaded: ComparedRun) -> list[str]:
+    """The lines of the curve of a run with so many records, more text than is read of a file at once."""
+    fields = ", ".join(f'"{name}": 0.5' for name in ("train_loss", "test_loss", *LOGGED))
+    with open(run / layout.METRICS, "w") as file:
+        file.writelines(f'{{"step": {step}, {fields}, "more": "{"x" * 200}"}}\n' for step in range(count))
+    alignment.write_values(loaded, {})
+    return (run / layout.ALIGNMENT_CURVE).read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("count", "largest"), [(2_000, 10_000), pytest.param(10**6, readers.LARGEST_TEXT, marks=pytest.mark.slow)]
+)
+def test_the_curve_has_every_record_however_many(
+    count: int, largest: int, construction: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = copied(construction, tmp_path / "run")
+    loaded = load_compared(run, ETA)
+    monkeypatch.setattr(readers, "LARGEST_TEXT", largest)
+    lines = written_curve(run, count, loaded)
+    assert (run / layout.METRICS).stat().st_size > largest
+    assert lines[0] == "step,preds_diff,model_diff,model_cos,tf_loss,gd_loss"
+    assert lines[1:] == [f"{step},0.5,0.5,0.5,0.5,0.5" for step in range(count)]
 
 
 @pytest.mark.parametrize("name", [layout.PARAMS, layout.ANALYSIS_BATCH])
