@@ -74,7 +74,7 @@ def copied(run: Path) -> Iterator[Path]:
         private = Path(folder) / run.name
         meet("before copying")
         if rundir.has_begun(run):
-            shutil.copytree(run, private, ignore=shutil.ignore_patterns(*layout.LOCKS))
+            shutil.copytree(run, private, ignore=shutil.ignore_patterns(layout.LOCK, f"{layout.LOCK}.*"))
         meet("after copying")
         yield private
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from store import layout, manifest
+from store import layout, manifest, ownership
 from store.atomic import write_safetensors
 from store.readers import StoreError, read_safetensors
 
@@ -81,6 +81,7 @@ def restore_last(runs: Sequence[Path], like: Mapping[str, np.ndarray]) -> Restor
 
 def _set_aside(path: Path) -> Path:
     """Renames a damaged checkpoint, so that nobody resumes from it."""
+    ownership.check(path)
     aside = path.with_name(f"{path.name}{layout.DAMAGED}")
     os.replace(path, aside)
     return aside
@@ -122,6 +123,7 @@ def notice(metas: Sequence[Mapping[str, Any]]) -> str:
 
 def remove_after(run: Path, step: int) -> None:
     """Removes the checkpoints after a step."""
+    ownership.check(run)
     for later in steps(run):
         if later > step:
             layout.checkpoint(run, later).unlink(missing_ok=True)
@@ -143,6 +145,7 @@ def remove(run: Path) -> None:
     """Removes the checkpoints of a finished run, and gives up the folder: files put there later are not the run's."""
     if manifest.exists(run) and layout.CHECKPOINT_GLOB not in manifest.names(run):
         return
+    ownership.check(run)
     folder = run / layout.CHECKPOINTS
     with suppress(OSError):
         for name in [f"{layout.CHECKPOINTS}/{path.name}" for path in folder.iterdir()]:

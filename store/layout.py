@@ -66,7 +66,9 @@ ATTENTION_STATS = "analysis/attention_stats.json"
 ATTENTION_STATS_FIGURE = "analysis/attention_stats.png"
 LOCK = ".lock"
 LOCKS = (LOCK, f"{LOCK}.next")  # the second for an instant, while the owner changes
+LOCK_NAME = re.compile(r"\.lock(\.next|\.[0-9a-f]{16}\.(claim|shared))?")  # these, and of who wants it or shares it
 DRAFT = ".icl-lab.tmp"
+DRAFT_NAME = re.compile(rf"\.(.+?)(\.[0-9a-f]{{8}}-[0-9]+-[0-9a-z]*)?{re.escape(DRAFT)}")
 
 FIXED_NAMES = {value for name, value in vars().items() if name.isupper() and isinstance(value, str)}
 
@@ -100,16 +102,32 @@ def manifest_name(name: str) -> str:
     return CHECKPOINT_GLOB if CHECKPOINT_NAME.fullmatch(name) else name
 
 
-def draft(path: Path) -> Path:
-    """Where a file is written before it is renamed; nobody else uses such a name."""
-    return path.with_name(f".{path.name}{DRAFT}")
+def is_lock(name: str) -> bool:
+    """Whether this is the run's lock, or a file beside it while its owner changes, which a kill may leave."""
+    return LOCK_NAME.fullmatch(name) is not None
+
+
+def draft(path: Path, writer: str) -> Path:
+    """Where a process writes a file before it is renamed; nobody else uses such a name."""
+    return path.with_name(f".{path.name}{draft_end(writer)}")
+
+
+def draft_end(writer: str) -> str:
+    """The end of the names of a process's drafts."""
+    return f".{writer}{DRAFT}"
+
+
+def draft_parts(name: str) -> tuple[str, str]:
+    """Of which file this is a draft, and by which process, "" in earlier versions; two "" if it is not a draft."""
+    match = DRAFT_NAME.fullmatch(name)
+    return (match[1], (match[2] or "").removeprefix(".")) if match else ("", "")
 
 
 def draft_target(name: str) -> str:
     """The manifest entry of the file that this is a draft of; "" if it is not a draft."""
     folder, _, last = name.rpartition("/")
-    match = re.fullmatch(rf"\.(.+){re.escape(DRAFT)}", last)
-    return manifest_name(f"{folder}/{match[1]}" if folder else match[1]) if match else ""
+    target, _ = draft_parts(last)
+    return target and manifest_name(f"{folder}/{target}" if folder else target)
 
 
 def attention_layer(run: Path, layer: int) -> Path:

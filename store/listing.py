@@ -81,12 +81,11 @@ def _entry(run: Path, is_near: bool) -> Entry:
             reason = f"it has no {layout.CONFIG}"
             return Entry(run, NO_RUN, reason, time=_last_change(run), size=_size(run) if shown else 0, shown=shown)
         config, status, meta = read_config(run), read_status(run), read_meta(run)
-        loss = _loss(run, config, status)
+        loss, owner = _loss(run, config, status), ownership.read(run / layout.LOCK)
     except (StoreError, OSError) as error:
         return Entry(run, BROKEN, str(error), time=_last_change(run), size=_size(run))
     fields, time = {"family": config.family, **flat(fields_of(config))}, _time(meta) or _last_change(run)
     bitwise = conditions.is_bitwise(meta)
-    owner = ownership.read(run / layout.LOCK)
     host = owner.host.partition(" ")[0] if owner else ""
     return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta), bitwise=bitwise, host=host)
 

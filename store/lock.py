@@ -6,6 +6,7 @@ locked: writing there would change files elsewhere.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from store import layout, ownership
 from store.manifest import adopt
-from store.ownership import STALE_SECONDS, Unheld, Watch
+from store.ownership import Unheld, Watch
 from store.readers import StoreError
 
 RETRY_SECONDS = 0.1
@@ -28,7 +29,6 @@ def locked(run: Path, name: str = layout.LOCK, shared: bool = False, timeout: fl
     Shared locks exclude exclusive ones. Different names are different locks. `timeout` is how many seconds to wait for
     another process. A run of an earlier version gets its manifest.
     """
-    run.mkdir(parents=True, exist_ok=True)
     refuse_links(run)
     with _locked(run / name, run, shared, timeout):
         adopt(run)
@@ -36,16 +36,15 @@ def locked(run: Path, name: str = layout.LOCK, shared: bool = False, timeout: fl
 
 
 def in_use(run: Path) -> bool:
-    """Whether another process has a run directory for itself."""
+    """Whether another process has a run directory for itself; `StoreError` if that cannot be told."""
     lock = run / layout.LOCK
     owner = ownership.read(lock)
-    return owner is not None and not _watch.is_gone(lock, owner)
+    return owner is not None and _watch.look(lock, owner) is not None
 
 
 @contextmanager
 def locked_file(path: Path, timeout: float = 0.0) -> Iterator[None]:
     """Locks a file that several processes write in turns, by a lock file in the same folder; `StoreError` as above."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     with _locked(path.with_name(f".{path.name}{layout.LOCK}"), path, False, timeout):
         yield
 
@@ -53,11 +52,13 @@ def locked_file(path: Path, timeout: float = 0.0) -> Iterator[None]:
 @contextmanager
 def _locked(lock: Path, target: Path, shared: bool, timeout: float) -> Iterator[None]:
     watch, deadline, place = Watch(), time.monotonic() + timeout, Path(os.path.abspath(target))
+    patience = {Unheld.OWNED: 0.0, Unheld.WATCHED: math.inf, Unheld.CHANGING: 2 * ownership.STALE_SECONDS}
+    lock.parent.mkdir(parents=True, exist_ok=True)
     while isinstance(held := ownership.hold(lock, place, shared, watch), Unheld):
-        late = time.monotonic() - deadline
-        if late >= (0 if held is Unheld.OWNED else STALE_SECONDS) and not watch.is_undecided():
+        if time.monotonic() - deadline >= patience[held]:
             raise StoreError(f"{target} is in use by another process{watch.where()}")
         time.sleep(RETRY_SECONDS)
+        lock.parent.mkdir(parents=True, exist_ok=True)  # who had the lock may have deleted the folder
     try:
         yield
     finally:

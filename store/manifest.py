@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TypeGuard
 
-from store import journal, layout
+from store import journal, layout, ownership
 from store.readers import StoreError, read_json
 
 HEADER = {"manifest": "in-context learning laboratory", "version": 1}
@@ -40,6 +40,7 @@ def begin(run: Path, own: Iterable[str] = ()) -> None:
     """Creates a manifest of these files unless there is one; `StoreError` if another file has its name."""
     if exists(run):
         return
+    ownership.check(run)
     path = run / layout.MANIFEST
     if path.exists() and not FIRST_LINE.startswith(path.read_bytes()):  # a kill may leave part of the line
         raise StoreError(f"{path} is not the manifest of a run; move it away")
@@ -67,8 +68,9 @@ def _is_inside(name: object) -> TypeGuard[str]:
 def claim(path: Path) -> None:
     """Adds a file to the manifest of its run, if it has one; to be called before the file is written.
 
-    `StoreError` if the file exists and is foreign.
+    `StoreError` if the file exists and is foreign, or if the run was taken over.
     """
+    ownership.check(path)
     run = owner(path)
     if run is not None and not owns(run, path):
         journal.append(run / layout.MANIFEST, [{"file": layout.manifest_name(path.relative_to(run).as_posix())}])
@@ -85,6 +87,7 @@ def owns(run: Path, path: Path) -> bool:
 
 def release(run: Path, name: str) -> None:
     """Removes a name from the manifest: a file of that name is foreign from now on."""
+    ownership.check(run)
     if exists(run) and name in names(run):
         journal.append(run / layout.MANIFEST, [{"file": name, "gone": True}])
 
@@ -97,8 +100,8 @@ def files(run: Path) -> list[str]:
 
 def foreign_files(run: Path) -> list[str]:
     """The files in a run directory that the laboratory did not write."""
-    own = {*files(run), layout.MANIFEST, *layout.LOCKS}
-    return [name for name in _all_files(run) if name not in own]
+    own = {*files(run), layout.MANIFEST}
+    return [name for name in _all_files(run) if name not in own and not layout.is_lock(name)]
 
 
 def conflicting_files(run: Path) -> list[str]:
@@ -108,6 +111,7 @@ def conflicting_files(run: Path) -> list[str]:
 
 def reset(run: Path) -> None:
     """Empties the manifest, after a run was cleared. This needs no space on the disk."""
+    ownership.check(run)
     os.truncate(run / layout.MANIFEST, len(FIRST_LINE))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 from array import array
@@ -33,9 +34,6 @@ END_KEYS = ("end", "error", "stopped_at", "signal", "diverged_at", "last_losses"
 STATUSES = ("running", "done", "stopped", "diverged", "failed")
 FINISHED = ("done", "diverged")  # not trained again
 CLEARED_LAST = (layout.META, layout.CONFIG)
-
-# what a killed process may leave of a run that has not begun
-LEFTOVERS = {*layout.LOCKS, layout.MANIFEST, *(layout.draft(Path(name)).name for name in layout.TOP_FILES)}
 
 
 def read_config(run: Path) -> Any:
@@ -171,6 +169,7 @@ def clear(run: Path) -> list[str]:
     The status is set to "running" first, if the disk has room, since the results are about to go. The manifest is
     emptied last, so after a kill the same command finishes the job.
     """
+    ownership.check(run)
     manifest.adopt(run)
     if not manifest.exists(run):
         return []
@@ -193,17 +192,17 @@ def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
     """Appends one record to the metrics and syncs it; leaves no part of it after an error."""
     path = run / layout.METRICS
     manifest.claim(path)
-    ownership.check(path)
-    before = path.stat().st_size if path.exists() else 0
-    with naming_file(path):
+    line = (json_text(record, indent=None) + "\n").encode()
+    with naming_file(path), open(path, "ab", buffering=0) as file:
+        ownership.check(path)  # who takes the run over replaces the file, and ours is the one that we have open
+        before = os.fstat(file.fileno()).st_size
         try:
-            with open(path, "ab") as file:
-                file.write((json_text(record, indent=None) + "\n").encode())
-                file.flush()
-                os.fsync(file.fileno())
+            if file.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file.fileno())
         except OSError:
             with contextlib.suppress(OSError):
-                os.truncate(path, before)
+                os.ftruncate(file.fileno(), before)
             raise
 
 
@@ -278,7 +277,7 @@ def check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
     if out.exists() and not out.is_dir():
         raise StoreError(f"{out} is a file, not a run directory")
     if not (manifest.exists(out) or manifest.predates_manifests(out)):
-        if out.is_dir() and not {path.name for path in out.iterdir()} <= LEFTOVERS:
+        if out.is_dir() and not all(_is_leftover(path.name) for path in out.iterdir()):
             reason = f"has a {layout.CONFIG} but no {layout.MANIFEST}" if has_begun(out) else "is not empty"
             raise StoreError(f"{out} {reason}, so it is not a run directory; choose another --out")
         return
@@ -288,6 +287,11 @@ def check_usable(out: Path, config: RunConfig, overwrite: bool) -> None:
         return  # nothing is written
     if manifest.exists(out) and (foreign := manifest.conflicting_files(out)):
         raise StoreError(f"{out / foreign[0]} was not written by the laboratory and would be overwritten; move it away")
+
+
+def _is_leftover(name: str) -> bool:
+    """Whether a killed process may have left this file of a run that has not begun."""
+    return layout.is_lock(name) or name == layout.MANIFEST or layout.draft_target(name) in layout.TOP_FILES
 
 
 def _check_same(out: Path, config: RunConfig) -> None:

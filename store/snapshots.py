@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from safetensors import safe_open
 
-from store import layout
+from store import layout, ownership
 from store.atomic import naming_file, safetensors_metadata, write_blocks, write_json
 from store.manifest import claim
 from store.params import Params, flattened, nested
@@ -55,6 +55,7 @@ def write(run: Path, step: int, params: Mapping[str, Mapping[str, Any]]) -> None
     row = np.concatenate([np.asarray(flat[name], KIND).ravel() for name in shapes])
     with naming_file(run / layout.GROWING_SNAPSHOTS):
         rows = _rows(run, steps, shapes, "r+")
+        ownership.check(run / layout.GROWING_SNAPSHOTS)
         rows[steps.index(step)] = row
         rows.flush()
 

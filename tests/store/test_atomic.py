@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from store import atomic, layout, manifest
+from store import atomic, layout, manifest, ownership
 
 ARRAYS = hnp.arrays(
     st.sampled_from([np.float32, np.int32, np.bool_]), hnp.array_shapes(max_dims=3, max_side=4), elements=None
@@ -173,3 +173,36 @@ def test_csv_keeps_every_bit_of_a_number(
         found = [(float(row["value"]), int(row["step"])) for row in csv.DictReader(file)]
     assert found == rows
     assert b"\r" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("block", [1, 3, 7, 100])
+def test_a_csv_in_blocks_is_the_same_bytes(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a block has no number, or its first one, in a column."""
+    rows = [{"step": step, "more": "x", "loss": None if step % 4 else step / 3, "never": None} for step in range(7)]
+    monkeypatch.setattr(atomic, "BLOCK", block)
+    columns = ("step", "loss", "never")
+    assert b"".join(atomic.csv_blocks(iter(rows), columns)) == atomic.csv_bytes(rows, columns)
+
+
+# Several writers of one file
+
+
+def test_a_draft_of_another_process_is_left_to_it(tmp_path: Path) -> None:
+    """One that has been killed on this host leaves none; of others it is not known."""
+    here, elsewhere = ownership.this_process(), ownership.Owner("", "elsewhere", 1, "1")
+    running = here._replace(pid=os.getppid(), start=ownership.started(os.getppid()))
+    for writer in (running, elsewhere, here._replace(start="1")):
+        layout.draft(tmp_path / "a", writer.writer()).write_bytes(b"half")
+    atomic.replace_file(tmp_path / "a", b"whole")
+    drafts = [layout.draft(tmp_path / "a", writer.writer()).name for writer in (running, elsewhere)]
+    assert files(tmp_path) == sorted(["a", *drafts])
+
+
+@pytest.mark.parametrize("name", ["a", ".a.b", "checkpoints/step_00000010.safetensors"])
+def test_the_name_of_a_draft_says_whose_it_is_and_of_what(name: str) -> None:
+    for owner in (ownership.this_process(), ownership.Owner("", "elsewhere boot 1", 7, "")):
+        draft = layout.draft(Path(name), owner.writer())
+        assert layout.draft_parts(draft.name) == (Path(name).name, owner.writer())
+        assert layout.draft_target(draft.as_posix()) == layout.manifest_name(name)
+    assert layout.draft_parts(f".{Path(name).name}{layout.DRAFT}") == (Path(name).name, "")  # of earlier versions
+    assert layout.draft_parts(Path(name).name) == ("", "")

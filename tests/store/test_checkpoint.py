@@ -50,7 +50,7 @@ def test_without_a_common_step_there_is_none(tmp_path: Path) -> None:
 def test_a_checkpoint_half_written_is_not_one(tmp_path: Path) -> None:
     save(tmp_path, 10)
     half = layout.checkpoint(tmp_path, 20)
-    layout.draft(half).write_bytes(b"half")
+    layout.draft(half, "0123abcd-17-1").write_bytes(b"half")
     assert checkpoint.steps(tmp_path) == [10]
 
 

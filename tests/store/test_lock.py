@@ -3,22 +3,26 @@
 Hosts are processes with names of their own, without the kernel's locks. Beats come every tenth of a second here.
 """
 
+import errno
 import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from store import StoreError, layout, lock, ownership
-from store.atomic import replace_file
+from store import StoreError, checkpoint, layout, lock, manifest, ownership, rundir, snapshots
+from store.atomic import replace_file, write_bytes
 from store.lock import in_use, locked, locked_file
+from tests.doors import snapshot
 
 BEAT, STALE = 0.1, 1.5
 
@@ -167,7 +171,294 @@ def test_those_who_share_a_lock_exclude_who_does_not(host: str, root: Path, tmp_
                 pytest.fail("one of two did not share it")
 
 
+# --- owners of other hosts, without waiting ---
+
+LOCK = layout.LOCK
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Owners on other hosts are gone at the first look."""
+    monkeypatch.setattr(ownership, "STALE_SECONDS", 0.0)
+
+
+@contextmanager
+def elsewhere(name: str) -> Iterator[None]:
+    """This process is one of another host."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ownership, "host", lambda: f"{name} boot 1")
+        yield
+
+
+def held_from(host: str, run: Path, shared: bool = False) -> ownership.Held | ownership.Unheld:
+    """What a process of a host gets that tries once to take the lock."""
+    with elsewhere(host):
+        return ownership.hold(run / LOCK, run, shared, ownership.Watch())
+
+
+def is_ours(held: object) -> bool:
+    return isinstance(held, ownership.Held) and held.is_ours()
+
+
+def let_go(*held: object) -> None:
+    for each in held:
+        assert isinstance(each, ownership.Held)
+        ownership.let_go(each)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_an_owner_that_is_gone_loses_the_lock_before_others_share_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = held_from("a", tmp_path)
+    assert is_ours(first)
+    with elsewhere("b"), locked(tmp_path, shared=True, timeout=60):
+        assert capsys.readouterr().err.count("taken over from process") == 1
+        assert not is_ours(first)
+        with pytest.raises(StoreError, match="was taken over by another process while this one stood still"):
+            replace_file(tmp_path / "file", b"late")
+        with elsewhere("c"), locked(tmp_path, shared=True):
+            assert capsys.readouterr().err == ""
+    let_go(first)
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_file_that_was_about_to_get_its_name_when_the_lock_was_taken_over_does_not_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the last check and the rename, where nobody can check: its draft is removed."""
+    first, replace = held_from("a", tmp_path), os.replace
+    taken = list[object]()
+
+    def late(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "replace", replace)
+        taken.append(held_from("b", tmp_path))
+        (tmp_path / "file").write_bytes(b"of the new owner")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", late)
+    with elsewhere("a"), pytest.raises(StoreError, match="was taken over"):
+        replace_file(tmp_path / "file", b"late")
+    assert is_ours(taken[0])
+    assert (tmp_path / "file").read_bytes() == b"of the new owner"
+    let_go(first, *taken)
+    assert {path.name for path in tmp_path.iterdir()} == {LOCK, "file"}
+
+
+@pytest.mark.usefixtures("at_once")
+def test_drafts_are_removed_in_all_folders_but_those_with_a_lock_of_their_own(tmp_path: Path) -> None:
+    first = held_from("a", tmp_path)
+    assert isinstance(first, ownership.Held)
+    names = ("file", "cell/file", "cell/analysis/develop/file", "locked/file")
+    drafts = {name: layout.draft(tmp_path / name, first.owner.writer()) for name in names}
+    other = layout.draft(tmp_path / "file", "0123abcd-1-1")
+    for path in (*drafts.values(), other, tmp_path / "locked" / LOCK):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"half")
+    second = held_from("b", tmp_path)
+    assert {name for name, path in drafts.items() if path.exists()} == {"cell/analysis/develop/file", "locked/file"}
+    assert other.exists()
+    let_go(first, second)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_who_was_taken_over_changes_no_file_of_the_run(tmp_path: Path) -> None:
+    manifest.begin(tmp_path)
+    first, params = held_from("a", tmp_path), {"layer": {"w": np.ones(3, np.float32)}}
+    snapshots.begin(tmp_path, (0, 5), params)
+    rundir.append_metrics(tmp_path, {"step": 0})
+    checkpoint.save(tmp_path, 5, {"w": np.ones(3)}, {})
+    second = held_from("b", tmp_path)
+    before = snapshot(tmp_path)
+    for write in (
+        lambda: snapshots.begin(tmp_path, (0, 5), params),
+        lambda: snapshots.write(tmp_path, 5, params),
+        lambda: rundir.append_metrics(tmp_path, {"step": 5}),
+        lambda: replace_file(tmp_path / "file", b"late"),
+        lambda: write_bytes(tmp_path / "file", b"late"),
+        lambda: checkpoint.remove_after(tmp_path, 0),
+        lambda: checkpoint.remove(tmp_path),
+        lambda: rundir.clear(tmp_path),
+        lambda: manifest.release(tmp_path, layout.METRICS),
+    ):
+        with pytest.raises(StoreError, match="was taken over"):
+            write()
+        assert snapshot(tmp_path) == before
+    let_go(first, second)
+
+
+def test_a_record_goes_to_the_file_that_was_open_when_the_lock_was_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who takes the run over writes the metrics anew, and the late record is not among them."""
+    rundir.append_metrics(tmp_path, {"step": 0})
+    check = lambda path: replace_file(path, b"of the new owner\n")  # noqa: E731
+    with monkeypatch.context() as patch:
+        patch.setattr(rundir.ownership, "check", lambda path: (patch.undo(), check(path)))
+        patch.setattr(manifest, "claim", lambda path: None)
+        rundir.append_metrics(tmp_path, {"step": 5})
+    assert (tmp_path / layout.METRICS).read_bytes() == b"of the new owner\n"
+
+
+# --- beats ---
+
+
+def test_a_beat_is_synced_and_a_slow_sync_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncing, may_end = threading.Event(), threading.Event()
+    fsync, beats = os.fsync, list[tuple[bool, bytes]]()
+
+    def slow(descriptor: int) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            is_the_lock = os.path.samestat(os.fstat(descriptor), os.stat(tmp_path / LOCK))
+            beats.append((is_the_lock, os.pread(descriptor, 1000, 0)[-ownership.DIGITS :]))
+            syncing.set()
+            may_end.wait(60)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    with locked(tmp_path):
+        assert syncing.wait(60)
+        assert beats == [(True, b"000000000001")]
+    with locked(tmp_path):  # it was released meanwhile
+        pass
+    may_end.set()
+    assert (tmp_path / LOCK).read_bytes() == b""
+
+
+def test_a_watcher_that_stood_still_itself_has_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, watch, now = ownership.Owner("0" * 16, "elsewhere boot 1", 1, "1"), ownership.Watch(), [0.0]
+    monkeypatch.setattr(ownership, "STALE_SECONDS", 60.0)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def looks(*times: float) -> list[ownership.Unheld | None]:
+        found = []
+        for now[0] in times:
+            found.append(watch.look(Path("lock"), owner))
+        return found
+
+    assert looks(0, 1, 1000, 1001, 1020) == [ownership.Unheld.WATCHED] * 5
+    assert looks(1040) == [None]
+    owner = owner._replace(beat="1".zfill(ownership.DIGITS))
+    assert looks(1041, 1042) == [ownership.Unheld.OWNED] * 2
+
+
+# --- locks that cannot be read ---
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.EMFILE])
+def test_a_lock_that_cannot_be_read_is_not_free(code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with locked(tmp_path):
+        before, real = (tmp_path / LOCK).read_bytes()[: -ownership.DIGITS], os.open
+
+        def failing(path: Path, flags: int, mode: int = 0o777) -> int:
+            if Path(path).name == LOCK:
+                raise OSError(code, os.strerror(code))
+            return real(path, flags, mode)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", failing)
+            sentence = rf"\.lock cannot be read, so who writes here is not known: {os.strerror(code)}"
+            for shared in (False, True):
+                with pytest.raises(StoreError, match=sentence), locked(tmp_path, shared=shared):
+                    pytest.fail("two held the lock")
+            with pytest.raises(StoreError, match=sentence):
+                in_use(tmp_path)
+            with pytest.raises(StoreError, match=sentence):
+                replace_file(tmp_path / "file", b"perhaps not ours")
+        assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+        assert (tmp_path / LOCK).read_bytes()[: -ownership.DIGITS] == before
+
+
+def test_a_lock_that_is_none_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / LOCK).write_text("years of work")
+    with pytest.raises(StoreError, match=r"\.lock is not a lock of the laboratory; move it away"), locked(tmp_path):
+        pytest.fail("it was locked")
+    assert (tmp_path / LOCK).read_text() == "years of work"
+
+
 # --- kills while the owner changes ---
+
+
+@pytest.mark.usefixtures("at_once")
+def test_of_two_who_take_the_turn_from_a_dead_process_one_gets_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is delayed between reading whose turn it is and removing that: it removes the second's."""
+    turn = tmp_path / layout.LOCKS[1]
+    turn.write_bytes(ownership.Owner("0" * 16, "dead boot 1", 1, "1").content())
+    unlink, replace, taken = os.unlink, os.replace, list[object]()
+
+    def delayed(path: Path) -> None:
+        if path == turn:  # the first one's removal: meanwhile the second gets as far as the rename
+            monkeypatch.setattr(os, "unlink", unlink)
+            monkeypatch.setattr(os, "replace", renaming)
+            assert held_from("b", tmp_path) is ownership.Unheld.CHANGING  # it has removed the dead one's
+            taken.append(held_from("b", tmp_path))
+        unlink(path)
+
+    def renaming(source: Path, target: Path) -> None:
+        if target == tmp_path / LOCK:  # the second's rename: meanwhile the first goes on, and once more
+            monkeypatch.setattr(os, "replace", replace)
+            unlink(turn)
+            taken.append(held_from("a", tmp_path))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "unlink", delayed)
+    assert held_from("a", tmp_path) is ownership.Unheld.CHANGING
+    first, second = taken
+    assert is_ours(first)
+    assert second is ownership.Unheld.CHANGING
+    let_go(first)
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+    assert (tmp_path / LOCK).read_bytes() == b""
+
+
+def test_who_stood_still_before_its_rename_neither_gets_the_lock_nor_moves_a_file_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, second = os.replace, list[object]()
+
+    def late(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "replace", replace)
+        with monkeypatch.context() as patch:
+            patch.setattr(ownership, "STALE_SECONDS", 0.0)
+            assert held_from("b", tmp_path) is ownership.Unheld.CHANGING
+        second.append(held_from("b", tmp_path))
+        (tmp_path / layout.LOCKS[1]).write_bytes(b"the turn of a third")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", late)
+    assert held_from("a", tmp_path) is ownership.Unheld.CHANGING
+    assert is_ours(second[0])
+    assert (tmp_path / layout.LOCKS[1]).read_bytes() == b"the turn of a third"
+    let_go(*second)
+
+
+@pytest.mark.parametrize("end", ["claim", "shared"])
+def test_what_a_process_killed_while_it_took_the_lock_left_is_removed(end: str, tmp_path: Path) -> None:
+    (tmp_path / f"{LOCK}.{'0' * 16}.{end}").touch()
+    assert manifest.foreign_files(tmp_path) == []
+    with locked(tmp_path):
+        assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+
+
+def test_a_folder_that_its_owner_deletes_is_made_again_by_who_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    held = ownership.hold(run / LOCK, run, False, ownership.Watch())
+
+    def deleted(_: float) -> None:
+        monkeypatch.setattr(lock.time, "sleep", lambda _: None)
+        (run / LOCK).unlink()
+        run.rmdir()
+
+    monkeypatch.setattr(lock.time, "sleep", deleted)
+    with locked(run, timeout=60):
+        assert [path.name for path in run.iterdir()] == [LOCK]
+    let_go(held)
 
 
 @pytest.mark.parametrize("written", [True, False])

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from configs.identity import config_id
 from configs.regression import RegressionConfig
 from configs.run import to_dict
-from store import StoreError, atomic, checkpoint, layout, manifest, readers, rundir
+from store import StoreError, atomic, checkpoint, layout, manifest, ownership, readers, rundir
 from store.atomic import write_bytes
 from store.lock import locked
 
@@ -33,6 +35,12 @@ def make(
 
 def tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def killed_process() -> str:
+    """A process of this host that has ended, as the names of its drafts have it."""
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    return ownership.this_process()._replace(pid=int(dead.stdout), start="17").writer()
 
 
 # Without --out
@@ -187,7 +195,7 @@ def test_out_may_be_new_or_empty(tmp_path: Path) -> None:
 
 def test_out_may_hold_what_a_killed_process_left_of_its_first_file(tmp_path: Path) -> None:
     """And when the directory is then begun, or cleared once it has been, that is gone."""
-    half = layout.draft(tmp_path / layout.CONFIG)
+    half = layout.draft(tmp_path / layout.CONFIG, killed_process())
     for end in (lambda run: rundir.begin(run, CONFIG), rundir.clear):
         (tmp_path / layout.LOCK).touch()
         half.write_text('{"na')
@@ -266,7 +274,9 @@ def test_clearing_removes_what_the_manifest_names_and_says_what_else_lies_there(
     for name, content in kept.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    layout.draft(tmp_path / layout.OOD).write_bytes(b"half of the run's")
+    for writer in (killed_process(), "0123abcd-17-1", ownership.this_process().writer()):
+        layout.draft(tmp_path / layout.OOD, writer).write_bytes(b"half of the run's")
+    (tmp_path / f".config.json{layout.DRAFT}").write_bytes(b"half of an earlier version's")
     assert rundir.clear(tmp_path) == sorted(kept)
     assert tree(tmp_path) == kept | NEW
     assert rundir.clear(tmp_path) == sorted(kept)
@@ -491,7 +501,8 @@ def test_a_checkpoint_that_is_put_into_a_finished_run_stays(tmp_path: Path) -> N
 def test_a_draft_of_somebody_elses_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / ".gd.json.tmp").write_bytes(b"mine")
     atomic.replace_file(tmp_path / "gd.json", b"{}")
-    layout.draft(tmp_path / "gd.json").write_bytes(b"what a kill left")
+    for name in (layout.draft(tmp_path / "gd.json", killed_process()), f".gd.json{layout.DRAFT}"):
+        (tmp_path / name).write_bytes(b"what a kill left")
     atomic.replace_file(tmp_path / "gd.json", b"[]")
     assert tree(tmp_path) == {".gd.json.tmp": b"mine", "gd.json": b"[]"}
 

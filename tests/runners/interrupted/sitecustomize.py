@@ -15,6 +15,7 @@ INTERRUPT_LOG is a file that gets a line when the signal is sent.
 import ctypes
 import fnmatch
 import os
+import re
 import signal
 from typing import Any
 
@@ -63,7 +64,8 @@ def interrupting_fsync(descriptor: int) -> None:
     """`os.fsync` of a file of which half is lost: of its last line if lines are added to it."""
     path = os.readlink(f"/proc/self/fd/{descriptor}")
     folder, base = os.path.split(path)
-    if when == "during" and is_the_one(os.path.join(folder, base.removeprefix(".").removesuffix(".icl-lab.tmp"))):
+    draft = re.fullmatch(r"\.(.+)\.[0-9a-f]{8}-\d+-\w*\.icl-lab\.tmp", base)
+    if when == "during" and is_the_one(os.path.join(folder, draft[1] if draft else base)):
         with open(path, "rb") as file:
             content = file.read()
         kept = content[:-1].rfind(b"\n") + 1 if base.endswith(".jsonl") else 0
