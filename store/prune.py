@@ -14,11 +14,12 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import cli
-from store import layout, manifest, rundir
+from store import layout, manifest, ownership, rundir
 from store.listing import Entry, list_runs
 from store.lock import in_use, locked
 from store.readers import StoreError
@@ -59,10 +60,12 @@ def delete(entry: Entry) -> list[str]:
         kept = rundir.clear(entry.path)
         if not kept:
             (entry.path / layout.MANIFEST).unlink(missing_ok=True)
-    if not kept and not manifest.foreign_files(entry.path):
-        for name in layout.LOCKS:
-            (entry.path / name).unlink(missing_ok=True)
-        entry.path.rmdir()
+            if not manifest.foreign_files(entry.path):
+                ownership.check(entry.path)
+                (entry.path / layout.LOCK).unlink(missing_ok=True)  # while it is ours
+    if not kept:
+        with suppress(OSError):  # it has files, of a run that has begun since too
+            entry.path.rmdir()
     return kept
 
 

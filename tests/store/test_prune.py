@@ -1,10 +1,13 @@
 """Runs are deleted as they were listed, and of each the files in its manifest."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from store import rundir
+from store import layout, ownership, prune, rundir
+from store.listing import list_runs
 from store.lock import locked
 from tests.doors import Ran, Refused, ran, refused, snapshot
 from tests.store.test_runs import made
@@ -63,6 +66,28 @@ def test_what_somebody_has_for_himself_and_what_others_build_on_stays(runs: Path
     made(runs / "f", status="done", config={"requires": [needed]})
     with locked(runs / "a"):
         assert ran("store.prune", runs).out == "no run is to be deleted\n"
+
+
+def test_a_lock_that_a_run_takes_when_the_old_one_is_deleted_is_the_runs(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = list[object]()
+
+    @contextmanager
+    def then_taken(run: Path) -> Iterator[None]:
+        with locked(run):
+            yield
+        run.mkdir(exist_ok=True)
+        taken.append(ownership.hold(run / layout.LOCK, run, False, ownership.Watch()))
+
+    monkeypatch.setattr(prune, "locked", then_taken)
+    (entry,) = [entry for entry in list_runs(runs) if entry.path == runs / "a"]
+    assert prune.delete(entry) == []
+    assert [path.name for path in (runs / "a").iterdir()] == [layout.LOCK]
+    (held,) = taken
+    assert isinstance(held, ownership.Held)
+    assert held.is_ours()
+    ownership.let_go(held)
 
 
 def test_statuses_and_ages_choose(runs: Path, ran: Ran, refused: Refused) -> None:
