@@ -80,6 +80,20 @@ def over_training(panel: str, name: str) -> Callable[[Path, str], Series]:
     return curves
 
 
+def over_training_and_ridge(panel: str, tasks: float) -> Callable[[Path, str], Series]:
+    """The loss on fresh tasks over training, a series for each M, and ridge's on the test set of the runs of one M."""
+    losses_of = over_training(panel, "ood_loss")
+
+    def curves(run: Path, name: str) -> Series:
+        found = dict(losses_of(run, name))
+        if measures.tasks_of(run) == tasks:
+            steps, _ = found[panel, tasks_in_words(run)]
+            found[panel, RIDGE] = (steps, np.full(len(steps), measures.test_set_of(run)["ood_ridge_loss"]))
+        return found
+
+    return curves
+
+
 def by_recipe(recipes: Mapping[str, str], shown: Sequence[float]) -> Callable[[Path, str], Series]:
     """The loss on fresh tasks over training, a panel for each of these M, a series for each runs' name."""
 

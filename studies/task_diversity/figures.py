@@ -35,7 +35,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("barriers", "Linear mode connectivity with a model of infinitely many tasks", ("pools", "twin"), curves.barriers, M, "", log_x=True, profile="full", together=True, means=False, by_seed=True),
     Figure("laplace", "Tasks with Laplace coordinates", ("laplace",), curves.deltas({"laplace": curves.TF}), M, DELTA, log_x=True, log_y=True, profile="full"),
     Figure("ood_recipes", "Loss on fresh tasks over training, two schedules", ("pools_short", "pools_constant"), curves.by_recipe({"pools_short": "triangle", "pools_constant": "constant"}, (8, 16, 64)), STEP, LOSS, log_x=True, profile="full"),
-    Figure("ood_long", "Loss on fresh tasks at a constant learning rate", ("pools_long",), curves.over_training("", "ood_loss"), STEP, LOSS, log_x=True, profile="full"),
+    Figure("ood_long", "Loss on fresh tasks at a constant learning rate", ("pools_long",), curves.over_training_and_ridge("", 8), STEP, LOSS, log_x=True, profile="full"),
     Plane("phase", "From both exact predictors, over training", ("pools",), curves.phase_portrait, curves.FROM_DMMSE, curves.FROM_RIDGE, "hollow: dMMSE of the same M", over_seeds, profile="full"),
     Plane("trajectories", "Joint trajectory PCA", ("pools",), curves.plane, "component", "component", "hollow: dMMSE of the same M", of_first_seed, profile="full"),
     Figure("components", "Variance explained by the components of the joint PCA", ("pools",), curves.explained, "rank", "share", profile="full", together=True),

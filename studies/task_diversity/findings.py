@@ -55,13 +55,9 @@ FINDINGS: tuple[Finding, ...] = (
             Statement(
                 "transient_long_8",
                 "with 8 tasks and a constant learning rate the loss on fresh tasks ends {value} above its minimum",
-                "Ridge is transient",
+                "The dip towards ridge is partial",
             ),
-            Statement(
-                "transient_long_8_smoothed",
-                "by the rule committed first, each run by itself on means of three records, it ends {accepted} above "
-                "it in {value}",
-            ),
+            Statement("nearest_ridge_8", "where it is nearest to ridge, its Δ to it is {value} of that of dMMSE"),
         ),
     ),
     Finding(

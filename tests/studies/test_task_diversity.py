@@ -86,6 +86,18 @@ def test_curves_have_infinity_at_their_end_and_leave_out_what_is_not_there(runs:
     assert [list(values) for values in over["", "M = 4"]] == [[10, 20, 40], [0.8, 1.1, 1.2]]
 
 
+def test_a_loss_over_training_has_ridges_beside_it_once(tmp_path: Path) -> None:
+    losses, apart = (1.0, 0.8, 1.1, 1.2), (0.6, 0.5, 0.6, 0.8)
+    few, more = (made(tmp_path, tasks, losses, apart, ood_ridge_loss=0.39) for tasks in (8, 16))
+    curves = pool_curves.over_training_and_ridge("", 8)
+    found = curves(few, "pools_long")
+    steps, ridge = found["", "Ridge"]
+    assert list(found["", "M = 8"][1]) == list(losses[1:])
+    assert list(steps) == list(STEPS[1:])
+    assert list(ridge) == [0.39] * 3
+    assert list(curves(more, "pools_long")) == [("", "M = 16")]
+
+
 def test_a_phase_portrait_is_the_mean_over_seeds_and_ends_beside_dmmse(runs: tuple[Path, ...]) -> None:
     rows = pool_curves.phase_portrait(runs)
     paths = [row for row in rows if row["series"] == "M = 16" and row["kind"] == "path"]
