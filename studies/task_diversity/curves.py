@@ -87,7 +87,7 @@ def over_training_and_ridge(panel: str, tasks: float) -> Callable[[Path, str], S
     def curves(run: Path, name: str) -> Series:
         found = dict(losses_of(run, name))
         if measures.tasks_of(run) == tasks:
-            steps, _ = found[panel, tasks_in_words(run)]
+            steps = found[panel, tasks_in_words(run)][0]
             found[panel, RIDGE] = (steps, np.full(len(steps), measures.test_set_of(run)["ood_ridge_loss"]))
         return found
 
