@@ -34,6 +34,16 @@ def agreement(reading: str) -> Measure:
     return lambda run: float(steps_of(run)[f"{reading}_r2"])
 
 
+def has_learnt(run: Path) -> float:
+    """Whether a run has left the plateau, as its summary says."""
+    return float(summary_part(run, "left_plateau")["met"])
+
+
+def if_learnt(measure: Measure) -> Measure:
+    """A measure of the runs that left the plateau; nan for others."""
+    return lambda run: measure(run) if has_learnt(run) else float("nan")
+
+
 def spread(run: Path) -> float:
     """The standard deviation over positions of the step sizes read, over their mean."""
     found = np.array(steps_of(run)["regressed"])

@@ -1,6 +1,7 @@
 """Measures of step sizes by position, from what the analyses give."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,14 @@ def test_step_sizes_have_a_spread_relative_to_their_mean() -> None:
     assert step_sizes.spread(RUN) == pytest.approx(np.std([0.5, 1.0, 1.5]))
     assert step_sizes.variance_explained(RUN) == 0.97
     assert step_sizes.agreement("regressed")(RUN) == 0.9
+
+
+@pytest.mark.parametrize(("met", "share"), [(True, 1.0), (False, 0.0)])
+def test_of_a_run_on_the_plateau_there_is_no_spread(met: bool, share: float, tmp_path: Path) -> None:
+    (tmp_path / layout.SUMMARY).write_text(json.dumps({"left_plateau": {"met": met}}))
+    assert step_sizes.has_learnt(tmp_path) == share
+    found = step_sizes.if_learnt(lambda run: 0.25)(tmp_path)
+    assert found == 0.25 if met else math.isnan(found)
 
 
 def test_a_loss_is_compared_with_the_predicted_one_in_units_of_one_tuned_step(tmp_path: Path) -> None:
