@@ -2,7 +2,8 @@
 
 python -m studies.error_rates
 
-Simulates every rule at its worst case with `studies.verdict.judge` itself, and writes report/ledger/error_rates.csv.
+Simulates every rule at its worst case with the verdicts themselves, and writes report/ledger/error_rates.csv. Beside
+the rules stand what they replace, which err more often: means of skewed values, and of learnt and stuck runs together.
 """
 
 from __future__ import annotations
@@ -20,22 +21,27 @@ from store.atomic import csv_bytes
 from store.readers import StoreError
 from studies.claim import UNBOUNDED, Claim, Measurement
 from studies.ledger import ERROR_RATES, WRITER
-from studies.verdict import judge
+from studies.verdict import verdict_of
 
 ALLOWED = 0.05
-DRAWS = 10_000
+DRAWS = 25_000
 SEEDS = (3, 5, 8)
+SKEW = 0.5  # standard deviation of the logarithm
 STUCK = 1 / 3  # the share of runs that stay on a plateau, in the cases with one
 
 
 class Case(NamedTuple):
-    """A rule, the range, and the values [S] of a simulated study, whose true value lies at an edge or outside."""
+    """A rule, the range, and the values [S] of a simulated study, whose true value lies at an edge or outside.
+
+    is_used: whether claims are judged so; what is not used is simulated to show why.
+    """
 
     rule: str
     distribution: str
     claim: Claim
     seeds: int
     draw: Callable[[np.random.Generator, int], np.ndarray]
+    is_used: bool = True
 
 
 def _claim(low: float, high: float, scale: str, **rules: Any) -> Claim:
@@ -54,19 +60,37 @@ def cases() -> Iterator[Case]:
         yield Case(
             "log, a lower end", "lognormal", _claim(1, UNBOUNDED, "log"), seeds, lambda rng, n: rng.lognormal(0, 1, n)
         )
+        yield Case("positive values, an upper end", "lognormal", _claim(0, 1, "nonnegative"), seeds, _skewed)
+        yield Case("shares of tasks, an upper end", "lognormal", _claim(0, 0.1, "fraction"), seeds, _skewed_shares)
+        yield Case("linear, an upper end", "lognormal", _claim(-9, 1, "linear"), seeds, _skewed_mean, is_used=False)
         yield Case("cosine, a lower end", "tanh of normal", _claim(0.95, 1, "fisher"), seeds, _cosines)
         yield Case("time on a grid", "lognormal, rounded up", _claim(0, 1000, "log", spacing=250), seeds, _on_a_grid)
         yield Case("every run", "half of runs outside", _claim(0, 1, "linear", every=True), seeds, _half_outside)
     for seeds, edge in ((5, 0.5), (8, 0.5), (8, 0.6)):
         draw = lambda rng, n, edge=edge: rng.binomial(1, edge, n).astype(float)  # noqa: E731
         yield Case(f"share of runs, at least {edge}", "0 or 1", _claim(edge, 1, "share"), seeds, draw)
-    yield Case("mean", "a third of runs stuck", _claim(0, 1, "log"), 8, _some_stuck(np.log(0.5)))
-    learnt = _claim(0, 1, "log", learnt_only=True)
-    yield Case("mean of those that learnt", "a third of runs stuck", learnt, 8, _some_left_out)
+    stuck, learnt = _some_stuck(np.log(0.5)), _claim(0, 1, "log", learnt_only=True)
+    for seeds in SEEDS:
+        yield Case("mean of all", "a third of runs stuck", _claim(0, 1, "log"), seeds, stuck, is_used=False)
+        yield Case("mean of those that learnt", "a third of runs stuck", learnt, seeds, _some_left_out)
 
 
 def _cut_normal(rng: np.random.Generator, n: int) -> np.ndarray:
     return np.maximum(rng.normal(1, 0.4, n), 0)
+
+
+def _skewed(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Their geometric mean is at the edge."""
+    return rng.lognormal(0, SKEW, n)
+
+
+def _skewed_shares(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.minimum(0.1 * _skewed(rng, n), 1)
+
+
+def _skewed_mean(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Their arithmetic mean is at the edge."""
+    return rng.lognormal(-(SKEW**2) / 2, SKEW, n)
 
 
 def _cosines(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -101,6 +125,7 @@ def rates(draws: int = DRAWS) -> list[dict[str, Any]]:
             "seeds": case.seeds,
             "rate": _rate(case, draws),
             "draws": draws,
+            "used": int(case.is_used),
         }
         for case in cases()
     ]
@@ -110,7 +135,7 @@ def _rate(case: Case, draws: int) -> float:
     rng = np.random.default_rng(0)
     seeds = tuple(range(case.seeds))
     studies = (Measurement(tuple(case.draw(rng, case.seeds)), seeds, 0.0, "", "", "") for _ in range(draws))
-    return sum(judge(case.claim, study).verdict == "reproduced" for study in studies) / draws
+    return sum(verdict_of(case.claim, study).verdict == "reproduced" for study in studies) / draws
 
 
 def parser() -> cli.Parser:
@@ -121,14 +146,14 @@ def parser() -> cli.Parser:
 
 
 def main(argv: list[str]) -> int:
-    """The command line; 1 if a rule errs in more than 5 %, beyond what the simulation's own error explains."""
+    """The command line; 1 if a rule in use errs in more than 5 %, beyond what the simulation's own error explains."""
     flags, found = parser().parse(argv), rates()
     outputs.write({flags.report / ERROR_RATES: csv_bytes(found)}, WRITER)
     for row in found:
         print(
             f"{row['rule']}, {row['distribution']}, {row['seeds']} seeds: {100 * row['rate']:.2f} % wrongly reproduced"
         )
-    return int(max(row["rate"] for row in found) > allowed(DRAWS))
+    return int(max(row["rate"] for row in found if row["used"]) > allowed(DRAWS))
 
 
 def allowed(draws: int) -> float:

@@ -97,7 +97,9 @@ def error_rates_in(out: Path) -> list[Row]:
     """The table of `studies.error_rates`, if it lies there."""
     path = out / ERROR_RATES
     return (
-        read_csv(path, ("seeds", "rate", "draws"), ("rule", "distribution")).to_dict("records") if path.exists() else []
+        read_csv(path, ("seeds", "rate", "draws", "used"), ("rule", "distribution")).to_dict("records")
+        if path.exists()
+        else []
     )
 
 

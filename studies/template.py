@@ -31,7 +31,7 @@ def rendered(template: Path, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"accepted": accepted, "measured": measured, "verdict": verdict, "control": control}
-    environment.filters |= {"place": place, "cell": cell, "number": number}
+    environment.filters |= {"place": place, "cell": cell, "number": number, "rate": rate}
     return environment.get_template(template.name).render(**values)
 
 
@@ -98,6 +98,12 @@ def control(row: Mapping[str, Any]) -> str:
     if row["control_mean"] is not None:
         return number(row["control_mean"])
     return "not defined" if json.loads(row["control_values"]) else "not measured"
+
+
+def rate(row: Mapping[str, Any]) -> str:
+    """A simulated share in percent, with two standard errors."""
+    error = 2 * math.sqrt(row["rate"] * (1 - row["rate"]) / row["draws"])
+    return f"{100 * row['rate']:.1f} ± {100 * error:.1f} %"
 
 
 def place(row: Mapping[str, Any]) -> str:

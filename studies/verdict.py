@@ -14,9 +14,10 @@ import numpy as np
 
 from src import intervals
 from src.intervals import Interval
-from studies.claim import Claim, Measurement
+from studies.claim import UNBOUNDED, Claim, Measurement
 
 VERDICTS = ("reproduced", "contradicted", "no effect", "undecided", "not counted", "not run")
+SKEWED = ("nonnegative", "fraction")  # scales of values that cannot be below 0
 VOIDED = ("reproduced", "undecided")  # by a control in the range
 FEW = 5  # seeds below which a page says so
 WITHOUT_CONTROL = "its control is not measured"
@@ -41,34 +42,54 @@ class Judgement(NamedTuple):
 
 def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
     """The judgement of a claim by its own range."""
+    found = verdict_of(claim, measurement)
+    if measurement is None or found.interval is None or found.verdict != "undecided" or found.because:
+        return found
+    values = _counted(claim, measurement)
+    return found._replace(seeds_needed=intervals.seeds_for(values, _scale(claim, values), claim.low, claim.high))
+
+
+def verdict_of(claim: Claim, measurement: Measurement | None) -> Judgement:
+    """The judgement without the seeds that would decide."""
     if measurement is None:
         return Judgement("not run")
-    values = np.array(measurement.values, float)
-    learnt = values[~np.isnan(values)] if claim.learnt_only else values
+    learnt, n_all = _counted(claim, measurement), len(measurement.values)
     if not len(learnt) or np.isnan(learnt).any():
-        return Judgement("undecided", n_all=len(values))
+        return Judgement("undecided", n_all=n_all)
     interval = _interval(claim, learnt)
     control = _control(claim, measurement)
     share = intervals.clopper_pearson(int(_inside(claim, learnt).sum()), len(learnt)) if claim.every else None
     verdict = _of_every(share) if share else _of_interval(claim, interval)
-    needed = intervals.seeds_for(learnt, claim.scale, claim.low, claim.high) if verdict == "undecided" else None
     because = ""
     if verdict == "reproduced" and claim.control_names and not measurement.control_values:
         verdict, because = "undecided", WITHOUT_CONTROL
     elif verdict in VOIDED and control is not None and claim.low <= control <= claim.high:
         verdict = "not counted"
-    return Judgement(verdict, interval, control, needed, share, len(values), because)
+    return Judgement(verdict, interval, control, None, share, n_all, because)
 
 
 def before_revision(claim: Claim, measurement: Measurement | None) -> str:
     """The verdict by the range before it was revised; "" for a claim with the range that it always had."""
     if claim.earlier is None:
         return ""
-    return judge(claim._replace(low=claim.earlier.low, high=claim.earlier.high), measurement).verdict
+    return verdict_of(claim._replace(low=claim.earlier.low, high=claim.earlier.high), measurement).verdict
+
+
+def _counted(claim: Claim, measurement: Measurement) -> np.ndarray:
+    """The values that a verdict is of: of a claim on runs that learnt, those that are defined."""
+    values = np.array(measurement.values, float)
+    return values[~np.isnan(values)] if claim.learnt_only else values
+
+
+def _scale(claim: Claim, values: np.ndarray) -> str:
+    """The scale of the interval: log where skewed values would pass an upper end too often, if all are above 0."""
+    bounded = claim.scale in SKEWED and claim.high < min(intervals.SCALES[claim.scale].highest, UNBOUNDED)
+    return "log" if bounded and (values > 0).all() else claim.scale
 
 
 def _interval(claim: Claim, values: np.ndarray) -> Interval:
-    return intervals.widened(intervals.of(values, claim.scale), claim.spacing / 2, claim.scale)
+    scale = _scale(claim, values)
+    return intervals.widened(intervals.of(values, scale), claim.spacing / 2, scale)
 
 
 def _control(claim: Claim, measurement: Measurement) -> float | None:
