@@ -16,7 +16,6 @@ FINDINGS: tuple[Finding, ...] = (
                 "a stage of one linear layer's LLC differs from its nulls at two unsaturated settings in {value}",
                 "One layer of linear attention has a stage",
             ),
-            Statement("two_tasks_stage", "of a decoder on two tasks in {value}"),
             Statement("regression_stage", "of the regression transformer, over 70 000 steps, in {value}"),
         ),
     ),
@@ -36,10 +35,6 @@ FINDINGS: tuple[Finding, ...] = (
                 "larger than with another seed's",
                 "The LLC follows the run's own alignment, and not only the time",
             ),
-            Statement(
-                "narrow_two_tasks",
-                "late in training a narrow decoder's LLC is {value} times as large on two tasks as on one",
-            ),
         ),
     ),
     Finding(
@@ -56,7 +51,6 @@ FINDINGS: tuple[Finding, ...] = (
                 "less of the variance",
                 "The variance of a trajectory is no sign of stages",
             ),
-            Statement("narrow_forms", "{value} of them have as many forms"),
         ),
     ),
     Finding(
@@ -68,7 +62,6 @@ FINDINGS: tuple[Finding, ...] = (
                 "the step of the largest LLC grows with the length of the schedule to the power {value}",
                 "Milestones move with the schedule, as equal integrals of the learning rate do (1/2)",
             ),
-            Statement("dip_moves", "that of the least squared prediction to the power {value}"),
         ),
     ),
     Finding(
@@ -80,11 +73,11 @@ FINDINGS: tuple[Finding, ...] = (
                 "the LLC of a narrow decoder on two tasks is a line in the loss, of slope {value} of -nβ",
                 "At the published setting the LLC says what the loss says",
             ),
-            Statement("narrow_is_loss_later", "without the first checkpoint the slope is {value} of it"),
-            Statement("linear_slope", "of one linear layer, where chains are healthy, {value} of it"),
-            Statement("rise_is_loss", "in the rise of the regression transformer's LLC it is {value}"),
-            Statement("decline_is_norm", "its decline is {value} of what the growth of |w| alone makes of it"),
-            Statement("decline_is_norm_and_loss", "and {value} of what that and the fall of the loss make of it"),
+            Statement(
+                "linear_slope",
+                "the slope of one linear layer, over checkpoints whose chains are healthy, is {value} of it",
+                "At a setting that is not saturated it says something else",
+            ),
         ),
     ),
 )
