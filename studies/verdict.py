@@ -17,7 +17,7 @@ from src.intervals import Interval
 from studies.claim import UNBOUNDED, Claim, Measurement
 
 VERDICTS = ("reproduced", "contradicted", "no effect", "undecided", "not counted", "not run")
-SKEWED = ("nonnegative", "fraction")  # scales of values that cannot be below 0
+SKEWED = {"nonnegative": UNBOUNDED, "fraction": 0.5}  # scale -> the upper ends below which values are skewed upwards
 VOIDED = ("reproduced", "undecided")  # by a control in the range
 FEW = 5  # seeds below which a page says so
 WITHOUT_CONTROL = "its control is not measured"
@@ -83,8 +83,7 @@ def _counted(claim: Claim, measurement: Measurement) -> np.ndarray:
 
 def _scale(claim: Claim, values: np.ndarray) -> str:
     """The scale of the interval: log where skewed values would pass an upper end too often, if all are above 0."""
-    bounded = claim.scale in SKEWED and claim.high < min(intervals.SCALES[claim.scale].highest, UNBOUNDED)
-    return "log" if bounded and (values > 0).all() else claim.scale
+    return "log" if claim.high < SKEWED.get(claim.scale, -np.inf) and (values > 0).all() else claim.scale
 
 
 def _interval(claim: Claim, values: np.ndarray) -> Interval:
