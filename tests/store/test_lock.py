@@ -223,21 +223,22 @@ def test_an_owner_that_is_gone_loses_the_lock_before_others_share_it(
     assert [path.name for path in tmp_path.iterdir()] == [LOCK]
 
 
+@pytest.mark.parametrize("at", ["listdir", "replace"])
 @pytest.mark.usefixtures("at_once")
 def test_a_file_that_was_about_to_get_its_name_when_the_lock_was_taken_over_does_not_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the last check and the rename, where nobody can check: its draft is removed."""
-    first, replace = held_from("a", tmp_path), os.replace
+    """Before its draft is there, or between the last check and the rename, where nobody can check."""
+    first, real = held_from("a", tmp_path), getattr(os, at)
     taken = list[object]()
 
-    def late(source: Path, target: Path) -> None:
-        monkeypatch.setattr(os, "replace", replace)
+    def late(*places: Path) -> object:
+        monkeypatch.setattr(os, at, real)
         taken.append(held_from("b", tmp_path))
         (tmp_path / "file").write_bytes(b"of the new owner")
-        replace(source, target)
+        return real(*places)
 
-    monkeypatch.setattr(os, "replace", late)
+    monkeypatch.setattr(os, at, late)
     with elsewhere("a"), pytest.raises(StoreError, match="was taken over"):
         replace_file(tmp_path / "file", b"late")
     assert is_ours(taken[0])
