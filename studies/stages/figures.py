@@ -38,7 +38,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.together(curves.llc(UNIT, "default", "tight"), curves.smoothed(UNIT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     Stages("unit_stages", "One task and two tasks: stages of the LLC", UNIT, profile="full"),
     Figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("linear_llcs", "Linear attention: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    Figure("linear_llcs", "Linear attention, each at settings of its own: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     Figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(SHORT), curves.llc(SHORT, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     Figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and nβ times the loss's fall", tuple(SHORT), curves.published(SHORT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     Figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(SHORT), curves.metrics(BEHAVIOUR, SHORT), STEP, "", log_x=True, profile="full"),
