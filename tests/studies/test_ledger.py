@@ -92,11 +92,13 @@ def test_definitions() -> None:
     "left_out", [{*load("languages").runs}, pytest.param(set(), marks=pytest.mark.slow)], ids=["quick", "all"]
 )
 def test_runs_are_planned_apart(left_out: set[str]) -> None:
-    """No two of them are one training by another name, but for those that a group of ten, or of lengths, shares.
+    """No two of them are one training by another name, but for those that a group of ten, or of lengths, shares, and
+    those that stand in the place of another seed (`Runs.of_next_seeds`).
 
     Those of languages need pools of strings, which take a minute to build.
     """
     sharing = {"ten_seeds", "schedules", "looped_3"}  # the last: three layers, read at other depths
+    sharing |= {name for name in RUNS if name.endswith("_next")}
     names = [cell.name for name in RUNS if name not in sharing | left_out for cell in RUNS[name].cells]
     assert len(set(names)) == len(names)
 
