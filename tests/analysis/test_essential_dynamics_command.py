@@ -41,8 +41,8 @@ def test_it_leaves_scores_forms_and_their_null(workshop: Workshop, run: Path) ->
     np.testing.assert_allclose(facts["cosines"], 6 / (np.pi * np.arange(1, 4)) ** 2)
     assert len(table) == 2 * len(steps)
     assert facts["null"]["walks"] == 12
-    assert all(1 / 13 <= form["p"] <= 1 and form["step"] in steps for form in facts["forms"])
-    assert f"{len(facts['forms'])} (walks {facts['null']['forms']:.1f}), p = " in done.stdout
+    assert (facts["forms"], facts["p_forms"]) == ([], None)
+    assert "not sought below 50 checkpoints" in done.stdout
     assert (run / layout.ESSENTIAL_DYNAMICS_FIGURE).read_bytes().startswith(b"\x89PNG")
 
 
