@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as safetensors_bytes
 
-from store import layout, ownership
+from store import layout, owners, ownership
 from store.manifest import claim
 
 BLOCK = 10_000  # rows of a CSV file in memory
@@ -44,7 +44,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 def _replace(path: Path, blocks: Iterable[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = layout.draft(path, ownership.this_process().writer())
+    draft = layout.draft(path, owners.this_process().writer())
     with naming_file(path):
         _remove_drafts(path)
         try:
@@ -72,7 +72,7 @@ def _remove_drafts(path: Path) -> None:
     """Removes drafts of a file that killed processes of this host left."""
     for name in os.listdir(path.parent):
         target, writer = layout.draft_parts(name)
-        if target == path.name and (not writer or ownership.has_ended(writer)):
+        if target == path.name and (not writer or owners.has_ended(writer)):
             path.with_name(name).unlink(missing_ok=True)
 
 

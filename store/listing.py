@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from configs.registry import family_of
 from configs.run import RunConfig, fields_of
-from store import conditions, layout, ownership
+from store import conditions, layout, owners
 from store.readers import StoreError, expecting, is_number, json_lines, read_json
 from store.rundir import has_begun, last_metrics, read_config, read_meta, read_status
 from store.sources import changed_files
@@ -81,7 +81,7 @@ def _entry(run: Path, is_near: bool) -> Entry:
             reason = f"it has no {layout.CONFIG}"
             return Entry(run, NO_RUN, reason, time=_last_change(run), size=_size(run) if shown else 0, shown=shown)
         config, status, meta = read_config(run), read_status(run), read_meta(run)
-        loss, owner = _loss(run, config, status), ownership.read(run / layout.LOCK)
+        loss, owner = _loss(run, config, status), owners.read(run / layout.LOCK)
     except (StoreError, OSError) as error:
         return Entry(run, BROKEN, str(error), time=_last_change(run), size=_size(run))
     fields, time = {"family": config.family, **flat(fields_of(config))}, _time(meta) or _last_change(run)

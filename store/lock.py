@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from store import layout, ownership
+from store import layout, owners, ownership
 from store.manifest import adopt
-from store.ownership import Unheld, Watch
+from store.owners import Unheld, Watch
 from store.readers import StoreError
 
 RETRY_SECONDS = 0.1
@@ -38,7 +38,7 @@ def locked(run: Path, name: str = layout.LOCK, shared: bool = False, timeout: fl
 def in_use(run: Path) -> bool:
     """Whether another process has a run directory for itself; `StoreError` if that cannot be told."""
     lock = run / layout.LOCK
-    owner = ownership.read(lock)
+    owner = owners.read(lock)
     return owner is not None and _watch.look(lock, owner) is not None
 
 
@@ -52,7 +52,7 @@ def locked_file(path: Path, timeout: float = 0.0) -> Iterator[None]:
 @contextmanager
 def _locked(lock: Path, target: Path, shared: bool, timeout: float) -> Iterator[None]:
     watch, deadline, place = Watch(), time.monotonic() + timeout, Path(os.path.abspath(target))
-    patience = {Unheld.OWNED: 0.0, Unheld.WATCHED: math.inf, Unheld.CHANGING: 2 * ownership.STALE_SECONDS}
+    patience = {Unheld.OWNED: 0.0, Unheld.WATCHED: math.inf, Unheld.CHANGING: 2 * owners.STALE_SECONDS}
     lock.parent.mkdir(parents=True, exist_ok=True)
     while isinstance(held := ownership.hold(lock, place, shared, watch), Unheld):
         if time.monotonic() - deadline >= patience[held]:

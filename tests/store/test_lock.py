@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from store import StoreError, checkpoint, layout, lock, manifest, ownership, rundir, snapshots
+from store import StoreError, checkpoint, layout, lock, manifest, owners, ownership, rundir, snapshots
 from store.atomic import replace_file, write_bytes
 from store.lock import in_use, locked, locked_file
 from tests.doors import snapshot
@@ -30,14 +30,14 @@ BEAT, STALE = 0.1, 1.5
 HOLD = f"""
 import fcntl, sys, time
 from pathlib import Path
-from store import ownership
+from store import owners, ownership
 from store.atomic import replace_file
 from store.lock import locked
 fcntl.flock = lambda *_: None
 time.time = lambda: 1e12  # a clock that is far ahead
-ownership.BEAT_SECONDS, ownership.STALE_SECONDS = {BEAT}, {STALE}
+ownership.BEAT_SECONDS, owners.STALE_SECONDS = {BEAT}, {STALE}
 if sys.argv[1]:
-    ownership.host = lambda: sys.argv[1]
+    owners.host = lambda: sys.argv[1]
 with locked(Path(sys.argv[2]), shared="shared" in sys.argv):
     print("held", flush=True)
     for line in sys.stdin:
@@ -49,7 +49,7 @@ with locked(Path(sys.argv[2]), shared="shared" in sys.argv):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ownership, "BEAT_SECONDS", BEAT)
-    monkeypatch.setattr(ownership, "STALE_SECONDS", STALE)
+    monkeypatch.setattr(owners, "STALE_SECONDS", STALE)
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
 
 
@@ -101,14 +101,17 @@ def test_a_lock_of_an_earlier_version_is_free(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
     assert not in_use(tmp_path)
     with locked(tmp_path):
-        assert ownership.read(tmp_path / ".lock") is not None
+        assert owners.read(tmp_path / ".lock") is not None
 
 
 def test_a_process_of_the_same_number_that_began_later_is_another(tmp_path: Path) -> None:
-    gone = ownership.Owner("0" * 16, ownership.host(), os.getpid(), "1")
+    gone = owners.Owner("0" * 16, owners.host(), os.getpid(), "1")
     (tmp_path / ".lock").write_bytes(gone.content())
+    assert not in_use(tmp_path)
     with locked(tmp_path):
-        pass
+        now = owners.read(tmp_path / ".lock")
+        assert now is not None
+        assert now.token != gone.token
 
 
 # --- other hosts ---
@@ -149,7 +152,7 @@ def test_an_owner_that_stood_still_and_was_taken_over_writes_nothing_more(root: 
             _, said = first.communicate(timeout=60)
             assert "was taken over by another process while this one stood still" in said
             assert first.returncode == 1
-            owner = ownership.read(tmp_path / ".lock")
+            owner = owners.read(tmp_path / ".lock")
             assert owner is not None
             assert owner.pid == os.getpid()  # the other has not freed what is ours
         assert (tmp_path / "file").read_bytes() == b"ours\n"
@@ -179,21 +182,21 @@ LOCK = layout.LOCK
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Owners on other hosts are gone at the first look."""
-    monkeypatch.setattr(ownership, "STALE_SECONDS", 0.0)
+    monkeypatch.setattr(owners, "STALE_SECONDS", 0.0)
 
 
 @contextmanager
 def elsewhere(name: str) -> Iterator[None]:
     """This process is one of another host."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ownership, "host", lambda: f"{name} boot 1")
+        patch.setattr(owners, "host", lambda: f"{name} boot 1")
         yield
 
 
-def held_from(host: str, run: Path, shared: bool = False) -> ownership.Held | ownership.Unheld:
+def held_from(host: str, run: Path, shared: bool = False) -> ownership.Held | owners.Unheld:
     """What a process of a host gets that tries once to take the lock."""
     with elsewhere(host):
-        return ownership.hold(run / LOCK, run, shared, ownership.Watch())
+        return ownership.hold(run / LOCK, run, shared, owners.Watch())
 
 
 def is_ours(held: object) -> bool:
@@ -312,7 +315,7 @@ def test_a_beat_is_synced_and_a_slow_sync_keeps_nobody_waiting(tmp_path: Path, m
     def slow(descriptor: int) -> None:
         if threading.current_thread() is not threading.main_thread():
             is_the_lock = os.path.samestat(os.fstat(descriptor), os.stat(tmp_path / LOCK))
-            beats.append((is_the_lock, os.pread(descriptor, 1000, 0)[-ownership.DIGITS :]))
+            beats.append((is_the_lock, os.pread(descriptor, 1000, 0)[-owners.DIGITS :]))
             syncing.set()
             may_end.wait(60)
         fsync(descriptor)
@@ -328,20 +331,20 @@ def test_a_beat_is_synced_and_a_slow_sync_keeps_nobody_waiting(tmp_path: Path, m
 
 
 def test_a_watcher_that_stood_still_itself_has_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    owner, watch, now = ownership.Owner("0" * 16, "elsewhere boot 1", 1, "1"), ownership.Watch(), [0.0]
-    monkeypatch.setattr(ownership, "STALE_SECONDS", 60.0)
+    owner, watch, now = owners.Owner("0" * 16, "elsewhere boot 1", 1, "1"), owners.Watch(), [0.0]
+    monkeypatch.setattr(owners, "STALE_SECONDS", 60.0)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
-    def looks(*times: float) -> list[ownership.Unheld | None]:
+    def looks(*times: float) -> list[owners.Unheld | None]:
         found = []
         for now[0] in times:
             found.append(watch.look(Path("lock"), owner))
         return found
 
-    assert looks(0, 1, 1000, 1001, 1020) == [ownership.Unheld.WATCHED] * 5
+    assert looks(0, 1, 1000, 1001, 1020) == [owners.Unheld.WATCHED] * 5
     assert looks(1040) == [None]
-    owner = owner._replace(beat="1".zfill(ownership.DIGITS))
-    assert looks(1041, 1042) == [ownership.Unheld.OWNED] * 2
+    owner = owner._replace(beat="1".zfill(owners.DIGITS))
+    assert looks(1041, 1042) == [owners.Unheld.OWNED] * 2
 
 
 # --- locks that cannot be read ---
@@ -350,7 +353,7 @@ def test_a_watcher_that_stood_still_itself_has_not_watched(monkeypatch: pytest.M
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.EMFILE])
 def test_a_lock_that_cannot_be_read_is_not_free(code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with locked(tmp_path):
-        before, real = (tmp_path / LOCK).read_bytes()[: -ownership.DIGITS], os.open
+        before, real = (tmp_path / LOCK).read_bytes()[: -owners.DIGITS], os.open
 
         def failing(path: Path, flags: int, mode: int = 0o777) -> int:
             if Path(path).name == LOCK:
@@ -368,7 +371,7 @@ def test_a_lock_that_cannot_be_read_is_not_free(code: int, tmp_path: Path, monke
             with pytest.raises(StoreError, match=sentence):
                 replace_file(tmp_path / "file", b"perhaps not ours")
         assert [path.name for path in tmp_path.iterdir()] == [LOCK]
-        assert (tmp_path / LOCK).read_bytes()[: -ownership.DIGITS] == before
+        assert (tmp_path / LOCK).read_bytes()[: -owners.DIGITS] == before
 
 
 def test_a_lock_that_is_none_is_not_replaced(tmp_path: Path) -> None:
@@ -387,14 +390,14 @@ def test_of_two_who_take_the_turn_from_a_dead_process_one_gets_the_lock(
 ) -> None:
     """The first is delayed between reading whose turn it is and removing that: it removes the second's."""
     turn = tmp_path / layout.LOCKS[1]
-    turn.write_bytes(ownership.Owner("0" * 16, "dead boot 1", 1, "1").content())
+    turn.write_bytes(owners.Owner("0" * 16, "dead boot 1", 1, "1").content())
     unlink, replace, taken = os.unlink, os.replace, list[object]()
 
     def delayed(path: Path) -> None:
         if path == turn:  # the first one's removal: meanwhile the second gets as far as the rename
             monkeypatch.setattr(os, "unlink", unlink)
             monkeypatch.setattr(os, "replace", renaming)
-            assert held_from("b", tmp_path) is ownership.Unheld.CHANGING  # it has removed the dead one's
+            assert held_from("b", tmp_path) is owners.Unheld.CHANGING  # it has removed the dead one's
             taken.append(held_from("b", tmp_path))
         unlink(path)
 
@@ -406,10 +409,10 @@ def test_of_two_who_take_the_turn_from_a_dead_process_one_gets_the_lock(
         replace(source, target)
 
     monkeypatch.setattr(os, "unlink", delayed)
-    assert held_from("a", tmp_path) is ownership.Unheld.CHANGING
+    assert held_from("a", tmp_path) is owners.Unheld.CHANGING
     first, second = taken
     assert is_ours(first)
-    assert second is ownership.Unheld.CHANGING
+    assert second is owners.Unheld.CHANGING
     let_go(first)
     assert [path.name for path in tmp_path.iterdir()] == [LOCK]
     assert (tmp_path / LOCK).read_bytes() == b""
@@ -423,14 +426,14 @@ def test_who_stood_still_before_its_rename_neither_gets_the_lock_nor_moves_a_fil
     def late(source: Path, target: Path) -> None:
         monkeypatch.setattr(os, "replace", replace)
         with monkeypatch.context() as patch:
-            patch.setattr(ownership, "STALE_SECONDS", 0.0)
-            assert held_from("b", tmp_path) is ownership.Unheld.CHANGING
+            patch.setattr(owners, "STALE_SECONDS", 0.0)
+            assert held_from("b", tmp_path) is owners.Unheld.CHANGING
         second.append(held_from("b", tmp_path))
         (tmp_path / layout.LOCKS[1]).write_bytes(b"the turn of a third")
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", late)
-    assert held_from("a", tmp_path) is ownership.Unheld.CHANGING
+    assert held_from("a", tmp_path) is owners.Unheld.CHANGING
     assert is_ours(second[0])
     assert (tmp_path / layout.LOCKS[1]).read_bytes() == b"the turn of a third"
     let_go(*second)
@@ -449,7 +452,7 @@ def test_a_folder_that_its_owner_deletes_is_made_again_by_who_waits_for_it(
 ) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    held = ownership.hold(run / LOCK, run, False, ownership.Watch())
+    held = ownership.hold(run / LOCK, run, False, owners.Watch())
 
     def deleted(_: float) -> None:
         monkeypatch.setattr(lock.time, "sleep", lambda _: None)
@@ -465,7 +468,7 @@ def test_a_folder_that_its_owner_deletes_is_made_again_by_who_waits_for_it(
 @pytest.mark.parametrize("written", [True, False])
 def test_a_process_killed_while_it_took_the_lock_keeps_nobody_out(written: bool, tmp_path: Path) -> None:
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-    owner = ownership.Owner("0" * 16, ownership.host(), int(dead.stdout), "17")
+    owner = owners.Owner("0" * 16, owners.host(), int(dead.stdout), "17")
     (tmp_path / layout.LOCKS[1]).write_bytes(owner.content() if written else b"")
     with locked(tmp_path, timeout=0 if written else 60):
         assert [path.name for path in tmp_path.iterdir()] == [".lock"]
@@ -487,10 +490,10 @@ def test_a_lock_is_not_written_through_a_link(tmp_path: Path) -> None:
 COUNT = r"""
 import sys, time
 from pathlib import Path
-from store import ownership
+from store import owners, ownership
 from store.lock import locked_file
 from store.atomic import replace_file
-ownership.host = lambda: sys.argv[1]
+owners.host = lambda: sys.argv[1]
 file = Path(sys.argv[2])
 for number in range(int(sys.argv[3])):
     with locked_file(file, 100):
@@ -513,16 +516,16 @@ def test_of_many_writers_every_line_is_there(hosts: list[str], root: Path, tmp_p
 
 def test_the_beat_is_written_over_and_the_rest_stays(tmp_path: Path) -> None:
     with locked(tmp_path):
-        first = ownership.read(tmp_path / ".lock")
+        first = owners.read(tmp_path / ".lock")
         deadline = time.monotonic() + 60
-        while (now := ownership.read(tmp_path / ".lock")) == first:
+        while (now := owners.read(tmp_path / ".lock")) == first:
             assert time.monotonic() < deadline
             time.sleep(BEAT)
         assert first is not None
         assert now is not None
         assert now[:-1] == first[:-1]
         assert int(now.beat) > int(first.beat)
-        assert json.loads((tmp_path / ".lock").read_text()[: -ownership.DIGITS])[0] == now.token
+        assert json.loads((tmp_path / ".lock").read_text()[: -owners.DIGITS])[0] == now.token
 
 
 def test_a_file_is_locked_by_a_file_beside_it(tmp_path: Path) -> None:

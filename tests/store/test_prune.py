@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from store import layout, ownership, prune, rundir
+from store import layout, owners, ownership, prune, rundir
 from store.listing import list_runs
 from store.lock import locked
 from tests.doors import Ran, Refused, ran, refused, snapshot
@@ -78,7 +78,7 @@ def test_a_lock_that_a_run_takes_when_the_old_one_is_deleted_is_the_runs(
         with locked(run):
             yield
         run.mkdir(exist_ok=True)
-        taken.append(ownership.hold(run / layout.LOCK, run, False, ownership.Watch()))
+        taken.append(ownership.hold(run / layout.LOCK, run, False, owners.Watch()))
 
     monkeypatch.setattr(prune, "locked", then_taken)
     (entry,) = [entry for entry in list_runs(runs) if entry.path == runs / "a"]

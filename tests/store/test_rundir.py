@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from configs.identity import config_id
 from configs.regression import RegressionConfig
 from configs.run import to_dict
-from store import StoreError, atomic, checkpoint, layout, manifest, ownership, readers, rundir
+from store import StoreError, atomic, checkpoint, layout, manifest, owners, readers, rundir
 from store.atomic import write_bytes
 from store.lock import locked
 
@@ -40,7 +40,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 def killed_process() -> str:
     """A process of this host that has ended, as the names of its drafts have it."""
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-    return ownership.this_process()._replace(pid=int(dead.stdout), start="17").writer()
+    return owners.this_process()._replace(pid=int(dead.stdout), start="17").writer()
 
 
 # Without --out
@@ -274,7 +274,7 @@ def test_clearing_removes_what_the_manifest_names_and_says_what_else_lies_there(
     for name, content in kept.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    for writer in (killed_process(), "0123abcd-17-1", ownership.this_process().writer()):
+    for writer in (killed_process(), "0123abcd-17-1", owners.this_process().writer()):
         layout.draft(tmp_path / layout.OOD, writer).write_bytes(b"half of the run's")
     (tmp_path / f".config.json{layout.DRAFT}").write_bytes(b"half of an earlier version's")
     assert rundir.clear(tmp_path) == sorted(kept)

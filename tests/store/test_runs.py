@@ -16,7 +16,7 @@ import pytest
 import store
 from configs.registry import from_dict, named
 from configs.run import to_dict
-from store import StoreError, layout, ownership, rundir, sources
+from store import StoreError, layout, owners, rundir, sources
 from store.atomic import write_csv, write_json
 from store.listing import list_runs
 from store.runs import COLUMNS, text_of
@@ -259,7 +259,7 @@ def test_many_runs_take_four_reads_each(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_run_that_is_in_work_has_its_host_and_sweeps_have_their_counts(tmp_path: Path) -> None:
     run = made(tmp_path / "sweep" / "cell", hours=0.01, status="running")
     made(tmp_path / "sweep" / "other", status="done")
-    owner = ownership.Owner("0" * 16, "node7 boot namespace", 1, "1")
+    owner = owners.Owner("0" * 16, "node7 boot namespace", 1, "1")
     (run / layout.LOCK).write_bytes(owner.content())
     assert line_of(run, tmp_path).split()[1:4] == ["running", "on", "node7"]
     assert not [line for line in lines(tmp_path) if line.startswith("sweep ")]

@@ -26,7 +26,7 @@ from executors import choice
 from languages import automata
 from src.checks import ConfigError
 from src.data_config import DataConfig
-from store import checkpoint, conditions, layout, listing, manifest, ownership, rundir, snapshots, sources
+from store import checkpoint, conditions, layout, listing, manifest, owners, rundir, snapshots, sources
 from store.params import read_params
 from store.readers import StoreError, read_csv, read_npy
 from studies import ledger
@@ -133,7 +133,7 @@ def of_run(run: Path) -> dict[str, list[Callable[[], object]]]:
             lambda: manifest.files(run),
             lambda: manifest.foreign_files(run),
         ],
-        layout.LOCK: [lambda: ownership.read(run / layout.LOCK)],
+        layout.LOCK: [lambda: owners.read(run / layout.LOCK)],
         layout.ALIGNMENT_CURVE: [lambda: read_csv(run / layout.ALIGNMENT_CURVE, ("step",))],
         layout.LLC: [lambda: read_csv(run / layout.LLC, ("step", "llc"))],
         layout.WEIGHTS: [lambda: store.readers.read_npz(run / layout.WEIGHTS, ("kq",))],
@@ -145,7 +145,7 @@ def run(workshop: Workshop, tmp_path: Path) -> Path:
     """A finished run with snapshots and traces, to be damaged."""
     run = copied(trained(workshop, "lsa1"), tmp_path / "runs" / "run")
     estimated(workshop, run, *words())
-    (run / layout.LOCK).write_bytes(ownership.Owner("0" * 16, "elsewhere", 1, "1").content())
+    (run / layout.LOCK).write_bytes(owners.Owner("0" * 16, "elsewhere", 1, "1").content())
     return run
 
 

@@ -1,0 +1,179 @@
+"""Who a lock file names, and whether that process is still there.
+
+An owner on this host is gone when its process is; one on another host when its beat has not changed while we watched,
+however the clocks differ.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import platform
+import secrets
+import time
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from store.readers import StoreError
+
+STALE_SECONDS = 60.0  # without a beat, while we watch, after which an owner on another host is gone; syncs may be slow
+DIGITS = 12  # of a beat, which is written over the one before
+LARGEST = 4096  # bytes of a lock file
+
+
+class Owner(NamedTuple):
+    """Who owns a lock: host and process, which with the time of its start is no other's, and the last beat."""
+
+    token: str
+    host: str
+    pid: int
+    start: str
+    beat: str = "0" * DIGITS
+
+    def content(self) -> bytes:
+        """The lock file: the beat stands last, where it is written over."""
+        return (json.dumps(self[:-1]) + self.beat).encode()
+
+    def writer(self) -> str:
+        """What the names of the process's drafts carry."""
+        return f"{hashlib.sha256(self.host.encode()).hexdigest()[:8]}-{self.pid}-{self.start}"
+
+
+class Unheld(Enum):
+    """Why a lock is not ours: its owner is alive, or not yet known to be gone, or just now its owner changes."""
+
+    OWNED = 1
+    WATCHED = 2
+    CHANGING = 3
+
+
+def host() -> str:
+    """A name that two processes share only if they can see each other: the host since its start, and its processes."""
+    words = [platform.node()]
+    with suppress(OSError):
+        words += [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]
+    return " ".join(words)
+
+
+def started(pid: int) -> str:
+    """When a process of this host began, in the kernel's ticks; "" if it has ended."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if words[0] in "ZX" else words[19]
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            return ""
+    try:  # a system without /proc
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return "running"
+
+
+def this_process() -> Owner:
+    """The owner that this process is, with a new token."""
+    return Owner(secrets.token_hex(8), host(), os.getpid(), started(os.getpid()))
+
+
+def has_ended(writer: str) -> bool:
+    """Whether the process that wrote a draft is known to have ended: it was one of this host."""
+    name, pid, start = writer.split("-")
+    return this_process().writer().startswith(f"{name}-") and started(int(pid)) != start
+
+
+def read(lock: Path) -> Owner | None:
+    """The owner of a lock; None if it is free.
+
+    `StoreError` if that cannot be told, for then somebody may be writing: the file cannot be read, or is no lock.
+    """
+    try:
+        content = content_of(lock)
+    except OSError as error:
+        raise StoreError(f"{lock} cannot be read, so who writes here is not known: {error.strerror}") from None
+    if not content:
+        return None
+    if (owner := parsed(content)) is None:
+        raise StoreError(f"{lock} is not a lock of the laboratory; move it away")
+    return owner
+
+
+def content_of(path: Path) -> bytes | None:
+    """The content of a small file, None if there is none."""
+    for last in (False, True):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                return os.read(descriptor, LARGEST)
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno != errno.ESTALE or last:  # another host has just replaced it
+                raise
+    return None
+
+
+def parsed(content: bytes) -> Owner | None:
+    """The owner that the content of a lock file names; None if it is no lock."""
+    try:
+        text = content.decode()
+        token, name, pid, start = json.loads(text[:-DIGITS])
+        return Owner(str(token), str(name), int(pid), str(start), text[-DIGITS:])
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+class Look(NamedTuple):
+    """What was last seen of an owner on another host, when, for how long it has stood still, and if it ever changed."""
+
+    owner: Owner
+    at: float
+    still: float = 0.0
+    has_changed: bool = False
+
+
+class Watch:
+    """Watches the owners of a lock from one look to the next."""
+
+    def __init__(self) -> None:
+        self._looks: dict[Path, Look] = {}
+        self._alive: Owner | None = None
+
+    def look(self, path: Path, owner: Owner) -> Unheld | None:
+        """What is known of the owner of a file; None if it is gone."""
+        if owner.host != host():
+            found = self._changes(path, owner)
+        else:
+            found = Unheld.OWNED if started(owner.pid) == owner.start else None
+        if found is Unheld.OWNED:
+            self._alive = owner
+        return found
+
+    def has_lost_turn(self, turn: Path, content: bytes) -> bool:
+        """Whether whose turn it is has ended or stands still, on this host too."""
+        owner = parsed(content) or Owner("", "", 0, content.hex())
+        return self.look(turn, owner) is None or self._changes(turn, owner) is None
+
+    def _changes(self, path: Path, owner: Owner) -> Unheld | None:
+        """Long pauses between looks do not count in full: what we watch may have stood still with us."""
+        now, last = time.monotonic(), self._looks.get(path)
+        if last is None or last.owner != owner:
+            look = Look(owner, now, has_changed=last is not None)
+        else:
+            look = last._replace(at=now, still=last.still + min(now - last.at, STALE_SECONDS / 2))
+        self._looks[path] = look
+        if look.still >= STALE_SECONDS:
+            return None
+        return Unheld.OWNED if look.has_changed else Unheld.WATCHED
+
+    def where(self) -> str:
+        """The host of the owner that was seen alive, if that is another: " on HOST"."""
+        name = self._alive.host if self._alive else host()
+        return f" on {name.partition(' ')[0]}" if name != host() else ""
