@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from analysis.loaded_run import load_run
 from analysis.measures.position_steps import position_steps
 from store import layout
 from store.readers import expecting, read_json
+from studies.learnt import among
 from studies.runs import summary_part
 
 Measure = Callable[[Path], float]
@@ -39,9 +40,7 @@ def has_learnt(run: Path) -> float:
     return float(summary_part(run, "left_plateau")["met"])
 
 
-def if_learnt(measure: Measure) -> Measure:
-    """A measure of the runs that left the plateau; nan for others."""
-    return lambda run: measure(run) if has_learnt(run) else float("nan")
+if_learnt = partial(among, has_learnt)
 
 
 def spread(run: Path) -> float:

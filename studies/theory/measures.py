@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from src.covariance import fixed_eigenvalues
 from src.data_config import DataConfig
 from studies.algorithm_distances import compared_run
 from studies.claim import Claim
+from studies.learnt import among
 from studies.runs import summary_part
 
 Measure = Callable[..., float]
@@ -56,9 +57,7 @@ def has_learnt(run: Path) -> float:
     return float(over("tf_loss", "gd_loss")(run) < 1)
 
 
-def if_learnt(measure: Measure) -> Measure:
-    """A measure of the runs that have learnt; nan for others."""
-    return lambda run: measure(run) if has_learnt(run) else float("nan")
+if_learnt = partial(among, has_learnt)
 
 
 def left_over(share: float) -> Measure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from analysis.measures.layerwise import REACHABLE
 from configs.layerwise import UNTRAINED
 from studies.algorithm_distances import Measure
+from studies.learnt import among
 from studies.runs import summary_part
 
 
@@ -24,9 +26,7 @@ def has_learnt(run: Path) -> float:
     return float(_trained(run))
 
 
-def if_learnt(measure: Measure) -> Measure:
-    """The measure of a run that left the plateau; nan for the others."""
-    return lambda run: measure(run) if has_learnt(run) else float("nan")
+if_learnt = partial(among, has_learnt)
 
 
 def furthest_from_gd(run: Path) -> float:

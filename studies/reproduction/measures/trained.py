@@ -29,6 +29,7 @@ from families.regression import gd_steps, make_test_batch
 from src.data import sample_batch
 from src.prng import Purpose
 from studies.algorithm_distances import Measure, compared_run
+from studies.learnt import among
 
 CONTEXTS, DRAWS = 512, 64  # of medians over contexts
 
@@ -100,9 +101,7 @@ def has_learnt(run: Path) -> float:
     return float(loss(run) < UNTRAINED * zero_loss(run))
 
 
-def if_learnt(measure: Measure) -> Measure:
-    """The measure of a run that left the plateau; nan for the others, of which it would say nothing."""
-    return lambda run: measure(run) if has_learnt(run) else float("nan")
+if_learnt = partial(among, has_learnt)
 
 
 def zero_loss(run: Path) -> float:
