@@ -28,7 +28,7 @@ def as_drawn(study: Study, folder: Path) -> list[AnyFigure]:
 
 
 def redraw(study: Study, out: Path) -> None:
-    """Draws the figures again whose tables are there, with today's labels.
+    """Draws the figures again whose tables are there, with today's labels and command.
 
     One whose table an earlier version wrote, without columns that the figure needs today, is drawn with its own labels.
     """
@@ -40,7 +40,8 @@ def redraw(study: Study, out: Path) -> None:
             with expecting(path, "what a figure is drawn with"):
                 labels = _labels(figure, table, bundle)
             figure.draw(table, labels)
-            outputs.write({path: json_bytes(bundle | {"labels": labels})}, WRITER)
+            today = {"labels": labels, "command": study.command(figure.profile)}
+            outputs.write({path: json_bytes(bundle | today)}, WRITER)
 
 
 def draw(study: Study, figures: Sequence[AnyFigure], runs_dir: Path, out: Path) -> None:

@@ -75,7 +75,7 @@ RUNS |= {f"{name}_further": replace(RUNS[name], seeds=FURTHER_SEEDS) for name in
 
 REVERSED = "spectrum=given,eigenvalues=" + ":".join(f"{1 / i:.9g}" for i in range(10, 0, -1))  # 1/i, in reverse order
 SAME_TASKS: dict[str, Any] = {"control": (), "uncontrolled": "what predicts zero tolerates it too"}
-QUICK = ("reciprocal", "noisy", "condition_100")  # the settings of the profile of minutes
+QUICK = ("condition_100",)  # the settings of the profile of minutes
 # runs -> what they are, and what one gradient step with its best size would have over the closed form's loss; both
 # include the noise of the query's label
 SPECTRA = {
@@ -337,6 +337,13 @@ FIGURES: tuple[AnyFigure, ...] = (
         "full",
         by_seed=True,
     ),
+    Dots(
+        "condition_100",
+        "Condition number 100, and the preconditioned step in closed form",
+        {"condition_100": "one layer"},
+        of_spectrum,
+        by_seed=True,
+    ),
     Figure(
         "test_length",
         "Trained on 20 noisy pairs, tested on m: the loss ends on a plateau",
@@ -346,6 +353,7 @@ FIGURES: tuple[AnyFigure, ...] = (
         "loss (half MSE, noiseless query)",
         log_x=True,
         log_y=True,
+        profile="full",
         means=False,
         by_seed=True,
     ),

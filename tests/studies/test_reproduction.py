@@ -53,8 +53,7 @@ def test_figures_are_of_runs_of_the_study(name: str) -> None:
     assert len({figure.name for figure in study.figures}) == len(study.figures)
     quick = {name for figure in study.figures if figure.profile == "quick" for name in figure.run_names}
     assert bool(quick) == any(c.profile == "quick" for c in study.claims)
-    shared = quick & {c.runs for c in study.claims if c.profile == "quick"}
-    assert shared or not quick or name == "theory"  # whose quick figure is of noisy pairs, as further claims are
+    assert not quick or quick & {c.runs for c in study.claims if c.profile == "quick"}
     main = {
         "reproduction": {
             "one_layer",
