@@ -28,5 +28,6 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("steps_flat_linear_left_plateau", "", "lsa1_pe trained easy first: share of runs that left the plateau", 1.0, 0.5, 1.0, "ours", step_sizes.has_learnt, "lsa1_pe_easy2hard", "full", scale="share", about="ours", paper=OURS),
     Claim("steps_flat_linear", "", "lsa1_pe trained easy first, runs that left the plateau: standard deviation over positions of its step sizes over their mean", 0.0, 0.0, 0.05, "ours", step_sizes.if_learnt(step_sizes.spread), "lsa1_pe_easy2hard", "full", about="ours", paper=OURS, control=("twolayer_easy2hard",), learnt_only=True),
     Claim("steps_explain_deeper", "", "three layers trained easy first: R^2 of their predictions on GD with a step size for each position", 0.8, 0.5, 1.0, "ours", step_sizes.variance_explained, "three_layers_easy2hard", "full", scale="fraction", about="ours", paper=OURS),
+    Claim("steps_read_deeper", "", "three layers trained easy first: R^2 over positions of their step sizes, read by regression, on those predicted", 0.97, 0.95, 1.0, "ours", step_sizes.agreement("regressed"), "three_layers_easy2hard", "full", scale="linear", about="ours", paper=OURS),
 )
 # fmt: on

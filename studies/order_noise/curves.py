@@ -32,7 +32,7 @@ RUN_FIGURES = (
         "steps_by_position",
         "Step sizes by position: the best for these contexts, which a linear layer cannot take, and those of models "
         "that left the plateau",
-        (*(f"twolayer_{order}" for order in SORTED), "twolayer_random", "lsa1_pe_easy2hard"),
+        (*(f"twolayer_{order}" for order in SORTED), "twolayer_random", "lsa1_pe_easy2hard", "three_layers_easy2hard"),
         by_position,
         "position",
         "step size",
