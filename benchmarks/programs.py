@@ -19,7 +19,7 @@ from benchmarks.plain_loop import plain_loop, predict, sample
 from benchmarks.timing import Timed
 from configs.registry import family_of
 from configs.run import RunConfig
-from families.experiment import NO_ARRAYS, experiment_of, model_of
+from families.experiment import NO_ARRAYS, experiment_of, model_of, with_parts_as_batches
 from families.regression import make_test_batch
 from runners.pack import make_members
 from src.model import Params
@@ -38,7 +38,7 @@ class Program(NamedTuple):
 def our_program(config: RunConfig, width: int = 1) -> Program:
     """Our training program for `width` seeds."""
     experiment = experiment_of(config)
-    trainer = make_trainer(partial(experiment.make_model, config), config.training, experiment.batches(config))
+    trainer = make_trainer(partial(experiment.make_model, config), config.training, experiment.batches(with_parts_as_batches(config)))
     seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
     pack = make_members(seeds, width)
     shared = {name: jnp.asarray(array) for name, array in family_of(config).shared(config).items()}
