@@ -45,8 +45,8 @@ def enable() -> None:
     """
     import jax
 
-    own: Any = jax.config  # whose values have no types
-    if own.jax_compilation_cache_dir or not own.jax_enable_compilation_cache:
+    config: Any = jax.config  # whose values have no types
+    if config.jax_compilation_cache_dir or not config.jax_enable_compilation_cache:
         return
     try:
         keep_in(default_folder())

@@ -189,8 +189,8 @@ def _location(error: BaseException, path: Path) -> str:
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
         frames.append((error.filename or "", error.lineno))
-    own = [(Path(name), line) for name, line in frames if Path(name).is_relative_to(whole)]
-    if not own:
+    plugin_frames = [(Path(name), line) for name, line in frames if Path(name).is_relative_to(whole)]
+    if not plugin_frames:
         return str(path)
-    file, line = own[-1]
+    file, line = plugin_frames[-1]
     return f"{path / file.relative_to(whole) if path.is_dir() else path}, line {line}"

@@ -48,8 +48,8 @@ def _shown(name: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     reason = next((row["reason"] for row in rows if row["row"] == name and row["reason"]), None)
     if reason:
         return {"algorithm": name, NOT_DEFINED: reason}
-    own = [row for row in rows if (row["row"], row["column"]) in ((name, ""), ("tf", name))]
-    values = {row["measure"]: row["value"] for row in own if name != "tf" or not row["column"]}
+    algorithm_rows = [row for row in rows if (row["row"], row["column"]) in ((name, ""), ("tf", name))]
+    values = {row["measure"]: row["value"] for row in algorithm_rows if name != "tf" or not row["column"]}
     return {"algorithm": name} | {key: value if is_number(value) else NOT_DEFINED for key, value in values.items()}
 
 

@@ -45,7 +45,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     count = sum(stage["claimed"] for stage in stages)
     return {
         **lines,
-        "variance explained": ", ".join(f"{own:.3f} (walks {walk:.3f})" for own, walk in explained),
+        "variance explained": ", ".join(f"{share:.3f} (walks {walk:.3f})" for share, walk in explained),
         "stages": f"{len(stages)}, of which {count} differ from their nulls at all unsaturated settings",
     }
 
@@ -54,7 +54,9 @@ def settings_of(flags: argparse.Namespace) -> dict[str, Settings]:
     """The settings of the flags by name, the published one last; `ConfigError` for values that no chain can have."""
     chains = {name: getattr(flags, name) for name in CHAINS}
     unsaturated = dict(map(_setting, flags.settings)) or {name: SETTINGS[name] for name in ("default", "tight")}
-    return {name: Settings(**own, **chains) for name, own in (unsaturated | {PUBLISHED: SETTINGS[PUBLISHED]}).items()}
+    return {
+        name: Settings(**values, **chains) for name, values in (unsaturated | {PUBLISHED: SETTINGS[PUBLISHED]}).items()
+    }
 
 
 def _setting(word: str) -> tuple[str, dict[str, Any]]:
@@ -76,12 +78,12 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _line(own: Mapping[str, Any] | None) -> str:
-    if own is None:
+def _line(line: Mapping[str, Any] | None) -> str:
+    if line is None:
         return "no line in the loss: chains diverge at all checkpoints but two or fewer"
     return (
-        f"slope / -nbeta {own['slope_over_minus_nbeta']:.2f}, correlation with the loss {own['correlation']:.2f}, "
-        f"{own['healthy']} of {own['checkpoints']} checkpoints healthy"
+        f"slope / -nbeta {line['slope_over_minus_nbeta']:.2f}, correlation with the loss {line['correlation']:.2f}, "
+        f"{line['healthy']} of {line['checkpoints']} checkpoints healthy"
     )
 
 

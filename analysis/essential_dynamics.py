@@ -33,7 +33,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     forms = f"{len(facts['forms'])} (walks {facts['null']['forms']:.1f})"
     return {
         "checkpoints": facts["checkpoints"],
-        "variance explained": ", ".join(f"{own:.3f} (walks {walk:.3f})" for own, walk in shares),
+        "variance explained": ", ".join(f"{share:.3f} (walks {walk:.3f})" for share, walk in shares),
         "forms": f"not sought below {FEWEST} checkpoints" if few else f"{forms}, p = {facts['p_forms']:.3g}",
         "strongest form": "".join(f"step {one['step']}, p = {one['p']:.3g}" for one in strongest) or "none",
     }

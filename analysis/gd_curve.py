@@ -79,11 +79,11 @@ def check(flags: argparse.Namespace) -> None:
         require(0 <= flags.ridge <= LARGEST, f"ridge is {flags.ridge}; it must be a finite number of at least 0")
 
 
-def check_found(flags: argparse.Namespace, data: QueriesData, found: Mapping[str, Any]) -> None:
+def check_found(flags: argparse.Namespace, data: QueriesData, metrics: Mapping[str, Any]) -> None:
     """`ConfigError` that names the value at which losses overflow; the median's, as a few tasks may diverge."""
-    causes = [("noise_std", data.noise_std, found["references"]["ridge"]), ("ridge", flags.ridge, found["start"])]
+    causes = [("noise_std", data.noise_std, metrics["references"]["ridge"]), ("ridge", flags.ridge, metrics["start"])]
     name, value = ("steps", flags.steps) if flags.damping is None else ("damping", flags.damping)
-    for cause, given, losses in (*causes, (name, value, found)):
+    for cause, given, losses in (*causes, (name, value, metrics)):
         if given is not None:
             finite_results(cause, given, [{"median": loss} for loss in losses["median"]])
 
@@ -99,12 +99,14 @@ def main(argv: list[str]) -> None:
     compile_cache.enable()
     from baselines.gd_curve import gd_curve
 
-    found = gd_curve(data, seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge)
-    check_found(flags, data, found)
-    outputs.write({flags.out: json_bytes(found)}, WRITER)
+    metrics = gd_curve(
+        data, seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge
+    )
+    check_found(flags, data, metrics)
+    outputs.write({flags.out: json_bytes(metrics)}, WRITER)
     for step in (step for step in (1, 2, 4, 8, 12, 24, 50) if step <= flags.steps):
-        print(f"step {step:3d}  mse {found['mse'][step - 1]:.4g} ± {found['sem'][step - 1]:.2g}")
-    ridge = found["references"]["ridge"]
+        print(f"step {step:3d}  mse {metrics['mse'][step - 1]:.4g} ± {metrics['sem'][step - 1]:.2g}")
+    ridge = metrics["references"]["ridge"]
     print(
         f"ridge     mse {ridge['mse'][0]:.4g}, median {ridge['median'][0]:.4g}; written to {cli.printable(flags.out)}"
     )

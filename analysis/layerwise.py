@@ -50,18 +50,20 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     from analysis.loaded_run import load_run
     from analysis.measures.layerwise import layerwise
 
-    found = layerwise(load_run(run), flags.num_tasks, flags.layers, flags.damping)
+    metrics = layerwise(load_run(run), flags.num_tasks, flags.layers, flags.damping)
     if flags.damping is not None:
-        medians = zip(found["median"], found["gd"]["median"], strict=True)
-        finite_results("damping", flags.damping, [{"tf": own, "gd": descent} for own, descent in medians])
-    outputs.write({place: json_bytes(found)}, WRITER, run)
-    return [_row(found, layer) for layer in range(1, found["layers"] + 1) if layer in (*SHOWN, found["layers"])]
+        medians = zip(metrics["median"], metrics["gd"]["median"], strict=True)
+        finite_results(
+            "damping", flags.damping, [{"tf": transformer, "gd": descent} for transformer, descent in medians]
+        )
+    outputs.write({place: json_bytes(metrics)}, WRITER, run)
+    return [_row(metrics, layer) for layer in range(1, metrics["layers"] + 1) if layer in (*SHOWN, metrics["layers"])]
 
 
-def _row(found: Mapping[str, Any], layer: int) -> dict[str, Any]:
+def _row(metrics: Mapping[str, Any], layer: int) -> dict[str, Any]:
     """What is printed of a layer (from 1)."""
     names = ("mse", "sem", "median", "trimmed_mean", "unstable_share", "ratio_to_gd", "gd_steps_to_reach")
-    return {"layer": layer} | {name: found[name][layer - 1] for name in names}
+    return {"layer": layer} | {name: metrics[name][layer - 1] for name in names}
 
 
 COMMAND = Command(

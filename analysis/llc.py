@@ -94,10 +94,10 @@ def _executor(run: Path, flags: argparse.Namespace) -> Executor | None:
 
 def _new(row: dict[str, Any], shown: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """What is printed of a row, unless it was."""
-    found = {name: row[name] for name in COLUMNS}
-    if str(found) not in map(str, shown):  # nan is not equal to itself
-        shown.append(found)
-        yield found
+    values = {name: row[name] for name in COLUMNS}
+    if str(values) not in map(str, shown):  # nan is not equal to itself
+        shown.append(values)
+        yield values
 
 
 def _add(parser: cli.Parser) -> None:

@@ -25,9 +25,9 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     from plots.llc_saturation import draw_saturation
 
     rows = compare_settings(run, _given(flags), flags.checkpoints)
-    lines = [line(name, own) for name, own in rows.items()]
+    lines = [line(name, setting_rows) for name, setting_rows in rows.items()]
     draw_saturation(run, rows)
-    return [found._asdict() for found in lines]
+    return [fit._asdict() for fit in lines]
 
 
 def _given(flags: argparse.Namespace) -> dict[str, Any]:

@@ -51,21 +51,21 @@ def hamiltonian(
     def log_density(w: Array) -> Array:
         return -target.nbeta * loss(w) - 0.5 * target.gamma * jnp.sum((w - target.centre) ** 2)
 
-    def moved(own: Array, states: Any, size: Array) -> tuple[Any, Array]:
-        share = jax.random.uniform(own, (), size.dtype, 0.0, 2.0)
+    def moved(step_key: Array, states: Any, size: Array) -> tuple[Any, Array]:
+        share = jax.random.uniform(step_key, (), size.dtype, 0.0, 2.0)
         leapfrogs = jnp.ceil(share * length / size).astype(jnp.int32)
-        keys = jax.random.split(own, chains)
+        keys = jax.random.split(step_key, chains)
         states, info = jax.vmap(lambda key, state: kernel(key, state, log_density, size, units, leapfrogs))(
             keys, states
         )
         return states, jnp.nan_to_num(info.acceptance_rate)
 
-    def burn(state: _State, own: Array) -> tuple[_State, None]:
-        states, accepted = moved(own, state.chains, jnp.exp(state.tuning.log_step_size))
+    def burn(state: _State, step_key: Array) -> tuple[_State, None]:
+        states, accepted = moved(step_key, state.chains, jnp.exp(state.tuning.log_step_size))
         return _State(states, update(state.tuning, jnp.mean(accepted))), None
 
-    def draw(states: Any, own: Array) -> tuple[Any, tuple[Array, Array]]:
-        states, accepted = moved(own, states, size)
+    def draw(states: Any, step_key: Array) -> tuple[Any, tuple[Array, Array]]:
+        states, accepted = moved(step_key, states, size)
         return states, (jax.vmap(loss)(states.position), accepted)
 
     before, after = jax.random.split(key)

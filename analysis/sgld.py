@@ -250,11 +250,11 @@ class _Walk(NamedTuple):
 
     def move(self, state: _State) -> tuple[_State, _Made]:
         """A step."""
-        own = jax.random.fold_in(self.key, state.step)
-        batch, baseline = self.source.draw(purpose_key(own, Purpose.TASK))
+        step_key = jax.random.fold_in(self.key, state.step)
+        batch, baseline = self.source.draw(purpose_key(step_key, Purpose.TASK))
         (loss, losses), gradient = self.gradient(state.w, batch)
         scaling, scale = self.preconditioner.update(state.scaling, gradient)
-        noise = self.normals(purpose_key(own, Purpose.NOISE_VALUE), state.w.shape, state.w.dtype)
+        noise = self.normals(purpose_key(step_key, Purpose.NOISE_VALUE), state.w.shape, state.w.dtype)
         w = sgld_step(self.target, state.w, gradient, scale, noise, self.eps)
         return _State(w, scaling, state.step + 1), _Made(loss, losses, baseline, gradient, scale, batch)
 

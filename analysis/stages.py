@@ -36,8 +36,8 @@ def measure(run: Path, flags: argparse.Namespace) -> Iterator[Mapping[str, Any]]
         yield _shown(one)
     if not facts["milestones"]:
         yield {"milestones": "none: " + ("no plateau" if facts["curve"]["has_shape"] else "a line and noise")}
-    own = [row for row in table if row["series"] == LLC][: len(facts["milestones"]) + 1]
-    yield from ({"stage": number + 1, **_stage(row)} for number, row in enumerate(own))
+    stages = [row for row in table if row["series"] == LLC][: len(facts["milestones"]) + 1]
+    yield from ({"stage": number + 1, **_stage(row)} for number, row in enumerate(stages))
     yield {"change_points": ", ".join(f"{point['step']:g}" for point in facts["change_points"]["points"]) or "none"}
 
 

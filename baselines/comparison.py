@@ -36,17 +36,17 @@ def compare(predict: Predictor, baseline: Predictor, batch: Batch) -> dict[str, 
     mean |y_a - y_b|; l2_pred_diff = sqrt(mean (y_a - y_b)^2); model_diff = mean ||s_a - s_b||, model_cos = align_cos =
     mean cosine of the sensitivities s; the losses of both (half the mean squared error).
     """
-    found, other_found = predict(batch), baseline(batch)
-    difference = found - other_found
+    predictions, other_predictions = predict(batch), baseline(batch)
+    difference = predictions - other_predictions
     own, other = sensitivity(predict, batch), sensitivity(baseline, batch)
     cosines = cosine(own, other)
     return {
-        "slope": jnp.sum(found * other_found) / jnp.sum(other_found**2),
+        "slope": jnp.sum(predictions * other_predictions) / jnp.sum(other_predictions**2),
         "preds_diff": jnp.mean(jnp.abs(difference)),
         "l2_pred_diff": jnp.sqrt(jnp.mean(difference**2)),
         "model_diff": jnp.mean(jnp.linalg.norm(own - other, axis=1)),
         "model_cos": jnp.mean(cosines),
         "align_cos": jnp.mean(cosines),
-        "tf_loss": half_mse(found, batch.y_query),
-        "gd_loss": half_mse(other_found, batch.y_query),
+        "tf_loss": half_mse(predictions, batch.y_query),
+        "gd_loss": half_mse(other_predictions, batch.y_query),
     }

@@ -56,6 +56,6 @@ def _check(architecture: Architecture[StackConfig]) -> None:
         "layer norm": model.layer_norm,
         "an MLP": model.mlp_width > 0,
     }
-    found = [name for name, present in obstacles.items() if present]
-    if found:
-        raise ConfigError(f"the construction of gradient descent is not defined for {' and '.join(found)}")
+    obstacle_names = [name for name, present in obstacles.items() if present]
+    if obstacle_names:
+        raise ConfigError(f"the construction of gradient descent is not defined for {' and '.join(obstacle_names)}")

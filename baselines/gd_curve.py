@@ -41,8 +41,8 @@ def gd_curve(
 
     def losses_of(batch: Batch) -> dict[str, Array]:
         first = start_of(batch)
-        own = {"gd": rule.losses(batch, first), "start": path_losses(first[None], batch)}
-        return own | reference_losses(batch, data, steps)
+        descent_losses = {"gd": rule.losses(batch, first), "start": path_losses(first[None], batch)}
+        return descent_losses | reference_losses(batch, data, steps)
 
     losses = over_tasks(losses_of, data, seed, num_tasks)
     gd, first = losses.pop("gd"), losses.pop("start")

@@ -74,10 +74,12 @@ def fit_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int, star
         )
         tied = 1 if shared or steps == 1 else steps
         objective = _objective(data, steps)
-        found = [_learned(objective, few, start) for start in _starts(few, tied, seed, starts)]
+        candidates = [_learned(objective, few, start) for start in _starts(few, tied, seed, starts)]
         if tied > 1:
-            found.append(_learned(objective, few, np.repeat(_both(fit_gd_plus_plus(data, steps, True, seed)), steps)))
-        best = sorted(found, key=lambda rates: float(objective(rates, few)[0]))[:KEPT]
+            candidates.append(
+                _learned(objective, few, np.repeat(_both(fit_gd_plus_plus(data, steps, True, seed)), steps))
+            )
+        best = sorted(candidates, key=lambda rates: float(objective(rates, few)[0]))[:KEPT]
         polished = [_learned(objective, many, rates) for rates in best]
         chosen = min(polished, key=lambda rates: float(objective(rates, others)[0]))
     c, gammas = (np.broadcast_to(part, steps).astype(np.float32) for part in np.split(chosen, 2))

@@ -38,8 +38,8 @@ def train_gd_plus_plus(data: LinearData, steps: int, seed: int) -> Rates:
     with jax.enable_x64(True):
         pool = jnp.asarray(sampled_spectra(pool_key, data, POOL))
         start = shared_optimum(pool[:TRIED], data, steps)
-        found = _trained(data, steps, jnp.array([start, start / data.num_pairs]), pool, step_key)
-        c, gammas = (np.full(steps, rate, np.float32) for rate in np.asarray(found))
+        rates = _trained(data, steps, jnp.array([start, start / data.num_pairs]), pool, step_key)
+        c, gammas = (np.full(steps, rate, np.float32) for rate in np.asarray(rates))
     return Rates(jnp.array(c), jnp.array(gammas))
 
 

@@ -60,11 +60,11 @@ def krylov(steps: int) -> Features:
 def krylov_features(batch: Batch, steps: int) -> Array:
     """x_q^T S^k s for k < steps: [B, K]. Their combinations are the residual polynomials of K steps from zero."""
     direction = jnp.einsum("bn,bnd->bd", batch.y, batch.x)
-    found = []
+    features = []
     for _ in range(steps):
-        found.append(jnp.einsum("bd,bd->b", batch.x_query, direction))
+        features.append(jnp.einsum("bd,bd->b", batch.x_query, direction))
         direction = jnp.einsum("bnd,bn->bd", batch.x, jnp.einsum("bnd,bd->bn", batch.x, direction))
-    return jnp.stack(found, axis=1)
+    return jnp.stack(features, axis=1)
 
 
 class Moments(NamedTuple):
@@ -85,9 +85,9 @@ def moments(features: Features, batches: Iterable[Batch]) -> Moments:
     return Moments(gram / tasks, moment / tasks)
 
 
-def solve(found: Moments, columns: slice | np.ndarray = slice(None)) -> np.ndarray:
+def solve(feature_moments: Moments, columns: slice | np.ndarray = slice(None)) -> np.ndarray:
     """theta of least mean squared error among those that use these features alone."""
-    gram, moment = found.gram[columns][:, columns], found.moment[columns]
+    gram, moment = feature_moments.gram[columns][:, columns], feature_moments.moment[columns]
     scale = np.sqrt(np.diagonal(gram))
     scale = np.where(scale > 0, scale, 1.0)
     scaled = gram / np.outer(scale, scale) + RIDGE * np.eye(len(scale))

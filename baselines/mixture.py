@@ -61,8 +61,8 @@ def predict(batch: Batch, noise_variance: float, weight_scale: float) -> Array:
     x [B, N, D], y [B, N], x_query [B, D]; `ConfigError` as `posterior`.
     """
     in_range("weight_scale", weight_scale, 0, open_low=True)
-    found = posterior(batch, *prior(batch.x.shape[-1], weight_scale), noise_variance)
-    return jnp.einsum("bk,bkd,bd->b", found.probabilities, found.means, batch.x_query)
+    components = posterior(batch, *prior(batch.x.shape[-1], weight_scale), noise_variance)
+    return jnp.einsum("bk,bkd,bd->b", components.probabilities, components.means, batch.x_query)
 
 
 def predict_sequence(batch: Batch, noise_variance: float, weight_scale: float) -> Array:

@@ -42,16 +42,16 @@ _smoothed = jax.jit(bayes.smoothed_dmmse, static_argnums=2)
 def exact_losses(data: PoolData, num_tasks: int, seed: int, count: int = SEQUENCES) -> dict[str, float]:
     """id_ and ood_ losses of ridge and dmmse, and `apart`, their Delta, for the first M tasks of a seed's pool."""
     tasks = _pool(purpose_key(make_key(seed), Purpose.POOL), data=data, num_tasks=num_tasks)
-    found = {}
+    losses = {}
     for which, (prefix, pool_size) in enumerate((("id", num_tasks), ("ood", math.inf))):
         batch, targets = _sample(np.uint32(seed), data, count, traced_size(pool_size), np.uint32(which))
         variance = data.noise_std**2
         ridge = _ridge(batch, variance / data.task_variance)
         dmmse = _dmmse(batch, tasks, variance)
-        found[f"{prefix}_ridge"] = _loss(ridge, targets, data)
-        found[f"{prefix}_dmmse"] = _loss(dmmse, targets, data)
-        found[f"{prefix}_apart"] = _loss(ridge, dmmse, data)
-    return found
+        losses[f"{prefix}_ridge"] = _loss(ridge, targets, data)
+        losses[f"{prefix}_dmmse"] = _loss(dmmse, targets, data)
+        losses[f"{prefix}_apart"] = _loss(ridge, dmmse, data)
+    return losses
 
 
 def smoothed(data: PoolData, num_tasks: int, seed: int, count: int = SEQUENCES) -> dict[str, float]:

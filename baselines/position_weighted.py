@@ -84,24 +84,26 @@ _features = jax.jit(features)
 _moved = jax.jit(lambda batch: batch.y[:, :, None] * batch.x)
 
 
-def fit_step_sizes(found: Moments) -> np.ndarray:
+def fit_step_sizes(task_moments: Moments) -> np.ndarray:
     """The step sizes c [..., N] of least loss on tasks with these moments: gram^-1 cross.
 
     Of fewer tasks than positions, or of positions that are always 0, the least-norm solution. `ConfigError` if the
     moments are not finite.
     """
-    require(all(np.isfinite(part).all() for part in found), "step sizes are fitted to labels that are not finite")
-    solution: np.ndarray = np.linalg.pinv(found.gram, hermitian=True) @ found.cross[..., None]
+    require(
+        all(np.isfinite(part).all() for part in task_moments), "step sizes are fitted to labels that are not finite"
+    )
+    solution: np.ndarray = np.linalg.pinv(task_moments.gram, hermitian=True) @ task_moments.cross[..., None]
     return solution[..., 0]
 
 
-def expected_loss(found: Moments, step_sizes: np.ndarray) -> np.ndarray:
+def expected_loss(task_moments: Moments, step_sizes: np.ndarray) -> np.ndarray:
     """Half the mean squared error [...] of step sizes c [..., N] on tasks with these moments.
 
     (E[y_query^2] - 2 c.cross + c^T gram c) / 2.
     """
-    fitted = np.einsum("...k,...kl,...l->...", step_sizes, found.gram, step_sizes)
-    loss: np.ndarray = 0.5 * (found.square - 2 * np.sum(step_sizes * found.cross, axis=-1) + fitted)
+    fitted = np.einsum("...k,...kl,...l->...", step_sizes, task_moments.gram, step_sizes)
+    loss: np.ndarray = 0.5 * (task_moments.square - 2 * np.sum(step_sizes * task_moments.cross, axis=-1) + fitted)
     return loss
 
 
@@ -119,23 +121,25 @@ class Fit(NamedTuple):
 
 def best_step_sizes(batch: Batch, noise_std: float = 0.0) -> Fit:
     """The step sizes of least loss on a batch's tasks, each averaged over queries: `query_averaged_moments`."""
-    found = query_averaged_moments(batch, noise_std=noise_std)
-    step_sizes = fit_step_sizes(found)
+    task_moments = query_averaged_moments(batch, noise_std=noise_std)
+    step_sizes = fit_step_sizes(task_moments)
     u = np.asarray(_moved(batch), np.float64)
     missing = np.asarray(batch.w, np.float64) - np.einsum("bnd,n->bd", u, step_sizes)
-    return _fit(found, step_sizes, np.einsum("bnd,bd->bn", u, missing @ _of_queries(batch)))
+    return _fit(task_moments, step_sizes, np.einsum("bnd,bd->bn", u, missing @ _of_queries(batch)))
 
 
 def regress(batch: Batch, target: ArrayLike) -> Fit:
     """Least squares of targets [B], such as a model's predictions, on f: the step sizes that the model takes."""
-    found = moments(batch, target)
-    step_sizes, f = fit_step_sizes(found), np.asarray(_features(batch), np.float64)
-    return _fit(found, step_sizes, f * (np.asarray(target, np.float64) - f @ step_sizes)[:, None])
+    task_moments = moments(batch, target)
+    step_sizes, f = fit_step_sizes(task_moments), np.asarray(_features(batch), np.float64)
+    return _fit(task_moments, step_sizes, f * (np.asarray(target, np.float64) - f @ step_sizes)[:, None])
 
 
-def _fit(found: Moments, step_sizes: np.ndarray, scores: np.ndarray) -> Fit:
+def _fit(task_moments: Moments, step_sizes: np.ndarray, scores: np.ndarray) -> Fit:
     """A fit with the standard errors of its scores [B, N], whose mean is 0."""
-    inverse = np.linalg.pinv(found.gram, hermitian=True) / len(scores)
+    inverse = np.linalg.pinv(task_moments.gram, hermitian=True) / len(scores)
     errors = np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
-    unexplained = 2 * expected_loss(found, step_sizes) / found.square if found.square > 0 else np.nan
+    unexplained = (
+        2 * expected_loss(task_moments, step_sizes) / task_moments.square if task_moments.square > 0 else np.nan
+    )
     return Fit(step_sizes, errors, float(1 - unexplained))

@@ -60,8 +60,12 @@ def moments(data: DataConfig) -> Moments:
 
 def preconditioner(data: DataConfig) -> np.ndarray:
     """The diagonal [D] of the best A: c for all where no axis differs from another on average."""
-    found = moments(data)
-    return np.full(data.dim, _best_scalar(found, np.ones(data.dim))) if _alike(data) else found.first / found.second
+    axis_moments = moments(data)
+    return (
+        np.full(data.dim, _best_scalar(axis_moments, np.ones(data.dim)))
+        if _alike(data)
+        else axis_moments.first / axis_moments.second
+    )
 
 
 def scaled(direction: np.ndarray, data: DataConfig) -> np.ndarray:
@@ -80,8 +84,8 @@ def loss(a: np.ndarray, data: DataConfig) -> float:
         not turned or bool(np.allclose(a, a[0])),
         "the closed form of a preconditioner's loss is of contexts that share their axes",
     )
-    found = moments(data)
-    return float(0.5 * np.sum(found.second * a**2 - 2 * found.first * a + found.tasks))
+    axis_moments = moments(data)
+    return float(0.5 * np.sum(axis_moments.second * a**2 - 2 * axis_moments.first * a + axis_moments.tasks))
 
 
 def predict(batch: Batch, a: np.ndarray | Array) -> Array:
@@ -95,8 +99,8 @@ def _alike(data: DataConfig) -> bool:
     return data.axes == "rotated" or data.spectrum in ("isotropic", "log_uniform")
 
 
-def _best_scalar(found: Moments, direction: np.ndarray) -> float:
-    return float(np.sum(found.first * direction) / np.sum(found.second * direction**2))
+def _best_scalar(axis_moments: Moments, direction: np.ndarray) -> float:
+    return float(np.sum(axis_moments.first * direction) / np.sum(axis_moments.second * direction**2))
 
 
 def _kurtosis_term(data: DataConfig) -> float:
@@ -109,8 +113,8 @@ def _kurtosis_term(data: DataConfig) -> float:
 def _of_fixed(data: DataConfig, eigenvalues: np.ndarray) -> Moments:
     inputs = data.coordinate_variance * eigenvalues
     queries = inputs if data.query_covariance == "inputs" else np.full(data.dim, data.coordinate_variance)
-    own = data.mean_task_variance * eigenvalues ** (2 * TASK_POWERS[data.task_covariance])
-    tasks = own + data.task_mean**2
+    task_variances = data.mean_task_variance * eigenvalues ** (2 * TASK_POWERS[data.task_covariance])
+    tasks = task_variances + data.task_mean**2
     signal = tasks * inputs
     others = 0.0 if data.exact_covariance else (signal.sum() - signal) / data.num_pairs
     noise = data.noise_std**2 / data.num_pairs

@@ -70,10 +70,10 @@ def lasso_weights(batch: Batch, penalty: float | Array) -> Array:
     moment = jnp.einsum("bnd,bn->bd", batch.x, batch.y) / pairs
 
     def step(d: int | Array, w: Array) -> Array:
-        own = gram[:, d, d]
-        without = moment[:, d] - jnp.einsum("be,be->b", gram[:, d], w) + own * w[:, d]
+        curvature = gram[:, d, d]
+        without = moment[:, d] - jnp.einsum("be,be->b", gram[:, d], w) + curvature * w[:, d]
         shrunk = jnp.sign(without) * jnp.maximum(jnp.abs(without) - penalty, 0)
-        after: Array = w.at[:, d].set(jnp.where(own > 0, shrunk / jnp.where(own > 0, own, 1), 0))
+        after: Array = w.at[:, d].set(jnp.where(curvature > 0, shrunk / jnp.where(curvature > 0, curvature, 1), 0))
         return after
 
     def sweep(_: int | Array, w: Array) -> Array:
@@ -94,8 +94,8 @@ def fitted_lasso(batch: Batch) -> Partial:
     size = float(jnp.sqrt(jnp.mean(batch.y**2)))
     in_range("the size of the labels", size, 0, open_low=True)
     low, high = (math.log(bound * size) for bound in PENALTIES)
-    found = minimize_scalar(lambda log: float(_error(math.exp(log), batch)), bounds=(low, high), method="bounded")
-    return Partial(partial(lasso), penalty=jnp.asarray(math.exp(found.x), batch.x.dtype))
+    minimum = minimize_scalar(lambda log: float(_error(math.exp(log), batch)), bounds=(low, high), method="bounded")
+    return Partial(partial(lasso), penalty=jnp.asarray(math.exp(minimum.x), batch.x.dtype))
 
 
 @jax.jit

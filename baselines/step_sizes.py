@@ -82,8 +82,8 @@ def envelope(problem: Problem) -> Descent:
 
     def all_losses(batch: Batch, sizes: Array) -> Array:
         start = problem.start(batch)
-        found: Array = lax.map(lambda c: _fixed(problem.steps, c)(batch, start), sizes)
-        return found
+        grid_losses: Array = lax.map(lambda c: _fixed(problem.steps, c)(batch, start), sizes)
+        return grid_losses
 
     totals = np.zeros((len(GRID), problem.steps))
     compiled = jax.jit(all_losses)

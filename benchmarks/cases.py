@@ -61,8 +61,8 @@ def languages(**values: Any) -> LanguagesConfig:
     """One linear layer on codes of strings, with these fields."""
     config = preset("languages")
     set_values(config, values)
-    found: Any = completed(config)  # its strings are drawn when it is timed
-    of_family: LanguagesConfig = found
+    completed_config: Any = completed(config)  # its strings are drawn when it is timed
+    of_family: LanguagesConfig = completed_config
     return of_family
 
 

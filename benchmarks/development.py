@@ -36,7 +36,7 @@ def forms(settings: Settings) -> Entry:
     }
     turns = in_turns(calls, settings.repeats)
     text = f"PCA and forms of {count} checkpoints x {width} outputs"
-    return {"text": text, **against({who: spread(own)._asdict() for who, own in turns.items()})}
+    return {"text": text, **against({who: spread(seconds)._asdict() for who, seconds in turns.items()})}
 
 
 def metrics(hessian: bool, settings: Settings) -> Entry:

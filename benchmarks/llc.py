@@ -106,10 +106,10 @@ def step(batch: int, number: int, check_every: int, settings: Settings) -> Entry
         "ours": timed_chains(point, settings_of({})["default"], batch, number, check_every),
         "training step": lambda calls: training(calls * BLOCK),
     }
-    found = compare(timed, settings.seconds, settings.repeats, {"ours": number * BLOCK, "training step": BLOCK})
+    comparison = compare(timed, settings.seconds, settings.repeats, {"ours": number * BLOCK, "training step": BLOCK})
     chain = "an SGLD step" if number == 1 else f"a step of one of {number} chains"
     checks = "" if check_every == BLOCK else f", with a check every {check_every} draws"
-    return {"text": f"{chain}, batch {batch}{checks}", **against(found["seconds"])}
+    return {"text": f"{chain}, batch {batch}{checks}", **against(comparison["seconds"])}
 
 
 def error(name: str, settings: Settings) -> Entry:
@@ -123,9 +123,9 @@ def error(name: str, settings: Settings) -> Entry:
         excess[who] = np.stack([loop(burn_in + draws) for loop in loops])
         timed[who] = partial(timed_loop, loops[0])
     shares = dict.fromkeys(timed, BLOCK) | {"ours": CHAINS * BLOCK}
-    found = compare(timed, settings.seconds, settings.repeats, shares)["seconds"]
+    seconds = compare(timed, settings.seconds, settings.repeats, shares)["seconds"]
     variance = {who: draw_variance(setting.nbeta * values[:, burn_in:]) for who, values in excess.items()}
-    scaled = {who: [variance[who] * each for each in found[who]["values"]] for who in found}
+    scaled = {who: [variance[who] * each for each in seconds[who]["values"]] for who in seconds}
     llc = setting.nbeta * excess["ours"][:, burn_in:].mean()
     return {
         "text": f"to a standard error of 1, {LABELS[name]}, LLC {llc:.3g}",
@@ -200,8 +200,8 @@ def against(seconds: Mapping[str, Mapping[str, Any]]) -> Entry:
     return {
         "llc_seconds": dict(seconds),
         "cost": {
-            who: spread([a / b for a, b in zip(ours, own["values"], strict=True)])._asdict()
-            for who, own in seconds.items()
+            who: spread([a / b for a, b in zip(ours, theirs["values"], strict=True)])._asdict()
+            for who, theirs in seconds.items()
             if who != "ours"
         },
     }

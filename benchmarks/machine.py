@@ -48,5 +48,5 @@ def slug() -> str:
 def _cpu() -> str:
     """The CPU's model."""
     lines = CPUINFO.read_text() if CPUINFO.exists() else ""
-    found = re.search(r"^model name\s*: (.+)$", lines, re.M)
-    return found[1] if found else platform.processor() or platform.machine()
+    match = re.search(r"^model name\s*: (.+)$", lines, re.M)
+    return match[1] if match else platform.processor() or platform.machine()

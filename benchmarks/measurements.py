@@ -110,7 +110,9 @@ def command(name: str, settings: Settings) -> Entry:
         for warm_up in calls.values():  # reads files from disk and fills the cache of programs
             warm_up()
         repeats = in_turns(calls, settings.repeats)
-    seconds = {who: [times.get(who, 1) * each for each in own] for who, own in _values(repeats, "seconds").items()}
+    seconds = {
+        who: [times.get(who, 1) * each for each in values] for who, values in _values(repeats, "seconds").items()
+    }
     memory = {who: spread(values)._asdict() for who, values in _values(repeats, "peak_mib").items()}
     return {"text": text.format(**fill), **report(seconds), "peak_mib": memory}
 

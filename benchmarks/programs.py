@@ -38,7 +38,9 @@ class Program(NamedTuple):
 def our_program(config: RunConfig, width: int = 1) -> Program:
     """Our training program for `width` seeds."""
     experiment = experiment_of(config)
-    trainer = make_trainer(partial(experiment.make_model, config), config.training, experiment.batches(with_parts_as_batches(config)))
+    trainer = make_trainer(
+        partial(experiment.make_model, config), config.training, experiment.batches(with_parts_as_batches(config))
+    )
     seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
     pack = make_members(seeds, width)
     shared = {name: jnp.asarray(array) for name, array in family_of(config).shared(config).items()}

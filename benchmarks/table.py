@@ -51,12 +51,12 @@ def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         (
             entry["text"] + SUFFIXES.get(who, ""),
-            duration(own),
+            duration(measured),
             plain,
             between(ratios[who]) if who in ratios else "",
             _speed(entry, peak),
         )
-        for who, own in seconds.items()
+        for who, measured in seconds.items()
         if who != "plain"
     ]
     memory = {who: f"{value['median']:.0f} MiB" for who, value in entry.get("peak_mib", {}).items()}
@@ -64,8 +64,8 @@ def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
         rows.append((f"peak memory of {entry['text']}", memory["ours"], memory.get("plain", ""), "", ""))
     alone = entry.get("compile_seconds", {})
     return rows + [
-        (f"of which tracing and compiling{SUFFIXES.get(who, '')}", duration(own), "", "", "")
-        for who, own in alone.items()
+        (f"of which tracing and compiling{SUFFIXES.get(who, '')}", duration(measured), "", "", "")
+        for who, measured in alone.items()
     ]
 
 

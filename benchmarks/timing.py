@@ -47,8 +47,8 @@ def in_turns(timed: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, li
 def ratios(values: Mapping[str, Sequence[float]], to: str) -> dict[str, Spread]:
     """How many times faster than `to` each of the others was, per turn."""
     return {
-        name: spread([whole / part for whole, part in zip(values[to], own, strict=True)])
-        for name, own in values.items()
+        name: spread([whole / part for whole, part in zip(values[to], seconds, strict=True)])
+        for name, seconds in values.items()
         if name != to and to in values
     }
 
@@ -70,7 +70,7 @@ def compare(timed: Mapping[str, Timed], seconds: float, repeats: int, shares: Ma
 def report(values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """The stored form of values: their spread, and that of the ratio to the plain loop."""
     return {
-        "seconds": {name: spread(own)._asdict() for name, own in values.items()},
+        "seconds": {name: spread(seconds)._asdict() for name, seconds in values.items()},
         "times_faster": {name: ratio._asdict() for name, ratio in ratios(values, "plain").items()},
     }
 

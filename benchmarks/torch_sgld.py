@@ -46,15 +46,15 @@ def losses(params: Mapping[str, Any], tokens: Any, targets: Any, model: DecoderC
 
     stream = linear(tokens, "embed/linear") + params["embed/positions"]
     for layer in range(model.num_layers):
-        own = f"layer_{layer}"
-        stacked = linear(norm(stream, f"{own}/attention_norm"), f"{own}/attention/query_key_value")
+        block = f"layer_{layer}"
+        stacked = linear(norm(stream, f"{block}/attention_norm"), f"{block}/attention/query_key_value")
         heads = (*stream.shape[:2], model.num_heads, -1)
         query, key, value = (part.reshape(heads).transpose(1, 2) for part in stacked.chunk(3, dim=-1))
         pooled = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         pooled = pooled.transpose(1, 2).reshape(stream.shape)
-        added = stream + (linear(pooled, f"{own}/attention/output") if model.attention_output else pooled)
-        hidden = torch.relu(linear(norm(added, f"{own}/mlp_norm"), f"{own}/mlp_in"))
-        added = added + linear(hidden, f"{own}/mlp_out")
+        added = stream + (linear(pooled, f"{block}/attention/output") if model.attention_output else pooled)
+        hidden = torch.relu(linear(norm(added, f"{block}/mlp_norm"), f"{block}/mlp_in"))
+        added = added + linear(hidden, f"{block}/mlp_out")
         stream = stream + added if model.doubled_residual else added
     predictions = linear(norm(stream[:, ::2], "read_out/norm"), "read_out/linear")[:, :, 0]
     return 0.5 * ((predictions - targets) ** 2).mean(dim=1)

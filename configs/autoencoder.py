@@ -78,20 +78,20 @@ MODELS: dict[str, dict[str, Preset]] = {
 def autoencoder_of(data: LanguageData, dim: int, kind: str) -> AutoencoderConfig:
     """The run whose code languages build on: trained on the strings of this pool, its seed being the pool's."""
     preset = MODELS["autoencoder"]["published" if kind == "raw_index" else "default"].values
-    own = AutoencoderConfig()
-    training = {name: value for name, value in preset.items() if hasattr(own.training, name)}
+    defaults = AutoencoderConfig()
+    training = {name: value for name, value in preset.items() if hasattr(defaults.training, name)}
     common = {name: value for name, value in preset.items() if name in ("eval_every", "negative_share")}
-    model = AutoencoderModel(dim, int(preset.get("hidden", own.model.hidden)), kind)
+    model = AutoencoderModel(dim, int(preset.get("hidden", defaults.model.hidden)), kind)
     seed = data.pool_seed
     return replace(
-        own,
+        defaults,
         **common,
         preset="published" if kind == "raw_index" else "default",
         data_seed=seed,
         init_seed=seed,
         data=_alone(data),
         model=model,
-        training=replace(own.training, **training),
+        training=replace(defaults.training, **training),
     )
 
 

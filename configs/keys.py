@@ -60,14 +60,14 @@ def todays_fields(values: Any, kind: type[Any]) -> Any:
         return values
     todays = {old: new for new, old in first_names(kind).items()}
     defaults: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(kind)}
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     written: Mapping[str, Any] = values
     for given, value in written.items():
         name = given if given in defaults else todays.get(given, given)
-        require(name not in found, f"{name} is given under two names")
+        require(name not in fields, f"{name} is given under two names")
         section = defaults.get(name)
-        found[name] = todays_fields(value, type(section)) if dataclasses.is_dataclass(section) else value
-    return found
+        fields[name] = todays_fields(value, type(section)) if dataclasses.is_dataclass(section) else value
+    return fields
 
 
 def leaves(config: Mapping[str, Any]) -> dict[str, str]:

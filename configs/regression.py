@@ -112,8 +112,8 @@ def published(by_depth: Callable[[int, bool], Mapping[str, Any]]) -> Callable[[i
     """The same, and what the published stacks of several layers with weights of their own do with norms and MLPs."""
 
     def values(depth: int, recurrent: bool) -> dict[str, Any]:
-        own = depth > 1 and not recurrent
-        return {**by_depth(depth, recurrent), "first_norm": not own, "shared_mlp": own}
+        own_weights = depth > 1 and not recurrent
+        return {**by_depth(depth, recurrent), "first_norm": not own_weights, "shared_mlp": own_weights}
 
     return values
 
@@ -303,8 +303,8 @@ SETTINGS: dict[str, Callable[[RegressionConfig], Any]] = {
 def _not_defined(results: Results) -> str | None:
     """Which comparators and detectors have no value, and why."""
     parts = {**results["separation"].get("detectors", {}), **results["comparators"]}
-    found = {name: part["reason"] for name, part in parts.items() if isinstance(part, Mapping) and "reason" in part}
-    return "; ".join(f"{name}: {reason}" for name, reason in found.items()) or None
+    reasons = {name: part["reason"] for name, part in parts.items() if isinstance(part, Mapping) and "reason" in part}
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
 
 
 def _at(*path: Any) -> Callable[[Results], Any]:

@@ -103,7 +103,7 @@ def upgraded(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str
     _check_known(values)
     filled = _filled(values, DEFAULTS_1)
     filled["training"] = _renamed(filled["training"])
-    found: dict[str, Any] = {}
+    config: dict[str, Any] = {}
     for name, value in filled.items():
         if not isinstance(value, dict):
             inside, kept = {name: value}, {name} & {*defaults}
@@ -112,10 +112,10 @@ def upgraded(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str
         for field in {*inside} - kept - {"family"}:
             _check_default(str(filled["family"]), name, field, inside[field])
         if isinstance(value, dict) and kept:
-            found[name] = {field: item for field, item in value.items() if field in kept}
+            config[name] = {field: item for field, item in value.items() if field in kept}
         elif kept:
-            found[name] = value
-    return found
+            config[name] = value
+    return config
 
 
 def _filled(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,14 +143,14 @@ def _check_default(family: str, section: str, field: str, value: Any) -> None:
 
 def _renamed(training: Mapping[str, Any]) -> dict[str, Any]:
     """The training section with what is called otherwise today."""
-    found = dict(training) | {"schedule": "constant"}
+    fields = dict(training) | {"schedule": "constant"}
     for earlier, new in RENAMED.items():
         section, _, field = earlier.rpartition(".")
         if section == "training":
-            given = found.pop(field)
+            given = fields.pop(field)
             require(isinstance(given, bool), f"{field} is {given!r}; it must be of type bool")
-            found["schedule"] = new.value(given, found["schedule"])
-    return found
+            fields["schedule"] = new.value(given, fields["schedule"])
+    return fields
 
 
 def earlier_id(config: RunConfig) -> str:

@@ -67,12 +67,13 @@ for num_tasks, run in runs.items():
 # it, make a slope too; the checkpoints that are healthy are on no such line.
 
 # %%
-for (num_tasks, name), own in rows.items():
-    found = line(name, own)
-    healthy = sum(row["health"] == HEALTHY for row in own)
+for (num_tasks, name), setting_rows in rows.items():
+    fit = line(name, setting_rows)
+    healthy = sum(row["health"] == HEALTHY for row in setting_rows)
     print(
-        f"M = {num_tasks}, {name:9s}: slope / -nbeta {found.slope_over_minus_nbeta:5.2f}, correlation "
-        f"{found.correlation:5.2f}, mean saturation {found.saturation:.2f}, {healthy} of {len(own)} checkpoints healthy"
+        f"M = {num_tasks}, {name:9s}: slope / -nbeta {fit.slope_over_minus_nbeta:5.2f}, correlation "
+        f"{fit.correlation:5.2f}, mean saturation {fit.saturation:.2f}, "
+        f"{healthy} of {len(setting_rows)} checkpoints healthy"
     )
 
 # %% [markdown]

@@ -106,13 +106,13 @@ def resources_of(flags: argparse.Namespace, folder: Path) -> Resources:
     `UsageError` for a share of a GPU where jobs are SLURM's.
     """
     named = {name: getattr(flags, f"task_{name}") for name in ("cpus", "gpus", "retries")}
-    found = Resources(**named, ray_address=flags.ray_address, slurm=tuple(flags.slurm), jobs=folder / ".jobs")
-    if flags.executor == "slurm" and found.slurm_cluster and 0 < found.gpus < 1:
+    resources = Resources(**named, ray_address=flags.ray_address, slurm=tuple(flags.slurm), jobs=folder / ".jobs")
+    if flags.executor == "slurm" and resources.slurm_cluster and 0 < resources.gpus < 1:
         raise cli.UsageError(
-            f"argument --task_gpus: a SLURM job has whole GPUs, and {found.gpus:g} is a share of one; "
+            f"argument --task_gpus: a SLURM job has whole GPUs, and {resources.gpus:g} is a share of one; "
             "ask for 1, or for shares use --executor ray"
         )
-    return found
+    return resources
 
 
 def _count(text: str) -> int:

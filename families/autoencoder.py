@@ -55,8 +55,8 @@ def network(model: AutoencoderModel, length: int, pad: int) -> Network:
         hidden = activation(hk.Linear(model.hidden, name="decoder_in")(encode(symbols)))
         if not one_hot:
             hidden = activation(hk.Linear(model.dim, name="decoder_hidden")(hidden))
-        found = hk.Linear(outputs, name="decoder_out")(hidden)
-        return found.reshape(len(symbols), length, pad + 1) if one_hot else found
+        output = hk.Linear(outputs, name="decoder_out")(hidden)
+        return output.reshape(len(symbols), length, pad + 1) if one_hot else output
 
     encoder: Any = hk.without_apply_rng(hk.transform(encode))
     decoder: Any = hk.without_apply_rng(hk.transform(decode))
@@ -82,23 +82,23 @@ def _model(model: AutoencoderModel, length: int, pad: int) -> Model:
         return params
 
     def predict(params: Params, batch: StringBatch) -> Array:
-        found: Array = layers.decode(params, batch.symbols)
-        return found
+        output: Array = layers.decode(params, batch.symbols)
+        return output
 
     def losses(params: Params, batch: StringBatch) -> Array:
-        found, symbols = predict(params, batch), batch.symbols.astype(jnp.int32)
+        output, symbols = predict(params, batch), batch.symbols.astype(jnp.int32)
         if model.input == "one_hot":
-            return jnp.mean(cross_entropies(found, symbols), axis=1)
-        return jnp.mean(half_squared_errors(found, symbols.astype(found.dtype)), axis=1)
+            return jnp.mean(cross_entropies(output, symbols), axis=1)
+        return jnp.mean(half_squared_errors(output, symbols.astype(output.dtype)), axis=1)
 
     return Model(init, predict, losses)
 
 
-def decoded(found: Array, pad: int) -> Array:
+def decoded(output: Array, pad: int) -> Array:
     """The symbols [B, L] of a decoder's output: the likeliest or, of numbers, the nearest."""
-    if found.ndim == 3:
-        return jnp.argmax(found, axis=2)
-    return jnp.clip(jnp.round(found), 0, pad).astype(jnp.int32)
+    if output.ndim == 3:
+        return jnp.argmax(output, axis=2)
+    return jnp.clip(jnp.round(output), 0, pad).astype(jnp.int32)
 
 
 def batches(config: AutoencoderConfig) -> BatchFn:

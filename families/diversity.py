@@ -186,17 +186,17 @@ def references(config: DiversityConfig, batch: Batch) -> dict[str, np.ndarray]:
 
     Without noise there is none: each of them weighs the noise against the prior.
     """
-    data, found = config.data, {}
+    data, predictions = config.data, {}
     if data.noise_std == 0:
         return {}
     variance = data.noise_std**2
     if why_no_ridge(data) is None:
-        found["ridge"] = _ridge(batch, variance / data.task_variance)
+        predictions["ridge"] = _ridge(batch, variance / data.task_variance)
     if data.num_tasks < math.inf:
-        found["dmmse"] = _dmmse(batch, pool_of(config), variance)
+        predictions["dmmse"] = _dmmse(batch, pool_of(config), variance)
     if data.task_distribution in POSTERIOR_MEANS:
-        found[data.task_distribution] = POSTERIOR_MEANS[data.task_distribution](batch, config)
-    return {name: np.asarray(values, np.float64) for name, values in found.items()}
+        predictions[data.task_distribution] = POSTERIOR_MEANS[data.task_distribution](batch, config)
+    return {name: np.asarray(values, np.float64) for name, values in predictions.items()}
 
 
 def make_eval_set(config: DiversityConfig, batch: Batch) -> EvalSet:
@@ -235,10 +235,10 @@ def eval_metrics(model: Model, params: Any, eval_sets: EvalSets) -> dict[str, An
     test_loss is half the mean squared error of the pool's sequences, noise included.
     """
     dim = eval_sets.id.batch.x.shape[-1]
-    found = [predictions_of(model, params, eval_set.batch) for eval_set in eval_sets]
-    test_loss = 0.5 * float(np.mean((found[0] - np.asarray(eval_sets.id.batch.y)) ** 2))
+    predictions_by_set = [predictions_of(model, params, eval_set.batch) for eval_set in eval_sets]
+    test_loss = 0.5 * float(np.mean((predictions_by_set[0] - np.asarray(eval_sets.id.batch.y)) ** 2))
     values = {"test_loss": test_loss}
-    for prefix, predictions, eval_set in zip(("id", "ood"), found, eval_sets, strict=True):
+    for prefix, predictions, eval_set in zip(("id", "ood"), predictions_by_set, eval_sets, strict=True):
         values |= {f"{prefix}_{name}": value for name, value in measured(predictions, eval_set, dim).items()}
     return values
 

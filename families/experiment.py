@@ -87,12 +87,12 @@ def experiment_of(config: RunConfig) -> Experiment:
 def part(family: str, module: str, name: str, kind: type[Part]) -> Part:
     """A part of a family, from its module; `ConfigError` if it is not there."""
     plugin = FAMILIES.plugin(family)
-    found = getattr(import_module(module) if plugin is None else imported_module(plugin, module), name, None)
-    if not isinstance(found, kind):
+    attribute = getattr(import_module(module) if plugin is None else imported_module(plugin, module), name, None)
+    if not isinstance(attribute, kind):
         raise ConfigError(
             f"the family {family} lacks a part: {module} has no {name}, a {kind.__module__}.{kind.__name__}"
         )
-    return found
+    return attribute
 
 
 def model_of(config: RunConfig, shared: Shared = NO_ARRAYS) -> Model:

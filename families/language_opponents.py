@@ -107,7 +107,7 @@ def _fitted(data: LanguageData, code: CodeConfig, steps: int, codes: np.ndarray)
     tuning, prior = tasks.draw(Purpose.STEP_SIZE, TUNED), _prior(pool, codes)
     step_size = search_step_size(tuning, steps)
     fitted = least_squares.predictor
-    found: dict[str, Partial] = {
+    opponents: dict[str, Partial] = {
         "gd": Partial(_gd_of(steps), jnp.float32(step_size)),
         "ridge": _tuned(Partial(_ridge), tuning),
         "discriminants": _tuned(Partial(_informed, prior), tuning),
@@ -120,10 +120,10 @@ def _fitted(data: LanguageData, code: CodeConfig, steps: int, codes: np.ndarray)
     }
     if steps > 1:
         krylov = least_squares.krylov(steps)
-        own = least_squares.solve(least_squares.moments(krylov, tasks.chunks(LEAST_TASKS)))
-        found["gd_own_steps"] = fitted(krylov, own)
-        found["gd_plus_plus"] = _fitted_gd_plus_plus(tuning, steps)
-    predictors = {name: Partial(_on, seen, found[name]) for name in IN_WORDS if name in found}
+        coefficients = least_squares.solve(least_squares.moments(krylov, tasks.chunks(LEAST_TASKS)))
+        opponents["gd_own_steps"] = fitted(krylov, coefficients)
+        opponents["gd_plus_plus"] = _fitted_gd_plus_plus(tuning, steps)
+    predictors = {name: Partial(_on, seen, opponents[name]) for name in IN_WORDS if name in opponents}
     return Opponents(predictors, step_size, theta.reshape(dim, dim))
 
 
@@ -138,8 +138,8 @@ class Tasks(NamedTuple):
         """So many tasks for a purpose; parts are different ones."""
         draws, seed, data = (self.pool.positives, self.pool.negatives), np.uint32(self.data.pool_seed), self.data
         place = np.array([purpose, part], np.uint32)
-        found: Batch = _drawn(seed, place, draws, self.codes, count, data.num_pairs, data.positive_share)
-        return found
+        batch: Batch = _drawn(seed, place, draws, self.codes, count, data.num_pairs, data.positive_share)
+        return batch
 
     def chunks(self, count: int) -> Iterator[Batch]:
         """At least so many, a part at a time."""
@@ -180,8 +180,8 @@ def _projected(centre: Array, directions: Array, batch: Batch) -> Batch:
 
 
 def _on(seen: Partial, predict: Partial, batch: Batch) -> Array:
-    found: Array = predict(seen(batch))
-    return found
+    predictions: Array = predict(seen(batch))
+    return predictions
 
 
 @lru_cache(maxsize=64)  # always the same functions, so that programs which call them are compiled once
@@ -226,8 +226,8 @@ def _tuned(predict: Partial, batch: Batch) -> Partial:
     grid = np.log(np.geomspace(*PENALTIES, POINTS))
     best = int(np.argmin([loss(point) for point in grid]))
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, POINTS - 1)]
-    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-2})
-    return Partial(predict.func, *predict.args, jnp.float32(np.exp(found.x)))
+    minimum = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-2})
+    return Partial(predict.func, *predict.args, jnp.float32(np.exp(minimum.x)))
 
 
 @jax.jit
@@ -259,8 +259,8 @@ def _fitted_gd_plus_plus(batch: Batch, steps: int) -> Partial:
 
     rng = np.random.default_rng(0)
     starts = [np.concatenate([rng.uniform(0.3, 2, steps), rng.uniform(0, 0.5, steps)]) for _ in range(STARTS)]
-    found = [minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}) for start in starts]
-    best = min(found, key=lambda result: float(result.fun)).x / largest
+    minima = [minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}) for start in starts]
+    best = min(minima, key=lambda result: float(result.fun)).x / largest
     c, gammas = (jnp.asarray(part, jnp.float32) for part in np.split(best, 2))
     return Partial(_gd_plus_plus_of(steps), c, gammas)
 

@@ -87,10 +87,10 @@ def frozen(config: LanguagesConfig, runs: list[Any]) -> dict[str, Any]:
     """The codes of all strings by the autoencoder that a run requires, scaled as the training pool asks."""
     if not runs:
         return {}
-    own = required(config)[0]
-    features = partial(autoencoder.codes_of, own, runs[0])
-    found = code_with(features, pools_of(config.data), config.code)
-    return {"codes": found.train, "test_codes": found.test, "unseen_codes": found.unseen}
+    autoencoder_config = required(config)[0]
+    features = partial(autoencoder.codes_of, autoencoder_config, runs[0])
+    codes = code_with(features, pools_of(config.data), config.code)
+    return {"codes": codes.train, "test_codes": codes.test, "unseen_codes": codes.unseen}
 
 
 def codes_of(config: LanguagesConfig, shared: Shared) -> Coded:
@@ -127,12 +127,12 @@ class Sets(NamedTuple):
 def task_sets(config: LanguagesConfig, codes: Coded, purposes: tuple[Purpose, Purpose], count: int) -> Sets:
     """The sets of so many tasks each."""
     pools = pools_of(config.data)
-    found = []
-    for pool, own, purpose in zip((pools.test, pools.unseen), (codes.test, codes.unseen), purposes, strict=True):
+    sets = []
+    for pool, pool_codes, purpose in zip((pools.test, pools.unseen), (codes.test, codes.unseen), purposes, strict=True):
         if pool is not None:
             drawn = drawn_tasks(config, pool, purpose, count)
-            found.append(TaskSet(drawn, jax.tree.map(np.asarray, coded(drawn, jnp.asarray(own)))))
-    return Sets(found[0], found[1] if len(found) > 1 else None)
+            sets.append(TaskSet(drawn, jax.tree.map(np.asarray, coded(drawn, jnp.asarray(pool_codes)))))
+    return Sets(sets[0], sets[1] if len(sets) > 1 else None)
 
 
 def make_test_sets(config: LanguagesConfig, codes: Coded) -> Sets:
@@ -171,8 +171,8 @@ def with_shared(eval_set: None, config: LanguagesConfig, shared: Shared) -> Eval
 
 @jax.jit
 def _predict(predict: Partial, batch: Batch) -> Array:
-    found: Array = predict(batch)
-    return found
+    predictions: Array = predict(batch)
+    return predictions
 
 
 @jax.jit
@@ -218,13 +218,13 @@ def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, floa
     """
     batch, unseen = eval_set.sets.strings.batch, eval_set.sets.unseen
     predictions, sensitivities = _seen(model, params, batch)
-    found, labels = np.asarray(predictions, np.float64), np.asarray(batch.y_query)
-    loss, losses = half_mean_square(found - labels), eval_set.losses
-    values = {"test_loss": loss, "test_accuracy": accuracy(found, labels)}
-    values |= {f"{name}_loss": own for name, own in losses.items()}
+    outputs, labels = np.asarray(predictions, np.float64), np.asarray(batch.y_query)
+    loss, losses = half_mean_square(outputs - labels), eval_set.losses
+    values = {"test_loss": loss, "test_accuracy": accuracy(outputs, labels)}
+    values |= {f"{name}_loss": opponent_loss for name, opponent_loss in losses.items()}
     values["way_to_optimum"] = (losses["gd"] - loss) / (losses["gd"] - losses["optimum"])
     for name in eval_set.predictions:
-        values[f"{name}_preds_mse"] = float(np.mean((found - eval_set.predictions[name]) ** 2))
+        values[f"{name}_preds_mse"] = float(np.mean((outputs - eval_set.predictions[name]) ** 2))
         values[f"{name}_cosine"] = float(np.mean(_cosine(sensitivities, eval_set.sensitivities[name])))
     if unseen is not None:
         others = np.asarray(_plain(model, params, unseen.batch), np.float64)

@@ -27,7 +27,7 @@ def shared_with(config: RunConfig, run: Path, *others: Path) -> Shared:
     """
     if not config.shared and not config.requires:
         return {}
-    required = [read_params(found) for found in rundir.find_required(config, run)]
+    required = [read_params(path) for path in rundir.find_required(config, run)]
     frozen = {name: np.asarray(array) for name, array in experiment_of(config).frozen(config, required).items()}
     hashes = {name: array_hash(array) for name, array in frozen.items()}
     for beginning in (run, *others):

@@ -100,12 +100,12 @@ def _subsets(nfa: Any, alphabet: str) -> int:
             moves[symbol][number[state]] = mask(reached)
 
     def reached_from(states: int, symbol: str) -> int:
-        found = 0
+        union = 0
         while states:
             bit = states & -states
-            found |= moves[symbol][bit.bit_length() - 1]
+            union |= moves[symbol][bit.bit_length() - 1]
             states ^= bit
-        return found
+        return union
 
     def closed(states: int) -> int:
         new = states
@@ -158,14 +158,14 @@ def complement(automaton: Automaton) -> Automaton:
 def alphabet_of(expressions: tuple[str, ...]) -> str:
     """The symbols in regular expressions, in order; `ConfigError` for too many, and where there are none."""
     texts = [_ranges_in_full(REPEAT.sub("", text)) for text in expressions]
-    found = sorted({symbol for text in texts for symbol in text if symbol not in SYNTAX and symbol != " "})
-    require(bool(found), f"there is no symbol in the expressions {', '.join(map(repr, expressions))}")
-    return check_alphabet("".join(found))
+    symbols = sorted({symbol for text in texts for symbol in text if symbol not in SYNTAX and symbol != " "})
+    require(bool(symbols), f"there is no symbol in the expressions {', '.join(map(repr, expressions))}")
+    return check_alphabet("".join(symbols))
 
 
 def _ranges_in_full(text: str) -> str:
     """An expression with a range of symbols, as in [a-c], written out."""
-    return RANGE.sub(lambda found: "".join(map(chr, range(ord(found[1]), ord(found[2]) + 1))), text)
+    return RANGE.sub(lambda match: "".join(map(chr, range(ord(match[1]), ord(match[2]) + 1))), text)
 
 
 def check_alphabet(alphabet: str) -> str:
@@ -209,11 +209,11 @@ def accepts(automaton: Automaton, strings: np.ndarray) -> np.ndarray:
 
 def counts(automaton: Automaton, max_length: int) -> list[list[int]]:
     """How many strings of each length lead from each state to an accepting one: [max_length + 1][S], exact."""
-    found = [[int(accepting) for accepting in automaton.accepting]]
+    by_length = [[int(accepting) for accepting in automaton.accepting]]
     for _ in range(max_length):
-        last = found[-1]
-        found.append([sum(last[target] for target in row) for row in automaton.transitions.tolist()])
-    return found
+        last = by_length[-1]
+        by_length.append([sum(last[target] for target in row) for row in automaton.transitions.tolist()])
+    return by_length
 
 
 def agree(one: Automaton, other: Automaton, lengths: tuple[int, int]) -> bool:

@@ -57,9 +57,9 @@ def code_with(features: Callable[[np.ndarray], np.ndarray], pools: Pools, code: 
     affine = codes.fit(trained, frequencies(pools.train), code.dim, code.scale, code.kind)
 
     def coded(strings: np.ndarray) -> np.ndarray:
-        found = affine(features(strings))
-        ones = np.ones((len(found), int(code.constant)), np.float32)
-        return np.concatenate([found, ones], axis=1)
+        vectors = affine(features(strings))
+        ones = np.ones((len(vectors), int(code.constant)), np.float32)
+        return np.concatenate([vectors, ones], axis=1)
 
     width = code.dim + int(code.constant)
     return Coded(coded(pools.train.strings), coded(pools.test.strings), _unseen(coded, pools, width))

@@ -60,14 +60,14 @@ def languages_of(
     `ConfigError` for a malformed expression, one without enough members or non-members of the lengths, or twice the
     same language.
     """
-    found = []
+    languages = []
     for name in expand(names):
         if name == RANDOM:
-            found += random_languages(alphabet, lengths, count, num_states, stream)
+            languages += random_languages(alphabet, lengths, count, num_states, stream)
         else:
-            found.append(Language(name, check_size(name, of_expression(TOMITA.get(name, name), alphabet), lengths)))
-    check_different(found, lengths)
-    return found
+            languages.append(Language(name, check_size(name, of_expression(TOMITA.get(name, name), alphabet), lengths)))
+    check_different(languages, lengths)
+    return languages
 
 
 def check_size(name: str, automaton: Automaton, lengths: tuple[int, int]) -> Automaton:
@@ -102,21 +102,22 @@ def random_languages(
     """
     rng = np.random.default_rng([*stream, num_states, len(alphabet)])
     sizes_known: dict[int, list[Automaton]] = {}  # languages that agree have equally many members
-    found: list[Automaton] = []
+    automata: list[Automaton] = []
     for _ in range(TRIES * count):
-        if len(found) == count:
+        if len(automata) == count:
             break
         automaton = random_automaton(rng, num_states, alphabet)
         if _is_usable(automaton, lengths):
             alike = sizes_known.setdefault(Sampler(automaton, *lengths).total, [])
             if not any(agree(automaton, other, lengths) for other in alike):
                 alike.append(automaton)
-                found.append(automaton)
-    if len(found) < count:
+                automata.append(automaton)
+    if len(automata) < count:
         raise ConfigError(
-            f"there are only {len(found)} usable random languages of {num_states} states, not {count}; take more states"
+            f"there are only {len(automata)} usable random languages of {num_states} states, not {count}; "
+            "take more states"
         )
-    return [Language(f"random{number}", automaton) for number, automaton in enumerate(found)]
+    return [Language(f"random{number}", automaton) for number, automaton in enumerate(automata)]
 
 
 def _is_usable(automaton: Automaton, lengths: tuple[int, int]) -> bool:

@@ -72,8 +72,8 @@ def other_language(source: Source) -> Draw:
         chosen = rng.integers(len(usable), size=count)
         strings = np.empty((count, source.max_length), np.uint8)
         for number, sampler in enumerate(usable):
-            own = np.flatnonzero(chosen == number)
-            strings[own] = sampler.draw(rng, len(own))
+            rows = np.flatnonzero(chosen == number)
+            strings[rows] = sampler.draw(rng, len(rows))
         return strings
 
     return draw
@@ -131,10 +131,10 @@ def mixed(source: Source) -> Draw:
 
 def _exactly(draw: Draw, rng: np.random.Generator, count: int) -> np.ndarray:
     """So many strings of a draw that may give fewer; fewer where it gives none."""
-    found = [draw(rng, count)]
-    while len(found[-1]) and sum(map(len, found)) < count:
-        found.append(draw(rng, count))
-    return np.concatenate(found)[:count]
+    draws = [draw(rng, count)]
+    while len(draws[-1]) and sum(map(len, draws)) < count:
+        draws.append(draw(rng, count))
+    return np.concatenate(draws)[:count]
 
 
 MODES: dict[str, Callable[[Source], Draw]] = {

@@ -65,21 +65,21 @@ def unseen_languages(data: LanguageData) -> list[Language]:
 
     def known(language: Language) -> bool:
         size = Sampler(language.automaton, *lengths).total
-        alike = [own for own, its in zip(trained, sizes, strict=True) if its == size]
-        return any(agree(language.automaton, own.automaton, lengths) for own in alike)
+        alike = [other for other, its in zip(trained, sizes, strict=True) if its == size]
+        return any(agree(language.automaton, other.automaton, lengths) for other in alike)
 
-    found: list[Language] = []
+    languages: list[Language] = []
     for name in expand(data.unseen_languages):
         if name == RANDOM:  # enough that as many are left as are asked for
             more, stream = data.num_unseen + len(trained), (data.pool_seed, 1)
             drawn = languages_of((RANDOM,), alphabet(data), lengths, more, data.num_states, stream)
-            found += [language for language in drawn if not known(language)][: data.num_unseen]
+            languages += [language for language in drawn if not known(language)][: data.num_unseen]
             continue
         (language,) = languages_of((name,), alphabet(data), lengths)
         require(not known(language), f"the unseen language {name} is one of those trained on")
-        found.append(language)
-    check_different(found, lengths)
-    return found
+        languages.append(language)
+    check_different(languages, lengths)
+    return languages
 
 
 @lru_cache(maxsize=16)
@@ -120,11 +120,11 @@ def _read_pool(arrays: Mapping[str, np.ndarray], name: str) -> Pool:
 
 
 def _read_languages(arrays: Mapping[str, np.ndarray], name: str) -> list[Language]:
-    found: list[Language] = []
-    while f"{name}.{len(found)}.words" in arrays:
-        words, *parts = (arrays[f"{name}.{len(found)}.{part}"] for part in ("words", "transitions", "accepting"))
-        found.append(Language(str(words[0]), Automaton(str(words[1]), *parts)))
-    return found
+    languages: list[Language] = []
+    while f"{name}.{len(languages)}.words" in arrays:
+        words, *parts = (arrays[f"{name}.{len(languages)}.{part}"] for part in ("words", "transitions", "accepting"))
+        languages.append(Language(str(words[0]), Automaton(str(words[1]), *parts)))
+    return languages
 
 
 def _pool(data: LanguageData, languages: Sequence[Language], number: int, spare: Sequence[Language] = ()) -> Pool:
@@ -138,10 +138,10 @@ def _pool(data: LanguageData, languages: Sequence[Language], number: int, spare:
     rows: list[np.ndarray] = []
     for label in (True, False):
         for language in languages:
-            own = language.automaton
-            others = [other for other in automata if other is not own] or [other.automaton for other in spare]
-            source = Source(own, others, data.min_length, data.max_length, kept, rng)
-            draw = MODES[data.negatives](source) if not label else source.members_of(own, kept).draw
+            automaton = language.automaton
+            others = [other for other in automata if other is not automaton] or [other.automaton for other in spare]
+            source = Source(automaton, others, data.min_length, data.max_length, kept, rng)
+            draw = MODES[data.negatives](source) if not label else source.members_of(automaton, kept).draw
             words = f"{'members' if label else f'non-members ({data.negatives})'} of {language.name}"
             rows.append(_filled(rng, draw, data, SETS[number], words))
     strings, inverse = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
@@ -151,12 +151,12 @@ def _pool(data: LanguageData, languages: Sequence[Language], number: int, spare:
 
 def _filled(rng: np.random.Generator, draw: Draw, data: LanguageData, which: str, words: str) -> np.ndarray:
     """`pool_size` draws; `ConfigError` where there is next to nothing to draw."""
-    found: list[np.ndarray] = []
+    draws: list[np.ndarray] = []
     for attempt in range(TRIES):
-        found.append(draw(rng, data.pool_size))
-        have = sum(map(len, found))
+        draws.append(draw(rng, data.pool_size))
+        have = sum(map(len, draws))
         if have >= data.pool_size:
-            return np.concatenate(found)[: data.pool_size]
+            return np.concatenate(draws)[: data.pool_size]
         if attempt == 3 and have == 0:
             break
     where = "training" if which == "train" else "test"

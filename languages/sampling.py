@@ -34,9 +34,9 @@ class Sampler:
         shares = np.zeros((self.max_length + 1, states, symbols))
         for left in range(1, self.max_length + 1):
             for state, targets in enumerate(self.automaton.transitions.tolist()):
-                own = [self.completions[left - 1][target] for target in targets]
-                total = sum(own)
-                shares[left, state] = [count / total if total else 0.0 for count in own]
+                completions = [self.completions[left - 1][target] for target in targets]
+                total = sum(completions)
+                shares[left, state] = [count / total if total else 0.0 for count in completions]
         return np.cumsum(shares, axis=2)
 
     def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:

@@ -87,16 +87,16 @@ def figure_of(gd: Series, layers: Sequence[Series], references: Sequence[Series]
     figure, axes = style.new_figure(width=5.2, height=3.6)
     panel = axes[0, 0]
     _line(panel, gd, style.DESCENT, "-")
-    for number, found in enumerate(layers):
-        x, colour = np.arange(1, len(found.loss) + 1), style.TRANSFORMER
+    for number, curve in enumerate(layers):
+        x, colour = np.arange(1, len(curve.loss) + 1), style.TRANSFORMER
         marker = {"marker": MARKERS[number % len(MARKERS)], "linestyle": "none", "markersize": 6, "elinewidth": 1}
-        half = np.nan_to_num(found.half)
-        panel.errorbar(x, found.loss, half, color=colour, label=style.plain(found.label), **marker)
-    for found, dashes in zip(references, ("--", ":", "-.", (0, (1, 4))), strict=False):
-        if len(found.loss) == 1:
-            panel.axhline(found.loss[0], color=style.GREY, linestyle=dashes, linewidth=1.2, label=found.label)
+        half = np.nan_to_num(curve.half)
+        panel.errorbar(x, curve.loss, half, color=colour, label=style.plain(curve.label), **marker)
+    for reference, dashes in zip(references, ("--", ":", "-.", (0, (1, 4))), strict=False):
+        if len(reference.loss) == 1:
+            panel.axhline(reference.loss[0], color=style.GREY, linestyle=dashes, linewidth=1.2, label=reference.label)
         else:
-            _line(panel, found, style.GREY, dashes)
+            _line(panel, reference, style.GREY, dashes)
     panel.locator_params(axis="x", integer=True)
     panel.set_xlabel("GD Steps / Transformer Layers")
     panel.set_ylabel("Loss")
@@ -110,10 +110,10 @@ def figure_of(gd: Series, layers: Sequence[Series], references: Sequence[Series]
     return figure
 
 
-def _line(panel: Axes, found: Series, colour: str, dashes: Any) -> None:
-    x = np.arange(1, len(found.loss) + 1)
-    panel.plot(x, found.loss, color=colour, linestyle=dashes, label=found.label)
-    panel.fill_between(x, found.loss - found.half, found.loss + found.half, color=colour, alpha=0.2, linewidth=0)
+def _line(panel: Axes, curve: Series, colour: str, dashes: Any) -> None:
+    x = np.arange(1, len(curve.loss) + 1)
+    panel.plot(x, curve.loss, color=colour, linestyle=dashes, label=curve.label)
+    panel.fill_between(x, curve.loss - curve.half, curve.loss + curve.half, color=colour, alpha=0.2, linewidth=0)
 
 
 def rows(curves: Sequence[Series]) -> list[dict[str, Any]]:
@@ -135,15 +135,15 @@ def compare(
 ) -> list[Path]:
     """The figure as .png and .pdf, and as .csv what it shows; all is read and drawn before the first is written."""
     gd, values = read_series(gd_file, "steps", "Gradient descent", statistic)
-    found = [read_series(path, "layers", "Trained Transformer", statistic) for path in layerwise_files]
-    for path, (_, file) in zip(layerwise_files, found, strict=True):
+    curves = [read_series(path, "layers", "Trained Transformer", statistic) for path in layerwise_files]
+    for path, (_, file) in zip(layerwise_files, curves, strict=True):
         if _task_fields(values) and _task_fields(file) and _task_fields(file) != _task_fields(values):
             raise StoreError(
                 f"{path} is about other tasks than {gd_file}: {_task_fields(file)}, not {_task_fields(values)}"
             )
-    layers = [curve for curve, _ in found]
-    if len(found) > 1:
-        layers = [curve._replace(label=f"Trained Transformer, {_what(file)}") for curve, file in found]
+    layers = [curve for curve, _ in curves]
+    if len(curves) > 1:
+        layers = [curve._replace(label=f"Trained Transformer, {_what(file)}") for curve, file in curves]
     with expecting(gd_file, "a file of losses with these references"):
         others = [series(REFERENCES[name], values["references"][name], statistic) for name in references]
     figure = figure_of(gd, layers, others, _caption(values, statistic), log)

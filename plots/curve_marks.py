@@ -32,11 +32,11 @@ CENSORED = "of so many seeds not within training, in no mean"
 
 def draw_seeds(panel: Axes, rows: pd.DataFrame, look: Mapping[str, Any], alone: bool) -> None:
     """Each seed's curve as a thin line, or in its series' markers; dots beside means, or of one point."""
-    for _, own in rows.groupby("seed", sort=False):
-        own = own.sort_values("x")
-        dotted = not alone or ("marker" not in look and len(own) == 1)
+    for _, curve in rows.groupby("seed", sort=False):
+        curve = curve.sort_values("x")
+        dotted = not alone or ("marker" not in look and len(curve) == 1)
         order = 3 if dotted or "marker" in look else 2
-        panel.plot(own["x"], own["mean"], **{**look, **SEED, **(DOT if dotted else {})}, zorder=order)
+        panel.plot(curve["x"], curve["mean"], **{**look, **SEED, **(DOT if dotted else {})}, zorder=order)
 
 
 def draw_censored(panel: Axes, rows: pd.DataFrame, colours: Mapping[str, Any]) -> None:
@@ -45,14 +45,14 @@ def draw_censored(panel: Axes, rows: pd.DataFrame, colours: Mapping[str, Any]) -
         return
     widen(panel, *(ROOM * (rows["censored"] == way).any() for way in (BELOW, ABOVE)))
     names = list(dict.fromkeys(rows["series"]))
-    for (name, x, y, way), own in rows.groupby(["series", "x", "mean", "censored"], sort=False):
+    for (name, x, y, way), group in rows.groupby(["series", "x", "mean", "censored"], sort=False):
         at = (_beside(panel, x, SIDE * (names.index(name) - (len(names) - 1) / 2)), y)
         panel.plot(*at, color=colours[name], zorder=4, **OPEN)
         tip, where = ((0, LENGTH), "bottom") if way == ABOVE else ((0, -LENGTH), "top")
         look: dict[str, Any] = {"ha": "center", "va": where, "fontsize": 6.5, "color": colours[name]}
         arrow = ARROW | {"color": colours[name]}
         panel.annotate(
-            f"{len(own)}", at, tip, textcoords="offset points", arrowprops=arrow, annotation_clip=False, **look
+            f"{len(group)}", at, tip, textcoords="offset points", arrowprops=arrow, annotation_clip=False, **look
         )
 
 
@@ -67,10 +67,16 @@ def draw_diverged(panel: Axes, rows: pd.DataFrame, colours: Mapping[str, Any]) -
     panel.set_yticks([tick for tick in ticks if low <= tick <= high])
     panel.axhspan(high, max(panel.get_ylim()), color=style.PALE, zorder=3.5, linewidth=0)
     for number, name in enumerate(names):
-        own = rows[rows["series"] == name].sort_values("x")
+        series_rows = rows[rows["series"] == name].sort_values("x")
         height = 1 - ROW * (number + 0.5)
-        panel.plot(own["x"], [height] * len(own), transform=panel.get_xaxis_transform(), **CROSS, color=colours[name])
-        _write_counts(panel, own, height, colours[name])
+        panel.plot(
+            series_rows["x"],
+            [height] * len(series_rows),
+            transform=panel.get_xaxis_transform(),
+            **CROSS,
+            color=colours[name],
+        )
+        _write_counts(panel, series_rows, height, colours[name])
 
 
 def _write_counts(panel: Axes, rows: pd.DataFrame, height: float, colour: Any) -> None:
@@ -94,12 +100,12 @@ def handles(table: pd.DataFrame) -> dict[str, Line2D]:
     """What the legend says of marks that are there."""
     from matplotlib.lines import Line2D
 
-    found = {}
+    entries = {}
     if (table["censored"] != "").any():
-        found[CENSORED] = Line2D([], [], color=INK, **OPEN)
+        entries[CENSORED] = Line2D([], [], color=INK, **OPEN)
     if (table["diverged"] > 0).any():
-        found[DIVERGED] = Line2D([], [], color=INK, **CROSS)
-    return found
+        entries[DIVERGED] = Line2D([], [], color=INK, **CROSS)
+    return entries
 
 
 def widen(panel: Axes, below: float, above: float) -> None:

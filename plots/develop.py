@@ -130,8 +130,8 @@ def _lines(panel: Axes, table: pd.DataFrame, columns: Mapping[str, str], over_fi
 
 def _planes(panel: Axes, paths: pd.DataFrame, dynamics: Mapping[str, Any]) -> None:
     """The first plane of the run with its forms, and beside it, moved, that of a random walk."""
-    own, walk = (paths[paths["series"] == name] for name in SERIES)
-    draw_plane(panel, own, (0, 1), dynamics["forms"][:5])
+    trajectory, walk = (paths[paths["series"] == name] for name in SERIES)
+    draw_plane(panel, trajectory, (0, 1), dynamics["forms"][:5])
     panel.plot(walk["pc1_smooth"], walk["pc2_smooth"], color=style.GREY, linestyle="--", linewidth=0.8)
     panel.set_title("PCA of outputs; dashed: a random walk of its steps", fontsize=8)
 
@@ -140,9 +140,9 @@ def _caption(run: Path, facts: Mapping[str, Any]) -> str:
     healthy = ", ".join(f"{name} {good} of {count}" for name, (good, count) in facts["healthy"].items())
     dynamics, null, stages = facts["dynamics"], facts["dynamics"]["null"], facts["stages"]
     claimed = sum(stage["claimed"] for stage in stages)
-    found = "not sought" if dynamics["p_forms"] is None else f"{len(dynamics['forms'])}, of walks {null['forms']:.1f}"
+    forms = "not sought" if dynamics["p_forms"] is None else f"{len(dynamics['forms'])}, of walks {null['forms']:.1f}"
     return (
         f"{run.name}. Stages: {len(stages)}, of which claimed (blue): {claimed}. Healthy checkpoints "
         f"(filled): {healthy}. Variance of the first component {dynamics['explained'][0]:.2f}, of random walks "
-        f"{null['explained'][0]:.2f}; forms: {found}"
+        f"{null['explained'][0]:.2f}; forms: {forms}"
     )

@@ -57,13 +57,13 @@ def draw_metrics(run: Path) -> Path:
     names = read_csv(path, ("step", "loss", "weight_norm")).columns
     curves = {panel: _labels(panel, names) for panel in PANELS}
     curves = {panel: labels for panel, labels in curves.items() if labels}
-    return _draw(run, read_csv(path, ("step", *(name for own in curves.values() for name in own))), curves)
+    return _draw(run, read_csv(path, ("step", *(name for labels in curves.values() for name in labels))), curves)
 
 
 def _labels(panel: Panel, names: Sequence[str]) -> dict[str, str]:
     """Column -> label of a panel's curves."""
-    found = {name: re.fullmatch(panel.pattern, name) for name in names}
-    return {name: " ".join(map(_word, match.groups())) for name, match in found.items() if match}
+    matches = {name: re.fullmatch(panel.pattern, name) for name in names}
+    return {name: " ".join(map(_word, match.groups())) for name, match in matches.items() if match}
 
 
 def _word(group: str) -> str:
@@ -90,8 +90,8 @@ def _panel(axes: Axes, table: pd.DataFrame, panel: Panel, labels: Mapping[str, s
     colours, shown = style.in_order(labels.values()), set[str]()
     for name, label in labels.items():
         width = 1.6 if len(labels) < MANY else 0.9
-        own = None if label in shown else style.plain(label)
-        axes.plot(table["step"], table[name], color=colours[label], linewidth=width, label=own)
+        entry = None if label in shown else style.plain(label)
+        axes.plot(table["step"], table[name], color=colours[label], linewidth=width, label=entry)
         shown.add(label)
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xlim(left=-0.5)

@@ -34,9 +34,9 @@ def draw_dots(source: Path, title: str, intervals: str = "95 % t intervals") -> 
     for panel, name in zip(axes[0], panels, strict=True):
         rows = table[table["panel"] == name]
         for number, setting in enumerate(settings):
-            own = rows[rows["setting"] == setting]
-            places = {name: place for place, name in enumerate(dict.fromkeys(own["series"]), 1)}
-            for _, row in own.iterrows():
+            setting_rows = rows[rows["setting"] == setting]
+            places = {name: place for place, name in enumerate(dict.fromkeys(setting_rows["series"]), 1)}
+            for _, row in setting_rows.iterrows():
                 y = number + 0.5 * (places[row["series"]] / (len(places) + 1) - 0.5)
                 look = looks[row["series"]]
                 panel.plot([row["low"], row["high"]], [y, y], color=look["color"], linewidth=0.8)

@@ -220,7 +220,9 @@ def _scale(panel: Axes, margin: float, low: float, high: float, width: float) ->
     low, high = 1.3 * low, 1.3 * high
     panel.set_xlim(low, high)
     choices = (STEPS, FEW, DECADES) if max(-low, high) <= NEAR * margin else (DECADES,)
-    ticks = next((found for steps in choices if _fit(panel, found := _ticks(steps, margin, low, high), width)), [])
+    ticks = next(
+        (candidate for steps in choices if _fit(panel, candidate := _ticks(steps, margin, low, high), width)), []
+    )
     ticks = ticks or _ticks(DECADES, margin, low, high)
     panel.set_xticks(ticks, [_number(tick) for tick in ticks])
     panel.minorticks_off()

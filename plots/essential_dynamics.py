@@ -38,9 +38,9 @@ def _facts(run: Path) -> Mapping[str, Any]:
 def _draw(run: Path, table: pd.DataFrame, facts: Mapping[str, Any]) -> Path:
     figure, axes = style.new_figure(3, 3, width=3.1, height=2.4)
     for row, (name, forms) in enumerate(zip(SERIES, (facts["forms"], facts["null"]["example"]), strict=True)):
-        own = table[table["series"] == name]
+        trajectory = table[table["series"] == name]
         for panel, plane in zip(axes[row], PLANES, strict=True):
-            draw_plane(panel, own, plane, forms[:SHOWN])
+            draw_plane(panel, trajectory, plane, forms[:SHOWN])
             panel.set_title(name)
     _over_training(axes[2, 0], table[table["series"] == SERIES[0]], facts["forms"][:SHOWN])
     _explained(axes[2, 1], facts)
@@ -63,7 +63,7 @@ def _about_forms(facts: Mapping[str, Any]) -> str:
 
 def draw_plane(panel: Axes, table: pd.DataFrame, plane: tuple[int, int], forms: Sequence[Mapping[str, Any]]) -> None:
     """A smoothed path in a plane of two components, from dark to light, with its forms."""
-    x, y = (table[f"{NAMES[own]}_smooth"].to_numpy() for own in plane)
+    x, y = (table[f"{NAMES[component]}_smooth"].to_numpy() for component in plane)
     panel.plot(x, y, color=style.GREY, linewidth=0.6, zorder=1)
     panel.scatter(x, y, c=np.arange(len(x)), cmap=COLOURS, s=6, zorder=2)
     places = [form["checkpoint"] for form in forms]

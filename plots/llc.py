@@ -38,10 +38,10 @@ CHAIN: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.7}
 def draw_llc(run: Path, settings: str) -> Path:
     """figs/llc.png of the rows with these settings: their name, as in the column `settings` of llc.csv."""
     table = read_csv(run / layout.LLC, ("step",), TEXT)
-    own = table[table["settings"] == settings].sort_values("step")
-    if own.empty:
+    rows = table[table["settings"] == settings].sort_values("step")
+    if rows.empty:
         raise StoreError(f"{run / layout.LLC} has no rows of settings {settings}")
-    return _dashboard(run, settings, own)
+    return _dashboard(run, settings, rows)
 
 
 @style.styled

@@ -47,12 +47,12 @@ def _draw(run: Path, table: pd.DataFrame, advised: Mapping[str, float] | None) -
         finite = table[name][np.isfinite(table[name])]
         limits = {"vmin": finite.min(), "vmax": finite.max()} if len(finite) else {}
         for panel, step in zip(row, steps, strict=True):
-            own = table[table["step"] == step]
-            _heat_map(panel, own, name, pairs, limits | colours)
-            _outline(panel, own, pairs, advised)
+            cells = table[table["step"] == step]
+            _heat_map(panel, cells, name, pairs, limits | colours)
+            _outline(panel, cells, pairs, advised)
             panel.set_title(f"{title}, step {int(step)}", fontsize=8)
             if panel is row[0]:
-                panel.set_yticks(range(len(pairs)), [_label(own, nbeta, gamma) for nbeta, gamma in pairs])
+                panel.set_yticks(range(len(pairs)), [_label(cells, nbeta, gamma) for nbeta, gamma in pairs])
     style.caption(
         figure,
         f"{run.name}; columns: step sizes eps from the smallest; a stroke: not healthy; blank: no number; "

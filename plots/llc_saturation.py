@@ -27,12 +27,12 @@ def draw_saturation(run: Path, rows: Mapping[str, Rows]) -> Path:
 @style.styled
 def _draw(run: Path, rows: Mapping[str, Rows]) -> Path:
     figure, axes = style.new_figure(1, 3, width=3.2, height=2.6)
-    for name, own in rows.items():
-        label = f"{name}: " + ", ".join(f"{key} {own[0][key]:.4g}" for key in ("eps", "nbeta", "gamma"))
-        _points(axes[0, 0], own, "llc", name, label)
-        _points(axes[0, 1], own, "saturation", name)
-        _ceiling(axes[0, 0], own, COLOURS[name])
-        _points(axes[0, 2], own, "llc", name, over="step")
+    for name, setting_rows in rows.items():
+        label = f"{name}: " + ", ".join(f"{key} {setting_rows[0][key]:.4g}" for key in ("eps", "nbeta", "gamma"))
+        _points(axes[0, 0], setting_rows, "llc", name, label)
+        _points(axes[0, 1], setting_rows, "saturation", name)
+        _ceiling(axes[0, 0], setting_rows, COLOURS[name])
+        _points(axes[0, 2], setting_rows, "llc", name, over="step")
     axes[0, 1].axhline(BOUNDS["saturation"], color=style.GREY, linestyle="--", linewidth=1)
     axes[0, 2].set_xscale("symlog", linthresh=1)
     for panel, x, y in zip(

@@ -54,10 +54,12 @@ def _draw_panel(panel: Axes, rows: pd.DataFrame, looks: dict[str, tuple[str, str
     low, high = ends.min(), ends.max()
     room = 0.05 * (high - low)
     panel.axline((0, 0), slope=1, color=style.GREY, linewidth=0.8, zorder=0)
-    for model, own in rows.groupby("model", sort=False):
+    for model, model_rows in rows.groupby("model", sort=False):
         colour, marker = looks[str(model)]
-        x, y = 100 * own["predicted"], 100 * own["change"]
-        panel.vlines(x, 100 * own["change_low"], 100 * own["change_high"], color=colour, linewidth=0.6, alpha=0.6)
+        x, y = 100 * model_rows["predicted"], 100 * model_rows["change"]
+        panel.vlines(
+            x, 100 * model_rows["change_low"], 100 * model_rows["change_high"], color=colour, linewidth=0.6, alpha=0.6
+        )
         panel.plot(x, y, marker, color=colour, markersize=2.6, linestyle="")
     panel.set_xlim(low - room, high + room)
     panel.set_ylim(low - 2 * room, high + 2 * room)

@@ -40,13 +40,13 @@ def _draw(run: Path, table: pd.DataFrame, facts: Mapping[str, Any]) -> Path:
         3, 1, width=7.2, height=2.0, sharex=True, gridspec_kw={"height_ratios": (1.5, 1, 1)}
     )
     llc, slope, loss = axes[:, 0]
-    own = table[table["series"] == LLC].iloc[: len(facts["milestones"]) + 1]
+    stages = table[table["series"] == LLC].iloc[: len(facts["milestones"]) + 1]
     for panel in (llc, slope, loss):
-        _stages(panel, own, facts["milestones"])
+        _stages(panel, stages, facts["milestones"])
     _llc(llc, facts)
     _slope(slope, facts)
     _loss(loss, facts["checkpoints"])
-    _name(llc, own)
+    _name(llc, stages)
     _log_steps(loss, facts["checkpoints"]["steps"])
     style.legend_above(figure)
     style.caption(figure, _caption(run, facts))
@@ -82,22 +82,28 @@ def _band(panel: Axes, curve: Mapping[str, Any], name: str, colour: str) -> None
 
 def _llc(panel: Axes, facts: Mapping[str, Any]) -> None:
     """Points with their errors, hollow where they are not healthy, the fit, the loss alone and the change points."""
-    found = {name: np.asarray(values) for name, values in facts["checkpoints"].items()}
-    at, good, colour = _all_at(found["steps"].tolist()), found["healthy"].astype(bool), style.TRANSFORMER
+    checkpoints = {name: np.asarray(values) for name, values in facts["checkpoints"].items()}
+    at, good, colour = _all_at(checkpoints["steps"].tolist()), checkpoints["healthy"].astype(bool), style.TRANSFORMER
     for seed in facts["seeds"]:
         panel.plot(_all_at(seed["curve"]["step"]), seed["curve"]["llc"], color=style.GREY, linewidth=0.7, zorder=2)
-    panel.errorbar(at, found["llc"], BAND * found["errors"], fmt="none", ecolor=colour, elinewidth=0.8, zorder=2.5)
-    panel.plot(at[good], found["llc"][good], "o", color=colour, markersize=3.5, label="healthy", zorder=4)
+    panel.errorbar(
+        at, checkpoints["llc"], BAND * checkpoints["errors"], fmt="none", ecolor=colour, elinewidth=0.8, zorder=2.5
+    )
+    panel.plot(at[good], checkpoints["llc"][good], "o", color=colour, markersize=3.5, label="healthy", zorder=4)
     if not good.all():
         hollow: dict[str, Any] = {"markerfacecolor": "white", "label": "not healthy", "zorder": 4}
-        panel.plot(at[~good], found["llc"][~good], "o", color=colour, markersize=3.5, **hollow)
+        panel.plot(at[~good], checkpoints["llc"][~good], "o", color=colour, markersize=3.5, **hollow)
     _band(panel, facts["curve"], "llc", colour)
-    panel.plot(at, found["loss_alone"], ":", color="black", linewidth=1, label="nbeta (L_null - L(w*)): the loss alone")
+    panel.plot(
+        at, checkpoints["loss_alone"], ":", color="black", linewidth=1, label="nbeta (L_null - L(w*)): the loss alone"
+    )
     kinks = [point["step"] for point in facts["change_points"]["points"]]
     panel.plot(_all_at(kinks), np.full(len(kinks), 0.03), "^", color=style.OTHER, transform=panel.get_xaxis_transform())
     if kinks:
         panel.plot([], [], "^", color=style.OTHER, label="change points")
-    low, high = _limits([*(found["llc"] - BAND * found["errors"]), *(found["llc"] + BAND * found["errors"])])
+    low, high = _limits(
+        [*(checkpoints["llc"] - BAND * checkpoints["errors"]), *(checkpoints["llc"] + BAND * checkpoints["errors"])]
+    )
     panel.set_ylim(low, high)  # the loss alone may lie far above, where chains are healthy
     panel.set_ylabel("LLC")
 
@@ -119,8 +125,8 @@ def _slope(panel: Axes, facts: Mapping[str, Any]) -> None:
     panel.set_ylabel("d LLC / d log step")
 
 
-def _loss(panel: Axes, found: Mapping[str, Any]) -> None:
-    panel.plot(_all_at(found["steps"]), found["loss"], "o-", color="black", markersize=3, linewidth=1)
+def _loss(panel: Axes, checkpoints: Mapping[str, Any]) -> None:
+    panel.plot(_all_at(checkpoints["steps"]), checkpoints["loss"], "o-", color="black", markersize=3, linewidth=1)
     panel.set_ylabel("loss L(w*)")
     panel.set_xlabel("training step (axis: log(step + 1))")
 
@@ -152,11 +158,11 @@ def _caption(run: Path, facts: Mapping[str, Any]) -> str:
 
 def _lines(facts: Mapping[str, Any]) -> str:
     """What the caption says of the milestones."""
-    found = facts["milestones"]
-    if not found:
+    milestones = facts["milestones"]
+    if not milestones:
         shape = "a plateau" if facts["curve"]["has_shape"] else "more than a line and noise"
         return f"No milestones: the checkpoints do not show {shape}."
     return (
-        f"Lines: {len(found)} milestones with 90 % intervals (dashed: the LLC surely changes on one side alone), of "
-        f"which the loss alone has {sum(one['loss_has_one'] for one in found)}."
+        f"Lines: {len(milestones)} milestones with 90 % intervals (dashed: the LLC surely changes on one side alone), "
+        f"of which the loss alone has {sum(one['loss_has_one'] for one in milestones)}."
     )

@@ -205,7 +205,7 @@ def legend_above(figure: Figure, handles: Mapping[str, Any] | None = None) -> No
 
     if handles is None:
         labelled = [axes.get_legend_handles_labels() for axes in figure.axes]
-        handles = {label: handle for found in labelled for handle, label in zip(*found, strict=True)}
+        handles = {label: handle for entries in labelled for handle, label in zip(*entries, strict=True)}
     names = [plain(name) for name in handles]
     if names:
         points = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points()

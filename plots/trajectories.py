@@ -119,8 +119,8 @@ def _handles(table: pd.DataFrame, looks: Mapping[str, dict[str, Any]], points_la
     paths = dict.fromkeys(table.loc[table["kind"] == "path", "series"])
     black = {"color": "black", "marker": "o"}
     ends = END | {"linestyle": "-", "linewidth": 1.2}
-    found = {name: Line2D([], [], **ends | looks.get(name, black)) for name in paths}
+    entries = {name: Line2D([], [], **ends | looks.get(name, black)) for name in paths}
     points = list(dict.fromkeys(table.loc[table["kind"] == "point", "series"]))
     if not all(map(_is_ridge, points)):
-        found[points_label] = Line2D([], [], color=style.GREY, marker=MARKERS[0], **POINT)
-    return found | {name: Line2D([], [], **STAR) for name in points if _is_ridge(name)}
+        entries[points_label] = Line2D([], [], color=style.GREY, marker=MARKERS[0], **POINT)
+    return entries | {name: Line2D([], [], **STAR) for name in points if _is_ridge(name)}

@@ -47,17 +47,17 @@ def add_flags(built: argparse.ArgumentParser) -> None:
 
 def from_flags(flags: argparse.Namespace) -> Process | None:
     """What the flags say; None without. `UsageError` unless all three are given."""
-    address, processes, own = flags.coordinator_address, flags.num_processes, flags.process_id
-    if (address, processes, own) == (None, None, None):
+    address, processes, process_id = flags.coordinator_address, flags.num_processes, flags.process_id
+    if (address, processes, process_id) == (None, None, None):
         return None
     host, colon, port = (address or "").rpartition(":")
-    if address is None or processes is None or own is None:
+    if address is None or processes is None or process_id is None:
         raise cli.UsageError("--coordinator_address, --num_processes and --process_id are given together or not at all")
     if not (host and colon and port.isdecimal() and 0 < int(port) < 2**16):
         raise cli.UsageError(f"--coordinator_address is {address!r}; it must be HOST:PORT")
-    if not 0 <= own < processes:
-        raise cli.UsageError(f"--process_id is {own}; of {processes} processes it is from 0 to {processes - 1}")
-    return Process(address, processes, own)
+    if not 0 <= process_id < processes:
+        raise cli.UsageError(f"--process_id is {process_id}; of {processes} processes it is from 0 to {processes - 1}")
+    return Process(address, processes, process_id)
 
 
 def start(process: Process) -> None:
@@ -113,5 +113,5 @@ def share(signals: Signals) -> None:
 def check_same_step(step: int, runs: Sequence[Path]) -> None:
     """`StoreError` unless all processes begin at the same step."""
     if len(set(steps := values_of_all(step))) > 1:
-        found = ", ".join(map(str, steps))
-        raise StoreError(f"the processes begin {runs[0].name} at steps {found}: they do not see the same run directory")
+        text = ", ".join(map(str, steps))
+        raise StoreError(f"the processes begin {runs[0].name} at steps {text}: they do not see the same run directory")

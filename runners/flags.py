@@ -137,8 +137,8 @@ def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[
     """The run config from flags and `--config.` overrides; overrides win."""
     config = preset_for_depth(model, flags.preset, {"num_layers": getattr(flags, "num_layers", None)} | dict(overrides))
     for name in ("data_seed", "init_seed"):
-        own = getattr(flags, name)
-        set_values(config, {name: flags.seed if own is None else own})
+        seed = getattr(flags, name)
+        set_values(config, {name: flags.seed if seed is None else seed})
     set_values(config, {flag.key: getattr(flags, flag.name) for flag in config_flags(family_of_model(model))})
     set_values(config, list_values(family_of_model(model), flags))
     set_values(config, overrides)

@@ -170,9 +170,9 @@ def _record_conditions(pack: Pack, logger: Logger) -> None:
     now = conditions.current(pack.width, device_text())
     changes: dict[int, list[conditions.Change]] = {}  # by training, whose state is that of its first run
     for job, slot, _ in pack.lanes:
-        own = conditions.history(job.run, pack.step, now) if pack.step > 0 else []
+        history = conditions.history(job.run, pack.step, now) if pack.step > 0 else []
         past = changes.setdefault(slot, [])
-        past += [change for change in own if change not in past]
+        past += [change for change in history if change not in past]
         facts = {"bitwise": not past, "resumed_elsewhere": past}
         rundir.update_meta(job.run, compile_seconds=pack.compile_seconds, **facts, **_note_damaged(pack, job, logger))
         if new := [change for change in past if change["step"] == pack.step]:

@@ -122,15 +122,15 @@ def main(argv: list[str]) -> int:
     flags = parser().parse(argv)
     outputs.check_free(flags.out, WRITER)
     check_devices()
-    found = _so_far(flags.out, flags.quick)
+    results = _so_far(flags.out, flags.quick)
     WORK.mkdir(parents=True, exist_ok=True)
-    parts = found["parts"]
+    parts = results["parts"]
     for name in flags.parts:
         if name in parts and not any(parts[name]["exit_status"]):
             print(f"{name} is done at this commit", flush=True)
             continue
         parts[name] = _done(PARTS[name], flags.quick)
-        outputs.write({flags.out: json_bytes(found)}, WRITER)
+        outputs.write({flags.out: json_bytes(results)}, WRITER)
     failed = [name for name, part in parts.items() if any(part["exit_status"])]
     print(f"{cli.printable(flags.out)}: {', '.join(parts)}{'; failed: ' if failed else ''}{', '.join(failed)}")
     return 1 if failed else 0

@@ -85,7 +85,7 @@ def traces(picture: Picture) -> dict[str, np.ndarray]:
 
     @jax.jit
     def run(keys: Array) -> sgld.Draws:
-        return jax.vmap(lambda own: sgld.chain(own, target, source, tasks, picture.eps, steps))(keys)
+        return jax.vmap(lambda chain_key: sgld.chain(chain_key, target, source, tasks, picture.eps, steps))(keys)
 
     drawn = run(jax.random.split(key(0), CHAINS))
     return {name: np.asarray(values, float) for name, values in drawn._asdict().items()}
@@ -98,10 +98,10 @@ def reported(picture: Picture, drawn: dict[str, np.ndarray]) -> str:
 
     lengths = Settings(chains=CHAINS, burn_in=BURN_IN, draws=DRAWS)
     settings = replace(lengths, eps=picture.eps, nbeta=picture.nbeta, gamma=picture.gamma)
-    found = diagnose(drawn, settings, 0.0, picture.null, max(CURVATURES), np.ones(len(CURVATURES)))
+    diagnosis = diagnose(drawn, settings, 0.0, picture.null, max(CURVATURES), np.ones(len(CURVATURES)))
     llc = picture.nbeta * drawn["excess"][:, BURN_IN:].mean()
-    told = "healthy" if found.health == HEALTHY else "not healthy"
-    return f"LLC {llc:.2g}, {picture.sign} {getattr(found, picture.sign):.3g}\n{told}"
+    told = "healthy" if diagnosis.health == HEALTHY else "not healthy"
+    return f"LLC {llc:.2g}, {picture.sign} {getattr(diagnosis, picture.sign):.3g}\n{told}"
 
 
 def draw(folder: Path) -> Path:

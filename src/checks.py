@@ -28,12 +28,12 @@ def one_of(name: str, value: str, known: Iterable[str]) -> None:
 
 def named(names: Iterable[str], module: Mapping[str, Any]) -> dict[str, Any]:
     """The functions of these names in a module's `globals()`; raises for a name without one."""
-    found = {name: module.get(name) for name in names}
-    for name, function in found.items():
+    functions = {name: module.get(name) for name in names}
+    for name, function in functions.items():
         require(
             callable(function), f"{name!r} is registered in src/registries.py, but {module['__name__']} has no {name}"
         )
-    return found
+    return functions
 
 
 def finite(name: str, value: float) -> None:

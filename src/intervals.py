@@ -127,10 +127,10 @@ def seeds_for(values: np.ndarray, scale: str, low: float, high: float, level: fl
     if scale == "share":
         return _first(n, _decides_of_shares(float(values.mean()), n, low, high, level))
     chosen = SCALES[scale]
-    found = _transformed(values, chosen)
+    transforms = _transformed(values, chosen)
     with np.errstate(divide="ignore", invalid="ignore"):
         edges = np.array([chosen.forward(np.clip(edge, chosen.lowest, chosen.highest)) for edge in (low, high)])
-    distance, spread = np.abs(edges - found.mean()).min(), found.std(ddof=1)
+    distance, spread = np.abs(edges - transforms.mean()).min(), transforms.std(ddof=1)
     return _first(n, stdtrit(n - 1, (1 + level) / 2) * spread / np.sqrt(n) < distance)
 
 

@@ -107,11 +107,11 @@ def restore(run: Path, step: int, like: Mapping[str, np.ndarray]) -> dict[str, n
 
 def _content(arrays: Mapping[str, np.ndarray]) -> str:
     """A hash of named arrays: of names, types, shapes and values."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
-        found.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        found.update(array.tobytes())
-    return found.hexdigest()
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def notice(metas: Sequence[Mapping[str, Any]]) -> str:

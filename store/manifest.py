@@ -36,7 +36,7 @@ def exists(run: Path) -> bool:
         return False
 
 
-def begin(run: Path, own: Iterable[str] = ()) -> None:
+def begin(run: Path, manifest_names: Iterable[str] = ()) -> None:
     """Creates a manifest of these files unless there is one; `StoreError` if another file has its name."""
     if exists(run):
         return
@@ -45,7 +45,7 @@ def begin(run: Path, own: Iterable[str] = ()) -> None:
     if path.exists() and not FIRST_LINE.startswith(path.read_bytes()):  # a kill may leave part of the line
         raise StoreError(f"{path} is not the manifest of a run; move it away")
     run.mkdir(parents=True, exist_ok=True)
-    journal.append(path, [HEADER, *({"file": name} for name in own)], begin=True)
+    journal.append(path, [HEADER, *({"file": name} for name in manifest_names)], begin=True)
 
 
 def names(run: Path) -> list[str]:
@@ -94,14 +94,18 @@ def release(run: Path, name: str) -> None:
 
 def files(run: Path) -> list[str]:
     """The run's files that exist, and drafts of them that a killed process left."""
-    own = set(names(run))
-    return [name for name in _all_files(run) if layout.manifest_name(name) in own or layout.draft_target(name) in own]
+    manifest_names = set(names(run))
+    return [
+        name
+        for name in _all_files(run)
+        if layout.manifest_name(name) in manifest_names or layout.draft_target(name) in manifest_names
+    ]
 
 
 def foreign_files(run: Path) -> list[str]:
     """The files in a run directory that the laboratory did not write."""
-    own = {*files(run), layout.MANIFEST}
-    return [name for name in _all_files(run) if name not in own and not layout.is_lock(name)]
+    own_files = {*files(run), layout.MANIFEST}
+    return [name for name in _all_files(run) if name not in own_files and not layout.is_lock(name)]
 
 
 def conflicting_files(run: Path) -> list[str]:
@@ -119,8 +123,8 @@ def adopt(run: Path) -> None:
     """Creates the manifest of a run made before there were manifests; leaves other folders alone."""
     if exists(run) or not predates_manifests(run):
         return
-    own = dict.fromkeys(layout.manifest_name(name) for name in _all_files(run) if layout.is_run_file(name))
-    begin(run, own)
+    manifest_names = dict.fromkeys(layout.manifest_name(name) for name in _all_files(run) if layout.is_run_file(name))
+    begin(run, manifest_names)
 
 
 def predates_manifests(run: Path) -> bool:
@@ -134,4 +138,6 @@ def predates_manifests(run: Path) -> bool:
 
 def _all_files(run: Path) -> list[str]:
     """The names of all files below a folder."""
-    return sorted(Path(folder, name).relative_to(run).as_posix() for folder, _, own in os.walk(run) for name in own)
+    return sorted(
+        Path(folder, name).relative_to(run).as_posix() for folder, _, file_names in os.walk(run) for name in file_names
+    )

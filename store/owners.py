@@ -149,12 +149,12 @@ class Watch:
     def look(self, path: Path, owner: Owner) -> Unheld | None:
         """What is known of the owner of a file; None if it is gone."""
         if owner.host != host():
-            found = self._changes(path, owner)
+            obstacle = self._changes(path, owner)
         else:
-            found = Unheld.OWNED if started(owner.pid) == owner.start else None
-        if found is Unheld.OWNED:
+            obstacle = Unheld.OWNED if started(owner.pid) == owner.start else None
+        if obstacle is Unheld.OWNED:
             self._alive = owner
-        return found
+        return obstacle
 
     def has_lost_turn(self, turn: Path, content: bytes) -> bool:
         """Whether whose turn it is has ended or stands still, on this host too."""

@@ -89,7 +89,7 @@ def hold(lock: Path, target: Path, shared: bool, watch: Watch) -> Held | Unheld:
 
     `OSError` if it cannot be written, `StoreError` if it cannot be read.
     """
-    own = owners.this_process()
+    claimant = owners.this_process()
     try:
         others, obstacle = _owners(lock, shared, watch)
         if obstacle is None and shared and others:  # an owner that is gone, and loses the lock before it is shared
@@ -97,21 +97,21 @@ def hold(lock: Path, target: Path, shared: bool, watch: Watch) -> Held | Unheld:
                 return taken
             let_go(taken)
             return Unheld.CHANGING
-        found = obstacle or _in_turn(lock, target, own, shared, watch)
+        outcome = obstacle or _in_turn(lock, target, claimant, shared, watch)
     except FileNotFoundError:  # the folder is gone
         return Unheld.CHANGING
     except OSError as error:
         error.filename, error.filename2 = str(lock), None
         raise
-    if isinstance(found, Unheld):
-        return found
-    held, others = found
+    if isinstance(outcome, Unheld):
+        return outcome
+    held, others = outcome
     _keep(held)
     try:
         for path, owner in others:
             if path != lock:
                 path.unlink(missing_ok=True)
-            if owner and owner.host != own.host:
+            if owner and owner.host != claimant.host:
                 _say_taken(target, owner)
                 _remove_drafts(target, owner)
     except BaseException:
@@ -124,31 +124,31 @@ def _owners(lock: Path, shared: bool, watch: Watch) -> tuple[Others, Unheld | No
     """The files of those who keep us from a lock, with their owners, and how they do; None if all are gone."""
     files = [lock, *([] if shared else _beside(lock, SHARED))]
     others = [(path, owner) for path in files if (owner := owners.read(path)) or path != lock]
-    found = [watch.look(path, owner) for path, owner in others if owner]  # each is looked at
-    return others, next((why for why in (Unheld.OWNED, Unheld.WATCHED) if why in found), None)
+    obstacles = [watch.look(path, owner) for path, owner in others if owner]  # each is looked at
+    return others, next((why for why in (Unheld.OWNED, Unheld.WATCHED) if why in obstacles), None)
 
 
-def _in_turn(lock: Path, target: Path, own: Owner, shared: bool, watch: Watch) -> tuple[Held, Others] | Unheld:
+def _in_turn(lock: Path, target: Path, claimant: Owner, shared: bool, watch: Watch) -> tuple[Held, Others] | Unheld:
     """Claims a lock when it is our turn. That a turn is taken from one who stood still costs it its claim, no more."""
     turn = lock.with_name(f"{lock.name}{TURN}")
     try:
-        os.close(_create(turn, own))
+        os.close(_create(turn, claimant))
     except FileExistsError:
         if (content := owners.content_of(turn)) is not None and watch.has_lost_turn(turn, content):
             turn.unlink(missing_ok=True)
         return Unheld.CHANGING
     try:
-        return _claim(lock, target, own, shared, watch)
+        return _claim(lock, target, claimant, shared, watch)
     finally:
         with suppress(OSError):
-            if (now := owners.parsed(owners.content_of(turn) or b"")) and now.token == own.token:
+            if (now := owners.parsed(owners.content_of(turn) or b"")) and now.token == claimant.token:
                 turn.unlink(missing_ok=True)
 
 
-def _claim(lock: Path, target: Path, own: Owner, shared: bool, watch: Watch) -> tuple[Held, Others] | Unheld:
+def _claim(lock: Path, target: Path, claimant: Owner, shared: bool, watch: Watch) -> tuple[Held, Others] | Unheld:
     """Takes a lock, with the owners that are gone. The order of the steps is what keeps two from having it."""
-    claim = lock.with_name(f"{lock.name}.{own.token}{SHARED if shared else CLAIM}")
-    held, is_taken = Held(claim if shared else lock, claim, target, own, _create(claim, own)), False
+    claim = lock.with_name(f"{lock.name}.{claimant.token}{SHARED if shared else CLAIM}")
+    held, is_taken = Held(claim if shared else lock, claim, target, claimant, _create(claim, claimant)), False
     try:
         for other in _beside(lock, CLAIM):
             if other != claim:
@@ -165,11 +165,11 @@ def _claim(lock: Path, target: Path, own: Owner, shared: bool, watch: Watch) -> 
             held.release()
 
 
-def _create(path: Path, own: Owner) -> int:
+def _create(path: Path, claimant: Owner) -> int:
     """Creates a file that says who we are; `FileExistsError` if there is one."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
     try:
-        os.write(descriptor, own.content())
+        os.write(descriptor, claimant.content())
         os.fsync(descriptor)
     except BaseException:
         path.unlink(missing_ok=True)

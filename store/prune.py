@@ -86,10 +86,10 @@ def _status(text: str) -> str:
 
 
 def _duration(text: str) -> timedelta:
-    found = re.fullmatch(r"([0-9]{1,6})(min|h|d)", text)
-    if not found:
+    match = re.fullmatch(r"([0-9]{1,6})(min|h|d)", text)
+    if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration; write it as in 30min, 12h or 7d")
-    return timedelta(**{UNITS[found[2]]: int(found[1])})
+    return timedelta(**{UNITS[match[2]]: int(match[1])})
 
 
 def main(argv: list[str]) -> None:

@@ -176,11 +176,11 @@ def clear(run: Path) -> list[str]:
     if (run / layout.META).exists():
         with contextlib.suppress(OSError):
             write_json(run / layout.META, {"status": "running"})
-    own = manifest.files(run)
-    for name in sorted(own, key=CLEARED_LAST.__contains__):
+    files = manifest.files(run)
+    for name in sorted(files, key=CLEARED_LAST.__contains__):
         with naming_file(run / name):
             (run / name).unlink(missing_ok=True)
-    folders = {folder for name in own for folder in Path(run, name).parents if run in folder.parents}
+    folders = {folder for name in files for folder in Path(run, name).parents if run in folder.parents}
     for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
         with contextlib.suppress(OSError):  # it holds foreign files
             folder.rmdir()
@@ -234,7 +234,7 @@ def metrics(run: Path, further: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
 
     Each must have the fields of every run and those in `further`, and there must be one.
     """
-    fields, path, found = (*METRICS_FIELDS, *further), run / layout.METRICS, False
+    fields, path, has_records = (*METRICS_FIELDS, *further), run / layout.METRICS, False
     wrong = StoreError(f"{path} is not the metrics of a run: these have {', '.join(fields)}")
     for record in json_lines(path):
         if not record.keys() >= {*fields}:
@@ -242,9 +242,9 @@ def metrics(run: Path, further: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         values = [record[name] for name in fields]
         if not (is_count(record["step"]) and all(value is None or is_number(value) for value in values)):
             raise StoreError(f"{path} has values that are not numbers")
-        found = True
+        has_records = True
         yield record
-    if not found:
+    if not has_records:
         raise wrong
 
 

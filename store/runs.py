@@ -38,10 +38,10 @@ def _sweeps(entries: Sequence[Entry]) -> list[str]:
     by_folder: dict[Path, Counter[str]] = {}
     for entry in entries:
         by_folder.setdefault(entry.path.parent, Counter())[entry.status] += 1
-    sweeps = {folder: found for folder, found in by_folder.items() if any(folder.glob("plan_*.json"))}
+    sweeps = {folder: counts for folder, counts in by_folder.items() if any(folder.glob("plan_*.json"))}
     return [
-        f"sweep {cli.printable(folder)}: {', '.join(f'{number} {status}' for status, number in sorted(found.items()))}"
-        for folder, found in sorted(sweeps.items())
+        f"sweep {cli.printable(folder)}: {', '.join(f'{number} {status}' for status, number in sorted(counts.items()))}"
+        for folder, counts in sorted(sweeps.items())
     ]
 
 

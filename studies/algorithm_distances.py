@@ -63,12 +63,12 @@ def final_cosines(run: Path) -> dict[tuple[str, str], float]:
 
 def cosines_at_snapshots(run: Path) -> dict[tuple[str, int], float]:
     """The transformer's cosines with the algorithms over training, by algorithm and step."""
-    found = cosines(run)
-    curves = {name: values for name, values in found.items() if name != "step"}
+    similarities = cosines(run)
+    curves = {name: values for name, values in similarities.items() if name != "step"}
     return {
         (name, int(step)): float(value)
         for name in curves
-        for step, value in zip(found["step"], curves[name], strict=True)
+        for step, value in zip(similarities["step"], curves[name], strict=True)
     }
 
 
@@ -97,8 +97,8 @@ def turn_from(before: str) -> Measure:
     """The step from which it is nearer to GD++ than to an algorithm for good; infinite if it never is."""
 
     def measure(run: Path) -> float:
-        found = cosines(run)
-        at = turn.turn(found["step"], found[before], found["gd_plus_plus"])
+        similarities = cosines(run)
+        at = turn.turn(similarities["step"], similarities[before], similarities["gd_plus_plus"])
         return at.step if at else float("inf")
 
     return measure

@@ -161,8 +161,8 @@ def _to(algorithm: str, measure: str) -> partial[float]:
 
 def to_others(run: Path, measure: str, algorithm: str = "") -> dict[str, float]:
     """A distance of the transformer to each algorithm but one, of those for which it is defined."""
-    found = {column: value for (row, column, of), value in _final(run).items() if row == TF and of == measure}
-    return {name: value for name, value in found.items() if name not in ("", TF, algorithm) and np.isfinite(value)}
+    distances = {column: value for (row, column, of), value in _final(run).items() if row == TF and of == measure}
+    return {name: value for name, value in distances.items() if name not in ("", TF, algorithm) and np.isfinite(value)}
 
 
 def _nearer(algorithm: str, run: Path) -> float:
@@ -213,20 +213,22 @@ def _claims(conjecture: Conjecture, file: Path) -> tuple[Claim, ...]:
             paper=OURS,
         )
 
-    found = []
+    claims = []
     if conjecture.loss_ratio:
         says = f"loss over that of `{name}`, on the same tasks"
-        found.append(claim("loss_ratio", says, 1.0, conjecture.loss_ratio, "the file", _to(name, "loss_ratio"), "log"))
+        claims.append(claim("loss_ratio", says, 1.0, conjecture.loss_ratio, "the file", _to(name, "loss_ratio"), "log"))
     if conjecture.cosine:
         says = f"cosine of sensitivities with `{name}`"
-        found.append(claim("cosine", says, 1.0, conjecture.cosine, "the file", _to(name, "cosine"), "fisher"))
+        claims.append(claim("cosine", says, 1.0, conjecture.cosine, "the file", _to(name, "cosine"), "fisher"))
     if conjecture.measure:
         key = getattr(conjecture.measure, "__name__", "measure").strip("<>")
-        own, scale = partial(_own, conjecture, file), conjecture.scale
-        found.append(claim(key, f"`{key}` of the file", math.nan, conjecture.accepted, "the file", own, scale))
+        user_measure, scale = partial(_own, conjecture, file), conjecture.scale
+        claims.append(
+            claim(key, f"`{key}` of the file", math.nan, conjecture.accepted, "the file", user_measure, scale)
+        )
     says = f"mean prediction difference to `{name}` over that to the nearest other algorithm"
-    found.append(claim("nearest", says, 0.0, (0.0, TIE), "below 1, a tie", partial(_nearer, name), "log"))
-    return tuple(found)
+    claims.append(claim("nearest", says, 0.0, (0.0, TIE), "below 1, a tie", partial(_nearer, name), "log"))
+    return tuple(claims)
 
 
 def _cosines(run: Path) -> dict[tuple[str, str], float]:

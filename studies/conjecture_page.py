@@ -88,8 +88,8 @@ def _row(study: Study, profile: str, claim: Claim, measurement: Measurement | No
 
 def verdict(rows: Sequence[Row]) -> str:
     """That of all predictions together: contradicted if one is, reproduced if all are."""
-    found = {str(row["verdict"]) for row in rows}
-    return next((word for word in ("contradicted", "not counted", "undecided") if word in found), "reproduced")
+    verdicts = {str(row["verdict"]) for row in rows}
+    return next((word for word in ("contradicted", "not counted", "undecided") if word in verdicts), "reproduced")
 
 
 def _distances(runs: Sequence[Path]) -> list[Row]:
@@ -97,9 +97,9 @@ def _distances(runs: Sequence[Path]) -> list[Row]:
     rows = []
     for kind, (scale, near) in NEAREST.items():
         each = [to_others(run, kind) for run in runs]
-        wins = Counter(min(found, key=lambda name: near(found[name])) for found in each if found)
-        for name in dict.fromkeys(name for found in each for name in found):
-            values = np.array([found[name] for found in each if name in found])
+        wins = Counter(min(distances, key=lambda name: near(distances[name])) for distances in each if distances)
+        for name in dict.fromkeys(name for distances in each for name in distances):
+            values = np.array([distances[name] for distances in each if name in distances])
             mean, low, high, n = intervals.of(values, scale)
             numbers = {"mean": mean, "mean_low": low, "mean_high": high, "n": n, "nearest_in": wins[name]}
             rows.append({"algorithm": name, "measure": kind, **numbers, "share": None})

@@ -172,24 +172,24 @@ def _paired(values_of: ValuesOf, contrast: Contrast) -> tuple[np.ndarray, np.nda
 
 def _result(values_of: ValuesOf, contrast: Contrast) -> dict[str, Any]:
     one, other = _paired(values_of, contrast)
-    found, same = statistics.contrast(one, other), _equivalence(one, other, contrast.unit)
+    t_test, same = statistics.contrast(one, other), _equivalence(one, other, contrast.unit)
     return {
         "question": contrast.question,
         "contrast": contrast.name,
         "kind": contrast.kind,
         "unit": contrast.unit,
-        "n": found.n,
+        "n": t_test.n,
         "treated": float(one.mean()),
         "control": float(other.mean()),
-        "difference": found.difference,
-        "low": found.low,
-        "high": found.high,
-        "change": found.relative,
-        "change_low": found.relative_low,
-        "change_high": found.relative_high,
+        "difference": t_test.difference,
+        "low": t_test.low,
+        "high": t_test.high,
+        "change": t_test.relative,
+        "change_low": t_test.relative_low,
+        "change_high": t_test.relative_high,
         "largest_change": float(np.abs(one / other - 1).max()),
-        "d_z": found.d_z,
-        "p": found.p,
+        "d_z": t_test.d_z,
+        "p": t_test.p,
         "p_holm": None,
         "equivalence_low": same.low,
         "equivalence_high": same.high,

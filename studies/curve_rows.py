@@ -63,8 +63,8 @@ def curve_rows(
 
 def _points(curves: Iterable[tuple[int, Series]]) -> dict[tuple[str, str, float], list[Value]]:
     points: dict[tuple[str, str, float], list[Value]] = {}
-    for seed, found in curves:
-        for (panel, series), (xs, ys, *censored) in found.items():
+    for seed, seed_curves in curves:
+        for (panel, series), (xs, ys, *censored) in seed_curves.items():
             for x, y, how in zip(xs, ys, *(censored or [[""] * len(xs)]), strict=True):
                 points.setdefault((panel, series, float(x)), []).append(Value(seed, float(y), how))
     return points

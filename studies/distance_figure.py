@@ -42,11 +42,13 @@ class Distances(NamedTuple):
 
     def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[Row]:
         """The means over runs of all cosines that are defined."""
-        found: dict[tuple[Any, ...], list[float]] = {}
-        for run in (run for own in runs.values() for run in own):
+        cosines: dict[tuple[Any, ...], list[float]] = {}
+        for run in (run for group in runs.values() for run in group):
             for key, value in self.cosines(run).items():
-                found.setdefault(key, []).append(value)
-        return [dict(zip(self.columns, key, strict=True)) | row for key, own in found.items() for row in _mean(own)]
+                cosines.setdefault(key, []).append(value)
+        return [
+            dict(zip(self.columns, key, strict=True)) | row for key, values in cosines.items() for row in _mean(values)
+        ]
 
     def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
         """Draws the table."""

@@ -47,15 +47,15 @@ class Dots(NamedTuple):
 
     def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[Row]:
         """Rows of setting, panel, series, mean, low, high, seeds."""
-        found: dict[tuple[str, str, str], list[float]] = {}
-        for name, own in runs.items():
-            for run in own:
+        numbers: dict[tuple[str, str, str], list[float]] = {}
+        for name, group in runs.items():
+            for run in group:
                 for place, value in self.numbers(run).items():
-                    found.setdefault((self.settings[name], *place), []).append(value)
+                    numbers.setdefault((self.settings[name], *place), []).append(value)
         columns = ("setting", "panel", "series")
         return [
             dict(zip(columns, place, strict=True)) | (_share(part) if self.shares else _mean(part))
-            for place, values in found.items()
+            for place, values in numbers.items()
             for part in ([[value] for value in values] if self.by_seed else [values])
         ]
 

@@ -18,13 +18,13 @@ from studies.study import Study
 
 def as_drawn(study: Study, folder: Path) -> list[AnyFigure]:
     """The study's figures in a folder, each with the title that is written on it."""
-    found = []
+    figures = []
     for figure in study.figures:
         path = folder / f"{figure.name}.json"
         if path.with_suffix(".png").exists():
             with expecting(path, "what a figure is drawn with"):
-                found.append(figure._replace(title=str(read_json(path)["labels"]["title"])))
-    return found
+                figures.append(figure._replace(title=str(read_json(path)["labels"]["title"])))
+    return figures
 
 
 def redraw(study: Study, out: Path) -> None:
@@ -50,7 +50,7 @@ def draw(study: Study, figures: Sequence[AnyFigure], runs_dir: Path, out: Path) 
         runs = {name: study.runs[name].finished(runs_dir) for name in figure.run_names}
         if all(runs.values()):
             table = out / study.name / f"{figure.name}.csv"
-            bundle = _bundle(study, figure, [run for own in runs.values() for run in own])
+            bundle = _bundle(study, figure, [run for group in runs.values() for run in group])
             outputs.write({table: csv_bytes(figure.rows(runs))}, WRITER)
             figure.draw(table, bundle["labels"])
             outputs.write({table.with_suffix(".json"): json_bytes(bundle)}, WRITER)

@@ -147,13 +147,13 @@ def parser() -> cli.Parser:
 
 def main(argv: list[str]) -> int:
     """The command line; 1 if a rule in use errs in more than 5 %, beyond what the simulation's own error explains."""
-    flags, found = parser().parse(argv), rates()
-    outputs.write({flags.report / ERROR_RATES: csv_bytes(found)}, WRITER)
-    for row in found:
+    flags, rows = parser().parse(argv), rates()
+    outputs.write({flags.report / ERROR_RATES: csv_bytes(rows)}, WRITER)
+    for row in rows:
         print(
             f"{row['rule']}, {row['distribution']}, {row['seeds']} seeds: {100 * row['rate']:.2f} % wrongly reproduced"
         )
-    return int(max(row["rate"] for row in found if row["used"]) > allowed(DRAWS))
+    return int(max(row["rate"] for row in rows if row["used"]) > allowed(DRAWS))
 
 
 def allowed(draws: int) -> float:

@@ -65,12 +65,12 @@ class Figure(NamedTuple):
         if not self.run_names:
             yield from ((seed, self.curves(seed, "")) for seed in SEEDS)
         elif not self.together:
-            yield from ((_seed(run), self.curves(run, name)) for name, own in runs.items() for run in own)
+            yield from ((_seed(run), self.curves(run, name)) for name, group in runs.items() for run in group)
         else:
             of_seed: dict[int, list[Path]] = {}
-            for run in (run for own in runs.values() for run in own):
+            for run in (run for group in runs.values() for run in group):
                 of_seed.setdefault(_seed(run), []).append(run)
-            yield from ((seed, self.curves(own, "")) for seed, own in of_seed.items())
+            yield from ((seed, self.curves(seed_runs, "")) for seed, seed_runs in of_seed.items())
 
     def draw(self, table: Path, labels: Labels) -> None:
         """Draws the table."""
@@ -115,7 +115,7 @@ class Plane(NamedTuple):
 
     def rows(self, runs: RunsByName) -> list[Row]:
         """The paths of the runs."""
-        return self.paths([run for own in runs.values() for run in own])
+        return self.paths([run for group in runs.values() for run in group])
 
     def draw(self, table: Path, labels: Labels) -> None:
         """Draws the table."""
@@ -138,7 +138,7 @@ class HeatMaps(NamedTuple):
 
     def rows(self, runs: RunsByName) -> list[Row]:
         """The matrices of the runs."""
-        return self.matrices([run for own in runs.values() for run in own])
+        return self.matrices([run for group in runs.values() for run in group])
 
     def draw(self, table: Path, labels: Labels) -> None:
         """Draws the table."""

@@ -54,9 +54,9 @@ class Told(NamedTuple):
 
 def told(finding: Finding, rows: Mapping[str, Row], figure: str) -> Told:
     """A finding as the lines of the ledger have it."""
-    own = [rows[statement.claim] for statement in finding.statements]
-    says = " ".join(sentence(statement, row) for statement, row in zip(finding.statements, own, strict=True))
-    return Told(says, all(row["verdict"] == "reproduced" for row in own), (figure,))
+    finding_rows = [rows[statement.claim] for statement in finding.statements]
+    says = " ".join(sentence(statement, row) for statement, row in zip(finding.statements, finding_rows, strict=True))
+    return Told(says, all(row["verdict"] == "reproduced" for row in finding_rows), (figure,))
 
 
 def sentence(statement: Statement, row: Row) -> str:
@@ -66,8 +66,8 @@ def sentence(statement: Statement, row: Row) -> str:
     if row["verdict"] == "reproduced":
         said = f"{statement.meaning}: {number}" if statement.meaning else number
         return f"{said[0].upper()}{said[1:]}."
-    own = row["verdict"] == "contradicted" and row["about"] != "paper"
-    opening = OWN_CONTRADICTED if own else OPENINGS[row["verdict"]]
+    own_contradicted = row["verdict"] == "contradicted" and row["about"] != "paper"
+    opening = OWN_CONTRADICTED if own_contradicted else OPENINGS[row["verdict"]]
     opening += f", {row['undecided_because']}" if row["undecided_because"] else ""
     return f"{opening}: {number} (accepted: {accepted if row['share'] is None else 'all'})."
 

@@ -44,8 +44,8 @@ def index(out: Path) -> Entry:
         "tables": _tables(out),
     }
     for study, profile in compared:
-        for kind, own in _conditions(study, profile, out).items():
-            entries[kind] += own
+        for kind, condition_entries in _conditions(study, profile, out).items():
+            entries[kind] += condition_entries
     return {"schema_version": SCHEMA_VERSION, **entries}
 
 
@@ -101,7 +101,7 @@ def _findings(study: Study, out: Path, rows: Sequence[tuple[Study, ledger.Row]])
     profile = study.profiles[-1]
     if not (out / page.name_of(study, profile)).exists():
         return []
-    found = page.findings(study, [row for own, row in rows if own is study], out)
+    findings = page.findings(study, [row for owner, row in rows if owner is study], out)
     return [
         {
             "id": f"{study.name}/{finding.name}",
@@ -112,7 +112,7 @@ def _findings(study: Study, out: Path, rows: Sequence[tuple[Study, ledger.Row]])
             "holds": one.holds,
             "claims": [statement.claim for statement in finding.statements],
         }
-        for finding, one in zip(study.findings, found, strict=True)
+        for finding, one in zip(study.findings, findings, strict=True)
     ]
 
 
@@ -148,12 +148,12 @@ def _conditions(study: Study, profile: str, out: Path) -> dict[str, list[Entry]]
     assert study.conditions is not None
     folder = study.results(profile)
     listed = study.conditions.listed(out / folder)
-    own = {"study": study.name, "profile": profile, **_command(study, profile)}
+    origin = {"study": study.name, "profile": profile, **_command(study, profile)}
     return {
         "contrasts": [
             {
                 "id": f"{folder}/{row['question']}/{row['contrast']}",
-                **own,
+                **origin,
                 **{name: _finite(row[name]) for name in OF_A_CONTRAST},
                 **dict(zip(("change", "change_low", "change_high"), map(_finite, change_of(row)), strict=True)),
                 "seeds": [*row["changes"]],
@@ -161,14 +161,14 @@ def _conditions(study: Study, profile: str, out: Path) -> dict[str, list[Entry]]
             }
             for row in listed["contrasts"]
         ],
-        "findings": [{"id": f"{folder}/{row['name']}", **own, **_less(row, "name")} for row in listed["findings"]],
+        "findings": [{"id": f"{folder}/{row['name']}", **origin, **_less(row, "name")} for row in listed["findings"]],
         "figures": [
             _figure(study, folder, name, caption, profile)
             for name, caption in listed["figures"].items()
             if (out / folder / f"{name}.png").exists()
         ],
         "tables": [
-            {"id": f"{folder}/{Path(name).stem}", **own, "path": f"{folder}/{name}", "caption": caption}
+            {"id": f"{folder}/{Path(name).stem}", **origin, "path": f"{folder}/{name}", "caption": caption}
             for name, caption in listed["tables"].items()
         ],
     }
@@ -180,13 +180,13 @@ def _pages(studies: Sequence[Study], out: Path) -> list[Entry]:
         for profile in study.profiles if study.conditions else study.profiles[-1:]:
             name = page.name_of(study, profile)
             if (out / name).exists():
-                own = {"id": Path(name).stem, "study": study.name, "path": name, "title": _title(out / name)}
-                pages.append(own | _command(study, profile if study.conditions else "full"))
+                entry = {"id": Path(name).stem, "study": study.name, "path": name, "title": _title(out / name)}
+                pages.append(entry | _command(study, profile if study.conditions else "full"))
         for question in study.questions:
             name = page.page_of(study, question)
             if (out / name).exists():
-                own = {"id": f"{study.name}/{question.name}", "study": study.name, "path": name}
-                pages.append(own | {"title": question.title, **_command(study, "full")})
+                entry = {"id": f"{study.name}/{question.name}", "study": study.name, "path": name}
+                pages.append(entry | {"title": question.title, **_command(study, "full")})
     return pages
 
 

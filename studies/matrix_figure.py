@@ -31,7 +31,7 @@ class Matrix(NamedTuple):
 
     def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[dict[str, Any]]:
         """The mean of the runs' matrices, an entry to a row, and the limit of the colours."""
-        every = [run for own in runs.values() for run in own]
+        every = [run for group in runs.values() for run in group]
         mean, *other = (np.mean([of(run) for run in every], axis=0) for of in (self.matrix, self.beside) if of)
         limit = max(float(np.abs(part).max()) for part in (mean, *other))
         return [{"i": i, "j": j, "value": float(mean[i, j]), "limit": limit} for i, j in np.ndindex(*mean.shape)]

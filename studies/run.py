@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
     chosen = _named(flags.claims, known)
     status = 0
     for study in dict.fromkeys(study for study, _ in chosen):
-        status = max(status, _claims(study, [claim for own, claim in chosen if own is study], flags))
+        status = max(status, _claims(study, [claim for owner, claim in chosen if owner is study], flags))
         if status > 128:  # a signal
             break
     return status
@@ -118,8 +118,8 @@ def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) ->
     from studies import page
     from studies.drawing import draw
 
-    own = {name for claim in claims for name in claim.trained}
-    figures = [figure for figure in study.figures if own.intersection(figure.run_names)]
+    run_names = {name for claim in claims for name in claim.trained}
+    figures = [figure for figure in study.figures if run_names.intersection(figure.run_names)]
     how, rows = _execution(study, flags), planned(study.grids_of(claims), flags.quiet)
     page.check(study, study.profiles[-1], flags.report, figures)
     status = _train_and_measure(study, claims, rows, how, flags.report)

@@ -63,9 +63,9 @@ class Runs:
         for cell in self.cells:
             of_seed.setdefault(cell.config.init_seed, []).append(cell)
         ended = {
-            seed: tuple(folder / cell.name for cell in own)
-            for seed, own in of_seed.items()
-            if all(cell_status(cell, folder)[0] in rundir.FINISHED for cell in own)
+            seed: tuple(folder / cell.name for cell in seed_cells)
+            for seed, seed_cells in of_seed.items()
+            if all(cell_status(cell, folder)[0] in rundir.FINISHED for cell in seed_cells)
         }
         return dict(ended) if self.axes else {seed: runs[0] for seed, runs in ended.items()}
 

@@ -37,8 +37,8 @@ class Stages(NamedTuple):
         """Rows of runs, seed and the columns of stages.csv; a run without a stage has one row that says so."""
         return [
             {"runs": self.settings[name], "seed": read_config(run).init_seed} | row
-            for name, own in runs.items()
-            for run in own
+            for name, group in runs.items()
+            for run in group
             for row in _stages(run)
         ]
 
@@ -51,5 +51,5 @@ def _stages(run: Path) -> list[Row]:
     if not read_json(run / layout.DEVELOP)["stages"]:
         last = read_config(run).training.steps
         return [dict.fromkeys(OF_A_CHANGE, "") | {"stage": 0, "start": 0, "end": last, "type": NO_STAGE}]
-    found = read_csv(run / layout.DEVELOP_STAGES, ("stage", "start", "end"), ("type", "setting"))
-    return [{str(name): value for name, value in row.items()} for row in found[[*OF_A_CHANGE]].to_dict("records")]
+    stages = read_csv(run / layout.DEVELOP_STAGES, ("stage", "start", "end"), ("type", "setting"))
+    return [{str(name): value for name, value in row.items()} for row in stages[[*OF_A_CHANGE]].to_dict("records")]

@@ -42,11 +42,11 @@ class Judgement(NamedTuple):
 
 def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
     """The judgement of a claim by its own range."""
-    found = verdict_of(claim, measurement)
-    if measurement is None or found.interval is None or found.verdict != "undecided" or found.because:
-        return found
+    judgement = verdict_of(claim, measurement)
+    if measurement is None or judgement.interval is None or judgement.verdict != "undecided" or judgement.because:
+        return judgement
     values = _counted(claim, measurement)
-    return found._replace(seeds_needed=intervals.seeds_for(values, _scale(claim, values), claim.low, claim.high))
+    return judgement._replace(seeds_needed=intervals.seeds_for(values, _scale(claim, values), claim.low, claim.high))
 
 
 def verdict_of(claim: Claim, measurement: Measurement | None) -> Judgement:

@@ -47,8 +47,8 @@ def analysed(study: Study, runs: Sequence[str], runs_dir: Path, cluster: Executo
 def measure_task(context: Context, study: bytes, name: str, runs_dir: Path) -> Measurement | None:
     """Measures a claim, by its name."""
     compile_cache.enable()
-    found = _study(study)
-    return measure(found, {claim.name: claim for claim in found.claims}[name], runs_dir, device_text())
+    loaded_study = _study(study)
+    return measure(loaded_study, {claim.name: claim for claim in loaded_study.claims}[name], runs_dir, device_text())
 
 
 def analyse_task(context: Context, study: bytes, name: str, runs_dir: Path) -> None:

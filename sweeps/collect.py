@@ -120,8 +120,8 @@ def with_columns_of_others(values: Sequence[dict[str, Any]], out: Path) -> list[
     """The rows with the columns, empty, that rows of other families have in the table there, in its order."""
     present = table.read(out)
     written = {name for model in {line.get("model", "") for line in present} for name in _columns_of(model)}
-    own = {name for row in values for name in row}
-    order = dict.fromkeys(name for name in (present[0] if present else ()) if name in written | own)
+    columns = {name for row in values for name in row}
+    order = dict.fromkeys(name for name in (present[0] if present else ()) if name in written | columns)
     return [{**order, **row} for row in values]
 
 

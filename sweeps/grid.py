@@ -73,10 +73,13 @@ class Grid:
             set_values(config, self._seeds(self.seeds[0]), chosen, self.settings)
             with _named(model, point):
                 resolved = resolve(config)
-            own = seeds_of(resolved)
+            resolved_seeds = seeds_of(resolved)
             with _named(model, point):
                 changes = [self._seeds(seed) for seed in self.seeds]
-                seeds = [Seeds(each.get("data_seed", own.data), each.get("init_seed", own.init)) for each in changes]
+                seeds = [
+                    Seeds(each.get("data_seed", resolved_seeds.data), each.get("init_seed", resolved_seeds.init))
+                    for each in changes
+                ]
                 seeded = [with_seeds(resolved, each) for each in seeds]
             if depends_on_nothing(resolved):
                 yield resolved, seeds

@@ -229,9 +229,9 @@ def plan_files(folder: Path) -> list[Path]:
 def find_plan(folder: Path, out: Path) -> Path:
     """The plan of a table, else the only plan in the folder."""
     plans = plan_files(folder)
-    own = plan_file(folder, out)
-    if own in plans or len(plans) == 1:
-        return own if own in plans else plans[0]
+    table_plan = plan_file(folder, out)
+    if table_plan in plans or len(plans) == 1:
+        return table_plan if table_plan in plans else plans[0]
     names = ", ".join(path.name for path in plans)
     raise StoreError(f"{folder} has the plans {names}, but none for {out.name}; choose one with --plan")
 

@@ -94,17 +94,17 @@ def write(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str],
     present = [] if alone else read(out)
     _check_columns(out, present, planned)
     identity = _Identity(settings, present, planned)
-    own: dict[tuple[str, ...], deque[Line]] = {}
+    by_identity: dict[tuple[str, ...], deque[Line]] = {}
     for line in planned:
-        own.setdefault(identity(line), deque()).append(line)
-    if all(identity(line) in own for line in present):
+        by_identity.setdefault(identity(line), deque()).append(line)
+    if all(identity(line) in by_identity for line in present):
         replace_file(out, csv_bytes(rows))
         return
     merged = []
     for line in present:
-        same = own.get(identity(line), deque([line]))  # a row that is not planned stays
+        same = by_identity.get(identity(line), deque([line]))  # a row that is not planned stays
         merged += [same.popleft()] if same else []
-    rest = [line for lines in own.values() for line in lines]
+    rest = [line for lines in by_identity.values() for line in lines]
     replace_file(out, text(list(planned[0]), [*merged, *rest]))
 
 

@@ -71,8 +71,8 @@ def renamed_lines(rows: Sequence[Row], folder: Path, out: Path) -> list[table.Li
     """The lines of a table with today's names of this folder's cells; empty if there is nothing to rename."""
     lines = table.read(out)
     planned = {cell.name: cell for cell in cells(rows)} if lines else {}
-    own = (None, "", table.relative_folder(folder, out))  # the earliest tables did not name the folder
-    earlier = [line for line in lines if line.get(table.FOLDER) in own and line["exp"] not in planned]
+    folder_names = (None, "", table.relative_folder(folder, out))  # the earliest tables did not name the folder
+    earlier = [line for line in lines if line.get(table.FOLDER) in folder_names and line["exp"] not in planned]
     if not earlier:
         return []
     today = {earlier_id(cell.config)[:DIGITS]: name for name, cell in planned.items()}

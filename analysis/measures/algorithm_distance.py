@@ -78,12 +78,12 @@ def matrix(loaded: ComparedRun) -> list[dict[str, Any]]:
 
     The loss also with replaced labels. Of an algorithm that is not defined the reason.
     """
-    found = algorithms_of(loaded)
-    predictors = {TF: loaded.predict, **defined(found)}
+    algorithms = algorithms_of(loaded)
+    predictors = {TF: loaded.predict, **defined(algorithms)}
     rows = pairs(loaded.config, predictors)
     for count, losses in replaced_labels(loaded.config, predictors).items():
         rows += [_row(FINAL, name, "", f"loss_replaced_{count}", mean_and_error(each)) for name, each in losses.items()]
-    reasons = {name: reason for name, reason in found.items() if isinstance(reason, str)}
+    reasons = {name: reason for name, reason in algorithms.items() if isinstance(reason, str)}
     return rows + [_row(FINAL, name, "", "loss", UNDEFINED, reason) for name, reason in reasons.items()]
 
 

@@ -100,10 +100,10 @@ def _require_gd_plus_plus(loaded: ComparedRun) -> None:
 
 def best_gd_plus_plus(loaded: ComparedRun) -> Partial:
     """GD++ with the best rates, as `over_training.baselines_of` has it."""
-    found = baselines_of(loaded).get("gd_plus_plus", NO_GD_PLUS_PLUS)
-    if isinstance(found, str):
-        raise ConfigError(found)
-    return found
+    baseline = baselines_of(loaded).get("gd_plus_plus", NO_GD_PLUS_PLUS)
+    if isinstance(baseline, str):
+        raise ConfigError(baseline)
+    return baseline
 
 
 def _with_own_steps(step_sizes: Array, batch: Batch) -> Array:

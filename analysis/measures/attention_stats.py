@@ -88,7 +88,11 @@ def gd_scores(loaded: ComparedRun, batch: Batch) -> dict[str, Array]:
 
 
 def _signed_and_absolute(**scores: Array) -> dict[str, Array]:
-    return {name: value for own, score in scores.items() for name, value in ((own, score), (f"abs_{own}", abs(score)))}
+    return {
+        name: value
+        for measure, score in scores.items()
+        for name, value in ((measure, score), (f"abs_{measure}", abs(score)))
+    }
 
 
 def attention_stats(loaded: ComparedRun, context: Context) -> dict[str, Any]:

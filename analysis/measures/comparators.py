@@ -161,7 +161,7 @@ def write(loaded: ComparedRun) -> dict[str, Any]:
 def _losses(config: RegressionConfig, gd: GradientDescent) -> dict[str, Any]:
     untrained = replace(config, train=ContextConfig())
     configs = {name: config if name in KNOW_THE_TRAINING else untrained for name in COMPARATORS}
-    losses = {name: dict(_loss(name, own, gd)) for name, own in configs.items()}
+    losses = {name: dict(_loss(name, known_config, gd)) for name, known_config in configs.items()}
     return {"tasks": config.test_tasks, "tuned_step_size": _tuned_step_size(untrained), **losses}
 
 

@@ -68,4 +68,4 @@ def _functions(tf: LoadedRun, control: LoadedRun) -> dict[str, np.ndarray]:
     own, other = functions(tf), functions(control)
     shared = {name: own[name] for name in ("x", "target")}
     of_each = {"tf": own, "control": other}
-    return shared | {f"{who}_{name}": found[name] for who, found in of_each.items() for name in ("before", "after")}
+    return shared | {f"{who}_{name}": columns[name] for who, columns in of_each.items() for name in ("before", "after")}

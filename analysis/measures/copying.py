@@ -86,12 +86,12 @@ def own_next_other(norms: np.ndarray) -> dict[str, float]:
 
 def sensitivities(loaded: LoadedRun) -> dict[str, dict[str, float]]:
     """`own_next_other` of all channels of the data, and of those of x alone ("_x"), each in both versions."""
-    found: dict[str, dict[str, float]] = {}
+    means: dict[str, dict[str, float]] = {}
     for with_label, suffix in ((True, ""), (False, "_x")):
         averaged_first, per_task = first_layer_gradients(loaded, with_label)
-        found[f"averaged_before_norm{suffix}"] = own_next_other(averaged_first)
-        found[f"per_task{suffix}"] = own_next_other(per_task)
-    return found
+        means[f"averaged_before_norm{suffix}"] = own_next_other(averaged_first)
+        means[f"per_task{suffix}"] = own_next_other(per_task)
+    return means
 
 
 def copying(loaded: LoadedRun) -> dict[str, Any]:

@@ -41,8 +41,8 @@ def _ends(model: Model, params: Params, tasks: Batch, mask: Params | None, which
         spectrum = np.linalg.eigvalsh(np.stack([product(unit) for unit in np.eye(size)]))
         return [float(spectrum[0 if end == "SA" else -1]) for end in which]
     operator, start = LinearOperator((size, size), product, dtype=np.float64), np.ones(size)
-    found = (eigsh(operator, 1, which=end, v0=start, tol=TOLERANCE, return_eigenvectors=False) for end in which)
-    return [float(values[0]) for values in found]
+    eigenvalues = (eigsh(operator, 1, which=end, v0=start, tol=TOLERANCE, return_eigenvectors=False) for end in which)
+    return [float(values[0]) for values in eigenvalues]
 
 
 def _product(model: Model, params: Params, tasks: Batch, vector: Array) -> Array:

@@ -63,7 +63,7 @@ def detectors(config: RegressionConfig, context: Context, twin: Batch, seed: int
     `twin` is the context's clean twin. Where a detector is not defined its numbers are nan, and `reason` says why.
     """
     hit, pairs = np.asarray(context.hit), context.batch.y.shape[1]
-    found = {}
+    separations = {}
     for name, (score, most) in DETECTORS.items():
         tasks = min(len(hit), most(pairs))
         parts = [_first(batch, tasks) for batch in (context.batch, twin)]
@@ -71,8 +71,8 @@ def detectors(config: RegressionConfig, context: Context, twin: Batch, seed: int
             scores, reason = [score(part, config) for part in parts], {}
         except ConfigError as error:
             scores, reason = [np.full((tasks, pairs), np.nan)] * 2, {"reason": str(error)}
-        found[name] = {"tasks": tasks, **separation(scores[0], hit[:tasks], scores[1], seed), **reason}
-    return found
+        separations[name] = {"tasks": tasks, **separation(scores[0], hit[:tasks], scores[1], seed), **reason}
+    return separations
 
 
 def _first(batch: Batch, tasks: int) -> Batch:

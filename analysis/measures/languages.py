@@ -50,7 +50,7 @@ def measure(config: LanguagesConfig, model: Model, params: Any, codes: Coded) ->
             continue
         others = of_strings(pools.languages, pool, tasks.drawn)
         responses = {MODEL: response(predict, tasks.batch)}
-        responses |= {other: response(own, tasks.batch) for other, own in opponents.predictors.items()}
+        responses |= {other: response(predictor, tasks.batch) for other, predictor in opponents.predictors.items()}
         sections[name] = on_tasks(tasks, responses, others)
         if name == "headline":
             sections[name] |= of_context(predict, tasks, responses[MODEL].predictions)
@@ -62,23 +62,23 @@ def measure(config: LanguagesConfig, model: Model, params: Any, codes: Coded) ->
 def on_tasks(tasks: TaskSet, responses: Mapping[str, Response], others: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Losses and accuracies with standard errors; ratios to some are paired; distances of the model to the rest."""
     labels, strings = np.asarray(tasks.batch.y_query, np.float64), np.asarray(tasks.drawn.strings)
-    predictions = {name: own.predictions for name, own in responses.items()} | dict(others)
-    errors = {name: 0.5 * (found - labels) ** 2 for name, found in predictions.items()}
+    predictions = {name: task_response.predictions for name, task_response in responses.items()} | dict(others)
+    errors = {name: 0.5 * (predicted - labels) ** 2 for name, predicted in predictions.items()}
     repeated = (strings[:, :-1] == strings[:, -1:]).any(axis=1)
     values: dict[str, Any] = {"tasks": len(labels), "query_in_context": float(repeated.mean())}
-    for name, found in predictions.items():
+    for name, predicted in predictions.items():
         prefix = "" if name == MODEL else f"{name}_"
         values |= _named(f"{prefix}loss", mean_and_error(errors[name]))
-        values |= _named(f"{prefix}accuracy", mean_and_error(rights(found, labels)))
+        values |= _named(f"{prefix}accuracy", mean_and_error(rights(predicted, labels)))
     for name in RATIOS:
         values |= _named(f"{name}_ratio", ratio_and_error(errors[MODEL], errors[name]))
     losses = {name: float(errors[name].mean()) for name in (MODEL, "gd", "optimum")}
     values["way_to_optimum"] = (losses["gd"] - losses[MODEL]) / (losses["gd"] - losses["optimum"])
-    own = responses[MODEL]
+    model_response = responses[MODEL]
     for name, other in responses.items():
         if name != MODEL:
-            values[f"{name}_preds_mse"] = float(np.mean((own.predictions - other.predictions) ** 2))
-            values[f"{name}_cosine"] = _cosine(own.sensitivities, other.sensitivities)
+            values[f"{name}_preds_mse"] = float(np.mean((model_response.predictions - other.predictions) ** 2))
+            values[f"{name}_cosine"] = _cosine(model_response.sensitivities, other.sensitivities)
     return values
 
 
@@ -119,8 +119,8 @@ def context_free_square(predict: Partial, batch: Batch, contexts: int = CONTEXTS
 
 @jax.jit
 def _predict(predict: Partial, batch: Batch) -> Array:
-    found: Array = predict(batch)
-    return found
+    predictions: Array = predict(batch)
+    return predictions
 
 
 def _cosine(one: np.ndarray, other: np.ndarray) -> float | None:
@@ -185,4 +185,4 @@ def spectra(config: LanguagesConfig, params: Any, opponents: Opponents, codes: n
     if layer is None:
         return {}
     layers = {MODEL: layer, "optimum": opponents.layer, "gd": opponents.step_size * np.eye(len(layer))}
-    return {"singular_values": {name: singular_values(own, codes, pool) for name, own in layers.items()}}
+    return {"singular_values": {name: singular_values(matrix, codes, pool) for name, matrix in layers.items()}}

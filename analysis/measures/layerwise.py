@@ -62,12 +62,12 @@ def layerwise(
     c = damping * one_step_size(config.data)
     losses = over_tasks(_losses_of(loaded, layers, damping, c), config.data, config.data_seed, num_tasks)
     tf, gd, zero, to_reach = (losses.pop(name) for name in ("tf", "gd", "zero", "to_reach"))
-    found = summary(tf)
-    means = np.array(found["trimmed_mean"])
+    tf_summary = summary(tf)
+    means = np.array(tf_summary["trimmed_mean"])
     ratios = np.array([paired_ratio(*rows) for rows in zip(tf, gd, strict=True)])
     return {
         "layers": layers,
-        **found,
+        **tf_summary,
         "unstable_share": unstable_share(tf, zero),
         "model": config.name,
         "rolled_out": is_rolled_out(config),

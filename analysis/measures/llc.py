@@ -75,9 +75,9 @@ class Estimator:
         traces = {name: np.asarray(values, np.float64) for name, values in drawn._asdict().items()}
         weights = np.asarray(ravel_pytree(params)[0])
         moving = weights if mask is None else weights[np.asarray(ravel_pytree(mask)[0]) > 0]
-        found = diagnose(traces, settings, losses.mean(), self.null_loss, top, moving)
-        own = row(step, traces, settings, float(losses.mean()), self.null_loss, found)
-        return own | {"tasks": self.size}, traces  # of a finite training set, whatever was asked for
+        diagnostics = diagnose(traces, settings, losses.mean(), self.null_loss, top, moving)
+        estimate = row(step, traces, settings, float(losses.mean()), self.null_loss, diagnostics)
+        return estimate | {"tasks": self.size}, traces  # of a finite training set, whatever was asked for
 
     def with_settings(self, settings: Settings) -> Estimator:
         """The same tasks with other settings, of the same number of tasks and where they come from."""
@@ -135,8 +135,8 @@ def require_null_predictor(config: Any, model: Model) -> None:
 def fixed_tasks(config: Any, count: int, shared: Shared) -> Batch:
     """The fixed set: `count` tasks like those of the training, or its whole training set where that is finite."""
     experiment = experiment_of(config)
-    if (own := experiment.training_set(config)) is not None:
-        return own
+    if (training_set := experiment.training_set(config)) is not None:
+        return training_set
     batch_fn, lane = _batches(config, count), experiment.lane(config)
     batch: Batch = jax.jit(batch_fn)(task_key(config, Purpose.LLC_TASKS), np.int32(0), lane, shared)
     return batch

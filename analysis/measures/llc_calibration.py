@@ -72,22 +72,22 @@ def calibrate(
         rows.append(estimator.with_settings(replace(settings, **cell._asdict()))(step, params)[0])
     advice = advise(rows)
     write_csv(run / layout.LLC_CALIBRATION, rows)
-    found = advice._asdict() | {
+    facts = advice._asdict() | {
         "cell": advice.cell and advice.cell._asdict(),
         "top_eigenvalues": dict(zip(points, tops, strict=True)),
     }
-    write_json(run / layout.LLC_ADVICE, found)
+    write_json(run / layout.LLC_ADVICE, facts)
     return advice
 
 
 def grid(eps: Sequence[float], nbetas: Sequence[float], gammas: Sequence[float], top: float) -> list[Cell]:
     """The cells. Without eps, fractions of the bound of the largest eigenvalue; without gamma, multiples of nbeta."""
-    found = []
+    cells = []
     for nbeta in nbetas or NBETAS:
         for gamma in gammas or [nbeta * pull for pull in PULLS]:
             sizes = eps or [fraction / (nbeta * max(top, 0.0) + gamma) for fraction in FRACTIONS]
-            found += [Cell(size, nbeta, gamma) for size in sizes]
-    return found
+            cells += [Cell(size, nbeta, gamma) for size in sizes]
+    return cells
 
 
 def chosen_checkpoints(run: Path, last: int, words: Sequence[str]) -> Iterable[tuple[int, Params]]:
@@ -113,13 +113,15 @@ def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
     """
     require(bool(rows), "a grid has a cell or more")
     cells = by_cell(rows)
-    healthy = {cell: own for cell, own in cells.items() if all(row["health"] == HEALTHY for row in own)}
+    healthy = {
+        cell: cell_rows for cell, cell_rows in cells.items() if all(row["health"] == HEALTHY for row in cell_rows)
+    }
     order = order_of_checkpoints(cells, healthy)
     if not healthy:
         return Advice(None, why_none(cells), order)
-    known = {cell for cell, own in healthy.items() if forgets(own[0])}
+    known = {cell for cell, cell_rows in healthy.items() if forgets(cell_rows[0])}
     if not known:
-        least = min(own[0]["relaxation"] / own[0]["thin"] for own in healthy.values())
+        least = min(cell_rows[0]["relaxation"] / cell_rows[0]["thin"] for cell_rows in healthy.values())
         return Advice(
             None,
             f"{len(healthy)} of {len(cells)} cells are healthy at every checkpoint, but none forgets w* within its "
@@ -144,10 +146,10 @@ def forgets(row: Mapping[str, Any]) -> bool:
 
 def by_cell(rows: Sequence[Mapping[str, Any]]) -> dict[Cell, list[Mapping[str, Any]]]:
     """The rows of each cell, by step."""
-    found: dict[Cell, list[Mapping[str, Any]]] = {}
+    cells: dict[Cell, list[Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: row["step"]):
-        found.setdefault(Cell(row["eps"], row["nbeta"], row["gamma"]), []).append(row)
-    return found
+        cells.setdefault(Cell(row["eps"], row["nbeta"], row["gamma"]), []).append(row)
+    return cells
 
 
 def width(rows: Sequence[Mapping[str, Any]]) -> float:
@@ -159,12 +161,15 @@ def width(rows: Sequence[Mapping[str, Any]]) -> float:
 def why_none(cells: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> str:
     """Why no cell is healthy at every checkpoint: the reasons with their counts, and where w* is no minimum."""
     kinds = Counter(
-        reason.partition(":")[0] for own in cells.values() for row in own for reason in row["health"].split("; ")
+        reason.partition(":")[0]
+        for cell_rows in cells.values()
+        for row in cell_rows
+        for reason in row["health"].split("; ")
     )
     kinds.pop(HEALTHY, None)
     counts = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common())
-    total = sum(len(own) for own in cells.values())
-    below = sorted({row["step"] for own in cells.values() for row in own if row["llc_high"] < 0})
+    total = sum(len(cell_rows) for cell_rows in cells.values())
+    below = sorted({row["step"] for cell_rows in cells.values() for row in cell_rows if row["llc_high"] < 0})
     no_minimum = (
         f"; at step {', '.join(map(str, below))} chains go below L(w*): w* is no local minimum there, as before the "
         "learning rate has decayed"
@@ -176,16 +181,16 @@ def why_none(cells: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> str:
 
 def order_of_checkpoints(cells: Mapping[Cell, Sequence[Mapping[str, Any]]], healthy: Mapping[Cell, Any]) -> str:
     """Whether the order of the checkpoints by LLC depends on the setting, in a sentence."""
-    orders = {cell: order for cell, own in cells.items() if (order := _order(own))}
+    orders = {cell: order for cell, cell_rows in cells.items() if (order := _order(cell_rows))}
     if len(next(iter(cells.values()))) < 2:
         return "one checkpoint has no order"
     counts = Counter(orders.values()).most_common()
     listed = ", ".join(f"{order} in {count}" for order, count in counts)
-    own = Counter(order for cell, order in orders.items() if cell in healthy)
+    healthy_orders = Counter(order for cell, order in orders.items() if cell in healthy)
     if len(counts) <= 1:
         return f"the order of the checkpoints is the same in all {len(orders)} cells with an estimate: {listed}"
     trusted = {0: "none is healthy", 1: "the same in all healthy ones"}.get(
-        len(own), "and differs between healthy ones"
+        len(healthy_orders), "and differs between healthy ones"
     )
     return f"the order of the checkpoints depends on the setting: steps {listed} of {len(orders)} cells; {trusted}"
 

@@ -36,8 +36,8 @@ def estimate(
     drawn = _chains(case.losses, shape, source_of, keys, case.centre, case.tasks, *sizes)
     traces = {name: np.asarray(values, np.float64) for name, values in drawn._asdict().items()}
     loss = losses_at_centre(case).mean()
-    found = diagnose(traces, settings, loss, case.null_loss, float(hessian_eigenvalues(case)[-1]), case.centre)
-    return llc.row(0, traces, settings, loss, case.null_loss, found), traces
+    diagnostics = diagnose(traces, settings, loss, case.null_loss, float(hessian_eigenvalues(case)[-1]), case.centre)
+    return llc.row(0, traces, settings, loss, case.null_loss, diagnostics), traces
 
 
 def losses_at_centre(case: Case) -> np.ndarray:
@@ -87,7 +87,7 @@ def _chains(
 ) -> sgld.Draws:
     target = sgld.Target(losses, centre, nbeta, gamma)
     source = source_of(losses, centre, tasks)
-    return jax.vmap(lambda own: sgld.chain(own, target, source, tasks, eps, steps))(keys)
+    return jax.vmap(lambda chain_key: sgld.chain(chain_key, target, source, tasks, eps, steps))(keys)
 
 
 @partial(jax.jit, static_argnames=("losses", "chains", "burn_in", "draws"))

@@ -138,8 +138,8 @@ def covered(h: np.ndarray, settings: Settings) -> tuple[intervals.Interval, floa
     exact = known.quadratic(h, settings.nbeta, settings.gamma, settings.eps)
     _, traces = estimate(cases.quadratic(h), replace(settings, chains=REPETITIONS * settings.chains))
     kept = traces["excess"][:, settings.burn_in :].reshape(REPETITIONS, settings.chains, -1)
-    found = [intervals.of(settings.nbeta * excess.mean(axis=1), "linear", LEVEL) for excess in kept]
-    covered = sum(interval.low <= exact <= interval.high for interval in found)
+    confidence_intervals = [intervals.of(settings.nbeta * excess.mean(axis=1), "linear", LEVEL) for excess in kept]
+    covered = sum(interval.low <= exact <= interval.high for interval in confidence_intervals)
     flagged = sum(abs(trend(excess)) > TRENDING for excess in kept)
     return intervals.clopper_pearson(covered, REPETITIONS, LEVEL), flagged / REPETITIONS
 

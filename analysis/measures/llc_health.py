@@ -72,7 +72,7 @@ def diagnose(
     saturation = float(excess / (null_loss - loss)) if null_loss > loss else math.nan
     rate = settings.eps * (settings.nbeta * max(top_eigenvalue, 0.0) + settings.gamma)
     with np.errstate(invalid="ignore"):  # of chains that diverged, which `gone` says
-        found = {
+        criteria = {
             "saturation": saturation,
             "stability": rate,
             "trend": trend(kept["excess"]),
@@ -80,7 +80,7 @@ def diagnose(
         }
     return Diagnostics(
         draw_loss=float(loss + excess),
-        **found,
+        **criteria,
         **mixed,
         below=float(np.mean(moved < traces["fixed_loss"][:, :1])),
         distance=float(kept["distance"].mean()),
@@ -88,7 +88,7 @@ def diagnose(
         norm=float(np.linalg.norm(weights)),
         relaxation=2 / (settings.eps * settings.gamma) if settings.gamma > 0 else math.inf,
         top_eigenvalue=top_eigenvalue,
-        health=gone or "; ".join([*reasons(**found, r_hat=mixed["r_hat"]), *off_minimum(kept["excess"])]) or HEALTHY,
+        health=gone or "; ".join([*reasons(**criteria, r_hat=mixed["r_hat"]), *off_minimum(kept["excess"])]) or HEALTHY,
     )
 
 
@@ -104,20 +104,20 @@ def divergence(excess: np.ndarray) -> str:
 
 def reasons(saturation: float, stability: float, trend: float, acceptance: float, r_hat: float) -> list[str]:
     """Why chains are unhealthy; none if they are not. r_hat may be nan, of which nothing is said."""
-    found = []
+    faults = []
     if math.isnan(saturation):
-        found.append("above null: L(w*) is above the null predictor's loss")
+        faults.append("above null: L(w*) is above the null predictor's loss")
     elif saturation > SATURATED:
-        found.append(f"saturated: draws are {saturation:.2f} of the way to the null predictor")
+        faults.append(f"saturated: draws are {saturation:.2f} of the way to the null predictor")
     if stability >= UNSTABLE:
-        found.append(f"unstable: eps (nbeta h_max + gamma) is {stability:.2g}, not below {UNSTABLE:g}")
+        faults.append(f"unstable: eps (nbeta h_max + gamma) is {stability:.2g}, not below {UNSTABLE:g}")
     if abs(trend) > TRENDING:
-        found.append(f"moving: {trend:+.1f} standard errors from the first to the last quarter of the draws")
+        faults.append(f"moving: {trend:+.1f} standard errors from the first to the last quarter of the draws")
     if r_hat > UNMIXED:
-        found.append(f"unmixed: R-hat is {r_hat:.3f}, above {UNMIXED:g}")
+        faults.append(f"unmixed: R-hat is {r_hat:.3f}, above {UNMIXED:g}")
     if acceptance < REJECTED:
-        found.append(f"rejected: acceptance is {acceptance:.2g}")
-    return found
+        faults.append(f"rejected: acceptance is {acceptance:.2g}")
+    return faults
 
 
 def off_minimum(excess: np.ndarray) -> list[str]:

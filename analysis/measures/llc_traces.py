@@ -115,11 +115,11 @@ def _reading_traces(path: Path) -> Iterator[None]:
 
 def digest_of(params: Params) -> bytes:
     """The SHA-256 of parameters, in whatever order they come."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, values in sorted(flattened(params).items()):
         array = np.ascontiguousarray(values, np.float32)
-        found.update(f"{name} {array.shape} ".encode() + array.tobytes())
-    return found.digest()
+        digest.update(f"{name} {array.shape} ".encode() + array.tobytes())
+    return digest.digest()
 
 
 # --- all of a run ---
@@ -139,10 +139,10 @@ def left_out(run: Path) -> list[Path]:
 
 def _rows(run: Path) -> Iterator[tuple[Path, dict[str, Any] | None]]:
     """The run's files of traces with their rows, None for one that cannot be read."""
-    own = {*manifest.names(run)} if manifest.exists(run) else None
+    names = {*manifest.names(run)} if manifest.exists(run) else None
     for path in sorted((run / layout.LLC_TRACES).glob("*.npz")):
         name = f"{layout.LLC_TRACES}/{path.name}"
-        if layout.is_run_file(name) and (own is None or name in own):
+        if layout.is_run_file(name) and (names is None or name in names):
             try:
                 yield path, read_row(path)
             except StoreError:

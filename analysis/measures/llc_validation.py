@@ -127,9 +127,9 @@ def matrices() -> Iterator[list[Check]]:
         hmc = by_hmc("matrices, HMC", case, COLD, shape.gamma, limit)
         exact, pair = Known(hmc.estimate, "HMC", 0.05, math.inf), halved(shape.eps, COLD, shape.gamma, chains_for(case))
         sgld = extrapolated("matrices, SGLD", case, pair, exact, limit.value)
-        found = intervals.Interval(sgld.estimate, sgld.low, sgld.high, sgld.chains)
+        interval = intervals.Interval(sgld.estimate, sgld.low, sgld.high, sgld.chains)
         met = limit.meets(sgld.estimate)
-        cold = compared("matrices, lambda", case.name, limit, found, met, sgld.health, limit.value)
+        cold = compared("matrices, lambda", case.name, limit, interval, met, sgld.health, limit.value)
         yield [hmc, sgld, at_settings(cold, pair[1])]
 
 

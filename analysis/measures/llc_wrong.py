@@ -152,14 +152,16 @@ def _perturbed_losses(case: Case, seed: int) -> np.ndarray:
 
 def _new_baselines(losses: sgld.Losses, centre: Array, tasks: Any) -> sgld.Source:
     """Minibatches whose baseline is the loss at w* of other tasks."""
-    own, baseline = sgld.minibatches(losses, centre, tasks, BATCH), losses(centre, tasks)
-    return sgld.Source(lambda key: (own.draw(key)[0], baseline[_chosen(purpose_key(key, Purpose.QUERY), TASKS)]))
+    minibatches, baseline = sgld.minibatches(losses, centre, tasks, BATCH), losses(centre, tasks)
+    return sgld.Source(
+        lambda key: (minibatches.draw(key)[0], baseline[_chosen(purpose_key(key, Purpose.QUERY), TASKS)])
+    )
 
 
 def _one_baseline(losses: sgld.Losses, centre: Array, tasks: Any) -> sgld.Source:
     """Minibatches whose baseline is the loss at w* of the same few tasks each time."""
-    own, baseline = sgld.minibatches(losses, centre, tasks, BATCH), losses(centre, tasks)
-    return sgld.Source(lambda key: (own.draw(key)[0], baseline[_chosen(FIRST_BATCH, TASKS)]))
+    minibatches, baseline = sgld.minibatches(losses, centre, tasks, BATCH), losses(centre, tasks)
+    return sgld.Source(lambda key: (minibatches.draw(key)[0], baseline[_chosen(FIRST_BATCH, TASKS)]))
 
 
 def _chosen(key: Array, count: int) -> Array:

@@ -27,13 +27,15 @@ def baselines_of(loaded: ComparedRun) -> dict[str, Partial | str]:
     In place of a baseline that is not defined, why: GD++ is fitted in closed form, which needs the inputs' variance.
     """
     config, steps = loaded.config, loaded.gd.steps
-    found: dict[str, Partial | str] = {"gd": loaded.gd.predict}
+    baselines: dict[str, Partial | str] = {"gd": loaded.gd.predict}
     if steps > 1 and config.model.tokens == "concatenated":
         try:
-            found["gd_plus_plus"] = fitted_gd_plus_plus(config.data, steps, config.model.recurrent, config.data_seed)
+            baselines["gd_plus_plus"] = fitted_gd_plus_plus(
+                config.data, steps, config.model.recurrent, config.data_seed
+            )
         except ConfigError as reason:
-            found["gd_plus_plus"] = str(reason)
-    return found
+            baselines["gd_plus_plus"] = str(reason)
+    return baselines
 
 
 def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:
@@ -42,13 +44,13 @@ def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:
     Of interleaved tokens also the first layer's sensitivities to its own, the next and other tokens, averaged over
     tasks before the norm as in the paper's Fig. 5, in all channels of the data and in those of x alone ("_x").
     """
-    found: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
+    measures: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
         partial(_compared, name, other) for name, other in baselines_of(loaded).items()
     ]
     if loaded.config.model.tokens == "interleaved":
-        found.append(_copied)
+        measures.append(_copied)
     return [
-        {"step": step} | {name: value for measure in found for name, value in measure(checkpoint).items()}
+        {"step": step} | {name: value for measure in measures for name, value in measure(checkpoint).items()}
         for step, checkpoint in loaded.checkpoints()
     ]
 
@@ -64,11 +66,11 @@ _compare = jax.jit(compare)
 
 
 def _copied(checkpoint: ComparedRun) -> dict[str, float]:
-    found: dict[str, float] = {}
+    means: dict[str, float] = {}
     for with_label, suffix in ((True, ""), (False, "_x")):
         values = own_next_other(first_layer_gradients(checkpoint, with_label)[0])
-        found |= {f"{name}{suffix}": values[name] for name in COPIED}
-    return found
+        means |= {f"{name}{suffix}": values[name] for name in COPIED}
+    return means
 
 
 def write(loaded: ComparedRun) -> list[dict[str, Any]]:

@@ -58,13 +58,13 @@ _predictions = jax.jit(lambda predict, batch: predict(batch))
 def read_step_sizes(predict: Predictor, batch: Batch) -> dict[str, Any]:
     """The step sizes that a predictor takes, by both readings, and the share of its predictions that they explain."""
     predictions = np.asarray(_predictions(Partial(predict), batch), np.float64)
-    found, flat = regress(batch, predictions), moments(batch, predictions).flat
+    regression, flat = regress(batch, predictions), moments(batch, predictions).flat
     unexplained = 2 * float(expected_loss(flat, fit_step_sizes(flat)))
     return {
-        "regressed": found.step_sizes,
-        "regressed_se": found.standard_errors,
+        "regressed": regression.step_sizes,
+        "regressed_se": regression.standard_errors,
         "differentiated": differentiated(predict, batch),
-        "variance_explained": found.r2,
+        "variance_explained": regression.r2,
         "variance_explained_by_one_step_size": 1 - unexplained / float(flat.square) if flat.square > 0 else np.nan,
     }
 
@@ -100,8 +100,8 @@ def position_steps(loaded: LoadedRun, tasks: int | None = None) -> dict[str, Any
         **read,
     }
     for name in ("regressed", "differentiated"):
-        own = agreement(read[name], predicted.step_sizes)
-        values |= {f"{name}_{key}": value for key, value in own.items()}
+        scores = agreement(read[name], predicted.step_sizes)
+        values |= {f"{name}_{key}": value for key, value in scores.items()}
     if config.train.exchangeable:
         values |= {"regressed_r2": None, "differentiated_r2": None, "reason": EXCHANGEABLE}
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}

@@ -55,8 +55,8 @@ def shifted_losses(
     config: RegressionConfig, predictors: Mapping[str, Predictor], shift: str, values: Sequence[float]
 ) -> dict[str, np.ndarray]:
     """Half the squared errors [values, tasks] of each predictor: the same tasks for all of them."""
-    found = [half_squared_errors(predictors, batch) for batch in shifted_batches(config, shift, values)]
-    return {name: np.stack([errors[name] for errors in found]) for name in predictors}
+    losses = [half_squared_errors(predictors, batch) for batch in shifted_batches(config, shift, values)]
+    return {name: np.stack([errors[name] for errors in losses]) for name in predictors}
 
 
 def replaced_labels(
@@ -101,21 +101,21 @@ def predictors_on(loaded: ComparedRun, data: DataConfig) -> dict[str, Predictor]
 
     The two steps are means over the pairs too. Ridge and zero know nothing of the training.
     """
-    own, gd = loaded.config.data, loaded.gd
-    step_size = gd.step_size * own.num_pairs / data.num_pairs
-    found: dict[str, Predictor] = {
+    training_data, gd = loaded.config.data, loaded.gd
+    step_size = gd.step_size * training_data.num_pairs / data.num_pairs
+    predictors: dict[str, Predictor] = {
         "tf": model_on(loaded, data.num_pairs),
         "gd": GradientDescent(gd.steps, step_size, gd.source).predict,
     }
     try:
         check_clean(loaded.config)
-        a = preconditioned.preconditioner(own)
-        found["preconditioned_gd"] = Partial(preconditioned.predict, a=np.asarray(a, np.float32))
+        a = preconditioned.preconditioner(training_data)
+        predictors["preconditioned_gd"] = Partial(preconditioned.predict, a=np.asarray(a, np.float32))
     except ConfigError:  # nobody has said what it is there
         pass
     penalty = bayes_penalty(data)
     many = data.num_pairs > data.dim and penalty > 0  # where a Gram matrix of all pairs would fill the memory
-    return found | {"ridge": partial(primal_ridge if many else ridge, penalty=penalty), "zero": zero}
+    return predictors | {"ridge": partial(primal_ridge if many else ridge, penalty=penalty), "zero": zero}
 
 
 def losses_on(loaded: ComparedRun, data: DataConfig) -> dict[str, np.ndarray]:

@@ -64,9 +64,9 @@ def facts(data: SineData) -> dict[str, Any]:
 
 def write(loaded: LoadedRun) -> dict[str, float]:
     """Writes sine_functions.csv and .json, and gives the losses of the two functions on the grid."""
-    found = functions(loaded)
-    on_grid = {f"{name}_loss": float(half_mse(found[name], found["target"])) for name in ("before", "after")}
-    write_csv(loaded.run / layout.SINE_FUNCTIONS, rows(found))
+    columns = functions(loaded)
+    on_grid = {f"{name}_loss": float(half_mse(columns[name], columns["target"])) for name in ("before", "after")}
+    write_csv(loaded.run / layout.SINE_FUNCTIONS, rows(columns))
     about = facts(loaded.config.data) | on_grid | {"loss_convention": loss_conventions.LOSS_AND_MSE}
     write_json(loaded.run / layout.SINE_FUNCTIONS_FACTS, about)
     return on_grid

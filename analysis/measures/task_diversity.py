@@ -28,29 +28,29 @@ RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from r
 def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
     """Losses and Deltas on the test set, with standard errors over sequences, and which predictor the model is."""
     config, dim = loaded.config, loaded.config.data.dim
-    found: dict[str, Any] = {"tasks": config.test_tasks}
+    measures: dict[str, Any] = {"tasks": config.test_tasks}
     reason = why_no_ridge(config.data)
     for prefix, batch in zip(("id", "ood"), make_test_sequences(config), strict=True):
         eval_set = make_eval_set(config, batch)
         tf = predictions_of(loaded.model, loaded.params, batch)
         for name, values in {"tf": tf, **eval_set.references, "zero": np.zeros_like(tf)}.items():
             errors = np.mean((values - eval_set.targets) ** 2, axis=1) / dim
-            found[f"{prefix}_{name}_loss"], found[f"{prefix}_{name}_loss_se"] = mean_and_error(errors)
+            measures[f"{prefix}_{name}_loss"], measures[f"{prefix}_{name}_loss_se"] = mean_and_error(errors)
             if name in eval_set.references:
                 apart = np.mean((tf - values) ** 2, axis=1) / dim
-                found[f"{prefix}_delta_{name}"], found[f"{prefix}_delta_{name}_se"] = mean_and_error(apart)
+                measures[f"{prefix}_delta_{name}"], measures[f"{prefix}_delta_{name}_se"] = mean_and_error(apart)
         if {"ridge", "dmmse"} <= set(eval_set.references):
-            found[f"{prefix}_apart"] = distance(eval_set.references["ridge"], eval_set.references["dmmse"], dim)
+            measures[f"{prefix}_apart"] = distance(eval_set.references["ridge"], eval_set.references["dmmse"], dim)
         for name in () if reason is None else (f"{prefix}_ridge_loss", f"{prefix}_delta_ridge"):
-            found |= {name: None, f"{name}_se": None, f"{name}_reason": reason}
-    return found | {"verdict": verdict_of(found)}
+            measures |= {name: None, f"{name}_se": None, f"{name}_reason": reason}
+    return measures | {"verdict": verdict_of(measures)}
 
 
-def verdict_of(found: Mapping[str, float]) -> str:
+def verdict_of(measures: Mapping[str, float]) -> str:
     """Whether a model is dmmse, ridge, or between; of an infinite pool it is ridge at a Delta of at most .06."""
-    if "id_apart" in found:
+    if "id_apart" in measures:
         names = ("id_delta_dmmse", "id_apart", "ood_delta_ridge", "ood_apart")
-        return verdict(*(found[name] for name in names))
-    if found.get("ood_delta_ridge") is None:
+        return verdict(*(measures[name] for name in names))
+    if measures.get("ood_delta_ridge") is None:
         return "nothing to compare with"
-    return "ridge" if found["ood_delta_ridge"] <= RIDGE_DELTA else "between"
+    return "ridge" if measures["ood_delta_ridge"] <= RIDGE_DELTA else "between"

@@ -44,11 +44,11 @@ def losses_on_paths(loaded: LoadedRun, points: int = POINTS) -> dict[str, np.nda
     ways = np.stack([path(tasks[i], tasks[j], shares) for i, j in pairs])  # [pairs, P, D]
     w = jnp.asarray(np.repeat(ways.reshape(-1, config.data.dim), SEQUENCES, axis=0), jnp.float32)
     eval_set = make_eval_set(config, sequences_with(task_key(config, Purpose.PATH), config.data, w))
-    found = {"tf": predictions_of(loaded.model, loaded.params, eval_set.batch), **eval_set.references}
+    predictions = {"tf": predictions_of(loaded.model, loaded.params, eval_set.batch), **eval_set.references}
     shape = (len(pairs), points, SEQUENCES, -1)
     return {
         name: np.mean((values - eval_set.targets) ** 2, axis=1).reshape(shape[:3]).mean(axis=(0, 2)) / config.data.dim
-        for name, values in found.items()
+        for name, values in predictions.items()
     }
 
 

@@ -43,10 +43,10 @@ def crossing(num_tasks: np.ndarray, small: np.ndarray, large: np.ndarray) -> Cro
     _check(num_tasks, small, large)
     log2_m, ratios = np.log2(num_tasks), np.log(large) - np.log(small)
     per_seed = np.array([_last_crossing(log2_m, row) for row in ratios])
-    found = per_seed[~np.isnan(per_seed)]
-    mean, half = map(float, mean_and_interval(found)) if len(found) else (np.nan, np.nan)
+    crossings = per_seed[~np.isnan(per_seed)]
+    mean, half = map(float, mean_and_interval(crossings)) if len(crossings) else (np.nan, np.nan)
     of_mean = _last_crossing(log2_m, ratios.mean(axis=0))
-    return Crossing(mean, mean - half, mean + half, per_seed, len(found), of_mean)
+    return Crossing(mean, mean - half, mean + half, per_seed, len(crossings), of_mean)
 
 
 def _last_crossing(x: np.ndarray, ratios: np.ndarray) -> float:

@@ -85,9 +85,9 @@ def verdict(
     dMMSE has precedence: root mean squares obey the triangle inequality, so such a PT is at least (1 - sqrt .1)^2 = .47
     of the distance away from ridge id, and only (1 - 1/2)^2 = .25 of it away from dMMSE OOD. The bounds are ours.
     """
-    found = (delta_id_dmmse, delta_id_ridge_dmmse, delta_ood_ridge, delta_ood_dmmse_ridge)
-    if not all(0 <= value < np.inf for value in found):
-        raise ValueError(f"Delta is a mean square, finite and at least 0; these are {found}")
+    deltas = (delta_id_dmmse, delta_id_ridge_dmmse, delta_ood_ridge, delta_ood_dmmse_ridge)
+    if not all(0 <= value < np.inf for value in deltas):
+        raise ValueError(f"Delta is a mean square, finite and at least 0; these are {deltas}")
     if not (delta_id_ridge_dmmse > 0 and delta_ood_dmmse_ridge > 0):
         raise ValueError("ridge and dMMSE do not differ, so that nothing can be on one of them")
     if delta_id_dmmse <= ON_DMMSE * delta_id_ridge_dmmse:

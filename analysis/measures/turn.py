@@ -54,8 +54,8 @@ def turn(steps: np.ndarray, before: np.ndarray, after: np.ndarray) -> Turn | Non
 
 def turn_in(rows: Sequence[dict[str, object]], before: str = "gd", after: str = "gd_plus_plus") -> Turn | None:
     """`turn_of` of rows of algorithm_distance.csv; None too where one of the two is not defined."""
-    found = cosines_of([row for row in rows if row["measure"] == "cosine" and row["step"] != FINAL])
-    return turn(found["step"], found[before], found[after]) if {before, after} <= found.keys() else None
+    curves = cosines_of([row for row in rows if row["measure"] == "cosine" and row["step"] != FINAL])
+    return turn(curves["step"], curves[before], curves[after]) if {before, after} <= curves.keys() else None
 
 
 def turn_of(loaded: ComparedRun, before: str = "gd", after: str = "gd_plus_plus") -> Turn | None:

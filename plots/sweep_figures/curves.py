@@ -65,8 +65,8 @@ def draw_noise(table: pd.DataFrame) -> Drawn:
 def _without(used: pd.DataFrame) -> list[str]:
     """What the caption says of comparators that a noise mode does not have, where no line is drawn."""
     noisy = used[used["noisy"]]
-    found = {name: noisy.loc[noisy[column].isna(), "noise_mode"].unique() for column, name in COMPARATORS.items()}
-    return [f"no value of {name} for {', '.join(modes)}" for name, modes in found.items() if len(modes)]
+    missing = {name: noisy.loc[noisy[column].isna(), "noise_mode"].unique() for column, name in COMPARATORS.items()}
+    return [f"no value of {name} for {', '.join(modes)}" for name, modes in missing.items() if len(modes)]
 
 
 def _noise_panel(panel: Panel, looks: Looks, span: float) -> Iterator[Series]:
@@ -75,12 +75,12 @@ def _noise_panel(panel: Panel, looks: Looks, span: float) -> Iterator[Series]:
     measure = LOSS if overview else CHANGE
     values = _as_they_are if overview else _changes
     for number, (name, line) in enumerate(panel.lines):
-        found = sorted(points(line.rows, line.rows["p"], values(line.rows, "test_loss")))
-        if found:
-            x = [point.x + _shift(number, panel) * span for point in found]
+        means = sorted(points(line.rows, line.rows["p"], values(line.rows, "test_loss")))
+        if means:
+            x = [point.x + _shift(number, panel) * span for point in means]
             thin = {"linewidth": 0.6, "markersize": 2.5} if overview else {}
-            panels.error_bars(panel.axes, x, found, **looks.of(line.settings["model"], name) | thin)
-            yield Series(MODEL, measure, line.settings, found)
+            panels.error_bars(panel.axes, x, means, **looks.of(line.settings["model"], name) | thin)
+            yield Series(MODEL, measure, line.settings, means)
     for column in COMPARATORS if overview else ["gd_tuned_step_loss"]:
         yield from _comparator(panel, measure, column, values)
     panel.axes.set_ylabel(measure)
@@ -104,10 +104,10 @@ def _shift(number: int, panel: Panel) -> float:
 def _comparator(panel: Panel, measure: str, column: str, values: Any) -> Iterator[Series]:
     """What does not depend on the model: one line for all the panel's, which are of the same tasks."""
     common, rows = grouping.pooled([line for _, line in panel.lines])
-    found: list[Point] = sorted(points(rows, rows["p"], values(rows, column)))
-    if found:
-        panels.error_bars(panel.axes, [point.x for point in found], found, **COMPARED[column], zorder=3)
-        yield Series(COMPARATORS[column], measure, common, found)
+    means: list[Point] = sorted(points(rows, rows["p"], values(rows, column)))
+    if means:
+        panels.error_bars(panel.axes, [point.x for point in means], means, **COMPARED[column], zorder=3)
+        yield Series(COMPARATORS[column], measure, common, means)
 
 
 @style.compact
@@ -136,19 +136,19 @@ def _ood_panel(panel: Panel, looks: Looks) -> Iterator[Series]:
     overview, span = panel.model is None, float(ALPHAS[-1]) - float(ALPHAS[0])
     for number, (name, line) in enumerate(panel.lines):
         if overview:
-            found = _by_scale(line, lambda rows, alpha: rows[f"ood_alpha{alpha}"])
+            means = _by_scale(line, lambda rows, alpha: rows[f"ood_alpha{alpha}"])
             descent = _by_scale(line, lambda rows, alpha: rows[f"gd_ood_alpha{alpha}"])
             if descent:
                 how = GREEN | {"linestyle": "--", "zorder": 3}
                 panels.error_bars(panel.axes, [point.x for point in descent], descent, **how)
                 yield Series(DESCENT, ERROR, line.settings, descent)
         else:
-            found = _by_scale(line, _over_descent)
-        if found:
+            means = _by_scale(line, _over_descent)
+        if means:
             thin = {"linewidth": 0.6, "markersize": 2.5} if overview else {}
-            x = [point.x + (0 if overview else 2 * _shift(number, panel) * span) for point in found]
-            panels.error_bars(panel.axes, x, found, **looks.of(line.settings["model"], name) | thin)
-            yield Series(MODEL, ERROR if overview else RATIO, line.settings, found)
+            x = [point.x + (0 if overview else 2 * _shift(number, panel) * span) for point in means]
+            panels.error_bars(panel.axes, x, means, **looks.of(line.settings["model"], name) | thin)
+            yield Series(MODEL, ERROR if overview else RATIO, line.settings, means)
     panel.axes.set_ylabel(ERROR if overview else RATIO)
     if overview:
         panel.axes.set_yscale("log")
@@ -158,8 +158,8 @@ def _ood_panel(panel: Panel, looks: Looks) -> Iterator[Series]:
 
 
 def _over_descent(rows: pd.DataFrame, alpha: str) -> pd.Series:
-    own, descent = rows[f"ood_alpha{alpha}"], rows[f"gd_ood_alpha{alpha}"]
-    return (own / descent).where(descent > 0)
+    error, descent = rows[f"ood_alpha{alpha}"], rows[f"gd_ood_alpha{alpha}"]
+    return (error / descent).where(descent > 0)
 
 
 def _by_scale(line: Line, values: Any) -> list[Point]:

@@ -46,11 +46,11 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
     for panel, (column, (text, same)) in zip(axes[0], METRICS.items(), strict=True):
         for line, place in zip(lines, places, strict=True):
             model = line.settings["model"]
-            found = points(line.rows, column, line.rows[column])
+            means = points(line.rows, column, line.rows[column])
             at = place + 0.55 * ((models.index(model) + 0.5) / len(models) - 0.5)
-            panels.error_bars(panel, [at], found, across=True, within=POSSIBLE[column], **looks.of_model(model))
+            panels.error_bars(panel, [at], means, across=True, within=POSSIBLE[column], **looks.of_model(model))
             looks.explain(model, **looks.of_model(model))
-            series.append(Series(MODEL, column, line.settings, found))
+            series.append(Series(MODEL, column, line.settings, means))
         panel.axvline(same, color=style.DESCENT, linestyle="--", zorder=1)
         low, high = panel.get_xlim()
         panel.set_xlim(panels.widen((low, high), same, MARGIN * (max(high, same) - min(low, same))))
@@ -65,9 +65,9 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
 
 def _conditions(lines: Sequence[Line], columns: int, apart: set[str]) -> tuple[list[int], list[str]]:
     """The row of each line, and the rows' names: all settings that differ, but those that have panels of their own."""
-    found = [line.settings for line in lines]
-    differing = [name for name in grouping.split(found)[0] if name not in apart]
-    of_lines = grouping.labels(found, differing or ["ordering"])
+    line_settings = [line.settings for line in lines]
+    differing = [name for name in grouping.split(line_settings)[0] if name not in apart]
+    of_lines = grouping.labels(line_settings, differing or ["ordering"])
     names = list(dict.fromkeys(of_lines))
     shown = [textwrap.fill(style.plain(name), LETTERS[columns]) for name in names]
     return [names.index(name) for name in of_lines], shown

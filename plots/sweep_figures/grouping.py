@@ -63,15 +63,15 @@ def lines(table: pd.DataFrame, along: str | None = None) -> list[Line]:
     in the same order, whether or not that is the one of evaluation.
     """
     cells = [_options(row, along) for row in table.to_dict("records")]
-    return [Line(found, table.iloc[members]) for found, members in group(cells)]
+    return [Line(settings, table.iloc[members]) for settings, members in group(cells)]
 
 
-def pooled(found: Sequence[Line]) -> Line:
+def pooled(pool: Sequence[Line]) -> Line:
     """Lines as one, each cell once, for what does not depend on the settings in which they differ (None)."""
     import pandas as pd
 
-    rows = pd.concat([line.rows for line in found])
-    first, *others = (line.settings for line in found)
+    rows = pd.concat([line.rows for line in pool])
+    first, *others = (line.settings for line in pool)
     common = {name: value if all(value == line[name] for line in others) else None for name, value in first.items()}
     return Line(common, rows[~rows.index.duplicated()])
 
@@ -84,7 +84,7 @@ def group(cells: Sequence[Options]) -> list[tuple[Settings, list[int]]]:
         alike.setdefault(tuple(cell.values()), []).append(number)
     members: dict[tuple[Any, ...], set[int]] = {}
     for options, numbers in alike.items():
-        every = (own or tuple(counts[name]) or (None,) for name, own in zip(counts, options, strict=True))
+        every = (values or tuple(counts[name]) or (None,) for name, values in zip(counts, options, strict=True))
         for key in product(*every):
             members.setdefault(key, set()).update(numbers)
     usual = {key: sum(counts[name][value] for name, value in zip(counts, key, strict=True)) for key in members}
@@ -92,10 +92,10 @@ def group(cells: Sequence[Options]) -> list[tuple[Settings, list[int]]]:
     for key in sorted(members, key=lambda key: (-len(members[key]), -usual[key])):
         if not any(members[key] <= members[other] for other in kept):
             kept.append(key)
-    found = [
+    groups = [
         (_in_force(dict(zip(counts, key, strict=True)), cells, members[key]), sorted(members[key])) for key in kept
     ]
-    return sorted(found, key=lambda line: [_rank(name, value, counts) for name, value in line[0].items()])
+    return sorted(groups, key=lambda line: [_rank(name, value, counts) for name, value in line[0].items()])
 
 
 def _in_force(key: Settings, cells: Sequence[Options], members: set[int]) -> Settings:
@@ -125,24 +125,24 @@ def _by_difficulty(ordering: str) -> bool:
 
 def _options(row: Mapping[str, Any], along: str | None) -> Options:
     noise, training = _noise(row, ""), _noise(row, "train_")
-    found: Options = {"model": (row["model"],)}
-    found |= {name: () if value is None else (value,) for name, value in noise.items()}
+    options: Options = {"model": (row["model"],)}
+    options |= {name: () if value is None else (value,) for name, value in noise.items()}
     if along == "p" and not row["noisy"]:
-        found["noise_mode"] = ()
-    found["ordering"] = (row["ordering"],)
+        options["noise_mode"] = ()
+    options["ordering"] = (row["ordering"],)
     by_difficulty = row["noisy"] and _by_difficulty(row["ordering"])  # without noise both difficulties are one
-    found["difficulty"] = (row["eval_difficulty"],) if by_difficulty else ()
-    found |= {f"train_{name}": _trained(value, noise[name]) for name, value in training.items()}
-    found["train_ordering"] = _trained(row["train_ordering"], None if along == "ordering" else row["ordering"])
+    options["difficulty"] = (row["eval_difficulty"],) if by_difficulty else ()
+    options |= {f"train_{name}": _trained(value, noise[name]) for name, value in training.items()}
+    options["train_ordering"] = _trained(row["train_ordering"], None if along == "ordering" else row["ordering"])
     if training["p"] is not None and _by_difficulty(row["train_ordering"]):
-        found["train_difficulty"] = _trained(row["train_difficulty"], *(found["difficulty"] or [None]))
+        options["train_difficulty"] = _trained(row["train_difficulty"], *(options["difficulty"] or [None]))
     else:
-        found["train_difficulty"] = ()
-    found["steps"] = () if _known(row["steps"]) is None else (row["steps"],)
-    found["results_version"] = (row["results_version"],)
+        options["train_difficulty"] = ()
+    options["steps"] = () if _known(row["steps"]) is None else (row["steps"],)
+    options["results_version"] = (row["results_version"],)
     if along:
-        del found[along]
-    return found
+        del options[along]
+    return options
 
 
 def _noise(row: Mapping[str, Any], where: str) -> Settings:
@@ -172,9 +172,9 @@ def phrase(name: str, value: Any, phrases: Mapping[str, str] = PHRASES) -> str:
     return AS_EVALUATED.get(name, "") if value == EVALUATED else phrases[name].format(value)
 
 
-def split(found: Sequence[Settings]) -> tuple[list[str], str]:
+def split(line_settings: Sequence[Settings]) -> tuple[list[str], str]:
     """(the settings in which lines differ, a phrase of those that all share; the model has its own place)."""
-    resolved = _resolved(found)
+    resolved = _resolved(line_settings)
     values = {name: {line[name] for line in resolved} - {None} for name in resolved[0]}
     differing = [name for name, those in values.items() if len(those) > 1]
     shared = {name: next(iter(those)) for name, those in values.items() if len(those) == 1 and name != "model"}
@@ -188,9 +188,9 @@ def split(found: Sequence[Settings]) -> tuple[list[str], str]:
     return differing, ", ".join(filter(None, phrases.values()))
 
 
-def labels(found: Sequence[Settings], names: Sequence[str]) -> list[str]:
+def labels(line_settings: Sequence[Settings], names: Sequence[str]) -> list[str]:
     """What a legend says of each of these lines: the named ones of its settings."""
-    resolved = _resolved(found)
+    resolved = _resolved(line_settings)
     phrases = PHRASES | BRIEF
     return [
         ", ".join(filter(None, (phrase(name, line.get(name), phrases) for name in names)))
@@ -204,12 +204,12 @@ def _clean(line: Settings) -> Settings:
     return line | {"train_noise_mode": CLEAN} if clean else line
 
 
-def _resolved(found: Sequence[Settings]) -> list[Settings]:
+def _resolved(line_settings: Sequence[Settings]) -> list[Settings]:
     """Trained as evaluated, in plainer words where all lines are evaluated on clean pairs or in one order."""
-    resolved = [dict(line) for line in found]
-    if all(line.get("noise_mode") == CLEAN for line in found):
+    resolved = [dict(line) for line in line_settings]
+    if all(line.get("noise_mode") == CLEAN for line in line_settings):
         resolved = [_clean(line) for line in resolved]
-    orders = {line.get("ordering") for line in found}
+    orders = {line.get("ordering") for line in line_settings}
     if len(orders) == 1 and orders != {None}:
         for line in resolved:
             line["train_ordering"] = line["ordering"] if line["train_ordering"] == EVALUATED else line["train_ordering"]

@@ -65,10 +65,10 @@ def draw_order(table: pd.DataFrame) -> Drawn:
     figure, drawn = panels.stack(lines, ["noise_mode"], HEIGHT)
     looks, series, stuck = Looks(lines), [], []
     for panel in drawn:
-        found = [_condition(label, line, ratio, orderings) for label, line in panel.lines]
-        _draw_panel(panel, looks, orderings, found)
-        series += [Series(MODEL, MEASURE, one.line.settings, one.learnt) for one in found]
-        stuck += [Series(STUCK, MEASURE, one.line.settings, one.stuck) for one in found]
+        conditions = [_condition(label, line, ratio, orderings) for label, line in panel.lines]
+        _draw_panel(panel, looks, orderings, conditions)
+        series += [Series(MODEL, MEASURE, one.line.settings, one.learnt) for one in conditions]
+        stuck += [Series(STUCK, MEASURE, one.line.settings, one.stuck) for one in conditions]
     looks.explain_conditions(linestyle="")
     looks.explain(f"{DESCENT} (clean step)", color=style.DESCENT, linestyle="--")
     more = [f"small dots are seeds; {MEASURE} is paired by seed", _of_stuck(series, stuck)]
@@ -102,11 +102,11 @@ def _number(line: Series, x: Any) -> int:
     return next((len(point.seeds) for point in line.points if point.x == x), 0)
 
 
-def _draw_panel(panel: Panel, looks: Looks, orderings: Sequence[str], found: Sequence[Condition]) -> None:
+def _draw_panel(panel: Panel, looks: Looks, orderings: Sequence[str], conditions: Sequence[Condition]) -> None:
     """Draws the conditions side by side, and the axis around them."""
-    scale = _scale(panel, found)
+    scale = _scale(panel, conditions)
     for place, ordering in enumerate(orderings):
-        here = [one for one in found if any(point.x == ordering for point in (*one.learnt, *one.stuck))]
+        here = [one for one in conditions if any(point.x == ordering for point in (*one.learnt, *one.stuck))]
         for number, one in enumerate(here):
             x, look = place + SHIFT * (number - (len(here) - 1) / 2), looks.of(one.line.settings["model"], one.label)
             for point in (point for point in one.learnt if point.x == ordering):
@@ -132,13 +132,13 @@ def _draw_stuck(panel: Panel, x: float, values: Sequence[float], scale: Scale, c
     panel.axes.plot([x] * len(inside) + places, inside + [scale.above] * len(beyond), **HOLLOW, color=colour)
 
 
-def _scale(panel: Panel, found: Sequence[Condition]) -> Scale:
+def _scale(panel: Panel, conditions: Sequence[Condition]) -> Scale:
     """An axis of all means, intervals and seeds that have learnt; of the others, where none has."""
     shown = [1 - LEAST_RATIO, 1 + LEAST_RATIO]
-    for point in (point for one in found for point in one.learnt):
+    for point in (point for one in conditions for point in one.learnt):
         shown += [point.mean, *point.values, *(end for end in (point.low, point.high) if end == end)]
-    stuck = [value for one in found for point in one.stuck for value in point.values]
-    shown += [value for value in stuck if value < min(shown) or not any(one.learnt for one in found)]
+    stuck = [value for one in conditions for point in one.stuck for value in point.values]
+    shown += [value for value in stuck if value < min(shown) or not any(one.learnt for one in conditions)]
     room = max(shown) - min(shown)
     scale = Scale(max(shown) + MARGIN * room, max(shown) + ABOVE * room)
     beyond = [value for value in stuck if value > scale.top]

@@ -96,15 +96,15 @@ Part = list[tuple[str, Line]]  # lines that may share axes, by what a legend say
 
 def stack(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[Figure, list[Panel]]:
     """Panels of a column's width, of each model: what differs of `apart` apart, and more where one held too much."""
-    names, found = parts(lines, apart)
-    return _laid_out([(model, part) for part in found for model in _models(part)], 1, height, names)
+    names, line_groups = parts(lines, apart)
+    return _laid_out([(model, part) for part in line_groups for model in _models(part)], 1, height, names)
 
 
 def pairs(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[Figure, list[Panel]]:
     """Panels two in a row: for what differs of `apart`, and more, one of all models and one of each."""
-    names, found = parts(lines, apart)
+    names, line_groups = parts(lines, apart)
     plan: list[tuple[str | None, Part] | None] = []
-    for part in found:
+    for part in line_groups:
         plan += [(None, part), *((model, part) for model in _models(part))]
         plan += [None] * (len(plan) % 2)
     return _laid_out(plan, 2, height, names)
@@ -112,14 +112,14 @@ def pairs(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[F
 
 def parts(lines: Sequence[Line], apart: Sequence[str]) -> tuple[list[str], list[Part]]:
     """The settings in which parts differ, and the parts: as many as keep a model's lines few enough to tell apart."""
-    found = [line.settings for line in lines]
-    differing = [name for name in grouping.split(found)[0] if name != "model"]
+    line_settings = [line.settings for line in lines]
+    differing = [name for name in grouping.split(line_settings)[0] if name != "model"]
     names = [name for name in apart if name in differing]
     rest = [name for name in differing if name not in names]
     while rest and max(map(len, _cells(lines, ["model", *names]).values())) > MOST:
         names.append(rest.pop(0))
-    said, noise = grouping.labels(found, rest), grouping.labels(found, NOISE)
-    label = {id(line): own or (other if rest else MODEL) for line, own, other in zip(lines, said, noise, strict=True)}
+    said, noise = grouping.labels(line_settings, rest), grouping.labels(line_settings, NOISE)
+    label = {id(line): text or (other if rest else MODEL) for line, text, other in zip(lines, said, noise, strict=True)}
     return names, [[(label[id(line)], line) for line in part] for part in _cells(lines, names).values()]
 
 

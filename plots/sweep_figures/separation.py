@@ -106,10 +106,10 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
 
 def _split(lines: Sequence[Line], apart: Sequence[str], parts: Sequence[Part]) -> list[list[Cell]]:
     """The cells of each panel."""
-    found = [line.settings for line in lines]
-    inside = [name for name in grouping.split(found)[0] if name not in ("model", *apart)]
+    line_settings = [line.settings for line in lines]
+    inside = [name for name in grouping.split(line_settings)[0] if name not in ("model", *apart)]
     training = [name for name in inside if name.startswith("train_") or name in OF_TRAINING]
-    labels = (grouping.labels(found, names) for names in ([n for n in inside if n not in training], training))
+    labels = (grouping.labels(line_settings, names) for names in ([n for n in inside if n not in training], training))
     cells = {id(line): Cell(line, *words) for line, *words in zip(lines, *labels, strict=True)}
     return [[cells[id(line)] for _, line in part] for part in parts]
 
@@ -139,8 +139,8 @@ def _groups(lines: Sequence[Line], looks: Looks, split: Sequence[Sequence[Cell]]
         [descent, *of_models("{}", MODEL, "auroc")],
         of_models(where, POSITION, "auroc_position", style.GREY),
     ]
-    found = [[row for row in group if any(row.dots(panel) for panel in split)] for group in groups]
-    return [group for group in found if group]
+    row_groups = [[row for row in group if any(row.dots(panel) for panel in split)] for group in groups]
+    return [group for group in row_groups if group]
 
 
 class Places(NamedTuple):
@@ -208,8 +208,8 @@ def _null(lines: Sequence[Line]) -> str:
     if any(line.settings["ordering"] in BY_DIFFICULTY for line in lines):
         return ""
     modes = dict.fromkeys(line.settings["noise_mode"] for line in lines)
-    found = ", and ".join(BY_CONSTRUCTION[mode] for mode in modes if mode in BY_CONSTRUCTION)
-    return f"at .5 by construction: {found}" if found else ""
+    reasons = ", and ".join(BY_CONSTRUCTION[mode] for mode in modes if mode in BY_CONSTRUCTION)
+    return f"at .5 by construction: {reasons}" if reasons else ""
 
 
 class Marks:

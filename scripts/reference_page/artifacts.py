@@ -40,18 +40,18 @@ def column_section() -> str:
 
 def columns_of(family: Family) -> list[str]:
     """The names of a family's columns, in their order."""
-    own = family.columns
-    names = ("exp", "model", *own.asked, "seed", *own.first, "status", *own.settings, *own.measured)
+    groups = family.columns
+    names = ("exp", "model", *groups.asked, "seed", *groups.first, "status", *groups.settings, *groups.measured)
     return [*names, "results_version", "runs_dir", "bitwise"]
 
 
 def meaning_of(family: Family, column: str) -> str:
     """The meaning of a column; `KeyError` for one that has none."""
     known = {**family.columns.meanings, **columns.MEANINGS}
-    found = next((text for pattern, text in known.items() if fnmatchcase(column, pattern)), None)
-    if found is None:
+    meaning = next((text for pattern, text in known.items() if fnmatchcase(column, pattern)), None)
+    if meaning is None:
         raise KeyError(f"the column {column!r} of the family {family.name} has no meaning in its table")
-    return found
+    return meaning
 
 
 def _columns(family: Family) -> Iterator[str]:
@@ -65,5 +65,5 @@ def _columns(family: Family) -> Iterator[str]:
 def target_section(makefile: Path) -> str:
     """The targets of make and what they do."""
     lines = makefile.read_text(encoding="utf-8").splitlines()
-    found = (re.match(r"([a-z][a-z_-]*):.*?## (.*)", line) for line in lines)
-    return f"{TARGETS}\n\n" + table(("target", "what it does"), ((code(m[1]), m[2]) for m in found if m))
+    matches = (re.match(r"([a-z][a-z_-]*):.*?## (.*)", line) for line in lines)
+    return f"{TARGETS}\n\n" + table(("target", "what it does"), ((code(m[1]), m[2]) for m in matches if m))

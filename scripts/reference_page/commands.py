@@ -48,7 +48,7 @@ class Row(NamedTuple):
     meaning: str
 
 
-class _Found(Exception):
+class _ParserBuilt(Exception):
     def __init__(self, parser: cli.Parser):
         self.parser = parser
 
@@ -70,14 +70,14 @@ def parser_of(command: str, *words: str) -> cli.Parser:
     """The parser that a command makes: its file runs up to where it parses its flags."""
 
     def hand_out(parser: cli.Parser, argv: Sequence[str]) -> NoReturn:
-        raise _Found(parser)
+        raise _ParserBuilt(parser)
 
     parse, argv = cli.Parser.parse, sys.argv
     try:
         cli.Parser.parse, sys.argv = hand_out, [command, *words]  # type: ignore[method-assign, assignment]
         runpy.run_path(str(_file(command)), run_name="__main__")
-    except _Found as found:
-        return found.parser
+    except _ParserBuilt as built:
+        return built.parser
     finally:
         cli.Parser.parse, sys.argv = parse, argv  # type: ignore[method-assign]
     raise ValueError(f"{command} has no cli.Parser")
@@ -130,17 +130,17 @@ def _command(name: str) -> Iterator[str]:
 
 
 def _of_families(name: str) -> Iterator[str]:
-    found = {family: _of_model(name, next(iter(FAMILIES[family].models))) for family in FAMILIES.built_in}
-    first, *others = found.values()
+    tables = {family: _of_model(name, next(iter(FAMILIES[family].models))) for family in FAMILIES.built_in}
+    first, *others = tables.values()
     common = [row for row in first if all(row in other for other in others)]
     said = ast.get_docstring(ast.parse(_file(name).read_text(encoding="utf-8"))) or ""
     yield f"### `python -m {name} MODEL`"
     yield f"{said.partition(':')[0]}. Flags of all families:"
     yield table(HEAD, common)
-    for family, rows in found.items():
+    for family, rows in tables.items():
         yield "#" + of_family(family, FAMILIES[family].models)
-        own = [row for row in rows if row not in common]
-        yield table(HEAD, own) if own else "No further flags."
+        further_rows = [row for row in rows if row not in common]
+        yield table(HEAD, further_rows) if further_rows else "No further flags."
 
 
 def _of_model(name: str, model: str) -> list[Row]:

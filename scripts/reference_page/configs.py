@@ -64,10 +64,10 @@ def _presets(family: Family) -> Iterator[str]:
     keys = list(dict.fromkeys(key for one in chosen.values() for key in (*one.values, *one.by_depth(1, False))))
     values = {head: [_value(*head, key) for key in keys] for head in chosen}
     shared = [len({row[column] for row in values.values()}) == 1 for column in range(len(keys))]
-    own = [column for column, same in enumerate(shared) if not same]
-    rows = ([*head, *(row[column] for column in own)] for head, row in values.items())
+    differing = [column for column, same in enumerate(shared) if not same]
+    rows = ([*head, *(row[column] for column in differing)] for head, row in values.items())
     yield of_family(family.name, family.models)
-    yield table(("model", "preset", *(code(keys[column]) for column in own)), _merged(rows, 1))
+    yield table(("model", "preset", *(code(keys[column]) for column in differing)), _merged(rows, 1))
     first = next(iter(values.values()))
     said = [f"`{key}` {value}" for key, value, same in zip(keys, first, shared, strict=True) if same]
     if said:
@@ -94,14 +94,14 @@ def _ranges(one: Preset, values: Mapping[str, str]) -> Iterator[tuple[list[int],
 
     Those of `values` are of one that does not follow the number of layers.
     """
-    found = ((depth, [_at_depth(one, key, depth, values[key]) for key in values]) for depth in range(1, DEEPEST + 1))
-    for same, group in groupby(found, key=lambda pair: pair[1]):
+    pairs = ((depth, [_at_depth(one, key, depth, values[key]) for key in values]) for depth in range(1, DEEPEST + 1))
+    for same, group in groupby(pairs, key=lambda pair: pair[1]):
         yield [depth for depth, _ in group], same
 
 
 def _at_depth(one: Preset, key: str, depth: int, value: str) -> str:
     followed = (one.by_depth(depth, recurrent) for recurrent in (False, True))
-    stacked, shared = (in_words(found[key]) if key in found else _fixed(one, key, value) for found in followed)
+    stacked, shared = (in_words(values[key]) if key in values else _fixed(one, key, value) for values in followed)
     return stacked if stacked == shared else f"{stacked}; recurrent {shared}"
 
 

@@ -51,12 +51,12 @@ NAMES = {
 
 def _table() -> tuple[Claim, ...]:
     """A claim for each accuracy and each loss of the prototype's table."""
-    found = []
+    claims = []
     for negatives, rows in TABLE.items():
         for name, (accuracy, loss) in rows.items():
             says = f"negatives {negatives}: {{}} of {NAMES[name]}"
             where = f"table_{negatives}_{name}"
-            found.append(
+            claims.append(
                 Claim(
                     f"{where}_accuracy",
                     "table",
@@ -70,7 +70,7 @@ def _table() -> tuple[Claim, ...]:
                     **IN_POOL,
                 )
             )
-            found.append(
+            claims.append(
                 Claim(
                     f"{where}_loss",
                     "table",
@@ -83,7 +83,7 @@ def _table() -> tuple[Claim, ...]:
                     **IN_POOL,
                 )
             )
-    return tuple(found)
+    return tuple(claims)
 
 
 def _grid() -> tuple[Claim, ...]:

@@ -56,8 +56,8 @@ def of_grid(run: Path) -> Numbers:
 def singular_values(runs: Path, name: str) -> Series:
     """The singular values of Sigma^1/2 A Sigma^1/2, largest first."""
     labels = {"model": "Trained Transformer", "optimum": "optimum of one layer", "gd": "Gradient descent"}
-    found = summary_part(runs, "layer")["singular_values"]
-    return {("", labels[who]): (np.arange(1, len(own) + 1), own) for who, own in found.items()}
+    spectra = summary_part(runs, "layer")["singular_values"]
+    return {("", labels[who]): (np.arange(1, len(values) + 1), values) for who, values in spectra.items()}
 
 
 def of_numbers(who: Mapping[str, str]) -> Curves:
@@ -66,12 +66,12 @@ def of_numbers(who: Mapping[str, str]) -> Curves:
     def curves(run: Path, name: str) -> Series:
         x = [read_config(run).data.num_languages]
         parts = {"trained languages": "headline", "unseen languages": "unseen"}
-        found: Series = {(panel, who[name]): (x, [value("loss", part)(run)]) for panel, part in parts.items()}
+        losses: Series = {(panel, who[name]): (x, [value("loss", part)(run)]) for panel, part in parts.items()}
         if name != "random_linear":
-            return found
+            return losses
         others = {"optimum of one layer": "optimum_loss", "Ridge": "ridge_loss", "version space": "version_space_loss"}
         return {
-            **found,
+            **losses,
             **{
                 (panel, label): (x, [value(field, part)(run)])
                 for panel, part in parts.items()

@@ -23,8 +23,8 @@ def value(name: str, part: str = "headline") -> Measure:
     """A number of the summary's test set."""
 
     def measure(run: Path) -> float:
-        found = summary_part(run, part)[name]
-        return math.nan if found is None else float(found)
+        number = summary_part(run, part)[name]
+        return math.nan if number is None else float(number)
 
     return measure
 
@@ -75,17 +75,17 @@ def published_match(run: Path) -> float:
     That is one step of gradient descent of step 4 / sqrt(17) over the sum of the pairs, with the sign turned.
     """
     batch = read_npz(run / layout.ANALYSIS_BATCH, ("x", "y", "x_query"))
-    own = read_npz(run / layout.PREDICTIONS, ("tf",))["tf"].astype(float)
+    tf = read_npz(run / layout.PREDICTIONS, ("tf",))["tf"].astype(float)
     x, y, x_query = (batch[name].astype(float) for name in ("x", "y", "x_query"))
     width = x.shape[2] + 1
     construction = -PUBLISHED_STEP / math.sqrt(width) * np.einsum("bn,bnd,bd->b", y, x, x_query)
-    return math.sqrt(np.mean((own - construction) ** 2) / np.mean(own**2))
+    return math.sqrt(np.mean((tf - construction) ** 2) / np.mean(tf**2))
 
 
 def fitted_match(run: Path) -> float:
     """The same for gradient descent with the fitted step."""
-    own = read_npz(run / layout.PREDICTIONS, ("tf", "gd"))
-    tf, gd = own["tf"].astype(float), own["gd"].astype(float)
+    predictions = read_npz(run / layout.PREDICTIONS, ("tf", "gd"))
+    tf, gd = predictions["tf"].astype(float), predictions["gd"].astype(float)
     return math.sqrt(np.mean((tf - gd) ** 2) / np.mean(tf**2))
 
 
@@ -115,7 +115,7 @@ def _table(negatives: str, pool_seed: int) -> dict[str, float]:
     labels = np.asarray(batch.y_query, np.float64)
     values: dict[str, float] = {}
     for name, predict in fitted_opponents(config, codes.train).predictors.items():
-        found = predictions_of(predict, batch)
-        values[f"{name}_loss"] = half_mean_square(found - labels)
-        values[f"{name}_accuracy"] = mean_and_error(rights(found, labels))[0]
+        predictions = predictions_of(predict, batch)
+        values[f"{name}_loss"] = half_mean_square(predictions - labels)
+        values[f"{name}_accuracy"] = mean_and_error(rights(predictions, labels))[0]
     return values

@@ -52,12 +52,12 @@ def _row(predicted: float, changes: np.ndarray, least: float) -> dict[str, Any]:
 
     as predicted: it lies within the margin, two one-sided tests at 5 %; not as predicted: outside; else undecided.
     """
-    found, off = intervals.of(changes, "linear"), intervals.of(changes - predicted, "linear")
+    change, off = intervals.of(changes, "linear"), intervals.of(changes - predicted, "linear")
     margin = max(least, SHARE * abs(predicted))
     verdict = "undecided"
     if -margin <= off.low and off.high <= margin:
         verdict = "as predicted"
     elif off.low > margin or off.high < -margin:
         verdict = "not as predicted"
-    interval = {"change": found.estimate, "change_low": found.low, "change_high": found.high}
-    return {"n": found.n, "predicted": predicted, **interval, "margin": margin, "verdict": verdict}
+    interval = {"change": change.estimate, "change_low": change.low, "change_high": change.high}
+    return {"n": change.n, "predicted": predicted, **interval, "margin": margin, "verdict": verdict}

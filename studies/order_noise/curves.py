@@ -22,9 +22,9 @@ def by_position(run: Path, name: str) -> Series:
     """
     if not summary_part(run, "left_plateau")["met"]:
         return {}
-    found = steps_of(run)
-    positions = np.arange(1, len(found["predicted"]) + 1)
-    return {(f"trained: {name.replace('_', ' ')}", series): (positions, found[key]) for series, key in READINGS.items()}
+    steps = steps_of(run)
+    positions = np.arange(1, len(steps["predicted"]) + 1)
+    return {(f"trained: {name.replace('_', ' ')}", series): (positions, steps[key]) for series, key in READINGS.items()}
 
 
 RUN_FIGURES = (

@@ -169,8 +169,8 @@ def attention_and_placement() -> Iterator[Contrast]:
 def _auroc(
     question: str, name: str, kind: str, model: str, train: Context, test: Context, column: str, descent: str
 ) -> Contrast:
-    own, other = (Condition(model, train, test, which) for which in (column, descent))
-    return Contrast(question, name, kind, [own], [other], "auroc")
+    condition, other = (Condition(model, train, test, which) for which in (column, descent))
+    return Contrast(question, name, kind, [condition], [other], "auroc")
 
 
 def placement() -> Iterator[Contrast]:

@@ -104,7 +104,7 @@ def _explained(agreed: Sequence[Mapping[str, Any]], lines: Mapping[str, Mapping[
     if not agreed:
         return []
     predicted = {row["contrast"]: row["predicted"] for row in agreed}
-    own = [predicted[f"twolayer: trained easy2hard, tested {order}"] for order in ("easy2hard", "random")]
+    changes = [predicted[f"twolayer: trained easy2hard, tested {order}"] for order in ("easy2hard", "random")]
     read = value(lines["steps_read_easy2hard"])
     effects = [row for row in agreed if abs(row["predicted"]) >= SMALLEST]
     counts = Counter(row["verdict"] for row in effects)
@@ -116,9 +116,10 @@ def _explained(agreed: Sequence[Mapping[str, Any]], lines: Mapping[str, Mapping[
     )
     met, undecided, not_met = (counts[name] for name in VERDICTS)
     return [
-        f"A step size for each position predicts {100 * own[0]:+.1f} and {100 * own[1]:+.1f} % from tasks alone (R² of "
-        f"those it takes: {read}); of {len(effects)} contrasts that it predicts to change by {100 * SMALLEST:g} % or "
-        f"more {met} are as predicted, {undecided} undecided, {not_met} not{f' ({missed})' if missed else ''}."
+        f"A step size for each position predicts {100 * changes[0]:+.1f} and {100 * changes[1]:+.1f} % from tasks "
+        f"alone (R² of those it takes: {read}); of {len(effects)} contrasts that it predicts to change by "
+        f"{100 * SMALLEST:g} % or more {met} are as predicted, {undecided} undecided, {not_met} "
+        f"not{f' ({missed})' if missed else ''}."
     ]
 
 
@@ -133,9 +134,9 @@ def _targets(lines: Mapping[str, Mapping[str, Any]]) -> str:
     """In how many seeds the two numbers that were aimed at are reached, by order; "" where nothing is measured."""
 
     def reached(kind: str) -> str:
-        found = {order: (lines[f"steps_{kind}_{order}"], words) for order, words in SHORT.items()}
+        rows = {order: (lines[f"steps_{kind}_{order}"], words) for order, words in SHORT.items()}
         counts = []
-        for row, words in found.values():
+        for row, words in rows.values():
             values = json.loads(row["values"])
             inside = sum(row["low"] <= one <= row["high"] for one in values)
             counts.append(f"{inside} of {len(values)} {words} ({value(row)})")

@@ -24,7 +24,8 @@ def plateaus(table: pd.DataFrame) -> list[dict[str, Any]]:
     test takes them as independent.
     """
     counts = {
-        model: (int(own.sum()), len(own)) for model, own in left_plateau(table).groupby(level="model", sort=False)
+        model: (int(outcomes.sum()), len(outcomes))
+        for model, outcomes in left_plateau(table).groupby(level="model", sort=False)
     }
     p_values = _fisher(counts)
     rows = []
@@ -39,7 +40,7 @@ def plateaus(table: pd.DataFrame) -> list[dict[str, Any]]:
 def left_plateau(table: pd.DataFrame) -> pd.Series:
     """Whether each training has left the plateau, by model, contexts of the training and seed."""
     trained = [context_of(row, "train_") for row in table.to_dict("records")]
-    keys = [table["model"], np.array([str(tuple(own)) for own in trained]), table["seed"]]
+    keys = [table["model"], np.array([str(tuple(context)) for context in trained]), table["seed"]]
     return has_learnt(table).groupby(keys, sort=False).first()
 
 
@@ -48,5 +49,5 @@ def _fisher(counts: dict[str, tuple[int, int]]) -> dict[frozenset[str], float]:
 
     pairs = list(combinations(counts, 2))
     tables = [[[left, n - left] for left, n in (counts[one], counts[other])] for one, other in pairs]
-    adjusted = statistics.holm(np.array([fisher_exact(own).pvalue for own in tables]))
+    adjusted = statistics.holm(np.array([fisher_exact(table).pvalue for table in tables]))
     return {frozenset(pair): float(p) for pair, p in zip(pairs, adjusted, strict=True)}

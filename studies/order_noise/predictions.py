@@ -58,8 +58,8 @@ LOSSES = ("test_loss", "gd_loss", "gd_tuned_step_loss")  # columns of the study'
 
 def predicted_contrasts() -> list[Contrast]:
     """The study's contrasts of losses that this predicts, and the crossings that it lacks."""
-    own = [contrast for contrast in CONTRASTS if _is_predicted(contrast)]
-    return [*own, *_crossings()]
+    contrasts = [contrast for contrast in CONTRASTS if _is_predicted(contrast)]
+    return [*contrasts, *_crossings()]
 
 
 def _is_predicted(contrast: Contrast) -> bool:
@@ -113,14 +113,14 @@ class Predictions:
             tasks % sets == 0 and tasks // sets > 10, f"tasks is {tasks}; it must be a multiple of {sets} above 400"
         )
         self.tasks_of_a_set, self.sets = tasks // sets, sets
-        self.found: dict[tuple[ContextConfig, bool], Moments] = {}
+        self.drawn: dict[tuple[ContextConfig, bool], Moments] = {}
 
     def moments(self, context: Context, tested: bool) -> Moments:
         """The moments of a context, on the tasks that step sizes are fitted on or on those that they are tested on."""
         which = (_config(context), tested)
-        if which not in self.found:
-            self.found[which] = self._drawn(*which)
-        return self.found[which]
+        if which not in self.drawn:
+            self.drawn[which] = self._drawn(*which)
+        return self.drawn[which]
 
     def _drawn(self, config: ContextConfig, tested: bool) -> Moments:
         import jax
@@ -141,10 +141,10 @@ class Predictions:
         """The step sizes [1 + SETS, N] that a model is predicted to take, trained on such contexts."""
         from baselines.position_weighted import fit_step_sizes
 
-        found = self.moments(train, tested=False)
+        moments = self.moments(train, tested=False)
         if model == BY_POSITION and not _config(train).exchangeable:
-            return fit_step_sizes(found)
-        everywhere: np.ndarray = np.repeat(fit_step_sizes(found.flat), found.cross.shape[-1], axis=-1)
+            return fit_step_sizes(moments)
+        everywhere: np.ndarray = np.repeat(fit_step_sizes(moments.flat), moments.cross.shape[-1], axis=-1)
         return everywhere
 
     def value(self, side: Condition | Ratio) -> np.ndarray:
@@ -200,12 +200,12 @@ def rows(predictions: Predictions, contrasts: Iterable[Contrast]) -> list[dict[s
     """A row for each contrast: its conditions, the predicted change and its interval."""
     from scipy.special import stdtrit
 
-    found = []
+    table = []
     for contrast in contrasts:
         change = predictions.change(contrast)
         half = stdtrit(predictions.sets - 1, 0.975) * jackknife_error(change)
-        found.append(_row(contrast, float(change[0]), float(half)))
-    return found
+        table.append(_row(contrast, float(change[0]), float(half)))
+    return table
 
 
 def _row(contrast: Contrast, change: float, half: float) -> dict[str, Any]:
@@ -227,13 +227,13 @@ def step_rows(predictions: Predictions, contrasts: Iterable[Contrast]) -> list[d
     """A row for each training context of the model with step sizes by position, and each position."""
     conditions = [condition for contrast in contrasts for condition in contrast.conditions]
     trained = {_config(condition.train): condition.train for condition in conditions if condition.model == BY_POSITION}
-    found = []
+    table = []
     for context in trained.values():
         step_sizes = predictions.step_sizes(BY_POSITION, context)
         for place, (c, error) in enumerate(zip(step_sizes[0], jackknife_error(step_sizes), strict=True)):
             row = {"condition": _words(context), "position": place + 1, "c": _rounded(c), "c_se": _rounded(error)}
-            found.append(row)
-    return found
+            table.append(row)
+    return table
 
 
 def _rounded(value: float) -> float:

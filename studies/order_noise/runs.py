@@ -68,5 +68,5 @@ QUESTIONS: dict[str, list[tuple[Mapping[str, Sequence[Any]], Mapping[str, Any]]]
 
 def grids(seeds: Sequence[int], models: Sequence[str] = MODELS) -> list[Grid]:
     """The grids of all questions."""
-    own = [grid for grids_of_question in QUESTIONS.values() for grid in grids_of_question]
-    return [Grid(tuple(models), axes, tuple(seeds), settings) for axes, settings in own]
+    definitions = [grid for grids_of_question in QUESTIONS.values() for grid in grids_of_question]
+    return [Grid(tuple(models), axes, tuple(seeds), settings) for axes, settings in definitions]

@@ -45,8 +45,8 @@ if_learnt = partial(among, has_learnt)
 
 def spread(run: Path) -> float:
     """The standard deviation over positions of the step sizes read, over their mean."""
-    found = np.array(steps_of(run)["regressed"])
-    return float(found.std() / abs(found.mean()))
+    step_sizes = np.array(steps_of(run)["regressed"])
+    return float(step_sizes.std() / abs(step_sizes.mean()))
 
 
 def beyond_the_prediction(run: Path) -> float:

@@ -57,8 +57,8 @@ def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> N
     table = table[table["exp"].isin(places)].sort_values("exp", key=lambda names: names.map(places), kind="stable")
     columns = [*TEXT, *SETTINGS, *NUMBERS, *(name for name in OPTIONAL if name in table)]
     chosen = [_rounded(row) for row in table[columns].to_dict("records")]
-    found = provenance(runs_dir, table["exp"])
-    outputs.write({cells: csv_bytes(chosen), facts: json_bytes(found)}, WRITER)
+    origins = provenance(runs_dir, table["exp"])
+    outputs.write({cells: csv_bytes(chosen), facts: json_bytes(origins)}, WRITER)
     write_contrasts(folder)
 
 
@@ -70,7 +70,7 @@ def write_contrasts(folder: Path) -> None:
         AGREEMENT: agreement(cells, CONTRASTS, predictions_of(folder)),
         PLATEAUS: plateaus(cells),
     }
-    files = {folder / name: csv_bytes([_rounded(row) for row in own]) for name, own in rows.items() if own}
+    files = {folder / name: csv_bytes([_rounded(row) for row in table]) for name, table in rows.items() if table}
     outputs.write(files, WRITER)
 
 
@@ -108,7 +108,7 @@ def provenance(runs_dir: Path, names: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _counts(found: Sequence[Any]) -> list[dict[str, Any]]:
+def _counts(values: Sequence[Any]) -> list[dict[str, Any]]:
     """Each value once, with how often it is found, the most frequent first."""
-    texts = Counter(json.dumps(value, sort_keys=True) for value in found)
+    texts = Counter(json.dumps(value, sort_keys=True) for value in values)
     return [{"value": json.loads(text), "cells": count} for text, count in texts.most_common()]

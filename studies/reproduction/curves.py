@@ -65,12 +65,12 @@ def rolled_out(*dampings: float) -> Callable[[Path, str], Series]:
 
     def curves(run: Path, name: str) -> Series:
         steps = np.arange(1, rolled.ROLLED + 1)
-        found = {}
+        loss_curves = {}
         for damping in dampings:
             panel = f"damping {damping:g}" if len(dampings) > 1 else ""
             for series, whose in ((TF, "tf"), (GD, "gd")):
-                found[panel, series] = (steps, rolled.trimmed_means(run, damping, whose))
-        return found
+                loss_curves[panel, series] = (steps, rolled.trimmed_means(run, damping, whose))
+        return loss_curves
 
     return curves
 
@@ -87,21 +87,21 @@ def logged(run: Path, name: str) -> Series:
 
 def compared(run: Path, name: str) -> Series:
     """Losses over snapshots, and how far the model is from gradient descent and from GD++."""
-    found = over_training.at_snapshots(run)
-    curves = {("loss", TF): found["tf_loss"]}
+    columns = over_training.at_snapshots(run)
+    curves = {("loss", TF): columns["tf_loss"]}
     for algorithm, series in ALGORITHMS.items():
-        curves["loss", series] = found[f"{algorithm}_loss"]
-        curves |= {(panel, series): found[f"{algorithm}_{column}"] for panel, column in COMPARED.items()}
-    return {place: (found["step"], values) for place, values in curves.items()}
+        curves["loss", series] = columns[f"{algorithm}_loss"]
+        curves |= {(panel, series): columns[f"{algorithm}_{column}"] for panel, column in COMPARED.items()}
+    return {place: (columns["step"], values) for place, values in curves.items()}
 
 
 def copying(run: Path, name: str) -> Series:
     """Losses over training, and how far the first layer's rows depend on which tokens."""
-    found = over_training.at_snapshots(run)
+    columns = over_training.at_snapshots(run)
     panel = "sensitivity of the first layer's rows to"
-    tokens = {(panel, f"{which} token"): found[which] for which in ("own", "next", "other")}
-    curves = {("loss", TF): found["tf_loss"], ("loss", GD): found["gd_loss"]} | tokens
-    return {place: (found["step"], values) for place, values in curves.items()}
+    tokens = {(panel, f"{which} token"): columns[which] for which in ("own", "next", "other")}
+    curves = {("loss", TF): columns["tf_loss"], ("loss", GD): columns["gd_loss"]} | tokens
+    return {place: (columns["step"], values) for place, values in curves.items()}
 
 
 def pools(run: Path, name: str) -> Series:
@@ -119,12 +119,12 @@ def shifted(run: Path, name: str) -> Series:
     predictors |= {ALGORITHMS[name]: other for name, other in trained.defined_baselines(loaded).items()}
     if len(loaded.config.model.layer_names) == 1:
         predictors[HALFWAY] = interpolated(loaded, *trained.construction_of(run))
-    found: dict[tuple[str, str], tuple[Values, Values]] = {}
+    curves: dict[tuple[str, str], tuple[Values, Values]] = {}
     for shift, (panel, values) in SHIFTED.items():
         losses = shifts.shifted_losses(loaded.config, predictors, shift, values)
         statistic = np.median if gd_steps(loaded.config.model) >= 5 else np.mean
-        found |= {(panel, series): (values, statistic(losses[series], axis=1)) for series in predictors}
-    return found
+        curves |= {(panel, series): (values, statistic(losses[series], axis=1)) for series in predictors}
+    return curves
 
 
 def replaced(run: Path, name: str) -> Series:
@@ -151,22 +151,22 @@ def sine_functions(run: Path, name: str) -> Series:
     loaded = sines.load(run)
     if loaded.config.data_seed > 0:
         return {}
-    found, series = functions(loaded), CONTROL if "control" in name else TF
-    curves = {("before the context", series): found["before"], ("after the context", series): found["after"]}
+    columns, series = functions(loaded), CONTROL if "control" in name else TF
+    curves = {("before the context", series): columns["before"], ("after the context", series): columns["after"]}
     if series == TF:
-        curves |= {(panel, "Sine"): found["target"] for panel, _ in curves}
-    return {place: (found["x"], values) for place, values in curves.items()}
+        curves |= {(panel, "Sine"): columns["target"] for panel, _ in curves}
+    return {place: (columns["x"], values) for place, values in curves.items()}
 
 
 def by_layer(run: Path, name: str) -> Series:
     """Losses after every layer, beside those of gradient descent and the references after as many steps."""
-    found = depth.layerwise_of(run)
-    steps = np.arange(1, found["layers"] + 1)
+    depth_curve = depth.layerwise_of(run)
+    steps = np.arange(1, depth_curve["layers"] + 1)
     if name == "depth_lsa":
         panel = ""
-        losses = {TF: found["trimmed_mean"], GD: found["gd"]["trimmed_mean"]}
-        losses |= {series: found["references"][of]["trimmed_mean"] for series, of in REFERENCES.items()}
-        losses["Ridge (Bayes)"] = np.full(len(steps), found["references"]["ridge"]["trimmed_mean"][-1])
+        losses = {TF: depth_curve["trimmed_mean"], GD: depth_curve["gd"]["trimmed_mean"]}
+        losses |= {series: depth_curve["references"][of]["trimmed_mean"] for series, of in REFERENCES.items()}
+        losses["Ridge (Bayes)"] = np.full(len(steps), depth_curve["references"]["ridge"]["trimmed_mean"][-1])
         return {(panel, series): (range(1, len(values) + 1), values) for series, values in losses.items()}
     panel = {
         "depth_linear": "linear layers, trained at depth",
@@ -174,29 +174,29 @@ def by_layer(run: Path, name: str) -> Series:
         "depth_softmax_small": "softmax blocks, D = N = 5",
         "depth_softmax": "softmax blocks",
     }[name]
-    return {(panel, TF): (steps, found["trimmed_mean"]), (panel, GD): (steps, found["gd"]["trimmed_mean"])}
+    return {(panel, TF): (steps, depth_curve["trimmed_mean"]), (panel, GD): (steps, depth_curve["gd"]["trimmed_mean"])}
 
 
 def condition_numbers(seed: int, name: str) -> Series:
     """The median condition number after a step on the inputs, by gamma."""
     gammas = np.linspace(0, 0.2, 41)
-    found = {}
+    curves = {}
     for pairs in LEARNT_GAMMA:
         values = spectrum.eigenvalues(algorithms.inputs_of(seed, DataConfig(num_pairs=pairs), 2048))
         after = [np.median(spectrum.condition_number(np.abs(spectrum.after_a_step(values, g)))) for g in gammas]
-        found["", f"N = {pairs}"] = (gammas, after)
-    return found
+        curves["", f"N = {pairs}"] = (gammas, after)
+    return curves
 
 
 def eigenvalues(seed: int, name: str) -> Series:
     """The mean eigenvalues of the scatter matrix, by rank, before and after a step on the inputs."""
-    found = {}
+    curves = {}
     for pairs, gamma in LEARNT_GAMMA.items():
         values = np.sort(spectrum.eigenvalues(algorithms.inputs_of(seed, DataConfig(num_pairs=pairs), 2048)), axis=1)
         ranks, panel = np.arange(values.shape[1], 0, -1), f"N = {pairs}, gamma = {gamma:g}"
-        found[panel, "before"] = (ranks, values.mean(axis=0))
-        found[panel, "after a step"] = (ranks, np.sort(spectrum.after_a_step(values, gamma), axis=1).mean(axis=0))
-    return found
+        curves[panel, "before"] = (ranks, values.mean(axis=0))
+        curves[panel, "after a step"] = (ranks, np.sort(spectrum.after_a_step(values, gamma), axis=1).mean(axis=0))
+    return curves
 
 
 def heat_maps(runs: Sequence[Path]) -> list[dict[str, Any]]:
@@ -204,15 +204,15 @@ def heat_maps(runs: Sequence[Path]) -> list[dict[str, Any]]:
 
     Means over the runs; W_K^T W_Q is matrix 0, P W_V matrix 1, rescaled to the construction's scale. Fig. 9.
     """
-    found: dict[str, list[Sequence[np.ndarray]]] = {"trained": [], "construction": []}
+    matrices: dict[str, list[Sequence[np.ndarray]]] = {"trained": [], "construction": []}
     for run in runs:
         loaded = distances.compared_run(run)
         config = loaded.config
-        found["trained"].append(rescale(*products(config, loaded.params), config.data.dim))
-        found["construction"].append(products(config, gd_params(config.architecture, *trained.construction_of(run))))
+        matrices["trained"].append(rescale(*products(config, loaded.params), config.data.dim))
+        matrices["construction"].append(products(config, gd_params(config.architecture, *trained.construction_of(run))))
     return [
         {"row": row, "matrix": matrix, "i": i, "j": j, "value": float(value)}
-        for row, of_runs in found.items()
+        for row, of_runs in matrices.items()
         for matrix, values in enumerate(zip(*of_runs, strict=True))
         for (i, j), value in np.ndenumerate(np.mean(values, axis=0)[0, 0])
     ]

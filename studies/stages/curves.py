@@ -29,11 +29,11 @@ def llc(labels: Mapping[str, str], *settings: str) -> Curves:
     """The LLC at these settings, a panel each, of healthy checkpoints alone; a series for each runs' name."""
 
     def curves(run: Path, name: str) -> Series:
-        shown = [own for own in settings if own in facts(run)["settings"]]
-        rows = {own: healthy(run, own) for own in shown}
+        shown = [setting for setting in settings if setting in facts(run)["settings"]]
+        rows = {setting: healthy(run, setting) for setting in shown}
         return {
-            (f"LLC, {own}", labels[name]): (from_one(good["step"]), good[f"llc_{own}"].to_numpy(float))
-            for own, good in rows.items()
+            (f"LLC, {setting}", labels[name]): (from_one(good["step"]), good[f"llc_{setting}"].to_numpy(float))
+            for setting, good in rows.items()
         }
 
     return curves
@@ -43,8 +43,8 @@ def smoothed(labels: Mapping[str, str]) -> Curves:
     """The Gaussian process through the healthy LLCs of the first setting, whose plateaus are the milestones."""
 
     def curves(run: Path, name: str) -> Series:
-        own = facts(run)["curve"]
-        return {(SMOOTHED, labels[name]): (from_one(own["step"]), own["llc"])} if own["step"] else {}
+        curve = facts(run)["curve"]
+        return {(SMOOTHED, labels[name]): (from_one(curve["step"]), curve["llc"])} if curve["step"] else {}
 
     return curves
 
@@ -120,7 +120,7 @@ def llc_of_tasks(*settings: str) -> Curves:
     def curves(run: Path, name: str) -> Series:
         config = read_config(run)
         tasks = config.data.num_tasks
-        late = {(f"LLC, {own}", "last third"): late_llc(own)(run) for own in settings}
+        late = {(f"LLC, {setting}", "last third"): late_llc(setting)(run) for setting in settings}
         gained = gain(config.data.dim, int(tasks), config.init_seed) if np.isfinite(tasks) else 0.0
         values = late | {("ridge's loss less dMMSE's", "exact"): gained}
         return {place: ([tasks], [value]) for place, value in values.items() if np.isfinite(value)}

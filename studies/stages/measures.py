@@ -124,8 +124,8 @@ def plateau_after_first_stage(field: str) -> Callable[[Path], float]:
     """
 
     def measure(run: Path) -> float:
-        found, ends = facts(run), facts(run)["milestones"]
-        numbers = [stage["stage"] for stage in found["stages"] if stage["claimed"] and stage["stage"] < len(ends)]
+        development, ends = facts(run), facts(run)["milestones"]
+        numbers = [stage["stage"] for stage in development["stages"] if stage["claimed"] and stage["stage"] < len(ends)]
         return float(ends[min(numbers)][field]) if numbers else math.nan
 
     return measure
@@ -138,8 +138,8 @@ def log2_of(measure: Callable[[Path], float]) -> Callable[[Path], float]:
 
 def first_milestone(run: Path) -> float:
     """The step of the LLC's first milestone at the first setting; nan without one."""
-    found = facts(run)["milestones"]
-    return float(found[0]["step"]) if found else math.nan
+    milestones = facts(run)["milestones"]
+    return float(milestones[0]["step"]) if milestones else math.nan
 
 
 def decline(setting: str) -> Measure:
@@ -162,9 +162,9 @@ def decline_over_norm_null(setting: str, with_loss: bool = False) -> Measure:
     def measure(run: Path) -> float:
         settings, rows = Settings(**facts(run)["settings"][setting]), table(run)
         peak, end = rows.iloc[_peak(run, setting)], rows.iloc[-1]
-        own = rescaled_settings(settings, float(end[f"norm_{setting}"] / peak[f"norm_{setting}"]))
+        null_settings = rescaled_settings(settings, float(end[f"norm_{setting}"] / peak[f"norm_{setting}"]))
         with locked(run, timeout=math.inf):
-            rescaled = next(estimate_run(run, own, str(int(peak["step"]))))
+            rescaled = next(estimate_run(run, null_settings, str(int(peak["step"]))))
         of_norm = rescaled["llc"] - peak[f"llc_{setting}"]
         of_loss = settings.nbeta * (peak[f"loss_{setting}"] - end[f"loss_{setting}"]) if with_loss else 0.0
         return float((end[f"llc_{setting}"] - peak[f"llc_{setting}"]) / (of_norm + of_loss))
@@ -228,8 +228,8 @@ def off_losses_by_position(published: Sequence[float]) -> Measure:
 
     def measure(run: Path) -> float:
         last = table(run).iloc[-1]
-        own = np.array([last[f"id_mse_noisy_{k}"] for k in range(1, len(published) + 1)], float)
-        return float(np.abs(own / np.array(published) - 1).max())
+        losses = np.array([last[f"id_mse_noisy_{k}"] for k in range(1, len(published) + 1)], float)
+        return float(np.abs(losses / np.array(published) - 1).max())
 
     return measure
 
@@ -244,8 +244,8 @@ def rank_of_first_share(run: Path) -> float:
 
 def p_of_forms(run: Path) -> float:
     """The share of random walks, of the run's own steps, that have as many forms; nan below fifty checkpoints."""
-    found = facts(run)["dynamics"]["p_forms"]
-    return math.nan if found is None else float(found)
+    share = facts(run)["dynamics"]["p_forms"]
+    return math.nan if share is None else float(share)
 
 
 # --- over pools of M tasks ---
@@ -279,7 +279,7 @@ def beyond_other_seed(rank: Callable[[Any, Any], float]) -> Measure:
 
     Two seeds develop alike, so their curves rise and turn together whatever a run's own LLC sees.
     """
-    return lambda own, other: rank(own, own) - rank(own, other)
+    return lambda run, other: rank(run, run) - rank(run, other)
 
 
 def rank_with_alignment(setting: str, after_peak: bool = False) -> Callable[[Path, Path], float]:
@@ -293,8 +293,8 @@ def rank_with_alignment(setting: str, after_peak: bool = False) -> Callable[[Pat
         rows, cosines = healthy(run, setting), _cosines(of_cosine)
         rows = rows.assign(cosine=[cosines[step] for step in rows["step"]])
         if after_peak:
-            own = _cosines(run)
-            rows = rows[rows["step"] >= max(own, key=lambda step: own[step])]
+            run_cosines = _cosines(run)
+            rows = rows[rows["step"] >= max(run_cosines, key=lambda step: run_cosines[step])]
         return _rank_given_step(rows, f"llc_{setting}", "cosine")
 
     return measure
@@ -308,8 +308,8 @@ def rank_with_distance(setting: str, num_tasks: int) -> Callable[[OfSeed, OfSeed
     """The same of the LLC and the distance to ridge, of the pool of so many tasks."""
 
     def measure(runs: OfSeed, of_distance: OfSeed) -> float:
-        own, other = (_of_tasks(found, num_tasks) for found in (runs, of_distance))
-        rows, distances = healthy(own, setting), table(other).set_index("step")["id_delta_ridge"]
+        run, other = (_of_tasks(seed_runs, num_tasks) for seed_runs in (runs, of_distance))
+        rows, distances = healthy(run, setting), table(other).set_index("step")["id_delta_ridge"]
         rows = rows.assign(distance=distances.reindex(rows["step"]).to_numpy()).dropna(subset=["distance"])
         return _rank_given_step(rows, f"llc_{setting}", "distance")
 

@@ -79,7 +79,7 @@ AT_TWO, AT_ONE = "0,208,500,790,2000,2500,3000", "2000,2500,3000"  # steps of th
 
 
 def _settings(chains: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]] = SETTINGS) -> dict[str, Settings]:
-    return {name: Settings(**own, **chains) for name, own in named.items()}
+    return {name: Settings(**fields, **chains) for name, fields in named.items()}
 
 
 def _only(chains: Mapping[str, Any]) -> dict[str, Settings]:

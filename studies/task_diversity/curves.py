@@ -39,12 +39,12 @@ def tasks_in_words(run: Path) -> str:
 
 def losses(run: Path, name: str) -> Series:
     """Losses at the end, of the transformer and of the exact predictors, against M."""
-    found, tasks = measures.test_set_of(run), [measures.tasks_of(run)]
+    headline, tasks = measures.test_set_of(run), [measures.tasks_of(run)]
     return {
-        (f"loss on {where}", series): (tasks, [found[f"{prefix}_{who}_loss"]])
+        (f"loss on {where}", series): (tasks, [headline[f"{prefix}_{who}_loss"]])
         for prefix, where in WHERE.items()
         for who, series in NAMES.items()
-        if f"{prefix}_{who}_loss" in found
+        if f"{prefix}_{who}_loss" in headline
     }
 
 
@@ -56,14 +56,14 @@ def deltas(labels: Mapping[str, str]) -> Callable[[Path, str], Series]:
     first = next(iter(labels))
 
     def curves(run: Path, name: str) -> Series:
-        found, tasks, series = measures.test_set_of(run), [measures.tasks_of(run)], labels[name]
-        lines = {(FROM_RIDGE, series): (tasks, [found["ood_delta_ridge"]])}
-        if "id_apart" in found:
-            lines[FROM_DMMSE, series] = (tasks, [found["id_delta_dmmse"]])
-        if "id_apart" in found and name == first:
+        headline, tasks, series = measures.test_set_of(run), [measures.tasks_of(run)], labels[name]
+        lines = {(FROM_RIDGE, series): (tasks, [headline["ood_delta_ridge"]])}
+        if "id_apart" in headline:
+            lines[FROM_DMMSE, series] = (tasks, [headline["id_delta_dmmse"]])
+        if "id_apart" in headline and name == first:
             lines |= {
-                (FROM_RIDGE, DMMSE): (tasks, [found["ood_apart"]]),
-                (FROM_DMMSE, RIDGE): (tasks, [found["id_apart"]]),
+                (FROM_RIDGE, DMMSE): (tasks, [headline["ood_apart"]]),
+                (FROM_DMMSE, RIDGE): (tasks, [headline["id_apart"]]),
             }
         return lines
 
@@ -85,11 +85,11 @@ def over_training_and_ridge(panel: str, tasks: float) -> Callable[[Path, str], S
     losses_of = over_training(panel, "ood_loss")
 
     def curves(run: Path, name: str) -> Series:
-        found = dict(losses_of(run, name))
+        loss_curves = dict(losses_of(run, name))
         if measures.tasks_of(run) == tasks:
-            steps = found[panel, tasks_in_words(run)][0]
-            found[panel, RIDGE] = (steps, np.full(len(steps), measures.test_set_of(run)["ood_ridge_loss"]))
-        return found
+            steps = loss_curves[panel, tasks_in_words(run)][0]
+            loss_curves[panel, RIDGE] = (steps, np.full(len(steps), measures.test_set_of(run)["ood_ridge_loss"]))
+        return loss_curves
 
     return curves
 
@@ -114,9 +114,9 @@ def capacity(tasks: float) -> Callable[[Path, str], Series]:
             return {}
         decay, width = measures.config_of(run).training.weight_decay, [measures.config_of(run).model.d_model]
         series = f"weight decay {decay:g}" if decay else "no weight decay"
-        found = measures.test_set_of(run)
+        headline = measures.test_set_of(run)
         values = {FROM_RIDGE: "ood_delta_ridge", "loss on tasks of the pool": "id_tf_loss"}
-        return {(panel, series): (width, [found[key]]) for panel, key in values.items()}
+        return {(panel, series): (width, [headline[key]]) for panel, key in values.items()}
 
     return curves
 
@@ -130,21 +130,21 @@ def critical_steps(run: Path, name: str) -> Series:
     if not np.isfinite(tasks):
         return {}
     first, *_, last = measures.history(run, "step")[1:]  # a logarithmic axis has no step 0
-    found = {}
+    curves = {}
     for series, turn in TURNS.items():
         step = turn(run)
         censored = BELOW if step < first else ABOVE if step == last else ""
-        found["", series] = Curve([tasks], [max(step, first)], [censored])
-    return found
+        curves["", series] = Curve([tasks], [max(step, first)], [censored])
+    return curves
 
 
 def deflection(run: Path, name: str) -> Series:
     """The least loss on fresh tasks over training and, where it is below the first, how far the end lies above it."""
     tasks, first = [measures.tasks_of(run)], measures.history(run, "ood_loss")[0]
-    found = {("least over training", TF): (tasks, [measures.least_loss(run)])}
+    curves = {("least over training", TF): (tasks, [measures.least_loss(run)])}
     if measures.least_loss(run) < FALLEN * first:
-        found["end less minimum", TF] = (tasks, [measures.rise(run)])
-    return found
+        curves["end less minimum", TF] = (tasks, [measures.rise(run)])
+    return curves
 
 
 def errors_by_position(*shown: float) -> Callable[[Path, str], Series]:
@@ -179,26 +179,29 @@ def lines(*shown: float) -> Callable[[Sequence[Path], str], Series]:
     """
 
     def curves(runs: Sequence[Path], name: str) -> Series:
-        other, own = _twin(runs)
-        found = {
+        other, seed_runs = _twin(runs)
+        excess = {
             tasks_in_words(run): mode_connectivity.above_chord(measures.losses_on_line(run, other))
-            for run in own
+            for run in seed_runs
             if measures.tasks_of(run) in shown
         }
-        return {(panel, TF): (np.linspace(0, 1, len(values)), values) for panel, values in found.items()}
+        return {(panel, TF): (np.linspace(0, 1, len(values)), values) for panel, values in excess.items()}
 
     return curves
 
 
 def barriers(runs: Sequence[Path], name: str) -> Series:
     """The heights of these lines' barriers, and how far the ends are apart, against M."""
-    other, own = _twin(runs)
-    tasks = [measures.tasks_of(run) for run in own]
+    other, seed_runs = _twin(runs)
+    tasks = [measures.tasks_of(run) for run in seed_runs]
     return {
-        ("loss barrier", "to a model of infinitely many tasks"): (tasks, [measures.barrier(run, other) for run in own]),
+        ("loss barrier", "to a model of infinitely many tasks"): (
+            tasks,
+            [measures.barrier(run, other) for run in seed_runs],
+        ),
         ("distance of weights / norm", "to a model of infinitely many tasks"): (
             tasks,
-            [measures.weights_apart(run, other) for run in own],
+            [measures.weights_apart(run, other) for run in seed_runs],
         ),
     }
 
@@ -260,9 +263,9 @@ def smoothing(dim: int, tasks: Sequence[int]) -> Callable[[int, str], Series]:
         panel = f"loss on fresh tasks, D = {dim}"
         return {
             (panel, DMMSE): (tasks, [measures.exact(dim, m, "ood_dmmse")(seed) for m in tasks]),
-            (panel, SMOOTHED): (tasks, [found["loss"] for found in best]),
+            (panel, SMOOTHED): (tasks, [optimum["loss"] for optimum in best]),
             (panel, RIDGE): (tasks, [measures.exact(dim, m, "ood_ridge")(seed) for m in tasks]),
-            ("best smoothing", SMOOTHED): (tasks, [found["best"] for found in best]),
+            ("best smoothing", SMOOTHED): (tasks, [optimum["best"] for optimum in best]),
         }
 
     return curves
@@ -270,10 +273,10 @@ def smoothing(dim: int, tasks: Sequence[int]) -> Callable[[int, str], Series]:
 
 def explained(runs: Sequence[Path], name: str) -> Series:
     """The share of variance of each component of the joint PCA, and of random walks of as many checkpoints."""
-    found = measures.joint_pca(tuple(runs)).explained
-    null = measures.null_of(tuple(runs), len(found))
-    ranks = np.arange(1, len(found) + 1)
-    return {("", "trained models"): (ranks, found), ("", "random walks"): (ranks, null)}
+    shares = measures.joint_pca(tuple(runs)).explained
+    null = measures.null_of(tuple(runs), len(shares))
+    ranks = np.arange(1, len(shares) + 1)
+    return {("", "trained models"): (ranks, shares), ("", "random walks"): (ranks, null)}
 
 
 def plane(runs: Sequence[Path]) -> list[dict[str, Any]]:

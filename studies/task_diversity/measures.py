@@ -117,8 +117,8 @@ def crossing_of(large: OfSeed, small: OfSeed) -> float:
     """The task-diversity threshold, log2 M, from two budgets; infinite if the curves do not cross."""
     tasks = finite(large, small)
     deltas = [np.array([[test_set_of(at(runs, m))["ood_delta_ridge"] for m in tasks]]) for runs in (small, large)]
-    found = threshold.crossing(np.array(tasks), *deltas).per_seed[0]
-    return float(found) if np.isfinite(found) else INFINITE
+    crossing = threshold.crossing(np.array(tasks), *deltas).per_seed[0]
+    return float(crossing) if np.isfinite(crossing) else INFINITE
 
 
 def reference_errors(run: Path) -> dict[str, np.ndarray]:
@@ -135,7 +135,7 @@ def ratio_at(num_tasks: float, name: str) -> Measure:
     """A number of a run's end over that of another's, for the same M."""
 
     def measure(runs: OfSeed, others: OfSeed) -> float:
-        ends = [test_set_of(at(found, num_tasks))[name] for found in (runs, others)]
+        ends = [test_set_of(at(seed_runs, num_tasks))[name] for seed_runs in (runs, others)]
         return float(ends[0] / ends[1])
 
     return measure
@@ -149,8 +149,8 @@ def apart_at(num_tasks: float) -> Measure:
 
 def nearer_to_laplace(runs: OfSeed) -> float:
     """Delta_ood to the Laplace prior's mean over that to ridge, of infinitely many tasks."""
-    found = test_set_of(at(runs, INFINITE))
-    return float(found["ood_delta_laplace"] / found["ood_delta_ridge"])
+    headline = test_set_of(at(runs, INFINITE))
+    return float(headline["ood_delta_laplace"] / headline["ood_delta_ridge"])
 
 
 # over training
@@ -282,8 +282,8 @@ def trajectory(run: Path) -> tuple[np.ndarray, np.ndarray]:
     """The steps [T] of a run's snapshots and its predictions [T, 512 K] at each on sequences of the root task."""
     loaded = decoder_of(run)
     batch = root_sequences(loaded.config, ROOT_SEQUENCES)
-    found = [(step, predictions_of(at.model, at.params, batch).ravel()) for step, at in loaded.checkpoints()]
-    return np.array([step for step, _ in found]), np.stack([row for _, row in found])
+    snapshots = [(step, predictions_of(at.model, at.params, batch).ravel()) for step, at in loaded.checkpoints()]
+    return np.array([step for step, _ in snapshots]), np.stack([row for _, row in snapshots])
 
 
 @lru_cache(maxsize=16)

@@ -38,8 +38,8 @@ EXACT: dict[str, Any] = {
 
 
 def _exact(condition: float, layers: int, spectrum: str = "log_spaced", seeds: tuple[int, ...] = MANY_SEEDS) -> Runs:
-    own = {"data.spectrum": spectrum, "condition_number": condition, "num_layers": layers}
-    return Runs("lsa1", EXACT | own, seeds)
+    settings = {"data.spectrum": spectrum, "condition_number": condition, "num_layers": layers}
+    return Runs("lsa1", EXACT | settings, seeds)
 
 
 RUNS: dict[str, Runs] = {
@@ -193,12 +193,12 @@ ALGORITHMS = {
 
 def of_depth(run: Path) -> Numbers:
     """The loss over zero's, and 1 - cosine of sensitivities with each algorithm of as many steps that is defined."""
-    found = between.distances(run)
+    distances = between.distances(run)
     left = {("loss / zero's loss", "Trained Transformer"): measures.over("tf_loss", "zero_loss")(run)}
     apart = {
-        ("1 - cosine of sensitivities", words): 1 - found["tf", name, "cosine"]
+        ("1 - cosine of sensitivities", words): 1 - distances["tf", name, "cosine"]
         for name, words in ALGORITHMS.items()
-        if ("tf", name, "cosine") in found
+        if ("tf", name, "cosine") in distances
     }
     return left | apart
 

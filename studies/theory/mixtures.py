@@ -77,8 +77,8 @@ def over_bayes(where: str, pairs: int) -> Measure:
     """The loss after so many pairs over the exact posterior mean's."""
 
     def measure(run: Path) -> float:
-        found = compared(run, where)
-        return float(found.losses(TF)[pairs] / found.losses(BAYES)[pairs])
+        comparison = compared(run, where)
+        return float(comparison.losses(TF)[pairs] / comparison.losses(BAYES)[pairs])
 
     return measure
 
@@ -87,8 +87,8 @@ def nearer(near: str, far: str, where: str, *pairs: int) -> Measure:
     """The mean squared distance of predictions from one predictor over that from another, after so many pairs."""
 
     def measure(run: Path) -> float:
-        found = compared(run, where)
-        one, other = (np.sum(found.distances(name)[list(pairs)]) for name in (near, far))
+        comparison = compared(run, where)
+        one, other = (np.sum(comparison.distances(name)[list(pairs)]) for name in (near, far))
         return float(one / other)
 
     return measure
@@ -242,12 +242,12 @@ WORDS = {
 
 def loss_curves(run: Path, name: str) -> Series:
     """Losses against the number of pairs, a panel for each kind of task; the exact predictors with the first runs."""
-    return _curves(run, name, lambda found, who: found.losses(who), (OF_MIXTURE, OF_OUTSIDE))
+    return _curves(run, name, lambda comparison, who: comparison.losses(who), (OF_MIXTURE, OF_OUTSIDE))
 
 
 def learnt_curves(run: Path, name: str) -> Series:
     """Slopes of predictions on labels of the task outside against the number of pairs."""
-    return _curves(run, name, lambda found, who: found.learnt(who), (OF_OUTSIDE,))
+    return _curves(run, name, lambda comparison, who: comparison.learnt(who), (OF_OUTSIDE,))
 
 
 def _curves(run: Path, name: str, values: Callable[[Compared, str], np.ndarray], panels: tuple[str, ...]) -> Series:

@@ -120,8 +120,8 @@ def plateau_is_derived(run: Path) -> float:
 @lru_cache(maxsize=64)
 def turned(run: Path) -> float:
     """The step from which a run is nearer to GD++ than to gradient descent for good; infinite if it never is."""
-    found = cosines(run)
-    at = turn.turn(found["step"], found["gd"], found["gd_plus_plus"])
+    similarities = cosines(run)
+    at = turn.turn(similarities["step"], similarities["gd"], similarities["gd_plus_plus"])
     return at.step if at else float("inf")
 
 
@@ -135,12 +135,12 @@ def lead_of_gd(run: Path) -> float:
 
     At the snapshot nearest to the geometric mean of the two steps; without a turn, of the first and the last.
     """
-    found = cosines(run)
-    last = min(turned(run), float(found["step"][-1]))
+    similarities = cosines(run)
+    last = min(turned(run), float(similarities["step"][-1]))
     if not learnt(run) <= last:
         return float("nan")
-    at = np.argmin(np.abs(found["step"] - math.sqrt(learnt(run) * last)))
-    return float((1 - found["gd_plus_plus"][at]) / (1 - found["gd"][at]))
+    at = np.argmin(np.abs(similarities["step"] - math.sqrt(learnt(run) * last)))
+    return float((1 - similarities["gd_plus_plus"][at]) / (1 - similarities["gd"][at]))
 
 
 # --- runs that stay ---
@@ -183,20 +183,20 @@ def times(arms: Mapping[str, Place], derived_of: Mapping[str, Place]) -> Callabl
     def curves(run: Path, name: str) -> Series:
         at, last, step = [deviation(run)], [float(read_config(run).training.steps)], left(run)
         arm = next(place for start, place in arms.items() if name.startswith(start))
-        found: dict[Place, Any] = {arm: (at, [step]) if math.isfinite(step) else Curve(at, last, [ABOVE])}
+        points: dict[Place, Any] = {arm: (at, [step]) if math.isfinite(step) else Curve(at, last, [ABOVE])}
         if name in derived_of:
-            found[derived_of[name]] = (at, [derived(run).step])
-        return found
+            points[derived_of[name]] = (at, [derived(run).step])
+        return points
 
     return curves
 
 
 def turning(run: Path, name: str) -> Series:
     """Cosines of two layers over training, and the steps at which they leave the plateau and turn, at height 1."""
-    found, panel = cosines(run), "cosine with the sensitivities of"
+    similarities, panel = cosines(run), "cosine with the sensitivities of"
     labels = {"gd": "Gradient descent", "gd_plus_plus": "GD++"}
     return {
-        **{(panel, label): (found["step"], found[name]) for name, label in labels.items()},
+        **{(panel, label): (similarities["step"], similarities[name]) for name, label in labels.items()},
         (panel, "leaves the plateau"): ([left(run)], [1.0]),
         (panel, "turns to GD++"): ([turned(run)], [1.0]),
     }

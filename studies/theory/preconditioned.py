@@ -302,14 +302,14 @@ PAIRS = (5, 10, 20, 50, 200, 1000)
 
 def of_spectrum(run: Path) -> Numbers:
     """Losses over the closed form's, and distances of the learnt preconditioner."""
-    found: dict[tuple[str, str], float] = {}
+    numbers: dict[tuple[str, str], float] = {}
     loss, matrix = "loss / closed-form loss", "distance of W_K^T W_Q"
     best = measures.headline("preconditioned_gd_loss")(run)
     for who, name in (("Trained Transformer", "tf_loss"), ("Gradient descent", "gd_loss")):
-        found[(loss, who)] = measures.headline(name)(run) / best
+        numbers[(loss, who)] = measures.headline(name)(run) / best
     for target in ("closed form", "identity", "inverse covariance"):
-        found[(matrix, f"from the {target}")] = measures.preconditioner_distance(target)(run)
-    return found
+        numbers[(matrix, f"from the {target}")] = measures.preconditioner_distance(target)(run)
+    return numbers
 
 
 def over_pairs(run: Path, name: str) -> Series:

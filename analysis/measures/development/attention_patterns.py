@@ -92,16 +92,16 @@ def patterns(maps: Array, kind: Kind) -> dict[str, Array]:
     """
     rows = rows_of(maps.shape[-2], maps.shape[-1], kind)
     bits = entropies(maps, rows.visible)
-    found = {
+    measures = {
         "entropy": (bits, rows.measured),
         "variability": (variabilities(maps), rows.measured),
         "self": (masses(maps, rows.own), rows.measured & rows.own.any(axis=1)),
         "previous": (masses(maps, rows.previous), rows.measured & rows.previous.any(axis=1)),
     }
     if kind.interleaved:
-        found |= {
+        measures |= {
             "inputs": (masses(maps, rows.inputs), rows.measured),
             "entropy_x": (bits, rows.measured & rows.are_inputs),
             "entropy_y": (bits, rows.measured & ~rows.are_inputs),
         }
-    return {name: values[:, of].mean(axis=1) for name, (values, of) in found.items() if of.any()}
+    return {name: values[:, of].mean(axis=1) for name, (values, of) in measures.items() if of.any()}

@@ -51,7 +51,7 @@ def change_points(steps: np.ndarray, llc: np.ndarray, noise: np.ndarray, most: i
     most = max(1, min(most, (len(at) - 1) // 2))
     knots = best_knots(at, values, noise, most)
     penalty = 2 * np.log(len(at))
-    bic = np.array([_fitted(at, values, noise, own)[0] + penalty * (len(own) + 1) for own in knots])
+    bic = np.array([_fitted(at, values, noise, kinks)[0] + penalty * (len(kinks) + 1) for kinks in knots])
     chosen = knots[int(np.argmin(bic))]
     smallest, slopes, curve = _fitted(at, values, noise, chosen)
     points = []
@@ -72,13 +72,13 @@ def best_knots(at: np.ndarray, values: np.ndarray, noise: np.ndarray, most: int)
     pieces = {(i, j): _segment(at, values, noise, i, j) for i in range(last) for j in range(i + 1, last + 1)}
     start = np.array([[1.0, -2 * values[0], values[0] ** 2]]) / noise[0] ** 2
     costs: dict[int, tuple[np.ndarray, list[list[int]]]] = {0: (start, [[]])}
-    found = []
+    knots = []
     for segments in range(1, most + 1):
         costs = {j: _extended(costs, pieces, j, segments) for j in range(segments, last + 1)}
         parabolas, kinks = costs[last]
         least = parabolas[:, 2] - parabolas[:, 1] ** 2 / (4 * parabolas[:, 0])
-        found.append(kinks[int(np.argmin(least))])
-    return found
+        knots.append(kinks[int(np.argmin(least))])
+    return knots
 
 
 def _extended(
@@ -92,7 +92,7 @@ def _extended(
     for begin, (before, known) in costs.items():
         if begin < end:
             parabolas.append(_minimised(before, pieces[begin, end]))
-            kinks += [[*own, begin] if segments > 1 else own for own in known]
+            kinks += [[*knots, begin] if segments > 1 else knots for knots in known]
     joined = np.concatenate(parabolas)
     lowest = envelope(joined)
     return joined[lowest], [kinks[one] for one in lowest]
@@ -148,8 +148,8 @@ def _next_below(differences: np.ndarray, place: float) -> np.ndarray:
         root = np.sqrt(np.where(b**2 - 4 * a * c > 0, b**2 - 4 * a * c, np.nan))
         # from + to -: the smaller root where it opens upwards, the larger one where it opens downwards
         curved = (-b - root) / (2 * a)
-        found = np.where(a == 0, np.where(b < 0, -c / b, np.inf), curved)
-    return np.where(np.isfinite(found) & (found > place), found, np.inf)
+        crossings = np.where(a == 0, np.where(b < 0, -c / b, np.inf), curved)
+    return np.where(np.isfinite(crossings) & (crossings > place), crossings, np.inf)
 
 
 def _fitted(
@@ -158,6 +158,6 @@ def _fitted(
     """chi^2, slopes and values [T] of the least squares curve with these kinks."""
     hinges = [np.clip(at - at[knot], 0, None) for knot in knots]
     design = np.stack([np.ones_like(at), at, *hinges], axis=1)
-    found, *_ = np.linalg.lstsq(design / noise[:, None], values / noise, rcond=None)
-    curve = design @ found
-    return float((((values - curve) / noise) ** 2).sum()), np.cumsum(found[1:]).tolist(), curve
+    coefficients, *_ = np.linalg.lstsq(design / noise[:, None], values / noise, rcond=None)
+    curve = design @ coefficients
+    return float((((values - curve) / noise) ** 2).sum()), np.cumsum(coefficients[1:]).tolist(), curve

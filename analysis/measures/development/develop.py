@@ -60,19 +60,22 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     """
     if is_developed(run, recipe):
         return dict(read_json(run / layout.DEVELOP))
-    rows = {name: list(estimate_run(run, own, recipe.checkpoints)) for name, own in recipe.settings.items()}
+    rows = {name: list(estimate_run(run, setting, recipe.checkpoints)) for name, setting in recipe.settings.items()}
     loaded = load_run(run)
     measured, _ = metrics.write(loaded, recipe.hessian, recipe.probes, recipe.seed)
     dynamics = trajectory.write(loaded, recipe.walks, recipe.smoothing, recipe.seed)
-    unsaturated = {name: own for name, own in rows.items() if name not in recipe.saturated}
+    unsaturated = {name: estimates for name, estimates in rows.items() if name not in recipe.saturated}
     healthy = nulls.healthy_at_all(unsaturated)
-    places, found, curve = milestone_rows(run, next(iter(recipe.settings.values())), healthy)
-    changes = stage_rows(run, recipe, rows, found, healthy)
+    places, llc_stages, curve = milestone_rows(run, next(iter(recipe.settings.values())), healthy)
+    changes = stage_rows(run, recipe, rows, llc_stages, healthy)
     facts = {
         "of": digest(run, recipe),
-        "settings": {name: asdict(own) for name, own in recipe.settings.items()},
-        "lines": {name: line(name, own)._asdict() for name, own in rows.items() if has_line(own)},
-        "healthy": {name: [sum(row["health"] == HEALTHY for row in own), len(own)] for name, own in rows.items()},
+        "settings": {name: asdict(setting) for name, setting in recipe.settings.items()},
+        "lines": {name: line(name, estimates)._asdict() for name, estimates in rows.items() if has_line(estimates)},
+        "healthy": {
+            name: [sum(row["health"] == HEALTHY for row in estimates), len(estimates)]
+            for name, estimates in rows.items()
+        },
         "healthy_at_all": healthy,
         "milestones": places,
         "curve": curve,
@@ -105,22 +108,26 @@ def digest(run: Path, recipe: Recipe) -> str:
 
 
 def _plain(settings: Mapping[str, Settings]) -> dict[str, Any]:
-    return {name: asdict(own) for name, own in settings.items()}
+    return {name: asdict(setting) for name, setting in settings.items()}
 
 
 def table(
     loaded: LoadedRun, rows: Mapping[str, Sequence[Row]], measured: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """A row for each checkpoint with an LLC: its metrics, the LLC of each setting, and its principal components."""
-    by_step = {name: {row["step"]: row for row in own} for name, own in rows.items()}
+    by_step = {name: {row["step"]: row for row in estimates} for name, estimates in rows.items()}
     scores = read_csv(loaded.run / layout.ESSENTIAL_DYNAMICS, ("step", *trajectory.NAMES), ("series",))
     scores = scores[scores["series"] == trajectory.TRAJECTORY].set_index("step")
     return [
-        {**own}
-        | {f"{column}_{name}": found[own["step"]][column] for name, found in by_step.items() for column in OF_LLC}
-        | {name: float(scores.loc[own["step"], name]) for name in trajectory.NAMES}
-        for own in measured
-        if all(own["step"] in found for found in by_step.values())
+        {**metric_row}
+        | {
+            f"{column}_{name}": estimates[metric_row["step"]][column]
+            for name, estimates in by_step.items()
+            for column in OF_LLC
+        }
+        | {name: float(scores.loc[metric_row["step"], name]) for name in trajectory.NAMES}
+        for metric_row in measured
+        if all(metric_row["step"] in estimates for estimates in by_step.values())
     ]
 
 
@@ -141,30 +148,34 @@ def milestone_rows(
     chosen = np.isin(curve.steps, healthy)
     steps, llc, errors, loss = (values[chosen] for values in (curve.steps, curve.llc, curve.errors, curve.loss))
     fitted = fit(steps, llc, errors)
-    own, alone = milestones(fitted), milestones(fit(steps, curve.loss_alone[chosen], errors))
+    llc_milestones, alone = milestones(fitted), milestones(fit(steps, curve.loss_alone[chosen], errors))
     rows = [
         {name: getattr(one, name) for name in OF_A_MILESTONE} | {"loss_has_one": within(one, alone) is not None}
-        for one in own
+        for one in llc_milestones
     ]
     shown = slice(None, None, len(fitted.grid) // CURVE)
     errors = np.sqrt(np.clip(np.diag(fitted.covariance), 0, None))
     columns = {"step": np.expm1(fitted.grid), "llc": fitted.mean, "llc_se": errors}
-    return rows, stages(fitted, own, loss) if own else [], {name: own[shown].tolist() for name, own in columns.items()}
+    return (
+        rows,
+        stages(fitted, llc_milestones, loss) if llc_milestones else [],
+        {name: column[shown].tolist() for name, column in columns.items()},
+    )
 
 
 def stage_rows(
-    run: Path, recipe: Recipe, rows: Mapping[str, Sequence[Row]], found: Sequence[Stage], healthy: Sequence[int]
+    run: Path, recipe: Recipe, rows: Mapping[str, Sequence[Row]], llc_stages: Sequence[Stage], healthy: Sequence[int]
 ) -> list[dict[str, Any]]:
     """A row for each stage and setting: changes with their nulls, and whether the stage is claimed.
 
     A stage begins and ends at the healthy checkpoints that are nearest to its milestones.
     """
     said: list[dict[str, Any]] = []
-    for number, stage in enumerate(found):
+    for number, stage in enumerate(llc_stages):
         start, end = (nulls.nearest(healthy, step) for step in (stage.start, stage.end))
         if start == end:
             continue
-        changes = [_change(run, recipe, name, own, start, end) for name, own in rows.items()]
+        changes = [_change(run, recipe, name, estimates, start, end) for name, estimates in rows.items()]
         is_claimed = nulls.claimed([one for one in changes if one.setting not in recipe.saturated])
         place = {"stage": number, "start": start, "end": end, "type": stage.type}
         said += [place | one._asdict() | {"differs": one.differs, "claimed": is_claimed} for one in changes]
@@ -176,8 +187,8 @@ def _change(run: Path, recipe: Recipe, name: str, rows: Sequence[Row], first: in
     start, end = by_step[first], by_step[last]
     rescaled = None
     if name not in recipe.saturated and nulls.norm_null_applies(start, end):
-        own = rescaled_settings(recipe.settings[name], float(end["norm"] / start["norm"]))
-        rescaled = next(estimate_run(run, own, str(first)))
+        setting = rescaled_settings(recipe.settings[name], float(end["norm"] / start["norm"]))
+        rescaled = next(estimate_run(run, setting, str(first)))
     return nulls.change(name, start, end, rescaled)
 
 

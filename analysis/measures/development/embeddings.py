@@ -28,20 +28,20 @@ def overlaps(tokens: np.ndarray, positions: np.ndarray) -> np.ndarray:
     directions = np.linalg.svd(np.asarray(tokens, float), full_matrices=False)[2]
     _, sizes, basis = np.linalg.svd(np.asarray(positions, float), full_matrices=False)
     basis = basis[sizes > ROUNDING * sizes[0]]
-    found: np.ndarray = np.linalg.norm(directions @ basis.T, axis=1)
-    return found
+    norms: np.ndarray = np.linalg.norm(directions @ basis.T, axis=1)
+    return norms
 
 
 def token_matrix(params: Params) -> np.ndarray | None:
     """The map [C, d] from a token's channels into the stream; None where a model has none."""
-    found = params.get("embed/linear", {}).get("w", params.get("embed", {}).get("w"))
-    return None if found is None else np.asarray(found)
+    matrix = params.get("embed/linear", {}).get("w", params.get("embed", {}).get("w"))
+    return None if matrix is None else np.asarray(matrix)
 
 
 def position_matrix(params: Params) -> np.ndarray | None:
     """The learned positions [T, d]; None where a model has none."""
-    found = params.get("embed", {}).get("positions")
-    return None if found is None else np.asarray(found)
+    positions = params.get("embed", {}).get("positions")
+    return None if positions is None else np.asarray(positions)
 
 
 def embeddings(params: Params) -> dict[str, float]:

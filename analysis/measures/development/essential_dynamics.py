@@ -82,8 +82,8 @@ def of_scores(scores: np.ndarray, explained: np.ndarray, widest: float = WIDEST,
     """The same of scores [T, 3] and their shares of variance."""
     smoothed = smooth_growing(scores, widest * len(scores))
     curvatures = np.stack([geometry(smoothed[:, list(plane)]).curvature for plane in PLANES])
-    found = forms(smoothed, window * len(scores)) if len(scores) >= FEWEST else []
-    return Dynamics(smoothed, scores, explained, found, curvatures)
+    detected_forms = forms(smoothed, window * len(scores)) if len(scores) >= FEWEST else []
+    return Dynamics(smoothed, scores, explained, detected_forms, curvatures)
 
 
 def smooth_growing(scores: np.ndarray, widest: float) -> np.ndarray:
@@ -118,21 +118,21 @@ def forms(scores: np.ndarray, window: float) -> list[Form]:
     A vertex belongs to one form at most, the strongest that it can be a part of. A cusp is a vertex of which the
     smoothed curve has a large curvature.
     """
-    found = [(plane, vertex) for plane in PLANES for vertex in vertices(scores[:, list(plane)]) if vertex.sharp]
-    found.sort(key=lambda one: -one[1].prominence)
-    places = np.array([vertex.place for _, vertex in found], int)
-    planes = np.array([PLANES.index(plane) for plane, _ in found], int)
-    free, chosen = np.ones(len(found), bool), []
-    for own in range(len(found)):
-        if not free[own]:
+    candidates = [(plane, vertex) for plane in PLANES for vertex in vertices(scores[:, list(plane)]) if vertex.sharp]
+    candidates.sort(key=lambda one: -one[1].prominence)
+    places = np.array([vertex.place for _, vertex in candidates], int)
+    planes = np.array([PLANES.index(plane) for plane, _ in candidates], int)
+    free, chosen = np.ones(len(candidates), bool), []
+    for index in range(len(candidates)):
+        if not free[index]:
             continue
-        near = free & (np.abs(places - places[own]) <= window) & (planes != planes[own])
+        near = free & (np.abs(places - places[index]) <= window) & (planes != planes[index])
         others = [int(np.flatnonzero(of_plane)[0]) for of_plane in _by_plane(near, planes)]
-        group = [own, *others]
-        free[own] = False
+        group = [index, *others]
+        free[index] = False
         if len(group) >= SHARED:
             free[group] = False
-            chosen.append(_form([found[one] for one in group]))
+            chosen.append(_form([candidates[one] for one in group]))
     return sorted(chosen, key=lambda form: -form.strength)
 
 
@@ -146,7 +146,7 @@ def _form(group: Sequence[tuple[tuple[int, int], Vertex]]) -> Form:
     for plane, vertex in group:
         for component, value in zip(plane, vertex.centre, strict=True):
             said.setdefault(component, []).append(float(value))
-    point = np.array([np.mean(said[own]) if own in said else np.nan for own in range(COMPONENTS)])
+    point = np.array([np.mean(said[axis]) if axis in said else np.nan for axis in range(COMPONENTS)])
     return Form(
         group[0][1].place,
         point,
@@ -183,12 +183,12 @@ def null(
     """The same measures of so many random walks like a trajectory [T, P]; `ValueError` for no draw."""
     if draws < 1:
         raise ValueError(f"draws is {draws}; it must be at least 1")
-    found = [of_scores(*walk, widest, window) for walk in walks(rows, draws, rng)]
+    samples = [of_scores(*walk, widest, window) for walk in walks(rows, draws, rng)]
     return Null(
-        np.stack([one.explained for one in found]),
-        np.array([len(one.forms) for one in found]),
-        np.array([max((form.strength for form in one.forms), default=0.0) for one in found]),
-        found[0],
+        np.stack([one.explained for one in samples]),
+        np.array([len(one.forms) for one in samples]),
+        np.array([max((form.strength for form in one.forms), default=0.0) for one in samples]),
+        samples[0],
     )
 
 

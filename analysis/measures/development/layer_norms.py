@@ -11,7 +11,7 @@ SMALL = 0.1  # a scale or an offset below it in size counts as gone
 
 def norms_of(params: Params) -> list[str]:
     """The modules that are layer norms: they have a scale and an offset."""
-    return [module for module, own in params.items() if {"scale", "offset"} <= set(own)]
+    return [module for module, arrays in params.items() if {"scale", "offset"} <= set(arrays)]
 
 
 def small_share(values: np.ndarray) -> float:
@@ -24,6 +24,10 @@ def layer_norms(params: Params) -> dict[str, float]:
     values: dict[str, float] = {}
     for module in norms_of(params):
         gamma, beta = (np.asarray(params[module][name], float) for name in ("scale", "offset"))
-        own = {"gamma_mean": float(gamma.mean()), "gamma_small": small_share(gamma), "beta_small": small_share(beta)}
-        values |= {f"{module.replace('/', '_')}_{name}": value for name, value in own.items()}
+        statistics = {
+            "gamma_mean": float(gamma.mean()),
+            "gamma_small": small_share(gamma),
+            "beta_small": small_share(beta),
+        }
+        values |= {f"{module.replace('/', '_')}_{name}": value for name, value in statistics.items()}
     return values

@@ -67,11 +67,11 @@ def read_like(run: Path, first: LlcCurve, healthy_only: bool = False) -> LlcCurv
     check_training(run, first)
     table = _table(run)
     told: list[str] = []
-    for name, own in table.groupby("settings"):
-        differing = [field for field in SETTINGS if field != "seed" and own.iloc[0][field] != first.settings[field]]
+    for name, rows in table.groupby("settings"):
+        differing = [field for field in SETTINGS if field != "seed" and rows.iloc[0][field] != first.settings[field]]
         if not differing:
-            return _curve(run, str(name), own, healthy_only)
-        told = told or [f"{field} {own.iloc[0][field]}, not {first.settings[field]}" for field in differing]
+            return _curve(run, str(name), rows, healthy_only)
+        told = told or [f"{field} {rows.iloc[0][field]}, not {first.settings[field]}" for field in differing]
     raise StoreError(f"{run} has no LLCs of the setting {first.setting} of {first.run}: its own have {', '.join(told)}")
 
 
@@ -94,10 +94,10 @@ def check_training(run: Path, first: LlcCurve) -> None:
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested fields under dotted names."""
-    found: dict[str, Any] = {}
+    flattened: dict[str, Any] = {}
     for name, value in values.items():
-        found |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return found
+        flattened |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flattened
 
 
 def _table(run: Path) -> pd.DataFrame:

@@ -97,34 +97,34 @@ def _behaviour_part(loaded: LoadedRun) -> Part:
 
     def measure(then: LoadedRun) -> dict[str, float]:
         predict, values = partial(predictions_of, then.model, then.params), dict[str, float]()
-        for prefix, own in zip(("id", "ood"), eval_sets, strict=True):
-            found = _on_sequences(predict(own.batch), own, config.data.dim)
-            values |= {f"{prefix}_{name}": value for name, value in found.items()}
+        for prefix, eval_set in zip(("id", "ood"), eval_sets, strict=True):
+            scores = _on_sequences(predict(eval_set.batch), eval_set, config.data.dim)
+            values |= {f"{prefix}_{name}": value for name, value in scores.items()}
         for gain, batch in enlarged.items():
-            found = behaviour.of_gain(predict(batch), np.asarray(batch.y), gain)
-            values |= {f"gain_{gain}_{name}": value for name, value in found.items()}
+            scores = behaviour.of_gain(predict(batch), np.asarray(batch.y), gain)
+            values |= {f"gain_{gain}_{name}": value for name, value in scores.items()}
         return values
 
     return Part(measure, _without(config))
 
 
-def _on_sequences(predictions: np.ndarray, own: EvalSet, dim: int) -> dict[str, float]:
-    noisy, references = np.asarray(own.batch.y), own.references
-    return behaviour.on_sequences(predictions, noisy, own.targets, references, dim)
+def _on_sequences(predictions: np.ndarray, eval_set: EvalSet, dim: int) -> dict[str, float]:
+    noisy, references = np.asarray(eval_set.batch.y), eval_set.references
+    return behaviour.on_sequences(predictions, noisy, eval_set.targets, references, dim)
 
 
 def _without(config: DiversityConfig) -> tuple[str, ...]:
     """Why a run's behaviour lacks columns that others' has."""
-    data, found = config.data, []
+    data, reasons = config.data, []
     if data.num_pairs <= data.dim or data.dim == 1:
-        found.append(f"no ICL scores 1:D and D:K: D is {data.dim} and K is {data.num_pairs}")
+        reasons.append(f"no ICL scores 1:D and D:K: D is {data.dim} and K is {data.num_pairs}")
     if data.noise_std == 0:
-        return (*found, "no distances to ridge and dMMSE: they are defined with noise in the labels")
+        return (*reasons, "no distances to ridge and dMMSE: they are defined with noise in the labels")
     if (reason := why_no_ridge(data)) is not None:
-        found.append(f"no distance to ridge: {reason}")
+        reasons.append(f"no distance to ridge: {reason}")
     if data.num_tasks == math.inf:
-        found.append("no distance to dMMSE: the pool of tasks is infinite")
-    return tuple(found)
+        reasons.append("no distance to dMMSE: the pool of tasks is infinite")
+    return tuple(reasons)
 
 
 # --- structure ---
@@ -161,7 +161,7 @@ def _attention_part(loaded: LoadedRun) -> Part:
     """Of the layers whose weights are distributions, as the trained model shows them."""
     batch = _first(loaded.batch)
     try:
-        maps = [np.asarray(own) for own in _maps(loaded.model, loaded.params, batch)]
+        maps = [np.asarray(layer_maps) for layer_maps in _maps(loaded.model, loaded.params, batch)]
     except NotImplementedError:
         maps = []
     kinds = _kinds(maps, loaded.config)
@@ -177,10 +177,10 @@ def _kinds(maps: list[np.ndarray], config: Any) -> Kinds:
     tokens = getattr(getattr(config, "model", None), "tokens", "")  # a plugin's family need not have either
     interleaved = isinstance(config, DiversityConfig) or tokens == "interleaved"
     return tuple(
-        attention_patterns.Kind(attention_patterns.are_causal(own), interleaved, layer == len(maps) - 1)
-        if attention_patterns.are_distributions(own)
+        attention_patterns.Kind(attention_patterns.are_causal(layer_maps), interleaved, layer == len(maps) - 1)
+        if attention_patterns.are_distributions(layer_maps)
         else None
-        for layer, own in enumerate(maps)
+        for layer, layer_maps in enumerate(maps)
     )
 
 
@@ -188,9 +188,9 @@ def _attention(then: LoadedRun, batch: Batch, kinds: Kinds) -> dict[str, float]:
     """layer_L_head_H_MEASURE, and attention_MEASURE, the mean over all heads that have it."""
     values: dict[str, float] = {}
     means: dict[str, list[float]] = {}
-    for layer, found in _patterns(then.model, then.params, batch, kinds).items():
-        for name, heads in found.items():
+    for layer, patterns in _patterns(then.model, then.params, batch, kinds).items():
+        for name, heads in patterns.items():
             for head, value in enumerate(np.asarray(heads, float)):
                 values[f"layer_{layer}_head_{head}_{name}"] = float(value)
                 means.setdefault(name, []).append(float(value))
-    return {f"attention_{name}": float(np.mean(own)) for name, own in means.items()} | values
+    return {f"attention_{name}": float(np.mean(head_values)) for name, head_values in means.items()} | values

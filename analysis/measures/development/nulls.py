@@ -90,7 +90,7 @@ def p_value(difference: float, rows: Sequence[Row]) -> float:
     total = sum(variances)
     if not (math.isfinite(difference) and math.isfinite(total) and total > 0):
         return 1.0
-    spread = sum(own**2 / (int(row["chains"]) - 1) for own, row in zip(variances, rows, strict=True))
+    spread = sum(variance**2 / (int(row["chains"]) - 1) for variance, row in zip(variances, rows, strict=True))
     return float(2 * stdtr(total**2 / spread, -abs(difference) / math.sqrt(total)))
 
 
@@ -112,5 +112,5 @@ def nearest(steps: Iterable[int], step: float) -> int:
 
 def healthy_at_all(rows: Mapping[str, Sequence[Row]]) -> list[int]:
     """The steps of the checkpoints that are healthy at all of these settings."""
-    healthy = [{row["step"] for row in own if row["health"] == HEALTHY} for own in rows.values()]
+    healthy = [{row["step"] for row in estimates if row["health"] == HEALTHY} for estimates in rows.values()]
     return sorted(set.intersection(*healthy))

@@ -61,8 +61,8 @@ def vertices(curve: np.ndarray) -> list[Vertex]:
     Where the curvature crosses 0 there is an inflection and no vertex: an extremum of the same sign as its curvature is
     sharp, one of the other sign is the least curved place between two bends.
     """
-    found = geometry(curve)
-    k = found.curvature
+    local_geometry = geometry(curve)
+    k = local_geometry.curvature
     with np.errstate(invalid="ignore"):
         largest = np.flatnonzero((k[1:-1] > k[:-2]) & (k[1:-1] > k[2:])) + 1
         least = np.flatnonzero((k[1:-1] < k[:-2]) & (k[1:-1] < k[2:])) + 1
@@ -71,7 +71,7 @@ def vertices(curve: np.ndarray) -> list[Vertex]:
     sharp = {*extrema[(sizes[extrema] > sizes[extrema - 1]) & (sizes[extrema] > sizes[extrema + 1])]}
     prominences = _prominences(sizes, sorted(sharp))
     return [
-        Vertex(int(t), float(k[t]), found.centre[t], t in sharp, prominences.get(t, 0.0))
+        Vertex(int(t), float(k[t]), local_geometry.centre[t], t in sharp, prominences.get(t, 0.0))
         for t in sorted({*largest, *least})
     ]
 

@@ -37,7 +37,7 @@ class Rule(NamedTuple):
     seed: int
 
 
-class Found(NamedTuple):
+class Development(NamedTuple):
     """A fitted curve with its milestones and stages."""
 
     fit: Fit
@@ -49,26 +49,26 @@ def write(
     run: Path, others: Sequence[Path], setting: str | None, healthy_only: bool, rule: Rule
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Writes stages.csv and .json, and gives their contents. Nothing is written of runs that may not stand together."""
-    own = read_curve(run, setting, healthy_only)
-    curves = [own, *(read_like(other, own, healthy_only) for other in others)]
+    first = read_curve(run, setting, healthy_only)
+    curves = [first, *(read_like(other, first, healthy_only) for other in others)]
     _check_seeds(curves)
-    found, alone = _found(own, own.llc, rule), _found(own, own.loss_alone, rule)
-    seeds = [found, *(_found(curve, curve.llc, rule) for curve in curves[1:])]
+    development, alone = _development(first, first.llc, rule), _development(first, first.loss_alone, rule)
+    seeds = [development, *(_development(curve, curve.llc, rule) for curve in curves[1:])]
     facts = {
-        "setting": own.setting,
-        "settings": {name: _plain(value) for name, value in own.settings.items()},
+        "setting": first.setting,
+        "settings": {name: _plain(value) for name, value in first.settings.items()},
         "healthy_only": healthy_only,
-        "checkpoints": _checkpoints(own),
-        "diverged": own.diverged,
+        "checkpoints": _checkpoints(first),
+        "diverged": first.diverged,
         "rule": rule._asdict(),
-        "curve": _curve(found.fit),
-        "milestones": [_milestone(one, own, alone, seeds) for one in found.milestones],
-        "change_points": _change_points(own, found.fit),
+        "curve": _curve(development.fit),
+        "milestones": [_milestone(one, first, alone, seeds) for one in development.milestones],
+        "change_points": _change_points(first, development.fit),
         "loss_alone": {"curve": _curve(alone.fit), "milestones": [_fields(one) for one in alone.milestones]},
         "seeds": [_seed(curve, one) for curve, one in zip(curves[1:], seeds[1:], strict=True)],
     }
     table = [_row(LLC, curve, stage) for curve, one in zip(curves, seeds, strict=True) for stage in one.stages]
-    table += [_row(LOSS_ALONE, own, stage) for stage in alone.stages]
+    table += [_row(LOSS_ALONE, first, stage) for stage in alone.stages]
     write_csv(run / layout.STAGES, table)
     write_json(run / layout.STAGES_FACTS, facts)
     return facts, table
@@ -85,12 +85,12 @@ def _check_seeds(curves: Sequence[LlcCurve]) -> None:
             )
 
 
-def _found(curve: LlcCurve, values: np.ndarray, rule: Rule) -> Found:
+def _development(curve: LlcCurve, values: np.ndarray, rule: Rule) -> Development:
     """The milestones of values at a curve's checkpoints, with the standard errors of its LLC, whatever they are of."""
     fitted = fit(curve.steps, values, curve.errors, rule.length)
     rng = np.random.default_rng(rule.seed)
-    own = milestones(fitted, rule.bound, rule.z, rule.draws, rng)
-    return Found(fitted, own, stages(fitted, own, curve.loss, rule.z))
+    curve_milestones = milestones(fitted, rule.bound, rule.z, rule.draws, rng)
+    return Development(fitted, curve_milestones, stages(fitted, curve_milestones, curve.loss, rule.z))
 
 
 # --- as they are written ---
@@ -121,7 +121,9 @@ def _fields(milestone: Milestone) -> dict[str, Any]:
     return kept | {"basin": np.expm1(milestone.basin).tolist()}
 
 
-def _milestone(milestone: Milestone, curve: LlcCurve, alone: Found, seeds: Sequence[Found]) -> dict[str, Any]:
+def _milestone(
+    milestone: Milestone, curve: LlcCurve, alone: Development, seeds: Sequence[Development]
+) -> dict[str, Any]:
     """A milestone, whether the loss alone has one within its interval, and what other seeds say of it.
 
     healthy: of the checkpoints on either side of it, both.
@@ -148,15 +150,15 @@ def _change_points(curve: LlcCurve, fitted: Fit) -> dict[str, Any]:
     }
 
 
-def _seed(curve: LlcCurve, found: Found) -> dict[str, Any]:
+def _seed(curve: LlcCurve, development: Development) -> dict[str, Any]:
     """Another seed's run: its curve and its own milestones."""
     return {
         "run": str(curve.run),
         "data_seed": curve.seeds[0],
         "init_seed": curve.seeds[1],
         "setting": curve.setting,
-        "curve": _curve(found.fit),
-        "milestones": [_fields(one) for one in found.milestones],
+        "curve": _curve(development.fit),
+        "milestones": [_fields(one) for one in development.milestones],
     }
 
 

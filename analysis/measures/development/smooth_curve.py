@@ -84,10 +84,10 @@ def fit(steps: np.ndarray, llc: np.ndarray, errors: np.ndarray | None = None, le
     size = float(rest.std())
     if size <= FLAT * float(np.abs(llc).max()):
         size = float(errors.max()) or 1.0  # a line: any unit will do
-    a, own, jitter, evidence, line_jitter = _hyperparameters(at, rest / size, errors / size, length)
+    a, length_scale, jitter, evidence, line_jitter = _hyperparameters(at, rest / size, errors / size, length)
     grid = np.linspace(at[0], at[-1], GRID)
     noise = np.diag((errors / size) ** 2 + jitter)
-    mean, slope, covariance, slope_covariance = posterior(at, rest / size, noise, grid, a, own)
+    mean, slope, covariance, slope_covariance = posterior(at, rest / size, noise, grid, a, length_scale)
     return Fit(
         steps,
         llc,
@@ -98,7 +98,7 @@ def fit(steps: np.ndarray, llc: np.ndarray, errors: np.ndarray | None = None, le
         size**2 * covariance,
         size**2 * slope_covariance,
         size * float(np.sqrt(a)),
-        own,
+        length_scale,
         size * float(np.sqrt(jitter)),
         evidence,
         size * float(np.sqrt(line_jitter)),
@@ -140,10 +140,10 @@ def _hyperparameters(
         for kernel in (ConstantKernel(1.0, HEIGHTS) * shape + jitter, jitter):
             process = GaussianProcessRegressor(kernel, alpha=errors**2, n_restarts_optimizer=RESTARTS, random_state=0)
             fitted.append(process.fit(at[:, None], values))
-    found = fitted[0].kernel_
+    fitted_kernel = fitted[0].kernel_
     evidence = fitted[0].log_marginal_likelihood_value_ - fitted[1].log_marginal_likelihood_value_
-    a, own = float(found.k1.k1.constant_value), float(found.k1.k2.length_scale)
-    return a, own, float(found.k2.noise_level), float(evidence), float(fitted[1].kernel_.noise_level)
+    a, length_scale = float(fitted_kernel.k1.k1.constant_value), float(fitted_kernel.k1.k2.length_scale)
+    return a, length_scale, float(fitted_kernel.k2.noise_level), float(evidence), float(fitted[1].kernel_.noise_level)
 
 
 def posterior(

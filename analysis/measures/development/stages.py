@@ -6,8 +6,8 @@ or from an end of the training (Hoogland et al. 2024, where the last choice was 
 of type A where the LLC rises and B where it falls.
 
     fitted = fit(steps, llc, errors)
-    found = milestones(fitted)
-    table = stages(fitted, found, loss)
+    plateaus = milestones(fitted)
+    table = stages(fitted, plateaus, loss)
     kinks = change_points(steps, llc, fitted.noise)
 """
 
@@ -112,15 +112,15 @@ def milestones(
     if not (bound > 0 and z > 0 and count >= 1):
         raise ValueError(f"bound {bound:g} and z {z:g} must be above 0, and draws, {count}, 1 or more")
     limit = bound * float(np.ptp(fitted.mean))
-    own = _plateaus(fitted, fitted.mean, fitted.slope, limit, z)
-    if not own:
+    plateaus = _plateaus(fitted, fitted.mean, fitted.slope, limit, z)
+    if not plateaus:
         return []
     drawn = zip(*draws(fitted, count, np.random.default_rng(0) if rng is None else rng), strict=True)
     others = [
         np.array([fitted.grid[one.place] for one in _plateaus(fitted, curve, slope, limit, z)])
         for curve, slope in drawn
     ]
-    return [_milestone(fitted, own, number, others) for number in range(len(own))]
+    return [_milestone(fitted, plateaus, number, others) for number in range(len(plateaus))]
 
 
 def _plateaus(fitted: Fit, curve: np.ndarray, slope: np.ndarray, limit: float, z: float) -> list[_Plateau]:
@@ -133,7 +133,7 @@ def _plateaus(fitted: Fit, curve: np.ndarray, slope: np.ndarray, limit: float, z
         return bool(abs(curve[end] - curve[start]) > z * change_error(fitted, start, end))
 
     known = np.diag(fitted.covariance) < (KNOWN * fitted.height) ** 2
-    kept = [own for own in _slow(slope, limit) if known[own[0]]]
+    kept = [stretch for stretch in _slow(slope, limit) if known[stretch[0]]]
     while close := [
         number for number in range(len(kept) - 1) if not is_significant(kept[number][0], kept[number + 1][0])
     ]:
@@ -141,8 +141,8 @@ def _plateaus(fitted: Fit, curve: np.ndarray, slope: np.ndarray, limit: float, z
         kept.pop(max((pair, pair + 1), key=lambda number: float(steepness[kept[number][0]])))
     ends = [0, *(place for place, _, _ in kept), len(curve) - 1]
     changes = [is_significant(start, end) for start, end in pairwise(ends)]
-    found = [_Plateau(*own, changes[number], changes[number + 1]) for number, own in enumerate(kept)]
-    return [one for one in found if one.before or one.after]
+    plateaus = [_Plateau(*stretch, changes[number], changes[number + 1]) for number, stretch in enumerate(kept)]
+    return [one for one in plateaus if one.before or one.after]
 
 
 def _slow(slope: np.ndarray, limit: float) -> list[tuple[int, int, int]]:
@@ -152,16 +152,16 @@ def _slow(slope: np.ndarray, limit: float) -> list[tuple[int, int, int]]:
     slow[turns[:, None] + [0, 1]] = True
     edges = np.flatnonzero(np.diff(np.concatenate([[False], slow, [False]]).astype(int)))
     stretches = edges.reshape(-1, 2) - [0, 1]
-    found = [
+    minima = [
         (int(first + np.argmin(np.abs(slope[first : last + 1]))), int(first), int(last)) for first, last in stretches
     ]
-    return [one for one in found if 0 < one[0] < len(slope) - 1]
+    return [one for one in minima if 0 < one[0] < len(slope) - 1]
 
 
-def _milestone(fitted: Fit, own: Sequence[_Plateau], number: int, others: Sequence[np.ndarray]) -> Milestone:
+def _milestone(fitted: Fit, plateaus: Sequence[_Plateau], number: int, others: Sequence[np.ndarray]) -> Milestone:
     """A plateau with what the draws' plateaus say of it."""
-    here, grid = own[number], fitted.grid
-    basin = _basin(fitted, own, number)
+    here, grid = plateaus[number], fitted.grid
+    basin = _basin(fitted, plateaus, number)
     near = [_nearest(places, grid[here.place], basin) for places in others]
     having = np.array([place for place in near if place is not None])
     low, high = np.quantile(having, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) if len(having) else (np.nan, np.nan)
@@ -181,11 +181,11 @@ def _milestone(fitted: Fit, own: Sequence[_Plateau], number: int, others: Sequen
     )
 
 
-def _basin(fitted: Fit, own: Sequence[_Plateau], number: int) -> tuple[float, float]:
+def _basin(fitted: Fit, plateaus: Sequence[_Plateau], number: int) -> tuple[float, float]:
     """The log steps between which a plateau is the same: the steepest places before and after it, or the ends."""
-    here, steep = own[number], np.abs(fitted.slope)
-    start = own[number - 1].place if number else 0
-    end = own[number + 1].place if number + 1 < len(own) else len(steep) - 1
+    here, steep = plateaus[number], np.abs(fitted.slope)
+    start = plateaus[number - 1].place if number else 0
+    end = plateaus[number + 1].place if number + 1 < len(plateaus) else len(steep) - 1
     low = start + int(np.argmax(steep[start : here.place + 1])) if here.before else 0
     high = here.place + int(np.argmax(steep[here.place : end + 1])) if here.after else len(steep) - 1
     return float(fitted.grid[low]), float(fitted.grid[high])
@@ -199,7 +199,10 @@ def _nearest(places: np.ndarray, place: float, basin: tuple[float, float]) -> fl
 
 def of_seeds(milestone: Milestone, seeds: Sequence[Sequence[Milestone]]) -> OfSeeds:
     """A milestone over seeds, each with its own milestones: the nearest in log step, in its basin, is the same one."""
-    near = [_nearest(np.array([own.place for own in found]), milestone.place, milestone.basin) for found in seeds]
+    near = [
+        _nearest(np.array([candidate.place for candidate in candidates]), milestone.place, milestone.basin)
+        for candidates in seeds
+    ]
     having = np.array([place for place in near if place is not None])
     if not len(having):
         return OfSeeds(len(seeds), 0, 0.0, np.nan, np.nan, np.nan)
@@ -227,13 +230,13 @@ def _ends(milestone: Milestone) -> tuple[float, float]:
 # --- stages ---
 
 
-def stages(fitted: Fit, found: Sequence[Milestone], loss: np.ndarray, z: float = Z) -> list[Stage]:
+def stages(fitted: Fit, curve_milestones: Sequence[Milestone], loss: np.ndarray, z: float = Z) -> list[Stage]:
     """The stages between milestones, from the first checkpoint to the last; loss [T] at the fit's checkpoints.
 
     Between checkpoints the loss is a line in log step.
     """
-    places = [float(fitted.grid[0]), *(one.place for one in found), float(fitted.grid[-1])]
-    spreads = [0.0, *(one.spread for one in found), 0.0]
+    places = [float(fitted.grid[0]), *(one.place for one in curve_milestones), float(fitted.grid[-1])]
+    spreads = [0.0, *(one.spread for one in curve_milestones), 0.0]
     at, indices = log_step(fitted.steps), np.searchsorted(fitted.grid, places).clip(0, len(fitted.grid) - 1)
     losses = np.interp(places, at, loss)
     slopes = np.array([_slope_of(at, np.asarray(loss, float), place) for place in places])

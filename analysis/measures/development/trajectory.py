@@ -33,13 +33,13 @@ def outputs(loaded: LoadedRun) -> tuple[list[int], np.ndarray]:
 
     `StoreError` for a run of fewer than five snapshots.
     """
-    found = [(step, np.ravel(_predict(then.model, then.params, then.batch))) for step, then in loaded.checkpoints()]
-    if len(found) < LEAST:
+    snapshots = [(step, np.ravel(_predict(then.model, then.params, then.batch))) for step, then in loaded.checkpoints()]
+    if len(snapshots) < LEAST:
         raise StoreError(
-            f"{loaded.run} has {len(found)} snapshots, and a trajectory needs {LEAST}, its forms {FEWEST}; train it "
-            "with more records"
+            f"{loaded.run} has {len(snapshots)} snapshots, and a trajectory needs {LEAST}, its forms {FEWEST}; train "
+            "it with more records"
         )
-    return [step for step, _ in found], np.stack([row for _, row in found])
+    return [step for step, _ in snapshots], np.stack([row for _, row in snapshots])
 
 
 def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[str, Any]:
@@ -49,18 +49,18 @@ def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[st
     null below fifty checkpoints, where no forms are sought.
     """
     steps, rows = outputs(loaded)
-    own = dynamics(rows, smoothing)
+    run_dynamics = dynamics(rows, smoothing)
     at_random = null(rows, draws, np.random.default_rng(seed), smoothing)
-    table = [*_rows(TRAJECTORY, steps, own), *_rows(WALK, steps, at_random.example)]
+    table = [*_rows(TRAJECTORY, steps, run_dynamics), *_rows(WALK, steps, at_random.example)]
     facts = {
         "checkpoints": len(steps),
         "smoothing": smoothing,
         "seed": seed,
-        "explained": own.explained.tolist(),
-        "explained_rank": (at_random.explained < own.explained).mean(axis=0).tolist(),
+        "explained": run_dynamics.explained.tolist(),
+        "explained_rank": (at_random.explained < run_dynamics.explained).mean(axis=0).tolist(),
         "cosines": (6 / (np.pi * np.arange(1, COMPONENTS + 1)) ** 2).tolist(),
-        "forms": [_form(form, steps, _share(at_random.strongest >= form.strength)) for form in own.forms],
-        "p_forms": _share(at_random.forms >= len(own.forms)) if len(steps) >= FEWEST else None,
+        "forms": [_form(form, steps, _share(at_random.strongest >= form.strength)) for form in run_dynamics.forms],
+        "p_forms": _share(at_random.forms >= len(run_dynamics.forms)) if len(steps) >= FEWEST else None,
         "null": {
             "walks": draws,
             "explained": at_random.explained.mean(axis=0).tolist(),
@@ -89,11 +89,14 @@ def _form(form: Form, steps: list[int], p: float) -> dict[str, Any]:
     return form._asdict() | {"step": steps[form.checkpoint], "point": point, "p": p}
 
 
-def _rows(series: str, steps: list[int], found: Dynamics) -> list[dict[str, Any]]:
+def _rows(series: str, steps: list[int], series_dynamics: Dynamics) -> list[dict[str, Any]]:
     """The scores of each checkpoint and, after smoothing, the curvature of each plane."""
-    smooth = {f"{name}_smooth": found.scores[:, number] for number, name in enumerate(NAMES)}
-    raw = {name: found.raw[:, number] for number, name in enumerate(NAMES)}
-    curved = {f"curvature_{NAMES[x]}_{NAMES[y]}": curve for (x, y), curve in zip(PLANES, found.curvatures, strict=True)}
+    smooth = {f"{name}_smooth": series_dynamics.scores[:, number] for number, name in enumerate(NAMES)}
+    raw = {name: series_dynamics.raw[:, number] for number, name in enumerate(NAMES)}
+    curved = {
+        f"curvature_{NAMES[x]}_{NAMES[y]}": curve
+        for (x, y), curve in zip(PLANES, series_dynamics.curvatures, strict=True)
+    }
     columns = raw | smooth | curved
     return [
         {"series": series, "step": step} | {name: float(values[t]) for name, values in columns.items()}

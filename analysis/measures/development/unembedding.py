@@ -28,8 +28,8 @@ def effective(params: Params) -> Effective:
     """The effective weight and bias; without a layer norm gamma is 1 and beta 0, without a bias b is 0."""
     column = np.asarray(params[LINEAR]["w"], float)[:, 0]
     norm = params.get(NORM, {"scale": np.ones_like(column), "offset": np.zeros_like(column)})
-    own = float(params[LINEAR]["b"][0]) if "b" in params[LINEAR] else 0.0
-    return Effective(column * np.asarray(norm["scale"], float), float(column @ norm["offset"]) + own)
+    bias = float(params[LINEAR]["b"][0]) if "b" in params[LINEAR] else 0.0
+    return Effective(column * np.asarray(norm["scale"], float), float(column @ norm["offset"]) + bias)
 
 
 def participation(weight: np.ndarray) -> float:

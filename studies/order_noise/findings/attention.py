@@ -24,36 +24,36 @@ LARGE = 0.02  # of AUROC: a difference that would need an explanation
 
 def attention(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Each score against gradient descent's own."""
-    found = {score: contrasts_of(rows, BY_SCORE[score]) for score in SCORES}
-    words = ", ".join(f"|{score}| within ±{largest_end(own)}" for score, own in found.items())
+    contrasts = {score: contrasts_of(rows, BY_SCORE[score]) for score in SCORES}
+    words = ", ".join(f"|{score}| within ±{largest_end(group)}" for score, group in contrasts.items())
     return (
         "**Attention.** Within positions, no score of a layer that descends tells noisy pairs from clean ones better "
         f"or worse than gradient descent's own: of its AUROC {words} (90 % intervals).",
-        all(all_equivalent(own) for own in found.values()),
+        all(all_equivalent(group) for group in contrasts.values()),
     )
 
 
 def copying_layer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """What is different in the layer below."""
-    found = contrasts_of(rows, COPYING)
-    shown = [row for row in found if row["verdict"] in SHOWN]
+    contrasts = contrasts_of(rows, COPYING)
+    shown = [row for row in contrasts if row["verdict"] in SHOWN]
     words = "; ".join(f"{short(row)} {in_percent(row)}" for row in shown)
     return (
-        f"|contribution| of twolayer's copying layer differs from gradient descent's in {len(shown)} of {len(found)} "
-        f"contrasts after Holm's correction{f': {words}' if words else ''}. All are within "
-        f"{max(abs(row['difference']) for row in found):.3f} of it; what that layer's query row looks at is not "
+        f"|contribution| of twolayer's copying layer differs from gradient descent's in {len(shown)} of "
+        f"{len(contrasts)} contrasts after Holm's correction{f': {words}' if words else ''}. All are within "
+        f"{max(abs(row['difference']) for row in contrasts):.3f} of it; what that layer's query row looks at is not "
         "interpreted.",
-        max(max(abs(row["low"]), abs(row["high"])) for row in found) < LARGE,
+        max(max(abs(row["low"]), abs(row["high"])) for row in contrasts) < LARGE,
     )
 
 
 def attention_after_training(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Trained on the noise against trained clean."""
-    found = contrasts_of(rows, "attention after training on noise")
+    contrasts = contrasts_of(rows, "attention after training on noise")
     return (
         "**Training on noise does not change that**: the AUROC of |influence| and |contribution| trained on the noise "
-        f"is equivalent to that trained clean, in all {len(found)} contrasts ({widest(found)}).",
-        all_equivalent(found),
+        f"is equivalent to that trained clean, in all {len(contrasts)} contrasts ({widest(contrasts)}).",
+        all_equivalent(contrasts),
     )
 
 
@@ -73,9 +73,9 @@ def position_artefact(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 def unsupported_attention(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """No separation beyond gradient descent's."""
-    found = [row for score in SCORES for row in contrasts_of(rows, BY_SCORE[score])]
+    contrasts = [row for score in SCORES for row in contrasts_of(rows, BY_SCORE[score])]
     return (
         "That attention finds noisy pairs: within positions, what its scores tell is what gradient descent's own tell "
-        f"({widest(found)} of AUROC).",
-        all_equivalent(found),
+        f"({widest(contrasts)} of AUROC).",
+        all_equivalent(contrasts),
     )

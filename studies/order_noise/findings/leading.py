@@ -35,7 +35,7 @@ def learns_the_order(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 def order_alone(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Orders and placements at evaluation alone."""
-    found = [
+    contrasts = [
         row
         for model in CODED
         for row in (
@@ -45,8 +45,9 @@ def order_alone(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     ]
     return (
         "Trained in random order, no model's loss changes by 1 % in another order or placement: lsa1's not at all, "
-        f"those of lsa1_pe and twolayer by at most {largest_end(found)} in {len(found)} contrasts (90 % intervals).",
-        all_equivalent(found),
+        f"those of lsa1_pe and twolayer by at most {largest_end(contrasts)} in {len(contrasts)} contrasts "
+        "(90 % intervals).",
+        all_equivalent(contrasts),
     )
 
 
@@ -71,13 +72,13 @@ def noise_like_descent(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 def shorter_steps(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Trained on noise, the step shrinks."""
-    found = [
+    contrasts = [
         row for model in MODELS for row in contrasts_of(rows, "the step a model takes", f"{model}: ", "trained clean")
     ]
-    shorter = [row for row in found if row["verdict"] == "lower"]
+    shorter = [row for row in contrasts if row["verdict"] == "lower"]
     most = rows["the step a model takes", f"lsa1: {NOISE[1]} {RATES[-1]:g}, against trained clean"]
     return (
-        f"Trained on noise, models take shorter steps, in {len(shorter)} of {len(found)} contrasts after Holm's "
+        f"Trained on noise, models take shorter steps, in {len(shorter)} of {len(contrasts)} contrasts after Holm's "
         f"correction: with half the pairs random lsa1's is {in_percent(most)}.",
         len(shorter) >= 12 and most["verdict"] == "lower",
     )
@@ -85,7 +86,7 @@ def shorter_steps(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 def no_detection(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """AUROC of the scores against gradient descent's own."""
-    found = [row for score in SCORES for row in contrasts_of(rows, BY_SCORE[score])]
+    contrasts = [row for score in SCORES for row in contrasts_of(rows, BY_SCORE[score])]
     reached = ""
     noisy = table[(table["eval_noise_mode"] == NOISE[1]) & (table["p"] == RATE)]
     if noisy["loo_gd_auroc"].notna().any():
@@ -96,6 +97,6 @@ def no_detection(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
         )
     return (
         "Attention, contribution and influence say no more of which pairs are corrupted than gradient descent's own: "
-        f"AUROC differs by at most {largest_end(found)} in {len(found)} contrasts (90 % intervals).{reached}",
-        all_equivalent(found),
+        f"AUROC differs by at most {largest_end(contrasts)} in {len(contrasts)} contrasts (90 % intervals).{reached}",
+        all_equivalent(contrasts),
     )

@@ -48,29 +48,31 @@ def noise_growth(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 def noise_is_gd(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Against gradient descent at the clean step."""
-    found = {model: contrasts_of(rows, "noise at evaluation", f"{model}: ", "/ gd_clean_step") for model in MODELS}
-    found = {model: [row for row in own if "against" not in row["contrast"]] for model, own in found.items()}
-    furthest = max((row for own in found.values() for row in own), key=lambda row: abs(row["change"]))
+    contrasts = {model: contrasts_of(rows, "noise at evaluation", f"{model}: ", "/ gd_clean_step") for model in MODELS}
+    contrasts = {
+        model: [row for row in group if "against" not in row["contrast"]] for model, group in contrasts.items()
+    }
+    furthest = max((row for group in contrasts.values() for row in group), key=lambda row: abs(row["change"]))
     return (
         "For the linear layers that is gradient descent's loss at the clean step, within 1 %: "
-        f"{equivalent_counts(found)} corruptions. Furthest is {furthest['contrast']}, {in_percent(furthest)}.",
-        all(all_equivalent(found[model]) for model in LINEAR),
+        f"{equivalent_counts(contrasts)} corruptions. Furthest is {furthest['contrast']}, {in_percent(furthest)}.",
+        all(all_equivalent(contrasts[model]) for model in LINEAR),
     )
 
 
 def noise_does_not_grow(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """The ratio to gradient descent, on noise and clean."""
-    found = contrasts_of(rows, "noise at evaluation", "lsa1: ", "against the same clean")
+    contrasts = contrasts_of(rows, "noise at evaluation", "lsa1: ", "against the same clean")
     return (
         "The ratio of lsa1's loss to gradient descent's does not grow with the noise: it is equivalent to that on "
-        f"clean contexts in all {len(found)} corruptions ({widest(found)}).",
-        all_equivalent(found),
+        f"clean contexts in all {len(contrasts)} corruptions ({widest(contrasts)}).",
+        all_equivalent(contrasts),
     )
 
 
 def far_from_bayes(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Against the linear MMSE predictor and the Bayesian."""
-    found = [
+    contrasts = [
         row for name in ("linear_mmse", "mask_bayes") for row in contrasts_of(rows, "noise at evaluation", f"/ {name}")
     ]
     words = []
@@ -82,8 +84,8 @@ def far_from_bayes(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
         words.append(f"{linear:.2f} and {bayes:.2f} times their loss under {mode.replace('_', ' ')}")
     return (
         "All stay above the linear MMSE predictor and the Bayesian over masks, in all "
-        f"{len(found)} contrasts; lsa1 at p = {RATE:g}: {', '.join(words)}.",
-        all(row["verdict"] == "higher" for row in found),
+        f"{len(contrasts)} contrasts; lsa1 at p = {RATE:g}: {', '.join(words)}.",
+        all(row["verdict"] == "higher" for row in contrasts),
     )
 
 
@@ -93,31 +95,31 @@ def noise_training(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
         {model: contrasts_of(rows, "the step a model takes", f"{model}: ", word) for model in MODELS}
         for word in ("against trained clean", "against the tuned step")
     )
-    shorter = [row for own in moved.values() for row in own if row["verdict"] == "lower"]
+    shorter = [row for group in moved.values() for row in group if row["verdict"] == "lower"]
     return (
         f"**Training on noise** shortens the step, in {len(shorter)} of {sum(map(len, moved.values()))} contrasts, to "
         "near the one tuned to that corruption: the difference is "
-        f"{', '.join(f'{span(own)} for {model}' for model, own in best.items())}.",
+        f"{', '.join(f'{span(group)} for {model}' for model, group in best.items())}.",
         len(shorter) >= 12,
     )
 
 
 def noise_training_loss(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Trained on the noise: the loss is that of the tuned step."""
-    found = {model: contrasts_of(rows, "noise in training", f"{model}: ", "/ gd_tuned_step") for model in MODELS}
+    contrasts = {model: contrasts_of(rows, "noise in training", f"{model}: ", "/ gd_tuned_step") for model in MODELS}
     return (
         "The loss is then that of gradient descent at the tuned step, within 1 %: "
-        f"{equivalent_counts(found)} corruptions.",
-        all_equivalent(found["lsa1"]),
+        f"{equivalent_counts(contrasts)} corruptions.",
+        all_equivalent(contrasts["lsa1"]),
     )
 
 
 def noise_training_pays(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Trained on the noise, tested on it."""
-    found = [row for row in contrasts_of(rows, "noise in training", ", tested on it") if "/" not in row["contrast"]]
-    gained = [row for row in found if row["verdict"] == "lower"]
+    contrasts = [row for row in contrasts_of(rows, "noise in training", ", tested on it") if "/" not in row["contrast"]]
+    gained = [row for row in contrasts if row["verdict"] == "lower"]
     return (
-        f"On the noise trained on, training on it is shown to pay in {len(gained)} of {len(found)} contrasts: "
+        f"On the noise trained on, training on it is shown to pay in {len(gained)} of {len(contrasts)} contrasts: "
         f"{_named(gained)}.",
         len(gained) > 0,
     )
@@ -125,12 +127,12 @@ def noise_training_pays(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 def noise_training_cost(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Trained on the noise, tested clean."""
-    found = contrasts_of(rows, "noise in training", ", tested clean")
-    shown = [row for row in found if row["verdict"] == "higher"]
+    contrasts = contrasts_of(rows, "noise in training", ", tested clean")
+    shown = [row for row in contrasts if row["verdict"] == "higher"]
     return (
-        f"On clean contexts training on noise is shown to cost in {len(shown)} of {len(found)} contrasts: "
+        f"On clean contexts training on noise is shown to cost in {len(shown)} of {len(contrasts)} contrasts: "
         f"{_named(shown)}.",
-        len(shown) > 0 and not any(row["verdict"] == "lower" for row in found),
+        len(shown) > 0 and not any(row["verdict"] == "lower" for row in contrasts),
     )
 
 
@@ -140,9 +142,9 @@ def _named(rows: Sequence[Row]) -> str:
 
 def order_times_noise(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Order under label noise."""
-    own = [row for model in MODELS[1:] for row in contrasts_of(rows, "order x noise", f"{model}: ")]
-    interactions = [row for row in own if "effect without" in row["contrast"]]
-    orders = [row for row in own if row not in interactions]
+    contrasts = [row for model in MODELS[1:] for row in contrasts_of(rows, "order x noise", f"{model}: ")]
+    interactions = [row for row in contrasts if "effect without" in row["contrast"]]
+    orders = [row for row in contrasts if row not in interactions]
     return (
         f"**Order under label noise** does what it does without: all {len(interactions)} ratios of the two effects are "
         f"equivalent to 1 ({widest(interactions)}). The {len(orders)} orders change the loss by less than 1 % "

@@ -48,32 +48,34 @@ def order_lsa1(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 def order_lsa1_pe(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Equivalence."""
-    found = contrasts_of(rows, "order at evaluation", "lsa1_pe: ")
+    contrasts = contrasts_of(rows, "order at evaluation", "lsa1_pe: ")
     return (
-        f"**lsa1_pe: none beyond ±1 %.** All {len(found)} orders are equivalent to random order ({widest(found)}). Its "
-        "optimum is gradient descent for every order, so an effect of order is a distance from the optimum.",
-        len(found) == len(SORTED) and all_equivalent(found),
+        f"**lsa1_pe: none beyond ±1 %.** All {len(contrasts)} orders are equivalent to random order "
+        f"({widest(contrasts)}). Its optimum is gradient descent for every order, so an effect of order is a distance "
+        "from the optimum.",
+        len(contrasts) == len(SORTED) and all_equivalent(contrasts),
     )
 
 
 def order_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Measured: small, whatever Holm's correction leaves of it."""
-    found = contrasts_of(rows, "order at evaluation", "twolayer: ")
-    shown = [row for row in found if row["verdict"] in SHOWN]
+    contrasts = contrasts_of(rows, "order at evaluation", "twolayer: ")
+    shown = [row for row in contrasts if row["verdict"] in SHOWN]
     return (
-        f"**twolayer, measured: within ±1 %** ({widest(found)}). Of {len(found)} differences {len(shown)} are shown "
-        "after Holm's correction.",
-        len(found) == len(SORTED) and all_equivalent(found),
+        f"**twolayer, measured: within ±1 %** ({widest(contrasts)}). Of {len(contrasts)} differences {len(shown)} are "
+        "shown after Holm's correction.",
+        len(contrasts) == len(SORTED) and all_equivalent(contrasts),
     )
 
 
 def curriculum_linear(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Equivalence."""
-    found = [row for model in ("lsa1: ", "lsa1_pe: ") for row in contrasts_of(rows, "order in training", model)]
+    contrasts = [row for model in ("lsa1: ", "lsa1_pe: ") for row in contrasts_of(rows, "order in training", model)]
     return (
         "**A curriculum in training leaves the linear layers where they are.** lsa1 and lsa1_pe trained in another "
-        f"order are equivalent to themselves trained in random order, in all {len(found)} contrasts ({widest(found)}).",
-        len(found) == 4 * len(SORTED) and all_equivalent(found),
+        f"order are equivalent to themselves trained in random order, in all {len(contrasts)} contrasts "
+        f"({widest(contrasts)}).",
+        len(contrasts) == 4 * len(SORTED) and all_equivalent(contrasts),
     )
 
 
@@ -128,11 +130,13 @@ def _trained(row: pd.Series) -> str:
 
 def unsupported_curriculum(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """No order in training helps on random order."""
-    found = [row for model in MODELS for row in contrasts_of(rows, "order in training", f"{model}: ", "tested random")]
-    best = min(found, key=lambda row: row["change"])
+    contrasts = [
+        row for model in MODELS for row in contrasts_of(rows, "order in training", f"{model}: ", "tested random")
+    ]
+    best = min(contrasts, key=lambda row: row["change"])
     return (
-        f"That a curriculum in training makes a better in-context learner: none of {len(found)} contrasts shows a "
+        f"That a curriculum in training makes a better in-context learner: none of {len(contrasts)} contrasts shows a "
         "lower loss in random order than after training in random order. The best is "
         f"{best['contrast']}, {in_percent(best)}, {best['verdict']}.",
-        all(row["verdict"] != "lower" for row in found),
+        all(row["verdict"] != "lower" for row in contrasts),
     )

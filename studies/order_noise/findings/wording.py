@@ -19,10 +19,12 @@ SHOWN = ("higher", "lower")  # the verdicts of a difference after Holm's correct
 
 def contrasts_of(rows: Rows, question: str, *words: str) -> list[Row]:
     """The contrasts of a question whose names hold all these words; `LookupError` if none is measured."""
-    own = [row for (asked, name), row in rows.items() if asked == question and all(word in name for word in words)]
-    if not own:
+    contrasts = [
+        row for (asked, name), row in rows.items() if asked == question and all(word in name for word in words)
+    ]
+    if not contrasts:
         raise LookupError(f"no contrast of {question!r} is measured")
-    return own
+    return contrasts
 
 
 def in_percent(row: Row) -> str:
@@ -54,17 +56,19 @@ def all_equivalent(rows: Sequence[Row]) -> bool:
     return bool(rows) and all(is_equivalent(row) for row in rows)
 
 
-def equivalent_counts(found: Mapping[str, Sequence[Row]]) -> str:
+def equivalent_counts(contrasts: Mapping[str, Sequence[Row]]) -> str:
     """In how many contrasts each model is equivalent."""
-    return ", ".join(f"{model} in {sum(map(is_equivalent, own))} of {len(own)}" for model, own in found.items())
+    return ", ".join(
+        f"{model} in {sum(map(is_equivalent, group))} of {len(group)}" for model, group in contrasts.items()
+    )
 
 
 def loss_ratios(table: pd.DataFrame, model: str, trained: str, tested: str) -> pd.Series:
     """The loss over gradient descent's, by seed, of a model trained clean in one order and tested clean in another."""
     clean = (table["train_noise_mode"] == "clean") & (table["eval_noise_mode"] == "clean")
     orders = (table["train_ordering"] == trained) & (table["eval_ordering"] == tested)
-    found: pd.Series = table[clean & orders & (table["model"] == model)]["loss_ratio"]
-    return found
+    ratios: pd.Series = table[clean & orders & (table["model"] == model)]["loss_ratio"]
+    return ratios
 
 
 def short(row: Row) -> str:

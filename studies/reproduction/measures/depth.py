@@ -72,9 +72,9 @@ def steps_a_layer(run: Path) -> float:
     """
     if not _trained(run):
         return float("inf")
-    found = layerwise_of(run)
-    steps = found["gd_steps_to_reach"][-1]
-    return float((REACHABLE if steps is None else steps) / found["layers"])
+    depth_curve = layerwise_of(run)
+    steps = depth_curve["gd_steps_to_reach"][-1]
+    return float((REACHABLE if steps is None else steps) / depth_curve["layers"])
 
 
 def _trained(run: Path) -> bool:

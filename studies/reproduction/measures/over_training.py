@@ -69,14 +69,14 @@ def onset_of_copying(run: Path) -> float:
     predicting zero, the plateau's, to the last. Infinite if the layer does not come to copy (the next token's is not
     twice the others'), nan if the loss stays on the plateau.
     """
-    found = at_snapshots(run)
-    if not (found["tf_loss"] < LEARNT).any():
+    columns = at_snapshots(run)
+    if not (columns["tf_loss"] < LEARNT).any():
         return float("nan")
-    if found["next"][-1] < 2 * found["other"][-1]:
+    if columns["next"][-1] < 2 * columns["other"][-1]:
         return float("inf")
     copying, learning = (
-        _first_tenth(found["step"], found[name], start)
-        for name, start in (("next", found["next"][0]), ("tf_loss", zero_loss(run)))
+        _first_tenth(columns["step"], columns[name], start)
+        for name, start in (("next", columns["next"][0]), ("tf_loss", zero_loss(run)))
     )
     return copying / learning
 

@@ -30,13 +30,13 @@ def rolled_out(run: Path, damping: float) -> dict[str, tuple[np.ndarray, np.ndar
     batch = make_test_batch(loaded.config)
     kq, pv = (part[0, 0].astype(np.float32) for part in products(loaded.config, loaded.params))
     descent = rollout.gd_products(loaded.config.data.dim, one_step_size(loaded.config.data))
-    found = {}
+    rollouts = {}
     for name, pair in (("tf", (kq, pv)), ("gd", descent)):
         rolled = rollout.rollout(*pair, batch, ROLLED, damping)
         predictions = np.asarray(rolled.predictions, np.float64)
         errors = np.where(np.isfinite(predictions), predictions, np.inf) - np.asarray(batch.y_query, np.float64)
-        found[name] = (0.5 * errors**2, np.asarray(rolled.unstable))
-    return found
+        rollouts[name] = (0.5 * errors**2, np.asarray(rolled.unstable))
+    return rollouts
 
 
 def furthest(damping: float) -> Measure:
@@ -46,8 +46,8 @@ def furthest(damping: float) -> Measure:
     """
 
     def measure(run: Path) -> float:
-        found = rolled_out(run, damping)
-        ratios = [paired_ratio(*losses)[0] for losses in zip(found["tf"][0], found["gd"][0], strict=True)]
+        rollouts = rolled_out(run, damping)
+        ratios = [paired_ratio(*losses)[0] for losses in zip(rollouts["tf"][0], rollouts["gd"][0], strict=True)]
         return max(abs(ratio - 1) if np.isfinite(ratio) else float("inf") for ratio in ratios)
 
     return measure

@@ -77,8 +77,8 @@ def median_over(other: str) -> Measure:
     def measure(run: Path) -> float:
         loaded = compared_run(run)
         predict = defined(algorithms_of(loaded, (other,)))[other]
-        found = context_losses({"tf": loaded.predict, "other": predict}, loaded.config)
-        return float(np.median(found["tf"]) / np.median(found["other"]))
+        losses = context_losses({"tf": loaded.predict, "other": predict}, loaded.config)
+        return float(np.median(losses["tf"]) / np.median(losses["other"]))
 
     return measure
 
