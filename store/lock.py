@@ -39,7 +39,7 @@ def in_use(run: Path) -> bool:
     """Whether another process has a run directory for itself; `StoreError` if that cannot be told."""
     lock = run / layout.LOCK
     owner = owners.read(lock)
-    return owner is not None and _watch.look(lock, owner) is not None
+    return owner is not None and _watch.observe(lock, owner) is not None
 
 
 @contextmanager

@@ -130,7 +130,7 @@ def parsed(content: bytes) -> Owner | None:
         return None
 
 
-class Look(NamedTuple):
+class Observation(NamedTuple):
     """What was last seen of an owner on another host, when, for how long it has stood still, and if it ever changed."""
 
     owner: Owner
@@ -140,13 +140,13 @@ class Look(NamedTuple):
 
 
 class Watch:
-    """Watches the owners of a lock from one look to the next."""
+    """Watches the owners of a lock from one observation to the next."""
 
     def __init__(self) -> None:
-        self._looks: dict[Path, Look] = {}
+        self._observations: dict[Path, Observation] = {}
         self._alive: Owner | None = None
 
-    def look(self, path: Path, owner: Owner) -> Unheld | None:
+    def observe(self, path: Path, owner: Owner) -> Unheld | None:
         """What is known of the owner of a file; None if it is gone."""
         if owner.host != host():
             obstacle = self._changes(path, owner)
@@ -159,19 +159,19 @@ class Watch:
     def has_lost_turn(self, turn: Path, content: bytes) -> bool:
         """Whether whose turn it is has ended or stands still, on this host too."""
         owner = parsed(content) or Owner("", "", 0, content.hex())
-        return self.look(turn, owner) is None or self._changes(turn, owner) is None
+        return self.observe(turn, owner) is None or self._changes(turn, owner) is None
 
     def _changes(self, path: Path, owner: Owner) -> Unheld | None:
-        """Long pauses between looks do not count in full: what we watch may have stood still with us."""
-        now, last = time.monotonic(), self._looks.get(path)
+        """Long pauses between observations do not count in full: what we watch may have stood still with us."""
+        now, last = time.monotonic(), self._observations.get(path)
         if last is None or last.owner != owner:
-            look = Look(owner, now, has_changed=last is not None)
+            observation = Observation(owner, now, has_changed=last is not None)
         else:
-            look = last._replace(at=now, still=last.still + min(now - last.at, STALE_SECONDS / 2))
-        self._looks[path] = look
-        if look.still >= STALE_SECONDS:
+            observation = last._replace(at=now, still=last.still + min(now - last.at, STALE_SECONDS / 2))
+        self._observations[path] = observation
+        if observation.still >= STALE_SECONDS:
             return None
-        return Unheld.OWNED if look.has_changed else Unheld.WATCHED
+        return Unheld.OWNED if observation.has_changed else Unheld.WATCHED
 
     def where(self) -> str:
         """The host of the owner that was seen alive, if that is another: " on HOST"."""

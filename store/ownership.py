@@ -124,7 +124,7 @@ def _owners(lock: Path, shared: bool, watch: Watch) -> tuple[Others, Unheld | No
     """The files of those who keep us from a lock, with their owners, and how they do; None if all are gone."""
     files = [lock, *([] if shared else _beside(lock, SHARED))]
     others = [(path, owner) for path in files if (owner := owners.read(path)) or path != lock]
-    obstacles = [watch.look(path, owner) for path, owner in others if owner]  # each is looked at
+    obstacles = [watch.observe(path, owner) for path, owner in others if owner]  # of all of them
     return others, next((why for why in (Unheld.OWNED, Unheld.WATCHED) if why in obstacles), None)
 
 

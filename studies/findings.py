@@ -44,7 +44,7 @@ class Finding(NamedTuple):
     statements: tuple[Statement, ...]
 
 
-class Told(NamedTuple):
+class WrittenFinding(NamedTuple):
     """A finding in words, whether the numbers bear out all of it, and its figures as Markdown."""
 
     says: str
@@ -52,11 +52,11 @@ class Told(NamedTuple):
     figures: tuple[str, ...]
 
 
-def told(finding: Finding, rows: Mapping[str, Row], figure: str) -> Told:
+def written(finding: Finding, rows: Mapping[str, Row], figure: str) -> WrittenFinding:
     """A finding as the lines of the ledger have it."""
     finding_rows = [rows[statement.claim] for statement in finding.statements]
     says = " ".join(sentence(statement, row) for statement, row in zip(finding.statements, finding_rows, strict=True))
-    return Told(says, all(row["verdict"] == "reproduced" for row in finding_rows), (figure,))
+    return WrittenFinding(says, all(row["verdict"] == "reproduced" for row in finding_rows), (figure,))
 
 
 def sentence(statement: Statement, row: Row) -> str:
@@ -90,7 +90,7 @@ def _also(statement: Statement, row: Row) -> str:
     return measured({**row, **numbers}) if math.isfinite(numbers["mean"]) else "infinite"
 
 
-def numbered(findings: Sequence[Told]) -> str:
+def numbered(findings: Sequence[WrittenFinding]) -> str:
     """Findings as a numbered list, each followed by its figures."""
     return "\n\n".join(
         "\n\n".join((f"{number}. {finding.says}", *filter(None, finding.figures)))

@@ -12,7 +12,7 @@ from studies import ledger
 from studies.claim import LISTS
 from studies.drawing import as_drawn
 from studies.figure import AnyFigure
-from studies.findings import Statement, Told, image, numbered, told, value
+from studies.findings import Statement, WrittenFinding, image, numbered, value, written
 from studies.question import Question
 from studies.study import Study
 from studies.template import rendered
@@ -92,12 +92,12 @@ def _render_question(study: Study, asked: Answer, out: Path) -> str:
     return rendered(template, images=images, study=study.name, **asked._asdict())
 
 
-def findings(study: Study, rows: Sequence[ledger.Row], out: Path) -> list[Told]:
+def findings(study: Study, rows: Sequence[ledger.Row], out: Path) -> list[WrittenFinding]:
     """A study's findings as these lines of the ledger have them, with the figures there."""
     by_name = {row["claim"]: row for row in rows}
     titles = {figure.name: figure.title for figure in (*study.figures, *as_drawn(study, out / study.name))}
     images = {one: image(out, image_of(study.name, one), titles[one]) for one in (f.figure for f in study.findings)}
-    return [told(finding, by_name, images[finding.figure]) for finding in study.findings]
+    return [written(finding, by_name, images[finding.figure]) for finding in study.findings]
 
 
 def image_of(folder: str, name: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from configs.regression import ALIGNED
 from store.readers import read_json
 from studies.contrast import by_name, change_of, results
-from studies.findings import Told, image, numbered, value
+from studies.findings import WrittenFinding, image, numbered, value
 from studies.ledger import known, rows_of
 from studies.order_noise.agreement import agreement
 from studies.order_noise.claims import SHORT
@@ -85,11 +85,11 @@ def values(folder: Path) -> dict[str, Any]:
     }
 
 
-def _finding(name: str, rows: Rows, table: pd.DataFrame, *figures: str) -> Told:
+def _finding(name: str, rows: Rows, table: pd.DataFrame, *figures: str) -> WrittenFinding:
     """A finding, marked where the numbers do not bear it out."""
     sentence, holds = stated(name, rows, table)
     marked = sentence if holds or sentence == TOO_FEW else f"**Not shown by these runs:** {sentence}"
-    return Told(marked, holds, figures)
+    return WrittenFinding(marked, holds, figures)
 
 
 def _run_figure(folder: Path, name: str) -> str:

@@ -338,7 +338,7 @@ def test_a_watcher_that_stood_still_itself_has_not_watched(monkeypatch: pytest.M
     def looks(*times: float) -> list[owners.Unheld | None]:
         found = []
         for now[0] in times:
-            found.append(watch.look(Path("lock"), owner))
+            found.append(watch.observe(Path("lock"), owner))
         return found
 
     assert looks(0, 1, 1000, 1001, 1020) == [owners.Unheld.WATCHED] * 5

@@ -9,7 +9,7 @@ import pytest
 from store.atomic import csv_bytes, write_bytes
 from studies import ledger, page
 from studies.claim import OURS, UNBOUNDED, Claim, Earlier, Measurement
-from studies.findings import OPENINGS, OWN_CONTRADICTED, Finding, Statement, image, numbered, sentence, told
+from studies.findings import OPENINGS, OWN_CONTRADICTED, Finding, Statement, image, numbered, sentence, written
 from studies.reproduction.findings import without_the_next
 from studies.study import Study, load
 from studies.verdict import judge
@@ -87,8 +87,8 @@ def test_a_revised_range_is_judged_as_it_stands_today() -> None:
 def test_a_finding_holds_where_all_its_claims_do() -> None:
     finding = Finding("both", "f", (STATEMENT, STATEMENT._replace(claim="d", number="so is this, {value}", meaning="")))
     good, bad = (ledger.row(A_STUDY, RATIO, measured(value, value)) for value in (1.0, 3.0))
-    assert told(finding, {"c": good, "d": good}, "x").holds
-    mixed = told(finding, {"c": good, "d": bad}, "x")
+    assert written(finding, {"c": good, "d": good}, "x").holds
+    mixed = written(finding, {"c": good, "d": bad}, "x")
     assert not mixed.holds
     assert mixed.says == (
         "They are equal: the ratio is 1 [1, 1; n = 2]. "
