@@ -57,7 +57,7 @@ def test_it_gathers_what_the_single_analyses_say(workshop: Workshop, run: Path) 
     count = sum(stage["claimed"] for stage in facts["stages"])
     assert f"{len(facts['stages'])}, of which {count} differ from their nulls" in said
     header = (run / layout.DEVELOP_STAGES).read_text().splitlines()[0]
-    assert header.startswith("stage,start,end,type,claimed,setting,delta_llc,")
+    assert header.startswith("stage,start,end,type,claimed,setting,delta_loss,delta_llc,")
     assert (run / layout.DEVELOP_FIGURE).read_bytes().startswith(b"\x89PNG")
 
 
