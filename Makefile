@@ -82,7 +82,7 @@ eval_languages: $(STAMP) ## models of membership in regular languages, compared 
 eval_diversity: $(STAMP) ## decoders trained on pools of M tasks, compared with ridge and dMMSE
 	$(PY) -m eval_diversity $(ARGS)
 
-bench: $(STAMP) ## measures what things cost, compared with a plain loop (twenty minutes of a machine that does nothing else)
+bench: $(STAMP) ## measures what things cost, compared with a plain loop (three hours of a machine that does nothing else; ARGS="--only NAME" for some)
 	$(PY) -m benchmarks.bench $(ARGS)
 	$(PY) -m benchmarks.report
 
