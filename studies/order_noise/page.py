@@ -116,9 +116,10 @@ def _explained(agreed: Sequence[Mapping[str, Any]], lines: Mapping[str, Mapping[
     )
     met, undecided, not_met = (counts[name] for name in VERDICTS)
     return [
-        f"A step size for each position predicts {100 * changes[0]:+.1f} and {100 * changes[1]:+.1f} % from tasks "
-        f"alone (R² of those it takes: {read}); of {len(effects)} contrasts that it predicts to change by "
-        f"{100 * SMALLEST:g} % or more {met} are as predicted, {undecided} undecided, {not_met} "
+        f"A step size for each position predicts {100 * changes[0]:+.1f} and {100 * changes[1]:+.1f} % from the "
+        f"task distribution alone (R² of the learned step sizes with the predicted ones: {read}); of "
+        f"{len(effects)} contrasts that it predicts to change by {100 * SMALLEST:g} % or more {met} are as predicted, "
+        f"{undecided} undecided, {not_met} "
         f"not{f' ({missed})' if missed else ''}."
     ]
 
@@ -181,7 +182,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Contrasts as a Markdown table."""
     change, margin = ("difference", "±.01") if rows[0]["unit"] == "auroc" else ("change, %", "±1 %")
     lines = [
-        f"| contrast | {change} [95 %], all seeds | n | off the plateau | n | treated | control | d_z | p (Holm) "
+        f"| contrast | {change} [95 %], all seeds | n | left the plateau | n | treated | control | d_z | p (Holm) "
         f"| p ({margin}) | verdict |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]

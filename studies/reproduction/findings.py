@@ -39,12 +39,12 @@ FINDINGS: tuple[Finding, ...] = (
             Statement(
                 "two_layers_descend_first",
                 "at step 750 of training, the cosine of their sensitivities with gradient descent's is {value}",
-                "Two recurrent layers are gradient descent first",
+                "Two recurrent layers first do gradient descent",
             ),
             Statement(
                 "two_layers_turn",
-                "from step {value} on they are nearer to GD++ for good",
-                "Then they turn to GD++",
+                "from step {value} on they stay nearer to GD++",
+                "Then they switch to GD++",
             ),
             Statement("two_layers_plus_plus", "they end at {value} times the loss of two steps of GD++"),
         ),
@@ -74,8 +74,8 @@ FINDINGS: tuple[Finding, ...] = (
             ),
             Statement(
                 "interleaved_ratio",
-                "its sensitivity to the next token is {value} times that to the others as published, which counts the "
-                "next one among them, and {also} times without it",
+                "its sensitivity to the next token is {value} times that to the others by the published formula, which "
+                "includes the next token among them, and {also} times without it",
                 "The first layer copies",
                 also=without_the_next,
             ),
@@ -91,7 +91,7 @@ FINDINGS: tuple[Finding, ...] = (
                 "gradient descent",
                 "Depth costs robustness",
             ),
-            Statement("replaced_five_layers", "their mean loss, which a few contexts carry, is {value}"),
+            Statement("replaced_five_layers", "their mean loss, which a few contexts dominate, is {value}"),
         ),
     ),
 )

@@ -16,7 +16,7 @@ FINDINGS: tuple[Finding, ...] = (
                 "a stage of one linear layer's LLC differs from its nulls at two unsaturated settings in {value}",
                 "One layer of linear attention has a stage",
             ),
-            Statement("regression_stage", "of the regression transformer, over 70 000 steps, in {value}"),
+            Statement("regression_stage", "one of the regression transformer's, over 70 000 steps, does in {value}"),
         ),
     ),
     Finding(
@@ -31,8 +31,8 @@ FINDINGS: tuple[Finding, ...] = (
             ),
             Statement(
                 "linear_alignment",
-                "its LLC goes with its own cosine with gradient descent, given the step, by a rank correlation {value} "
-                "larger than with another seed's",
+                "the partial rank correlation, given the step, of its LLC with its own cosine with gradient descent is "
+                "{value} above that with another seed's cosine",
                 "The LLC follows the run's own alignment, and not only the time",
             ),
         ),
@@ -43,12 +43,12 @@ FINDINGS: tuple[Finding, ...] = (
         (
             Statement(
                 "linear_stage_support",
-                "of curves that the linear layer's LLCs allow, {value} have that plateau",
+                "of the posterior draws of the linear layer's LLC curve, a share {value} has that plateau",
             ),
             Statement(
                 "narrow_variance",
-                "of random walks with the steps of a narrow decoder's training, {value} have a first component with "
-                "less of the variance",
+                "of random walks with the steps of a narrow decoder's training, a share {value} has a first component "
+                "that explains less of the variance",
                 "The variance of a trajectory is no sign of stages",
             ),
         ),
@@ -60,7 +60,7 @@ FINDINGS: tuple[Finding, ...] = (
             Statement(
                 "peak_moves",
                 "the step of the largest LLC grows with the length of the schedule to the power {value}",
-                "Milestones move with the schedule, as equal integrals of the learning rate do (1/2)",
+                "Milestones move with the schedule, as at equal integrals of the learning rate (exponent 1/2)",
             ),
         ),
     ),
@@ -70,13 +70,13 @@ FINDINGS: tuple[Finding, ...] = (
         (
             Statement(
                 "narrow_is_loss",
-                "the LLC of a narrow decoder on two tasks is a line in the loss, of slope {value} of -nβ",
-                "At the published setting the LLC says what the loss says",
+                "the LLC of a narrow decoder on two tasks is linear in the loss, with slope {value} times -nβ",
+                "At the published setting the LLC is a rescaled loss",
             ),
             Statement(
                 "linear_slope",
-                "the slope of one linear layer, over checkpoints whose chains are healthy, is {value} of it",
-                "At a setting that is not saturated it says something else",
+                "the slope of one linear layer, over checkpoints whose chains are healthy, is {value} times -nβ",
+                "At an unsaturated setting the LLC is not a rescaled loss",
             ),
         ),
     ),

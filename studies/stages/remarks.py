@@ -9,11 +9,11 @@ REMARKS: dict[str, str] = {
     "narrow_forms": "The runs have 13 to 16 forms and walks of their steps 11 to 12 on average: a few more, of which the page makes nothing.",
     "linear_stage_end": "In five seeds the plateau begins at step 516 to 730, in two at 1320 and 2470, where the fitted curve still rises or falls too steeply before, and in one, whose loss stays on its plateau until step 1500, at 2830.",
     "linear_stage_support": "In two seeds only .46 and .66 of the curves that the LLCs allow have a plateau there: the others go over into the slow fall after it.",
-    "linear_alignment": "Two layers on their way to gradient descent have nearly the same curve, so that another seed's cosine says nearly as much of the LLC as the own one.",
+    "linear_alignment": "Runs approach gradient descent along nearly the same curve, so another seed's cosine predicts the LLC nearly as well as the run's own.",
     "linear_layers_stage": "Six of eight runs have one. In seed 9 the fitted curve has no plateau, and in seed 11 a change at one setting is not told from its nulls.",
     "linear_layers_turn": "In six of eight runs the LLC rises while the cosine falls more than it does beside another seed's cosine; in seeds 11 and 14 it does not.",
-    "linear_alignment_20": "As of ten inputs: another seed's cosine says as much of the LLC as the own one.",
+    "linear_alignment_20": "As with ten inputs: another seed's cosine predicts the LLC as well as the run's own.",
     "regression_stage": "One of three runs has a stage that differs from its nulls at all unsaturated settings; the other two have none. Three seeds of 70 000 steps of 64 sequences; the paper has 500 000 of 256.",
-    "decline_is_norm": "The LLC falls by .52, .64 and .67 of what the growth of the weights alone would make of it: the norm explains the direction, and more than the whole fall. The fall of the loss, which raises the LLC at this setting, is the part of `decline_is_norm_and_loss`.",
+    "decline_is_norm": "The LLC falls by .52, .64 and .67 of the fall that weight growth alone predicts: the norm explains the sign and overpredicts the size. The fall of the loss, which raises the LLC at this setting, is taken into account in `decline_is_norm_and_loss`.",
 }
 # fmt: on

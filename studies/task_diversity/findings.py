@@ -19,13 +19,13 @@ FINDINGS: tuple[Finding, ...] = (
         (
             Statement(
                 "few_tasks",
-                "after training on 4 tasks a decoder's Δ to dMMSE is {value} of ridge's, on these tasks",
-                "Trained on few tasks a decoder is dMMSE",
+                "after training on 4 tasks a decoder's Δ to dMMSE is {value} times ridge's, on these tasks",
+                "Trained on few tasks, a decoder matches dMMSE",
             ),
             Statement(
                 "many_tasks",
-                "after training on 512 its Δ to ridge is {value} of dMMSE's, on fresh tasks",
-                "Trained on many it is ridge",
+                "after training on 512 its Δ to ridge is {value} times dMMSE's, on fresh tasks",
+                "Trained on many, it matches ridge",
             ),
         ),
     ),
@@ -41,8 +41,8 @@ FINDINGS: tuple[Finding, ...] = (
             ),
             Statement(
                 "recipe",
-                "at M = 16, a constant learning rate instead of a triangle of the same mean changes Δ to ridge by a "
-                "factor of {also}, |log2| {value}",
+                "at M = 16, a constant learning rate instead of a triangular schedule of the same mean changes Δ to "
+                "ridge by a factor of {also}, |log2| {value}",
                 "It moves with the recipe",
                 also=from_log2,
             ),
@@ -57,7 +57,7 @@ FINDINGS: tuple[Finding, ...] = (
                 "with 8 tasks and a constant learning rate the loss on fresh tasks ends {value} above its minimum",
                 "The dip towards ridge is partial",
             ),
-            Statement("nearest_ridge_8", "where it is nearest to ridge, its Δ to it is {value} of that of dMMSE"),
+            Statement("nearest_ridge_8", "where the model is nearest to ridge, its Δ to it is {value} times dMMSE's"),
         ),
     ),
     Finding(

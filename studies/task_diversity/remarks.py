@@ -14,7 +14,7 @@ REMARKS = {
     "two_blocks": "Two blocks of 32 channels come no nearer to ridge, so the study's models have four.",
     "exponent": "Only M = 8, 16 and 32 are nearest to ridge between the first and the last record: three points a seed, 1000 steps apart.",
     "later": "The minimum is flat, so noise decides where the least loss is. Below M = 8 it is different: M = 4 is never nearer to ridge than at its start.",
-    "barrier_few": "A model of 4 tasks is much worse on fresh tasks, so the chord from which the barrier is measured is high; the losses along the lines are in a figure.",
+    "barrier_few": "A model of 4 tasks is much worse on fresh tasks, so the interpolated endpoint loss that the barrier is measured from is high; a figure has the losses along the lines.",
     "smoothing": "With 64 tasks the best smoothing is about 1, the tasks' own scale, which makes dMMSE nearly ridge; the model is not that near.",
     "paths_order": "At this size models of 16 and of 256 tasks are both near ridge halfway.",
     "recipe": "Training again on other tasks, with the same schedule, changes Δ to ridge nearly as much (|log2| .14), so the number says nothing of the schedule.",
@@ -22,6 +22,6 @@ REMARKS = {
     "decay_loss": "One weight decay and 5000 steps; the paper's spans three orders of magnitude and a hundred times as many steps.",
     "width": "After 5000 steps the narrowest model has learnt least, and is the furthest from ridge.",
     "laplace_infinite": "After 5000 steps the model is further from both predictors than they are from each other.",
-    "components": "Ten models of 49 records: most of the variance is that some become dMMSE and others ridge. The paper has more models and records.",
+    "components": "Ten models of 49 records: most of the variance separates models that become dMMSE from those that become ridge. The paper has more models and records.",
 }
 # fmt: on

@@ -174,7 +174,7 @@ CLAIMS: tuple[Claim, ...] = (
 # fmt: off
 REMARKS: dict[str, str] = {
     "order_exact_1000_2": "All eight runs leave 1.18 to 1.23 times what GD++ with its best rates leaves, and less than the best polynomial's 1.64: they are between the two, nearer to GD++.",
-    "order_exact_100_3": "Seven of eight runs leave .0095 to .0100 of zero's loss; one is stuck at .183. The mean of the two is no run.",
+    "order_exact_100_3": "Seven of eight runs leave .0095 to .0100 of zero's loss; one is stuck at .183. The mean describes neither.",
     "order_nearer_than_conjugate_gradients": "Two runs are at .011 and .012, six at .090 to .093; all eight are nearer to GD++, and the interval ends at .104.",
     "order_looped_mean": "The mean falls like the median, to .73 to .75 of its value at the trained depth: no few contexts of large eigenvalues make it grow.",
 }
@@ -223,9 +223,9 @@ QUESTION = Question(
     "First or higher order",
     "On contexts of a given spectrum, which algorithm's curve of loss against depth do linear layers follow?",
     "; ".join((PAPER_GD, FU)),
-    """K steps leave p(λ) of a teacher in the direction of each eigenvalue λ of XᵀX/N. Gradient descent with any step sizes is a polynomial
-of degree K with p(0) = 1; Newton-Schulz is one of degree 2^K and more, GD++ of (3^K - 1)/2, conjugate gradients adapt to each context. For
-isotropic tasks and queries the share of zero's loss that is left is the mean of p(λ)². At condition number 100 and K = 2 it is .473 for
+    """K steps multiply the error in w along an eigenvector of XᵀX/N by p(λ), λ its eigenvalue. Gradient descent with any step sizes is a
+polynomial of degree K with p(0) = 1; Newton-Schulz is one of degree 2^K and more, GD++ of (3^K - 1)/2, conjugate gradients adapt to each context. For
+isotropic tasks and queries the loss over that of predicting zero is the mean of p(λ)². At condition number 100 and K = 2 it is .473 for
 the best single step size, .404 for the best polynomial, .395 for conjugate gradients, .394 for Newton-Schulz from a multiple of I, .717 from one of XᵀX, and
 .168 for GD++ with the best rates for each step. So the curves are far apart where the spectrum is exact.""",
     (
@@ -237,17 +237,17 @@ the best single step size, .404 for the best polynomial, .395 for conjugate grad
         Statement(
             "order_exact_100_2",
             "{value} of it",
-            "Two layers, condition number 100: what GD++ leaves, .168 of zero's loss (1.00); the best polynomial: 2.40",
+            "Two layers, condition number 100: loss of GD++, .168 of predicting zero (1.00); the best polynomial: 2.40",
         ),
         Statement(
             "order_exact_1000_2",
             "{value} of it",
-            "Condition number 1000: what GD++ leaves, .349 (1.00); the best polynomial: 1.64",
+            "Condition number 1000: loss of GD++, .349 (1.00); the best polynomial: 1.64",
         ),
         Statement(
             "order_exact_100_3",
-            "{value} of zero's loss",
-            "Three layers, condition number 100: at most .02 of zero's loss; the best polynomial: .267",
+            "{value} of the loss of predicting zero",
+            "Three layers, condition number 100: at most .02 of the loss of predicting zero; the best polynomial: .267",
         ),
         Statement(
             "order_nearer_than_polynomial",

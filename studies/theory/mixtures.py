@@ -285,7 +285,7 @@ FIGURES: tuple[AnyFigure, ...] = (
 
 QUESTION = Question(
     "mixtures",
-    "Retrieval and learning of tasks",
+    "Task retrieval and task learning",
     "Do trained decoders predict as the exact posterior of the prior that they were trained on, in its two modes?",
     "; ".join((LIN, PANWAR)),
     """For w ~ Σₖ πₖ N(μₖ, τ² I) and labels with noise of variance σ², the posterior mean is Σₖ pₖ mₖ with
@@ -316,12 +316,12 @@ on one or the other prior should follow its own.""",
         Statement(
             "prior_ascent_height",
             "{value} of its loss",
-            "Task 2 e₃, two pairs: loss of the exact posterior, the early ascent (1.00); ridge: .35",
+            "Task w = 2 e₃, far from all centres, two pairs: loss of the exact posterior, the early ascent (1.00); ridge: .35",
         ),
         Statement(
             "prior_ascent_place",
             "{value} have it there",
-            "Task 2 e₃: the loss is largest after two pairs; trained on Gaussian tasks: before the first",
+            "Task w = 2 e₃: the loss is largest after two pairs; trained on Gaussian tasks: before the first",
         ),
         Statement(
             "prior_gaussian_has_no_ascent",
@@ -331,7 +331,7 @@ on one or the other prior should follow its own.""",
         Statement(
             "prior_learns_outside",
             "slope {value}",
-            "Task 2 e₃, 16 pairs: most of it is learnt (slope .72); retrieval alone: 0",
+            "Task w = 2 e₃, 16 pairs: most of it is learnt (slope .72); retrieval alone: 0",
         ),
         Statement(
             "prior_many_pairs",

@@ -87,8 +87,8 @@ REMARKS: dict[str, str] = {
 
 QUESTION = Question(
     "plateaus",
-    "Plateaus and the turn to GD++",
-    "How long does a layer stay on its initial plateau, what does it come to next, and where does the turn to GD++ stand?",
+    "Plateaus and the transition to GD++",
+    "How long does a layer stay on its initial plateau, what does it reach next, and when does the transition to GD++ come?",
     "Ahn et al. 2023b, arXiv 2310.01082; von Oswald et al. 2023, arXiv 2212.07677v2; the closed forms are ours",
     """Near zero the loss of one layer is its value at zero plus κ (c_y tr M_xx + c_x·m_y), κ = N v² s², with M = W_Q W_Kᵀ and c the
 label's column of W_V P: v is the variance of an input's coordinate, s² that of a task's.
@@ -105,7 +105,7 @@ there it is SGD of rate lr/ε, and d⁻² again.""",
         Statement(
             "merged_slope",
             "{value} of it",
-            "Merged matrices under SGD: steps for a factor e of the scale (1.00); at the rate κ 3.16",
+            "Merged matrices under SGD: steps per factor e of the initial scale (1.00); at the rate κ: 3.16",
         ),
         Statement("merged_time", "{value} of it", "The step at which they leave, from the logistic equation (1.00)"),
         Statement(
@@ -116,7 +116,7 @@ there it is SGD of rate lr/ε, and d⁻² again.""",
         Statement(
             "factors_time",
             "within 7 % of it in {value}",
-            "The step at which they leave, from the flow of fourth order (1.00)",
+            "The step at which they leave, from the fourth-order gradient flow (1.00)",
         ),
         Statement(
             "factors_second_plateau",
@@ -130,7 +130,7 @@ there it is SGD of rate lr/ε, and d⁻² again.""",
         Statement(
             "adam_floor",
             "{value} of it",
-            "Adam below its ε: the flow of fourth order at the rate lr/ε (1 and some 200 steps)",
+            "Adam below its ε: the fourth-order gradient flow at the rate lr/ε (1 and some 200 steps)",
         ),
         Statement(
             "gd_after_the_plateau", "ratio {value}", "Two layers leave the plateau as gradient descent (above 1)"

@@ -27,8 +27,8 @@ def attention(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     contrasts = {score: contrasts_of(rows, BY_SCORE[score]) for score in SCORES}
     words = ", ".join(f"|{score}| within ±{largest_end(group)}" for score, group in contrasts.items())
     return (
-        "**Attention.** Within positions, no score of a layer that descends tells noisy pairs from clean ones better "
-        f"or worse than gradient descent's own: of its AUROC {words} (90 % intervals).",
+        "**Attention.** Within positions, no score of a layer that does gradient descent separates noisy from clean "
+        f"pairs better or worse than gradient descent's own; differences of AUROC: {words} (90 % intervals).",
         all(all_equivalent(group) for group in contrasts.values()),
     )
 
@@ -64,7 +64,7 @@ def position_artefact(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     matched = contrasts_of(rows, question, ", within positions")
     shown = [row for row in raw if row["verdict"] in SHOWN]
     return (
-        "**A raw AUROC tells where pairs stand.** Over all pairs, that of twolayer's |influence| trained under label "
+        "**A raw AUROC is confounded by position.** Over all pairs, that of twolayer's |influence| trained under label "
         f"noise in one place is up to {max((abs(row['difference']) for row in shown), default=0):.3f} from gradient "
         f"descent's. Within positions all {len(matched)} contrasts are equivalent ({widest(matched)}).",
         len(shown) > 0 and all_equivalent(matched),
@@ -75,7 +75,7 @@ def unsupported_attention(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """No separation beyond gradient descent's."""
     contrasts = [row for score in SCORES for row in contrasts_of(rows, BY_SCORE[score])]
     return (
-        "That attention finds noisy pairs: within positions, what its scores tell is what gradient descent's own tell "
+        "That attention detects noisy pairs: within positions, its scores are as informative as gradient descent's own "
         f"({widest(contrasts)} of AUROC).",
         all_equivalent(contrasts),
     )

@@ -64,7 +64,7 @@ def noise_like_descent(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     )
     same, worst = sum(map(is_equivalent, linear)), max(row["change"] for row in two)
     return (
-        "Trained clean, the linear models under noise match one clean-tuned GD step within 1 % in "
+        "Trained clean and tested on noise, the linear models match one GD step tuned on clean contexts within 1 % in "
         f"{same} of {len(linear)} conditions; twolayer is at most {100 * worst:.2f} % worse.",
         all_equivalent(linear) and worst < 0.02,
     )
@@ -78,8 +78,8 @@ def shorter_steps(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     shorter = [row for row in contrasts if row["verdict"] == "lower"]
     most = rows["the step a model takes", f"lsa1: {NOISE[1]} {RATES[-1]:g}, against trained clean"]
     return (
-        f"Trained on noise, models take shorter steps, in {len(shorter)} of {len(contrasts)} contrasts after Holm's "
-        f"correction: with half the pairs random lsa1's is {in_percent(most)}.",
+        f"Trained on noise, models take smaller steps, in {len(shorter)} of {len(contrasts)} contrasts after Holm's "
+        f"correction: with half the pairs random, lsa1's step size changes by {in_percent(most)}.",
         len(shorter) >= 12 and most["verdict"] == "lower",
     )
 
@@ -96,7 +96,7 @@ def no_detection(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
             f"{one_out:.3f}."
         )
     return (
-        "Attention, contribution and influence say no more of which pairs are corrupted than gradient descent's own: "
+        "Attention, contribution and influence detect corrupted pairs no better than gradient descent's own scores: "
         f"AUROC differs by at most {largest_end(contrasts)} in {len(contrasts)} contrasts (90 % intervals).{reached}",
         all_equivalent(contrasts),
     )

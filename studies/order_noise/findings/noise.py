@@ -119,8 +119,8 @@ def noise_training_pays(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     contrasts = [row for row in contrasts_of(rows, "noise in training", ", tested on it") if "/" not in row["contrast"]]
     gained = [row for row in contrasts if row["verdict"] == "lower"]
     return (
-        f"On the noise trained on, training on it is shown to pay in {len(gained)} of {len(contrasts)} contrasts: "
-        f"{_named(gained)}.",
+        f"Tested on the training noise, training on it lowers the loss significantly in {len(gained)} of "
+        f"{len(contrasts)} contrasts: {_named(gained)}.",
         len(gained) > 0,
     )
 
@@ -130,8 +130,8 @@ def noise_training_cost(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     contrasts = contrasts_of(rows, "noise in training", ", tested clean")
     shown = [row for row in contrasts if row["verdict"] == "higher"]
     return (
-        f"On clean contexts training on noise is shown to cost in {len(shown)} of {len(contrasts)} contrasts: "
-        f"{_named(shown)}.",
+        f"On clean contexts training on noise raises the loss significantly in {len(shown)} of {len(contrasts)} "
+        f"contrasts: {_named(shown)}.",
         len(shown) > 0 and not any(row["verdict"] == "lower" for row in contrasts),
     )
 

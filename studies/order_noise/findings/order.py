@@ -39,9 +39,9 @@ def order_lsa1(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     exact = [row for row in rows.values() if row["kind"] == "exact"]
     largest = max(row["largest_change"] for row in exact)
     return (
-        f"**lsa1: exactly none.** In {len(exact)} contrasts of order and placement at evaluation, clean and noisy, the "
-        f"largest change of any seed's loss is {largest:g}, at seven digits. Without codes a linear layer sums over "
-        "the pairs.",
+        f"**Effect of order on lsa1: exactly none.** In {len(exact)} contrasts of order and placement at evaluation, "
+        f"clean and noisy, the largest change of any seed's loss is {largest:g}, at seven digits. Without positional "
+        "encodings a linear layer sums over the pairs.",
         largest <= EXACT,
     )
 
@@ -50,7 +50,7 @@ def order_lsa1_pe(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Equivalence."""
     contrasts = contrasts_of(rows, "order at evaluation", "lsa1_pe: ")
     return (
-        f"**lsa1_pe: none beyond ±1 %.** All {len(contrasts)} orders are equivalent to random order "
+        f"**Effect of order on lsa1_pe: none beyond ±1 %.** All {len(contrasts)} orders are equivalent to random order "
         f"({widest(contrasts)}). Its optimum is gradient descent for every order, so an effect of order is a distance "
         "from the optimum.",
         len(contrasts) == len(SORTED) and all_equivalent(contrasts),
@@ -62,8 +62,8 @@ def order_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     contrasts = contrasts_of(rows, "order at evaluation", "twolayer: ")
     shown = [row for row in contrasts if row["verdict"] in SHOWN]
     return (
-        f"**twolayer, measured: within ±1 %** ({widest(contrasts)}). Of {len(contrasts)} differences {len(shown)} are "
-        "shown after Holm's correction.",
+        f"**Effect of order on twolayer: within ±1 %** ({widest(contrasts)}). Of {len(contrasts)} differences "
+        f"{len(shown)} are significant after Holm's correction.",
         len(contrasts) == len(SORTED) and all_equivalent(contrasts),
     )
 
