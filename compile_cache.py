@@ -2,7 +2,7 @@
 
 A program is compiled for one CPU, and may crash on another, and for one number of threads, among which XLA:CPU divides
 the work. JAX's cache key covers neither, so each combination has its own folder. All together they have at most
-`MOST_BYTES`: those that were used longest ago go first. JAX's own variables come first: JAX_COMPILATION_CACHE_DIR names
+`MOST_BYTES`: the least recently used are deleted. JAX's own variables take precedence: JAX_COMPILATION_CACHE_DIR names
 another folder, JAX_ENABLE_COMPILATION_CACHE=false keeps nothing.
 """
 
@@ -70,8 +70,8 @@ def keep_in(folder: Path) -> Path:
 def _replace_unreadable(programs: Path) -> None:
     """From now on a program that cannot be read is deleted, so that it is kept anew.
 
-    A kill or a full disk cuts a file short. JAX warns, compiles the program, and leaves the file as it is. What it
-    cannot write it warns of too; the results do not need it, and a full disk is told where they are written.
+    A kill or a full disk cuts a file short. JAX warns, compiles the program, and leaves the file as it is. Warnings
+    of failed writes are hidden: results do not need the cache, and a full disk is reported where they are written.
     """
     shown = warnings.showwarning
 

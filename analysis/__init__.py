@@ -1,4 +1,4 @@
-"""From a run to numbers: commands, each a light module, over `analysis.measures`, which measures.
+"""Commands that analyse finished runs, each a light module; `analysis.measures` computes the measures.
 
 `analysis.load_run(directory)` gives a finished run with its model.
 """

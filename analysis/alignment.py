@@ -22,13 +22,13 @@ def add_flags(parser: cli.Parser) -> None:
 
 
 def check(flags: argparse.Namespace) -> None:
-    """`ConfigError` for a step size that is none."""
+    """`ConfigError` for an invalid step size."""
     require(flags.eta is None or 0 < flags.eta <= LARGEST, f"eta is {flags.eta}; it must be a finite number above 0")
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
+@np.errstate(over="ignore", invalid="ignore")  # non-finite results are rejected
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
-    """Compares a stored run with gradient descent; `ConfigError` if the step size makes numbers that are not finite."""
+    """Compares a stored run with gradient descent; `ConfigError` if the step size gives non-finite values."""
     from analysis.compared_run import load_compared
     from analysis.measures.alignment import alignment, write_values
 

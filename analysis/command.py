@@ -1,6 +1,6 @@
-"""What the commands of the analyses share: `--run DIR`, the checks of it, and how the result is printed.
+"""Shared by all analysis commands: `--run DIR`, its checks, and printing of the result.
 
-Each is a light module: it holds its flags, and imports what measures when these are valid.
+Each command is a light module: it defines its flags, and imports the measuring code only once they are valid.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ Results = Mapping[str, Any] | Iterable[Mapping[str, Any]]  # what is printed: va
 class Command(NamedTuple):
     """An analysis of one run: `python -m analysis.NAME --run DIR`.
 
-    measure(run, flags) does the work, in a run which it has for itself, of a family that has this analysis; with
-    `locks` it locks the run itself, when it has to. `check` says of flags what cannot be asked, as `ConfigError`,
-    before anything heavy is imported.
+    measure(run, flags) does the work on a locked run of a family that has this analysis; with `locks` it takes the lock
+    itself, when it has to. `check` raises `ConfigError` for invalid flags, before any heavy import.
     """
 
     name: str
@@ -52,7 +51,7 @@ class Command(NamedTuple):
         return built
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
-        """The flags of a command line; `UsageError` or `ConfigError` for what cannot be asked."""
+        """The flags of a command line; `UsageError` or `ConfigError` for invalid ones."""
         flags = self.parser().parse(argv)
         require(not flags.allow_pickle, NO_PICKLES)
         self.check(flags)
@@ -73,7 +72,7 @@ class Command(NamedTuple):
 
 
 def check_analysis(run: Path, name: str) -> None:
-    """`ConfigError` if a run is of a family that lacks an analysis; those of any family it has."""
+    """`ConfigError` if the run's family lacks this analysis; every family has those in `OF_ANY_FAMILY`."""
     family = family_of(read_config(run))
     have = (*OF_ANY_FAMILY, *family.analyses)
     require(name in have, f"{run} is a run of the family {family.name}, which has no {name}; it has {', '.join(have)}")

@@ -60,7 +60,7 @@ def compare(runs: Sequence[Path]) -> str:
 
 
 def _resumed_elsewhere(runs: Sequence[Path]) -> list[str]:
-    """A line on each run that has other bits than an uninterrupted one."""
+    """A line for each run that is not bitwise identical to an uninterrupted one."""
     return [
         f"bitwise false: {cli.printable(run)}, resumed elsewhere with {conditions.describe_resumes(run)}"
         for run in runs

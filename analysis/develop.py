@@ -3,8 +3,9 @@
 python -m analysis.develop --run DIR, of a run trained with --config.snapshots=true
 
 The LLC at the published setting and at unsaturated ones, its stages with their nulls, behaviour, structure and
-essential dynamics: analysis/develop/ and figs/develop.png. A kill loses at most one checkpoint: the same command goes
-on. A stage is claimed where the LLC's change differs from its nulls at all unsaturated settings.
+essential dynamics: analysis/develop/ and figs/develop.png. If it is killed, the same command resumes and
+at most one checkpoint is lost. A stage is claimed where the LLC's change differs from its nulls at all unsaturated
+settings.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
 
 
 def settings_of(flags: argparse.Namespace) -> dict[str, Settings]:
-    """The settings of the flags by name, the published one last; `ConfigError` for values that no chain can have."""
+    """The settings of the flags by name, the published one last; `ConfigError` for invalid values."""
     chains = {name: getattr(flags, name) for name in CHAINS}
     unsaturated = dict(map(_setting, flags.settings)) or {name: SETTINGS[name] for name in ("default", "tight")}
     return {

@@ -3,8 +3,8 @@
 python -m analysis.developmental_metrics --run DIR [--hessian], of a run trained with --config.snapshots=true
 
 Writes analysis/developmental_metrics.csv, a row a checkpoint, and figs/developmental_metrics.png. Of any family: loss,
-weight norm and, with --hessian, trace and largest eigenvalue of the loss's Hessian; what else there is depends on the
-model, and what it lacks is said in a sentence.
+weight norm and, with --hessian, trace and largest eigenvalue of the loss's Hessian; further columns depend on the
+model, and a sentence explains each missing one.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 python -m analysis.essential_dynamics --run DIR, of a run trained with --config.snapshots=true
 
-Writes analysis/essential_dynamics.csv and .json, and figs/essential_dynamics.png. Random walks of the run's own steps
-stand beside every share of variance and every form: what they have too says nothing of the model.
+Writes analysis/essential_dynamics.csv and .json, and figs/essential_dynamics.png. Every share of variance and
+every form is compared with random walks of the run's own steps: what these show too is no evidence about the model.
 """
 
 from __future__ import annotations

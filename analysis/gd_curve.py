@@ -64,7 +64,7 @@ def _like(config: Any, run: Path) -> QueriesData:
 
 
 def check(flags: argparse.Namespace) -> None:
-    """`ConfigError` for what cannot be asked."""
+    """`ConfigError` for invalid flags."""
     for name, least in (("steps", 1), ("num_tasks", 2)):
         value = getattr(flags, name)
         require(value >= least, f"{name} is {value}; it must be a whole number of at least {least}")

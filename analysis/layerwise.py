@@ -31,14 +31,14 @@ def add_flags(parser: cli.Parser) -> None:
 
 
 def check(flags: argparse.Namespace) -> None:
-    """`ConfigError` for what cannot be asked of any run."""
+    """`ConfigError` for flags that are invalid for every run."""
     require(flags.num_tasks >= 2, f"num_tasks is {flags.num_tasks}; it must be a whole number of at least 2")
     require(flags.layers is None or flags.layers >= 1, f"layers is {flags.layers}; it must be at least 1")
     damping = flags.damping
     require(damping is None or 0 < damping <= LARGEST, f"damping is {damping}; it must be a finite number above 0")
 
 
-@np.errstate(over="ignore", invalid="ignore")  # medians that are not finite are refused
+@np.errstate(over="ignore", invalid="ignore")  # non-finite medians are rejected
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Writes layerwise_metrics.json, and gives a row for some of the layers.
 

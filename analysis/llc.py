@@ -2,9 +2,9 @@
 
 python -m analysis.llc --run DIR --checkpoints all --eps 3.5e-5 --nbeta 133.3 --gamma 667
 
-The local learning coefficient with its interval, and the diagnostics that say whether it can be trusted. A kill loses
-at most one checkpoint: the same command goes on. With --follow the run may still be training: its checkpoints are
-estimated as they come. docs/llc.md says what the numbers mean and how to choose settings.
+The local learning coefficient with its interval, and the diagnostics that say whether it can be trusted. If it is
+killed, the same command resumes and at most one checkpoint is lost. With --follow the run may still be training: its
+checkpoints are estimated as they come. docs/llc.md says what the numbers mean and how to choose settings.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def help_of(name: str, default: Any = None) -> str:
 
 
 def settings_of(flags: argparse.Namespace, prefix: str = "") -> Settings:
-    """The settings of the flags; `ConfigError` for values that no chain can have."""
+    """The settings of the flags; `ConfigError` for invalid values."""
     given = {name: getattr(flags, f"{prefix}{name}") for name in FLAGS}
     return Settings(**{name: value for name, value in given.items() if value is not None})
 
@@ -108,7 +108,7 @@ def _add(parser: cli.Parser) -> None:
 
 
 def check_selection(words: str) -> None:
-    """`ConfigError` for what selects no checkpoints."""
+    """`ConfigError` for an invalid selection."""
     known = words in ("all", "last") or re.fullmatch(r"every:[1-9]\d*|\d+(,\d+)*", words)
     require(bool(known), f"checkpoints is {words!r}; choose {SELECTIONS}")
 

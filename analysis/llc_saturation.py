@@ -3,7 +3,7 @@
 python -m analysis.llc_saturation --run DIR --checkpoints all
 
 Estimates the checkpoints at the published setting and at the default one, prints the slope of the LLC in the loss
-(-nbeta where the chains have left the model), and draws figs/llc_saturation.png. docs/llc.md says what saturation is.
+(-nbeta where the chains are saturated), and draws figs/llc_saturation.png. docs/llc.md says what saturation is.
 """
 
 from __future__ import annotations

@@ -25,14 +25,14 @@ def add_flags(parser: cli.Parser) -> None:
 
 
 def check(flags: argparse.Namespace) -> None:
-    """`ConfigError` for a scale that is none."""
+    """`ConfigError` for an invalid scale."""
     for alpha in flags.alphas:
         require(0 < alpha <= LARGEST, f"alphas has {alpha}; each must be a finite number above 0")
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
+@np.errstate(over="ignore", invalid="ignore")  # non-finite results are rejected
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
-    """Evaluates a stored run; `ConfigError` if numbers at one of the scales are not finite."""
+    """Evaluates a stored run; `ConfigError` if results at one of the scales are non-finite."""
     from analysis.compared_run import load_compared
     from analysis.measures.ood_eval import ood_curve, write_rows
 

@@ -23,7 +23,7 @@ def add_flags(parser: cli.Parser) -> None:
 
 
 def check(flags: argparse.Namespace) -> None:
-    """`ConfigError` for a number of tasks that is none."""
+    """`ConfigError` for an invalid number of tasks."""
     require(flags.tasks is None or flags.tasks >= 2, f"tasks is {flags.tasks}; it must be a whole number of at least 2")
 
 

@@ -5,7 +5,7 @@ The target is p(w) ~ exp(-nbeta L(w) - gamma/2 |w - w*|^2), L the mean loss over
     w' = w - eps/2 G (nbeta grad L_B(w) + gamma (w - w*)) + sqrt(eps G) xi,    xi ~ N(0, 1)
 
 with L_B the mean over the step's B tasks and G the preconditioner, 1 for plain SGLD (Welling and Teh 2011; Lau et al.
-2023, Eq. 15). Parameters are one vector [d]. Nothing of a chain is kept but a few numbers a draw.
+2023, Eq. 15). Parameters are one vector [d]. Only a few numbers per draw are kept.
 
 A draw's excess loss is paired: the mean over its own tasks of loss(w) - loss(w*). Its expectation is that of
 L(w) - L(w*), and what the choice of tasks adds to both losses cancels.
@@ -31,7 +31,7 @@ Losses = Callable[[Array, Batch], Array]  # of a vector [d] and a batch of B tas
 class Target(NamedTuple):
     """A local posterior: losses around a centre w* [d].
 
-    mask [d] of 0 and 1: which parameters move, those that do not stay at w* to the bit; None, all.
+    mask [d] of 0 and 1: which parameters move, the others stay exactly at w*; None, all.
     """
 
     losses: Losses
@@ -67,7 +67,7 @@ class Steps(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Chains in numbers, burn-in included: T draws, K checks; a leading axis of chains.
+    """Traces of chains, burn-in included: T draws, K checks; a leading axis of chains.
 
     excess [T], the paired mean of loss(w) - loss(w*); distance [T], |w - w*|; fixed_loss [K], the mean loss on the
     fixed set; acceptance [K], of the step that follows as a Metropolis-adjusted one on the same tasks.
@@ -128,7 +128,7 @@ def fresh_tasks(losses: Losses, centre: Array, batch_of: Callable[[Array], Batch
 def exact_normals(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
     """Standard normal numbers.
 
-    The barrier makes the key once; XLA would fold it anew for each number, at ten times the cost of all of them.
+    The barrier computes the key once; XLA would otherwise recompute it for each number, at ten times the cost.
     """
     words = lax.optimization_barrier(jax.random.key_data(key))
     once = jax.random.wrap_key_data(words, impl=jax.random.key_impl(key))

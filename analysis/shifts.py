@@ -1,4 +1,4 @@
-"""A run on test tasks of shifted distributions, beside the algorithms: writes shifts.csv.
+"""A run on test tasks of shifted distributions, compared with the algorithms: writes shifts.csv.
 
 python -m analysis.shifts --run DIR --shift num_pairs=5 --shift spectrum=given,eigenvalues=0.1:1 --shift weight_scale=2
 

@@ -2,8 +2,8 @@
 
 python -m analysis.stages --run DIR [--also DIR,DIR,...], of a run with analysis/llc.csv
 
-Writes analysis/stages.csv and .json, and figs/stages.png. With every milestone stand its support, its interval, and
-whether the loss alone has it: where chains have left the model the LLC is the loss, turned over.
+Writes analysis/stages.csv and .json, and figs/stages.png. Every milestone is reported with its support, its
+interval, and whether the loss alone has it: where chains are saturated the LLC is a decreasing line in the loss.
 """
 
 from __future__ import annotations

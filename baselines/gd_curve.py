@@ -16,7 +16,7 @@ from src.data_config import QueriesData
 from src.precision import use_highest_precision
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite is the caller's to refuse or to keep
+@np.errstate(over="ignore", invalid="ignore")  # the caller handles non-finite values
 def gd_curve(
     data: QueriesData,
     seed: int,

@@ -1,7 +1,7 @@
 """GD++ with the best rates: the step size and gamma of every step, two numbers for all steps or two for each.
 
 Fitted to convergence: the best polynomial of GD++'s form. `baselines.gd_plus_plus_trained` has the paper's GD++, whose
-rates a short training finds. The two part at depth, where the best first steps overshoot most directions.
+rates a short training finds. The two differ at depth, where the best first steps overshoot most directions.
 
 What is learned are the diagonals of the construction's P and V (App. A.10 of von Oswald et al. 2023), with its keys and
 queries frozen. Teachers and queries are averaged in closed form, so that the objective depends on the spectrum of
@@ -31,7 +31,7 @@ STARTS = 12  # random rates that learning starts from, in addition to the shared
 TRIED, LEARNED, HELD_OUT = 1024, 8192, 65_536  # contexts: for the starts, for the best of them, to choose among these
 KEPT = 3  # of the starts
 CHUNK = 4096  # contexts whose spectra are computed together
-BEYOND, WEIGHT = 1.3, 1e-4  # how far past the largest eigenvalue seen rates must not explode, and how much that counts
+BEYOND, WEIGHT = 1.3, 1e-4  # grid end over the largest eigenvalue, and the weight of the loss on that grid
 LARGEST = 1e3  # the logarithm of a loss that is not finite
 
 
@@ -63,8 +63,8 @@ def expected_losses(rates: Rates, spectra: Array, data: LinearData) -> Array:
 def fit_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int, starts: int = STARTS) -> Rates:
     """Rates of `steps` steps of GD++ with the least expected loss, by L-BFGS from several starts.
 
-    Distractor labels are not among what is averaged over. The last gamma moves nothing that is read, and is 0 where
-    steps have rates of their own. Deterministic in its arguments.
+    Distractor labels are not averaged over. The last gamma does not affect the prediction, and is 0 where steps have
+    rates of their own. Deterministic in its arguments.
     """
     keys = jax.random.split(jax.random.key(seed), 3)
     with jax.enable_x64(True):

@@ -1,4 +1,4 @@
-"""The paper's GD++: its two rates as a short training finds them, which at depth is before they are the best ones.
+"""The paper's GD++: its two rates after a short training, which at depth has not converged to the best ones.
 
 `baselines.gd_plus_plus_fit` has the best polynomial of that form. The two agree for two steps. At ten the best step
 size is near 5.4 and this one is near 3.0, and the losses are .031 and .039 (D = N = 10): training would go on.

@@ -112,7 +112,7 @@ def momentum(normal: Normal, steps: int, interval: Interval) -> Array:
 
 
 def chebyshev(normal: Normal, steps: int, interval: Interval) -> Array:
-    """The Chebyshev semi-iteration from zero: after K steps p(S) w is left of the solution w, least in max over [a, b].
+    """The Chebyshev semi-iteration from zero: after K steps the error is p(S) w, w the solution, p minimax on [a, b].
 
         p(l) = T_K((a + b - 2 l) / (b - a)) / T_K((a + b) / (b - a))
         w <- w_before + omega (2 / (a + b) (b - S w) + w - w_before),   omega_k+1 = 1 / (1 - mu^2 omega_k / 4)
@@ -145,9 +145,9 @@ def newton_schulz(normal: Normal, steps: int, factor: Array | None = None) -> Ar
 
 
 def newton_schulz_identity(normal: Normal, steps: int, interval: Interval) -> Array:
-    """Newton-Schulz from M = a I, a = 2 / (low + high): after k steps (1 - a l)^(2^k) is left at an eigenvalue l.
+    """Newton-Schulz from M = a I, a = 2 / (low + high): after k steps the error at an eigenvalue l is (1 - a l)^(2^k).
 
-    That is as much as 2^k steps of gradient descent of step a leave, which this a makes least in max over the interval.
+    That is the error of 2^k steps of gradient descent of step a; this a minimises its maximum over the interval.
     """
     factor = _ratio(jnp.full_like(interval.low, 2), interval.low + interval.high)
     eye = jnp.eye(normal.scatter.shape[-1], dtype=normal.scatter.dtype)

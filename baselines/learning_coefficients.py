@@ -38,7 +38,7 @@ def sum_of_powers(powers: Sequence[int]) -> Coefficient:
 
 
 def normal_crossing(powers: Sequence[int]) -> Coefficient:
-    """L = prod_i w_i^(2 k_i) at the origin: 1 / (2 max k), with as many powers as reach it as multiplicity."""
+    """L = prod_i w_i^(2 k_i) at the origin: 1 / (2 max k); its multiplicity is the number of k_i that equal max k."""
     largest = max(powers)
     return Coefficient(1 / (2 * largest), list(powers).count(largest))
 

@@ -27,7 +27,7 @@ from jax.tree_util import Partial
 from src.batch import Batch
 
 Features = Callable[[Batch], Array]  # batch -> [B, F]
-RIDGE = 1e-9  # of each feature's mean square, so that one that is always 0, or another's double, does no harm
+RIDGE = 1e-9  # of each feature's mean square, for features that are always 0 or duplicated
 
 
 def query_features(batch: Batch) -> Array:

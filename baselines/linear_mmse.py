@@ -68,7 +68,7 @@ def _dual(batch: Batch, penalty: float | Array) -> Array:
 def bayes_penalty(data: LinearData) -> float:
     """The penalty at which ridge is the posterior mean for Gaussian w = N(0, s^2 I): noise_std^2 / s^2.
 
-    s^2 is the mean variance of a task's coordinate, before a covariance that it has: there `gaussian_posterior` is.
+    s^2 is the mean variance of a task's coordinate, before any task covariance; with one, use `gaussian_posterior`.
     """
     return data.noise_std**2 / data.mean_task_variance
 

@@ -69,7 +69,7 @@ def over_tasks(
 def summary(losses: np.ndarray) -> dict[str, list[float]]:
     """Mean, median and trimmed mean over tasks of losses [T, tasks], with the standard errors of the two means.
 
-    The mean of an iteration that diverges on a task in a thousand is that task's; median and trimmed mean are not.
+    One task in a thousand on which an iteration diverges dominates the mean, but not the median or trimmed mean.
     """
     values = np.nan_to_num(np.asarray(losses, np.float64), nan=np.inf)
     count = values.shape[1]

@@ -6,7 +6,7 @@ masks form a tree: pair by pair, every prefix branches into clean and hit. A pre
 to come and of the query, given the labels so far; it shrinks as the prefixes multiply, so all levels together cost
 O(2^N) for a task and not O(2^N N^3).
 
-`HITS` has, of each noise mode for which this holds, what a hit pair tells; of others it is not defined.
+`HITS` gives the update for a hit pair in each noise mode for which this holds; others are not supported.
 
 Shapes: R pairs to come, P = 2^(N - R) prefixes, C tasks in a chunk; float64 NumPy.
 """
@@ -41,7 +41,7 @@ class MaskPosterior(NamedTuple):
 
 
 class NextPair(NamedTuple):
-    """The pair that is taken in, under every prefix of masks: what is expected of its label, and what it is.
+    """The next pair to condition on, under every prefix of masks: its label and the label's distribution.
 
     table [R + 1, R + 1, P, C], whose first row and column are the pair's, the last column the labels less what is
     expected of them; pivot and surprise [P, C], the clean label's variance and the label less its mean; label and
@@ -75,7 +75,7 @@ def _label_noise(pair: NextPair, context: ContextConfig, out: np.ndarray) -> np.
 
 
 def _random_pairs(pair: NextPair, context: ContextConfig, out: np.ndarray) -> np.ndarray:
-    """A random pair tells nothing of the task."""
+    """A random pair carries no information about the task."""
     out[...] = pair.table[1:, 1:]
     return log_density(pair.label, pair.variance)
 
@@ -88,7 +88,7 @@ HITS: Functions[Callable[[NextPair, ContextConfig, np.ndarray], np.ndarray]] = F
 
 
 def check_masks(data: DataConfig, context: ContextConfig) -> None:
-    """Raises `ConfigError`, a `ValueError`, where `mask_bayes` has no answer or no end."""
+    """Raises `ConfigError`, a `ValueError`, where `mask_bayes` is undefined or intractable."""
     require(data.num_distractors == 0, "the posterior over masks is not defined for distractor labels")
     gaussian = data.equal_tasks and data.task_distribution == "gaussian"
     require(gaussian, "the posterior over masks is of linear labels and isotropic Gaussian tasks of mean 0")
@@ -195,7 +195,7 @@ def _first_table(x: np.ndarray, y: np.ndarray, x_query: np.ndarray, data: DataCo
 def _branch(
     table: np.ndarray, log_weights: np.ndarray, label: np.ndarray, variance: np.ndarray, context: ContextConfig
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Takes the next pair in: table [R + 1, R + 1, P, C] -> [R, R, 2P, C], log weights [P, C] -> [2P, C].
+    """Conditions on the next pair: table [R + 1, R + 1, P, C] -> [R, R, 2P, C], log weights [P, C] -> [2P, C].
 
     In the first half of the prefixes the pair is clean, in the second it is hit. `label` [C] is its label and
     `variance` [C] the label's variance, given nothing.

@@ -1,9 +1,9 @@
 """An MLP whose output weights take one step of gradient descent on the context: the control of the family sine.
 
-The function is f(x) = f_0(x) + w.m(x) from w = 0; the step is on L(w) = 1/2 sum_i (w.m(x_i) - t_i)^2, with t_i what the
-initial function f_0 leaves of the label. With f_0 = w_0.m that is the step from w_0 on the labels themselves. m and f_0
-are meta-learned through the step. A linear layer with the weights of Prop. 1 does the same to the same tokens.
-Von Oswald et al. 2023, Prop. 2, and the control of Fig. 4.
+The function is f(x) = f_0(x) + w.m(x) from w = 0; the step is on L(w) = 1/2 sum_i (w.m(x_i) - t_i)^2, with residuals
+t_i = y_i - f_0(x_i) of the initial function f_0. With f_0 = w_0.m that is the step from w_0 on the labels themselves.
+m and f_0 are meta-learned through the step. A linear layer with the weights of Prop. 1 does the same to the same
+tokens. Von Oswald et al. 2023, Prop. 2, and the control of Fig. 4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The built-in opponents, which a run of regression names in `opponents`: predict(batch, config) -> [B] each.
 
-The names, as `src.registries.OPPONENTS` has them, stand beside those of plugins.
+`src.registries.OPPONENTS` holds their names and those of plugins.
 """
 
 from __future__ import annotations

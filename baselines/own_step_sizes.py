@@ -4,8 +4,8 @@ After K steps from zero p(S) w is left of a teacher w, with S = sum_i x_i x_i^T 
 
     p(l) = prod_k (1 - c_k l),   p(0) = 1.
 
-The loss, averaged over teachers, label noise and queries, is quadratic in p. So its least value has a closed form:
-nothing is searched for, and no start matters. It depends on the contexts' eigenvalues alone.
+The loss, averaged over teachers, label noise and queries, is quadratic in p. So its minimum has a closed form, without
+a search or a starting point. It depends on the contexts' eigenvalues alone.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def exact_losses(data: PoolData, num_tasks: int, seed: int, count: int = SEQUENC
 
 
 def smoothed(data: PoolData, num_tasks: int, seed: int, count: int = SEQUENCES) -> dict[str, float]:
-    """The smoothing that is best on fresh tasks, and its loss on others of them, which had no part in the choice."""
+    """The smoothing that is best on fresh tasks, and its loss on held-out ones."""
     tasks = _pool(purpose_key(make_key(seed), Purpose.POOL), data=data, num_tasks=num_tasks)
     variance = data.noise_std**2
     (batch, targets), (test, test_targets) = (

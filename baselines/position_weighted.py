@@ -5,7 +5,7 @@
 (k) is the pair at position k, after ordering and placement. c is the least-squares fit on tasks of one distribution,
 order, noise and placement. Exchangeable positions have one c_k, that of `gradient_descent.fit_step_size`; an order or a
 placement makes it depend on k. Losses follow from the second moments of (f, y_query) alone, so moments of two sets of
-tasks say what a predictor fitted on one of them loses on the other.
+tasks give the loss on one set of a predictor fitted on the other.
 """
 
 from __future__ import annotations

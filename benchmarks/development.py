@@ -1,4 +1,4 @@
-"""Measures what it costs to look at a training's development: trajectory PCA with forms, and metrics of checkpoints."""
+"""Measures the cost of analysing a training's development: trajectory PCA with forms, and metrics of checkpoints."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def forms(settings: Settings) -> Entry:
 
 
 def metrics(hessian: bool, settings: Settings) -> Entry:
-    """Seconds of the developmental metrics of a training's checkpoints, from those of a few."""
+    """Seconds of the developmental metrics of all checkpoints of a training, extrapolated from a few."""
     point = trained(settings.loss_steps)
     experiment = experiment_of(point.config)
     batch = experiment.eval_batch(experiment.make_eval_set(point.config))

@@ -1,7 +1,7 @@
 """Measures what a local learning coefficient costs: SGLD steps against training steps, and time to a standard error.
 
 All are of the decoder `hoogland` (51 717 parameters) after a short training that ends with its learning rate, at two
-settings: the published one, at which the chains leave the model, and the default.
+settings: the published one, at which the chains are saturated, and the default.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def bias(name: str, settings: Settings) -> Entry:
 
 
 def whole(settings: Settings) -> Entry:
-    """The minutes of a training's checkpoints, from those of a few."""
+    """The minutes for all checkpoints of a training, extrapolated from a few."""
     point = trained(settings.loss_steps)
     steps = min(STEPS, settings.loss_steps // 8)
     estimator = Estimator(point.config, Setting(chains=CHAINS, burn_in=steps // 3, draws=steps - steps // 3))

@@ -22,7 +22,7 @@ DECODES = 0.8  # of the symbols of unseen strings: below, a code says little of 
 
 @dataclass(frozen=True)
 class AutoencoderModel:
-    """Strings to `dim` channels and back, by an MLP of `hidden` channels either way.
+    """An autoencoder of strings with a code of `dim` channels; encoder and decoder are MLPs of `hidden` channels.
 
     `input` one_hot: a linear code and cross-entropies of symbols. raw_index: the published program's layers, 20 - 16
     linear, 16 - 8 - 16 ReLU and back, with squared errors of the symbols' numbers; dim and hidden are 16 and 8 there.

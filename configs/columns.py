@@ -1,6 +1,6 @@
-"""What columns of tables are made of: places in a finished run's files, and arithmetic that passes over missing values.
+"""The parts of table columns: look-ups in a finished run's files, and arithmetic that propagates missing values.
 
-What is not finite is null in a run's files, and empty in its row.
+Non-finite values are null in a run's files, and empty in its row.
 """
 
 from __future__ import annotations

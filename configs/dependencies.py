@@ -26,7 +26,7 @@ def with_dependencies(config: Config) -> Config:
 
 
 def shared_hashes(config: RunConfig, shared: Mapping[str, np.ndarray]) -> tuple[str, ...]:
-    """NAME:HASH of each shared array of a config, on any machine the same: of what it is hashed as, or of itself."""
+    """NAME:HASH of each shared array of a config, equal on all machines: of its `hashed_as` array, else of itself."""
     arrays = {**shared, **family_of(config).hashed_as(config)}
     return tuple(f"{name}:{array_hash(array)}" for name, array in sorted(arrays.items()))
 
@@ -48,6 +48,6 @@ def generation(config: RunConfig) -> int:
 
 
 def root(config: RunConfig) -> RunConfig:
-    """The first of the runs in the row that a run builds on; itself where there is none."""
+    """The first run in the chain that a run builds on; the run itself if it requires none."""
     required = required_of(config)
     return root(required[0]) if required else config

@@ -1,8 +1,8 @@
 """Task diversity: decoders trained on sequences of a pool of M tasks, compared with ridge and dMMSE.
 
-`paper` is Raventos et al. 2023 for tiny to large (batch 256, Adam to 1e-3 along a triangle; the learning rate of a size
-is the published example's), Hoogland et al. 2024 for hoogland. Carroll et al. 2025 give neither heads nor training of
-theirs in the main text: 4 heads and Hoogland's training are our choice.
+`paper` is Raventos et al. 2023 for tiny to large (batch 256, Adam with a triangular schedule to 1e-3; the learning rate
+of a size is the published example's), Hoogland et al. 2024 for hoogland. Carroll et al. 2025 give neither the number of
+heads nor the training in the main text: 4 heads and Hoogland's training are our choice.
 """
 
 from __future__ import annotations
@@ -228,23 +228,23 @@ MEANINGS_OF_COLUMNS = {
 
 
 def gain(config: DiversityConfig, summary: Summary) -> float | None:
-    """What a model gains from the context over what the exact predictor gains that gains less.
+    """What a model gains from the context, relative to the exact predictor with the smaller gain.
 
         (l_1 - l) / min_r (l_r1 - l_r)
 
-    l is the id loss over all positions, l_1 that of the first prediction, which has seen no pair, but at most zero's.
-    dMMSE and the model begin at that of the pool's mean task, ridge at zero's. So a predictor that ignores the context
-    has 0 whatever it knows of the pool: on 1024 sequences of the presets -.1 to .1 for the mean of pools of 2 to 1024
-    tasks, whose loss is .42 to 1 of zero's. dMMSE and ridge have 1 or more, their losses being .07 and .40 of zero's
-    for M = 2, .35 and .38 for M = 1024, and one best step of gradient descent .5 to .8. In a pool of one task there is
-    nothing to infer, dMMSE is the mean task, and the gain is counted from zero's loss.
+    l is the id loss over all positions, l_1 that of the first prediction, which has seen no pair, capped at the loss of
+    predicting zero. dMMSE and the model start at the loss of the pool's mean task, ridge at that of zero. So a
+    predictor that ignores the context has gain 0 whatever it knows of the pool: on 1024 sequences of the presets -.1
+    to .1 for the mean of pools of 2 to 1024 tasks, whose loss is .42 to 1 of zero's. dMMSE and ridge have 1 or more
+    (losses .07 and .40 of zero's for M = 2, .35 and .38 for M = 1024), one best step of gradient descent .5 to .8. In a
+    pool of one task there is nothing to infer, dMMSE is the mean task, and the gain is measured from zero's loss.
     """
     gained, possible = gains(config, summary)
     return gained / possible if possible and not math.isnan(gained) else None
 
 
 def gains(config: DiversityConfig, summary: Summary) -> tuple[float, float | None]:
-    """A model's gain, and that of the exact predictor that gains less; None where there is no such predictor."""
+    """A model's gain, and the smaller gain of the exact predictors; None where there is no such predictor."""
     headline, errors = summary["headline"], [_number(error) for error in summary.get("id_errors", [math.nan])]
     zero, loss = _number(headline["id_zero_loss"]), sum(errors) / len(errors)
     start = zero if config.data.num_tasks == 1 else min(errors[0], zero)

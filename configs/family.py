@@ -122,13 +122,13 @@ class Family:
     lists: flags whose value is a list of words; in a sweep all points share it.
     training_ignores: fields, or sections, that training does not depend on, and lane: fields that may differ within a
     pack, each with the value that stands for all.
-    canonical: the config with the same meaning that all its synonyms share. cell_words: what tells a cell of a sweep
-    from others, in words. Neither looks at seeds, which training_ignores and lane do not name either.
+    canonical: the config that represents all equivalent configs. cell_words: the words that distinguish a cell of a
+    sweep. Neither reads seeds, and training_ignores and lane do not name them.
     switches: flag -> (model -> the model it is trained in place of, the flag's text).
     batch: the type of the evaluation batch; batch_shapes, batch_types: of its arrays (float32 where not given).
     analyses: those that are of it.
-    shared: arrays that all runs of a pack have in common, as NumPy arrays by name. hashed_as: by the names of those
-    whose last digits differ between processors, exact arrays that they are made of: a run is known by these instead.
+    shared: arrays that all runs of a pack have in common, as NumPy arrays by name. hashed_as: for those whose last
+    digits differ between processors, by name, the exact arrays that they are computed from, which are hashed instead.
     required: the configs of the runs that a run builds on. task_seconds: what a step of one task costs, roughly.
     modules: where the other two parts are.
     """

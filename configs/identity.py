@@ -38,7 +38,7 @@ def ids_by_seeds(config: RunConfig) -> Callable[[Seeds], str]:
 
     @cache
     def text(*differ: bool) -> str:
-        """With marks for the seeds that differ from the defaults, and so are in it."""
+        """The hashed text, with marks for the seeds that differ from the defaults; the others are not in it."""
         marks = {f"{name}_seed": mark for name, mark in zip(Seeds._fields, MARKS, strict=True)}
         return _text(config.family, values | dict(compress(marks.items(), differ)))
 
@@ -52,7 +52,7 @@ def ids_by_seeds(config: RunConfig) -> Callable[[Seeds], str]:
 
 
 def hashed(family: str | None, values: dict[str, Any]) -> str:
-    """The id of the differing fields of a family; of runs before there were tags, of none."""
+    """The id of a family's fields that differ from the defaults; `family` is None for schema 1."""
     return _digest(_text(family, values))
 
 

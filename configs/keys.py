@@ -99,7 +99,7 @@ def find_key(config: Mapping[str, Any], name: str, known: Mapping[str, str] | No
 
 
 class Renamed(NamedTuple):
-    """What an earlier key is called today, and today's value: of the earlier one, as text or read, and what is set."""
+    """Today's key for an earlier one, and a function from (the earlier value, the current value) to the new value."""
 
     key: str
     value: Callable[[Any, Any], Any]

@@ -1,7 +1,7 @@
 """Membership in a regular language, in context: strings as codes, labels 1 and -1, and the models that read them.
 
-`languages` is linear self-attention on codes, `languages_softmax` the unrestricted arm: softmax attention with MLPs.
-Its preset `published` is a student project's program, which asked first; the study of languages switches its flaws off.
+`languages` is linear self-attention on codes, `languages_softmax` the unrestricted model: softmax attention with MLPs.
+The preset `published` is the program of the original student project; the study of languages turns off its flaws.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEEDS_CONTEXT = 0.95  # of the loss of the best linear predictor that sees the q
 class LanguagesModel(EmbeddedModel):
     """A stack on tokens (code, label), with an embedding if `d_model` is above 0.
 
-    With `features` an MLP of `features_width` makes that many channels of a string's one-hot symbols below it.
+    With `features`, an MLP of width `features_width` first maps a string's one-hot symbols to that many channels.
     `query_in_keys`: the query's own row is among the keys and values, as in the published program.
     """
 
@@ -127,7 +127,7 @@ MODELS: dict[str, dict[str, Preset]] = {
 
 
 def complete(values: dict[str, Any]) -> dict[str, Any]:
-    """Values whose unset number of learned features is that of the code's channels, and 0 for other codes."""
+    """Sets an unset number of learned features to the code's channels, or to 0 for other codes."""
     model, code = dict(values["model"]), values["code"]
     if model["features"] is None:
         model["features"] = code["dim"] if code["kind"] == "learned" else 0
@@ -135,7 +135,7 @@ def complete(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def shared(config: LanguagesConfig) -> Mapping[str, np.ndarray]:
-    """The draws of the training pool and, but of an autoencoder, the codes of its strings."""
+    """The draws of the training pool and, except for an autoencoder, the codes of its strings."""
     pool = pool_arrays(config.data)
     draws = {name: pool[name] for name in ("positives", "negatives")}
     if config.code.kind == "autoencoder":  # its codes come with the run that is required
@@ -146,7 +146,7 @@ def shared(config: LanguagesConfig) -> Mapping[str, np.ndarray]:
 
 
 def hashed_as(config: LanguagesConfig) -> Mapping[str, np.ndarray]:
-    """The strings that codes are of: codes have eigenvectors in them, whose last digits are the processor's."""
+    """The encoded strings: codes contain eigenvectors, whose last digits depend on the processor."""
     return {} if config.code.kind == "autoencoder" else {"codes": pool_arrays(config.data)["strings"]}
 
 

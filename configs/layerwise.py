@@ -45,8 +45,8 @@ STACK = {"num_layers": 4, "num_heads": 4, "attention": ("softmax",), "layer_norm
 STACK |= {"d_model": 128, "key_size": 128, "mlp_width": 512}
 
 LINEAR = {"b2": 0.98, "init_scale": 0.002, "schedule": "cosine"}
-# What of a layer reads the query's own label gets no gradient while that label is 0, as it is in one application. In a
-# roll-out it is not, so those weights must begin small: at .002 the loss after 50 layers ends 10 % above descent's.
+# Weights that read the query's own label get no gradient while that label is 0, as it is in one application. In a
+# roll-out it is not, so they must start small: at .002 the loss after 50 layers ends 10 % above gradient descent's.
 LSA = LINEAR | {"init_scale": 2e-4, "lr": 1e-3, "grad_clip": 1e-3}
 SOFTMAX = {"b2": 0.98, "lr": 1e-4, "weight_decay": 0.01, "grad_clip": 1.0, "warmup_steps": 2000, "batch_size": 64}
 
@@ -68,7 +68,7 @@ MODELS: dict[str, dict[str, Preset]] = {
 
 
 def last_layer(config: LayerwiseConfig, summary: Summary) -> float | None:
-    """Over the loss of zero: of a stack its last layer's; of a layer that is rolled out, its first application's."""
+    """The loss relative to zero's: a stack's after its last layer, a rolled-out layer's after its first application."""
     curve = summary["layerwise"]
     loss = curve["trimmed_mean"][0 if curve["rolled_out"] else -1]
     return columns.ratio(loss, curve["references"]["zero"]["mse"][0])

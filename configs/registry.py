@@ -1,4 +1,4 @@
-"""The families there are: a line each. Who needs something of a family asks for it here; nobody names one."""
+"""The registry of families, one line each. Other modules look families up here and never name one."""
 
 from __future__ import annotations
 

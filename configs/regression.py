@@ -109,7 +109,7 @@ def lsa1(depth: int, recurrent: bool) -> dict[str, float]:
 
 
 def published(by_depth: Callable[[int, bool], Mapping[str, Any]]) -> Callable[[int, bool], dict[str, Any]]:
-    """The same, and what the published stacks of several layers with weights of their own do with norms and MLPs."""
+    """The same, with the norms and MLPs of the published stacks of several layers without weight sharing."""
 
     def values(depth: int, recurrent: bool) -> dict[str, Any]:
         own_weights = depth > 1 and not recurrent
@@ -235,7 +235,7 @@ def complete(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def canonical(config: RegressionConfig) -> RegressionConfig:
-    """The config with the same meaning that all its synonyms share, so that they are trained once.
+    """The config that represents all equivalent configs, so that they are trained once.
 
     Noise that hits nothing or adds nothing is clean; where no pair differs from another, placement is mixed; sigma
     counts for label noise alone, difficulty for the orderings that sort by it. What the user asked of both contexts is

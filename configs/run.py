@@ -82,7 +82,7 @@ def check_seed(name: str, value: Any) -> None:
 
 
 def plugins_of(config: Any) -> Iterator[str]:
-    """The plugins that a config's family and words are of, and its sections' words, as name:hash."""
+    """The plugins that registered a config's family, or names in its fields and sections, as name:hash."""
     if LOADED and isinstance(config, RunConfig):
         yield from _records(FAMILIES, config.family)
     for field in dataclasses.fields(config) if LOADED else ():

@@ -49,7 +49,7 @@ ORDERINGS: Functions[Callable[[Batch, Difficulty], Array]] = Functions(
 
 
 def leave_one_out_gd_error(batch: Batch, data: LinearData) -> Array:
-    """|y_i - c_(N-1) sum_(j != i) y_j x_j.x_i| [B, N]: how wrong one GD step from the other pairs is about a pair.
+    """|y_i - c_(N-1) sum_(j != i) y_j x_j.x_i| [B, N]: the error on a pair of one GD step on the other pairs.
 
     c_(N-1) is the closed-form step for N - 1 pairs. (Leave-one-out ridge is ill-posed on noiseless data at N <= D.)
     """

@@ -1,4 +1,4 @@
-"""How often something is done whose cost grows with the work: at most a tenth of the time goes into it."""
+"""Rate limiting of repeated work whose cost grows: it takes at most a tenth of the time."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def _cluster(ray: Any, resources: Resources, around: Surroundings) -> Iterator[N
 
 @contextmanager
 def _stderr_aside() -> Iterator[Callable[[], str]]:
-    """Keeps from the terminal what Ray's C++ part writes while it connects: a line a second. Gives what it wrote."""
+    """Hides, and yields, what Ray's C++ code writes to the terminal while it connects: a line a second."""
     with tempfile.TemporaryFile() as aside:
         kept = os.dup(2)
         os.dup2(aside.fileno(), 2)

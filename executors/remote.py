@@ -1,4 +1,4 @@
-"""What tasks find around them in processes that a cluster starts: folder, plugins, threads and devices."""
+"""The environment of tasks in processes that a cluster starts: folder, plugins, threads and devices."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from executors.worker import available_cores
 
 POLL_SECONDS = 0.5  # at least, between two looks for outcomes, which are files
 MOST_ARRAYS = 2  # in the queue
-# how often a job may reach its time limit: each time it has got on, so only one that never ends is to be stopped
+# how often a job may reach its time limit: it progresses each time, so this only stops one that never ends
 MOST_LIMITS = 1000
 LIMIT = {"slurm": 60, "local": 10**5}  # minutes; a process of this machine needs no limit
 ENDED_BY_SIGNAL = 128 + signal.SIGTERM
@@ -54,7 +54,7 @@ def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources:
             if jobs.working:
                 time.sleep(POLL_SECONDS)
     finally:
-        jobs.cancel()  # whoever waits for the outcomes has given up
+        jobs.cancel()  # if the caller stopped iterating
         if not died.total():  # else the logs say why
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -62,8 +62,8 @@ def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources:
 class Jobs:
     """Jobs in SLURM's queue, or processes of this machine, by submitit; a folder has their logs and results.
 
-    At most two arrays stand in the queue, so that large plans cost the cluster nothing. A process is an array of its
-    own, and there are as many at once as the machine has cores and GPUs for.
+    At most two arrays are in the queue, so that large plans do not load the cluster. A process is an array of its
+    own, and as many run at once as the machine has cores and GPUs for.
     """
 
     def __init__(self, tasks: Sequence[Task], folder: Path, resources: Resources):
@@ -92,7 +92,7 @@ class Jobs:
         self.working |= dict(zip(jobs, tasks, strict=True))
 
     def stop(self) -> Iterator[Outcome]:
-        """Stops the jobs in work at their next safe point, and cancels those that wait; the second time nothing.
+        """Stops the running jobs at their next safe point, and cancels those that wait; a second call does nothing.
 
         The outcomes are those of tasks that have not been submitted.
         """
@@ -113,7 +113,7 @@ class Jobs:
             job.cancel(check=False)
 
     def ended(self) -> list[Outcome]:
-        """The outcomes of the jobs that have ended since the last look, which a large folder makes rarer."""
+        """The outcomes of the jobs that have ended since the last check; checks are rarer in a large folder."""
         if not self._pace.due():
             return []
         with self._pace.timed():
@@ -145,9 +145,9 @@ class Jobs:
 class Resumable:
     """A task as submitit runs it, in a thread, since its job's signals are handled in the main one.
 
-    Before the time limit the job gets SIGUSR2, at which submitit calls `checkpoint` and has the job queued again.
-    Whoever is pre-empted or cancelled gets SIGTERM, and is killed half a minute later: the task saves its state, and
-    the process ends without a result, so that a job that SLURM has queued again is not taken for one that has ended.
+    Before the time limit the job gets SIGUSR2, at which submitit calls `checkpoint` and requeues the job. A
+    pre-empted or cancelled job gets SIGTERM, and is killed half a minute later: the task saves its state, and the
+    process ends without a result, so that a requeued job is not taken for one that has ended.
     """
 
     def __init__(self, task: Task, around: Surroundings, stop: Path):
@@ -182,7 +182,7 @@ class Resumable:
 
 
 def _reason(said: str) -> str:
-    """The exception, in the words of submitit on a job that failed: the last line of a trace between two rules."""
+    """The exception in submitit's message on a failed job: the last line of a traceback between two rules."""
     trace = said.split(f"\n{RULE}\n")[1:2] or [said]
     return trace[0].strip().splitlines()[-1]
 

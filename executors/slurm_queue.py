@@ -1,7 +1,7 @@
-"""What SLURM's queue says: which jobs wait in it, and which have left it.
+"""SLURM's queue: which jobs wait in it, and which have left it.
 
-squeue is asked, which every cluster answers. sacct, which submitit asks, knows nothing where accounting is off, and of
-jobs that died it would be asked for up to ten minutes.
+It calls squeue, which works on every cluster. sacct, which submitit calls, knows nothing where accounting is off, and
+would be polled for up to ten minutes about a job that died.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 LOOK_SECONDS = 5.0  # between two looks at the queue; one call lists all jobs
-# how long a job must be missing: one that is queued again may stand in no list, and over a network its result is late
+# how long a job must be missing: a requeued job may be in no list, and over a network its result arrives late
 GONE_SECONDS = 20.0
 ANSWER_SECONDS = 60.0  # SLURM may be busy; a look without an answer is none
 AT_A_TIME = 1000  # ids in one command line

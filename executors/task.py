@@ -1,7 +1,7 @@
 """Tasks, which executors carry out: training a pack, analysing a run, estimating a checkpoint, measuring a claim.
 
-A task is resumable: what it has done lies on disk, and doing it again goes on from there. So an executor may do a task
-again whose process has died, on another machine too, and the results are those of a task that was never disturbed.
+A task is resumable: its progress is on disk, and a rerun continues from there. So an executor may rerun a task whose
+process has died, on another machine too, and the results are those of an uninterrupted task.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from src.sequences import sample_sequences, task_pool, traced_size
 from src.train import BatchFn, Shared
 
 LAPLACE_SAMPLES = 4096
-NO_GAIN = 0.05  # of the loss before any pair: with less to gain, the noise of that loss decides
+NO_GAIN = 0.05  # of the loss before any pair: a smaller gain is within the noise of that loss
 
 _labels = jax.jit(labels)
 _ridge = jax.jit(bayes.ridge, static_argnums=1)

@@ -62,8 +62,8 @@ class Experiment(NamedTuple):
 
     training_set(config): the finite training set, or None where every step draws fresh tasks. frozen(config, runs):
     shared arrays made of the parameters of the required runs. with_shared(eval_set, config, shared): the evaluation set
-    with what of it depends on shared arrays. undefined(config, summary): why it cannot be said whether
-    the run has left the plateau, or None.
+    completed by the parts that depend on shared arrays. undefined(config, summary): why leaving the
+    plateau is undefined for the run, or None.
     """
 
     make_model: Callable[[Any, Shared], Model]

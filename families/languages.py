@@ -53,9 +53,9 @@ def _model(architecture: Architecture[LanguagesModel], channels: int) -> Model:
 
 
 def tokens_of(batch: Batch, query_in_keys: bool) -> Array:
-    """Rows (x_1, y_1), ..., (x_query, 0); where the query is among the keys its row stands there a second time.
+    """Rows (x_1, y_1), ..., (x_query, 0); with `query_in_keys` the query's row is appended once more.
 
-    Context rows alone are keys and values, so a copy of the query's row among them is what looks at it.
+    Only the rows before the last are keys and values, so the first copy is one of them.
     """
     tokens = concatenated_tokens(batch)
     return jnp.concatenate([tokens, tokens[:, -1:]], axis=1) if query_in_keys else tokens

@@ -33,7 +33,7 @@ from src.prng import Purpose
 from src.train import BatchFn, Shared
 
 LOGGED = ("gd_loss", "preds_diff", "model_diff", "model_cos")  # over training, besides the losses of every run
-NEGLIGIBLE = 0.01  # of the targets: who recovers no more than this is as good as zero
+NEGLIGIBLE = 0.01  # of the targets: recovering no more than this is no better than zero
 
 _sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
 

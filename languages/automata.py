@@ -1,7 +1,7 @@
 """Deterministic automata: made of regular expressions or at random, and what they say of arrays of strings.
 
-A string is a row of symbols (uint8, an index into the alphabet), then pads, the number after the last symbol. What
-automata-lib is for, regular expressions and minimal automata, is its own; what is done to many strings at once is ours.
+A string is a row of symbols (uint8, an index into the alphabet), then pads, the number after the last symbol. Regular
+expressions and minimal automata are left to automata-lib; operations on many strings at once are here.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _size(text: str) -> int:
     """At most how many states a regular expression needs, as large as a product of its parts: repeats unroll."""
     frames: list[list[Any]] = [
         [0, "|", 0, 0]
-    ]  # in brackets: what stands before the last operator, that, the parts after it, the last
+    ]  # per bracket: size before the last operator, operator, sizes after it, last size
     for token in TOKEN.findall(text):
         before, operator, parts, last = frames[-1]
         if token == "(":
@@ -88,7 +88,7 @@ def _joined(one: int, operator: str, other: int) -> int:
 
 
 def _subsets(nfa: Any, alphabet: str) -> int:
-    """How many sets of states its deterministic automaton has, counted no further than the most."""
+    """How many sets of states its deterministic automaton has; counting stops above `MOST_SUBSETS`."""
     number = {state: bit for bit, state in enumerate(nfa.states)}
 
     def mask(states: Any) -> int:

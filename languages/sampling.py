@@ -51,7 +51,7 @@ class Sampler:
         for place in range(self.max_length):
             going = np.flatnonzero(left > 0)
             chances = self.cumulative[left[going], state[going]]
-            # the last symbol with any chance stands for what rounding leaves of 1
+            # scaled by the total, which rounding may leave below 1
             drawn = rng.random(len(going))[:, None] * chances[:, -1:]
             symbol = np.argmax(chances > drawn, axis=1)
             strings[going, place] = symbol

@@ -101,7 +101,7 @@ def heat_map(panel: Axes, values: np.ndarray, measure: str) -> None:
 
 
 def _number(value: float, digits: str) -> str:
-    """A value without the zero before its point; what rounds to nothing as a bound."""
+    """A value without its leading zero; values that round to 0 as a bound."""
     if 0 < value < 1e-3:
         return "<.001"
     text = format(value, digits)

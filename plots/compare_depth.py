@@ -75,7 +75,7 @@ def _available(values: dict[str, Any], statistic: str) -> tuple[str, str | None,
 
 
 def _numbers(values: Sequence[Any]) -> np.ndarray:
-    """Numbers from JSON, whose null is one that is not finite."""
+    """Numbers from JSON as an array; null, a non-finite value, becomes nan."""
     if not all(value is None or is_number(value) for value in values):
         raise ValueError
     return np.array([np.nan if value is None else value for value in values], float)

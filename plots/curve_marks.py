@@ -1,4 +1,4 @@
-"""Marks on curves of what is in no mean: seeds one by one, seeds that are cut off, and seeds that have diverged."""
+"""Marks on curves for what the means exclude: single seeds, censored seeds and diverged seeds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def draw_seeds(panel: Axes, rows: pd.DataFrame, look: Mapping[str, Any], alone: 
 
 
 def draw_censored(panel: Axes, rows: pd.DataFrame, colours: Mapping[str, Any]) -> None:
-    """Open dots at what seeds lie above or below, with arrows and the number of seeds; series are side by side."""
+    """Open dots at the bounds of censored seeds, with arrows and the number of seeds; series are side by side."""
     if rows.empty:
         return
     widen(panel, *(ROOM * (rows["censored"] == way).any() for way in (BELOW, ABOVE)))

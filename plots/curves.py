@@ -1,8 +1,7 @@
 """Curves from a table of panel, series, x, mean, low, high, seeds: a panel below another.
 
-Rows are means with intervals. With a column `seed`, those that have one are a seed's own values; with `censored`, those
-marked "above" or "below" are of a seed whose value lies beyond; with `diverged` above 0, of so many seeds too large to
-draw.
+Rows are means with intervals. Rows with a `seed` are that seed's own values; rows with `censored` "above" or "below"
+are bounds on a seed's value; `diverged` counts seeds whose values are too large to draw.
 """
 
 from __future__ import annotations
@@ -192,7 +191,7 @@ def _draw_marks(panel: Axes, table: pd.DataFrame, looks: Mapping[str, dict[str, 
 
 
 def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any], log_y: bool) -> None:
-    """Scales, limits around the means and, of intervals that reach far, a part, and ticks that have room."""
+    """Sets scales, limits around the means, which may cut long intervals, and ticks that fit."""
     from matplotlib.ticker import MaxNLocator
 
     low, high = float(table["mean"].min()), float(table["mean"].max())

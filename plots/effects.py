@@ -44,7 +44,7 @@ class Unit(NamedTuple):
 
 RELATIVE = ("change_low", "change", "change_high")
 ANY = (-math.inf, math.inf)
-LOST = (-100.0, math.inf)  # what is positive can lose no more than all of itself
+LOST = (-100.0, math.inf)  # a positive value can fall by at most 100 %
 UNITS = {
     "loss": Unit(RELATIVE, 100, 1.0, "change, %", RegressionConfig.test_tasks, LOST),
     "step": Unit(RELATIVE, 100, 1.0, "change of the step, %", RegressionConfig.eval_tasks, ANY),
@@ -198,7 +198,7 @@ def _width(block: Block) -> float:
 
 
 def _any_cut(rows: pd.DataFrame) -> bool:
-    """Whether an interval leaves what its measure can be."""
+    """Whether an interval exceeds the possible values of its measure."""
     parts = [(UNITS[str(unit)], part) for unit, part in rows.groupby("unit")]
     return any(
         bool((unit.scale * part[unit.columns[0]] < unit.within[0]).any())

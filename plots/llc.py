@@ -1,4 +1,4 @@
-"""The dashboard of a run's local learning coefficients: the estimate, and beside it what says if it can be trusted.
+"""The dashboard of a run's local learning coefficients: the estimate, and diagnostics of its reliability.
 
 Filled points are healthy checkpoints; hollow ones are not, and no line goes through them; a cross is a checkpoint
 without an estimate, whose chains diverged.

@@ -1,4 +1,4 @@
-"""The local learning coefficient against the loss over checkpoints, at two settings: a line, or more than that."""
+"""The local learning coefficient against the loss over checkpoints, at two settings: whether it is a line."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _arrows(path: np.ndarray) -> np.ndarray:
     steps = np.linalg.norm(np.diff(path, axis=0) / np.where(extent > 0, extent, 1), axis=1)
     if not steps.any():
         return np.empty((0, 2, 2))
-    moved = np.concatenate([[True], steps > 0])  # what stands still has no direction
+    moved = np.concatenate([[True], steps > 0])  # repeated points have no direction
     length = np.concatenate([[0.0], np.cumsum(steps) / steps.sum()])[moved]
     ends = np.array([(share - DASH, share) for share in ARROWS])
     return np.stack([np.interp(ends, length, path[moved, axis]) for axis in (0, 1)], axis=-1)

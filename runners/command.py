@@ -63,7 +63,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
 
 
 def _follow(request: flags.Request, process: distributed.Process) -> int:
-    """Trains with the process that has the run directory, and leaves nothing; returns the exit status."""
+    """Trains together with the process that owns the run directory, and keeps no files; returns the exit status."""
     directory = Path(request.out or "")
     restore_threads(directory)
     compile_cache.enable()

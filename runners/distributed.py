@@ -1,7 +1,7 @@
 """One training in several processes, on one host or on many: `jax.distributed` over the devices of all of them.
 
-Every process runs the same command, and trains its share of each batch. The first has the run directory. The others
-follow: they work on copies of their own, which they throw away.
+Every process runs the same command, and trains its share of each batch. The first owns the run directory. The others
+follow: they work on temporary copies.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def copied(run: Path) -> Iterator[Path]:
 
 
 def wait_for_copies() -> None:
-    """What the first process does, when it has locked the run directory, while the others copy it."""
+    """Lets the first process, which has locked the run directory, wait while the others copy it."""
     meet("before copying")
     meet("after copying")
 
@@ -93,7 +93,7 @@ def meet(place: str) -> None:
 
 
 def values_of_all(value: int) -> list[int]:
-    """The value that each process gives, in their order; of one process its own."""
+    """Gathers one value from each process, in process order."""
     import jax
 
     if jax.process_count() == 1:
@@ -104,7 +104,7 @@ def values_of_all(value: int) -> list[int]:
 
 
 def share(signals: Signals) -> None:
-    """A signal that one process has received counts as received by all; each must call this at the same place."""
+    """Shares a signal that one process has received with all; each must call this at the same place."""
     received = values_of_all(signals.received[0] if signals.received else 0)
     if not signals.received:
         signals.received += [number for number in received if number][:1]

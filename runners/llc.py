@@ -105,9 +105,9 @@ class Watch:
         self.note = ""  # the last estimate, for the progress display
 
     def values(self, pack: Pack, index: int) -> dict[str, Any]:
-        """What a run's record has of it: nothing where none is due; None for an estimate that is not defined.
+        """The fields of a run's record: empty if no estimate is due; None for an estimate that is not defined.
 
-        What forbids an estimate ends a run that begins, and is the health of a later record: it ends no training.
+        A `ConfigError` is raised at step 0; later it is recorded as the health, and training continues.
         """
         if self.asked is None or not is_due(pack.record_steps, pack.step, self.asked.every):
             return {}

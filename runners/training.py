@@ -180,7 +180,7 @@ def _record_conditions(pack: Pack, logger: Logger) -> None:
 
 
 def _note_damaged(pack: Pack, job: Job, logger: Logger) -> dict[str, list[str]]:
-    """What meta.json says of a run's damaged checkpoints, all that it has met; logs those that were set aside now."""
+    """The entry of meta.json on all damaged checkpoints that a run has had; logs those that were set aside now."""
     now = [path for path in pack.damaged if path.is_relative_to(job.run)]
     for path in now:
         logger.line(f"{printable(path)}: a damaged checkpoint, set aside; the run goes on from step {pack.step}")

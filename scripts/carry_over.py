@@ -2,8 +2,8 @@
 
 python -m scripts.carry_over [--check]
 
-Today's cell names follow from the planned configs and those in bundles. Everything else in the files stays the same to
-the byte. A second call changes nothing.
+Today's cell names follow from the planned configs and those in bundles. Everything else in the files stays
+byte-identical. A second call changes nothing.
 """
 
 from __future__ import annotations

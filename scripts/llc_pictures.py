@@ -1,4 +1,4 @@
-"""Draws docs/figures/llc_traces.png: traces of healthy chains and of sick ones, on losses of a few parameters.
+"""Draws docs/figures/llc_traces.png: traces of healthy and of unhealthy chains, on losses of a few parameters.
 
 python -m scripts.llc_pictures [--out docs/figures]
 """

@@ -1,10 +1,10 @@
 """The two batched products of attention, with gradients that XLA:CPU computes fast.
 
-Attention multiplies many matrices as small as a context. Their products are dots, and so are two of the three that
-differentiating makes of each; the third, a^T g for the gradient of what the rows look at, XLA:CPU computes an order
-of magnitude slower than the same sum of outer products, one a row (see docs/performance.md). The rules below say so: a
-tangent is computed row by row, which nobody runs, for its transpose is that sum. All modes and orders of
-differentiation work. Beyond `MOST_ROWS` rows the sum would be long and the dot is as fast.
+Attention multiplies many matrices as small as a context. Forward and backward pass compute dots, except a^T g, the
+gradient of keys or values, which XLA:CPU computes an order of magnitude slower than the same sum of outer products, one
+per row (see docs/performance.md). So the rules below define the tangent row by row: it is not run itself, but its
+transpose is that sum. All modes and orders of differentiation work. Beyond `MOST_ROWS` rows the sum would be long and
+the dot is as fast.
 """
 
 from __future__ import annotations

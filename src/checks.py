@@ -58,7 +58,7 @@ def scale(name: str, value: float, open_low: bool = True) -> None:
 
 
 def finite_results(name: str, value: float, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Raises if a number that was computed from a value is not finite: the value was too large or too small."""
+    """Raises if a number computed from a value is non-finite: the value was too large or too small."""
     numbers = (item for row in rows for item in row.values() if isinstance(item, float))
     require(
         all(map(math.isfinite, numbers)),

@@ -151,9 +151,9 @@ class SineModel(StackConfig):
 
     @property
     def without_meaning(self) -> list[str]:
-        """The fields of an MLP of the layers and, in a control, of the layers: it has a step of descent in their place.
+        """Fields without effect: those of the layers' MLP or, in a control, of the layers, which are a gradient step.
 
-        The width and the biases are of the MLP below.
+        Width and biases do have an effect: they belong to the MLP below the layers.
         """
         layers = [
             field.name for field in dataclasses.fields(StackConfig) if field.name not in ("mlp_width", "mlp_bias")
@@ -165,8 +165,8 @@ class SineModel(StackConfig):
 class DecoderConfig:
     """A causal decoder of `d_model` channels, made of blocks.
 
-    A block is gpt2's, or that of the smaller regression transformer, which may lack the matrix after its heads
-    (`attention_output`) and may add a block's input once more to its output (`doubled_residual`).
+    A block is gpt2's, or that of the smaller regression transformer, which may lack attention's output projection
+    (`attention_output`) and may add a block's input to its output a second time (`doubled_residual`).
     """
 
     num_layers: int = 1
@@ -230,7 +230,7 @@ class Architecture(Generic[Stack]):
         return rows_of_a_pair * self.num_pairs + self.num_queries
 
     def check(self, counts: Mapping[str, int]) -> None:
-        """Refuses what would end without memory: arrays of too many elements, for these numbers of tasks by name."""
+        """`ConfigError` if arrays would have too many elements, for these named numbers of tasks."""
         check_arrays(self.num_rows, self.width, self.model, counts)
 
 
@@ -251,9 +251,9 @@ def check_arrays(num_rows: int, width: int, model: Any, counts: Mapping[str, int
 class TrainConfig:
     """An optimiser on a model's loss, after clipping the global gradient norm (`grad_clip`, 0 is off).
 
-    The learning rate rises linearly over `warmup_steps`, then follows `schedule`. With `full_batch` all there is to
-    train on is a pool of `batch_size` tasks, which every step sees whole. A batch is drawn and differentiated in
-    `micro_batches` equal parts, one after another: the memory is that of a part.
+    The learning rate rises linearly over `warmup_steps`, then follows `schedule`. With `full_batch` the training set is
+    `batch_size` tasks, all used in every step. A batch is drawn and differentiated in `micro_batches` equal parts, one
+    after another: the memory is that of a part.
     """
 
     steps: int = 5000

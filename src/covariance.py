@@ -89,7 +89,7 @@ def orthonormal(z: Array) -> Array:
     """Orthonormal columns [B, N, D] that span those of z, N >= D, by Gram-Schmidt, each orthogonalised twice.
 
     Of Gaussian z they are uniform on the Stiefel manifold: Q of the QR factorisation with a positive diagonal of R
-    (Mezzadri 2007). LAPACK's QR inside of a compiled loop has been seen to wait for ever on two CPU cores.
+    (Mezzadri 2007). LAPACK's QR inside a compiled loop has been seen to hang on two CPU cores.
     """
     columns: list[Array] = []
     for place in range(z.shape[2]):

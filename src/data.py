@@ -1,7 +1,7 @@
 """Contexts of pairs, where they come from, and how they become tokens.
 
-A `Batch` holds pairs, so whatever acts on a context (noise, ordering, placement) means the same for every
-tokenisation and never tears a pair apart. Tokenising is the last step. In every token the input comes first, then the
+A `Batch` holds pairs, so whatever acts on a context (noise, ordering, placement) means the same for every tokenisation
+and never separates an input from its label. Tokenising is the last step. In every token the input comes first, then the
 label, then the positional code: the label channel is always number D.
 """
 

@@ -231,7 +231,7 @@ class DataConfig(LinearData):
 
 @dataclass(frozen=True)
 class QueriesData(LinearData):
-    """Contexts of each of which `num_queries` queries are asked."""
+    """Contexts with `num_queries` queries each."""
 
     num_queries: int = 1
 

@@ -73,7 +73,7 @@ def make_model(model: DecoderConfig, dim: int, num_pairs: int) -> Model:
 
 
 def block_kernels(params: Params) -> Any:
-    """Which parameters are kernels of the blocks, as a tree of truth values: those that weight decay is for."""
+    """Which parameters are kernels of the blocks, as a tree of booleans: those that weight decay applies to."""
     return hk.data_structures.map(lambda module, name, _: module.startswith("layer_") and name == "w", params)
 
 

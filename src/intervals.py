@@ -13,11 +13,11 @@ from src.statistics import mean_and_interval
 
 LEVEL = 0.90  # of two ends of 5 % each, which is what two one-sided tests at 5 % need
 ROUNDING = 1e-6  # of a cosine in float32, which can be above 1
-MOST_SEEDS = 1000  # more are no answer to how many seeds would decide
+MOST_SEEDS = 1000  # upper limit of `seeds_for`
 
 
 class Scale(NamedTuple):
-    """A transform under which a mean is meant, its inverse, and the values that are possible."""
+    """The transform under which means are taken, its inverse, and the range of possible values."""
 
     forward: np.ufunc
     inverse: np.ufunc
@@ -39,7 +39,7 @@ SCALES = {
 
 
 class Interval(NamedTuple):
-    """An estimate of n values and the ends of its interval; without an interval the ends are all that is possible."""
+    """An estimate of n values and its interval's ends; without an interval these are the bounds of the scale."""
 
     estimate: float
     low: float
@@ -50,9 +50,9 @@ class Interval(NamedTuple):
 def of(values: np.ndarray, scale: str, level: float = LEVEL) -> Interval:
     """The interval of the mean on a scale: t on the transformed values, Clopper-Pearson for shares.
 
-    g^-1(mean g(v) +- t_(S-1) s / sqrt(S)). Where a value is infinite, of a run that diverged or did not get there,
-    there is no mean: it is the median with its interval by order statistics. One value has no interval.
-    `ValueError` for no values, for nan, and for values that the scale does not have.
+    g^-1(mean g(v) +- t_(S-1) s / sqrt(S)). If a value is infinite (a run that diverged or did not reach a threshold),
+    it is instead the median with its interval by order statistics. One value has no interval. `ValueError` for no
+    values, for nan, and for values that the scale does not have.
     """
     chosen = SCALES[scale]
     if not len(values) or np.isnan(values).any():
@@ -114,10 +114,10 @@ def widened(interval: Interval, by: float, scale: str) -> Interval:
 
 
 def seeds_for(values: np.ndarray, scale: str, low: float, high: float, level: float = LEVEL) -> int | None:
-    """How many seeds would put the interval on one side of both ends of a range, if mean and spread stay as they are.
+    """How many seeds would put the interval wholly inside or outside a range, if mean and spread stay the same.
 
-    Of shares Clopper-Pearson's, of a share of the seeds that need not be of whole ones. More than `MOST_SEEDS` are
-    `MOST_SEEDS` + 1. None where it is not defined, for one value and for an infinite one.
+    Shares use Clopper-Pearson intervals, with a success count that need not be an integer. More than `MOST_SEEDS` gives
+    `MOST_SEEDS` + 1. None for a single value and for an infinite one.
     """
     from scipy.special import stdtrit
 

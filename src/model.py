@@ -39,11 +39,11 @@ class Model(NamedTuple):
 
     init(key) -> params; predict(params, batch) -> predictions [B, ...]; losses(params, batch) -> [B], one a task:
     what training, samplers of the posterior and Hessians use. trace(params, batch) -> Trace and
-    forward(params, tokens, hook) give access to its inside. decayed(params) -> a tree of truth values: which parameters
-    weight decay is for, if not all. mean_loss(params, batch) is the mean loss where it is taken over all predictions at
-    once and not over tasks, which rounds differently. null_losses(batch) -> [B]: those of a predictor that takes
-    nothing from the context, by which `analysis.llc` measures how far a draw has left the model. Who replaces losses
-    replaces mean_loss and null_losses too.
+    forward(params, tokens, hook) expose its internals. decayed(params) -> a tree of booleans: the parameters that
+    weight decay applies to, if not all. mean_loss(params, batch) is the mean loss where it is taken over all
+    predictions at once and not over tasks, which rounds differently. null_losses(batch) -> [B]: those of a predictor
+    that ignores the context, by which `analysis.llc` measures saturation. Code that replaces losses must replace
+    mean_loss and null_losses too.
     """
 
     init: Callable[[Array], Params]
@@ -115,7 +115,7 @@ def as_model(
 
 
 def losses_of_zero(loss: str) -> Callable[[Batch], Array] | None:
-    """The losses [B] of predicting zero, which takes nothing from the context and is an even chance in logits.
+    """The losses [B] of predicting zero, which ignores the context; as a logit, zero is probability 1/2.
 
     None for a loss of several logits: their number is not the batch's to say.
     """

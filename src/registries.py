@@ -27,7 +27,7 @@ class NoiseMode(NamedTuple):
     """A corruption of pairs. corrupt(key, batch, hit, sigma, data) -> (batch, label error); `curricula.noise`.
 
     `additive`: it changes nothing at sigma = 0. `ignores_sigma`: runs that differ in sigma alone are one.
-    `linear_mmse` and `mask_bayes` are what knows of it, as in `baselines.linear_mmse` and `baselines.mask_bayes`.
+    `linear_mmse` and `mask_bayes`: what `baselines.linear_mmse` and `baselines.mask_bayes` call for this mode.
     """
 
     additive: bool = False
@@ -54,9 +54,8 @@ class TaskDistribution(NamedTuple):
 
     `variance` is that of a coordinate, of `weight_scale` and the dimension, or None where it is not known; ridge
     regression is made from it. `bayes` says what the posterior mean is: "ridge", "own", which is
-    posterior_mean(batch, config) -> predictions [B, K] (`families.diversity`), or "" where nobody has said. A
-    dimension below `least_dim` is refused. `uncorrelated`: coordinates have mean 0, equal variance and no correlation;
-    of a plugin's nobody has said.
+    posterior_mean(batch, config) -> predictions [B, K] (`families.diversity`), or "" if unknown. A dimension below
+    `least_dim` is refused. `uncorrelated`: coordinates are known to have mean 0, equal variance and no correlation.
     """
 
     variance: Callable[[float, int], float] | None = None
@@ -80,7 +79,7 @@ class Opponent(NamedTuple):
 
 
 class Conjecture(NamedTuple):
-    """What somebody expects of a trained model; `studies.conjecture` trains it, measures and judges.
+    """A conjecture about a trained model; `studies.conjecture` trains the model, measures it and gives a verdict.
 
     says: the sentence. model and settings are trained with `seeds` seeds, compared with `algorithm` and all others.
     loss_ratio, cosine: accepted values of the loss over the algorithm's, and of the cosine of sensitivities with it.
@@ -159,7 +158,7 @@ ATTENTION_KINDS = Registry("attention", {"linear": AttentionKind(), "softmax": A
 SCHEDULES = Registry(
     "schedule", {"constant": Schedule(), "cosine": Schedule(), "triangle": Schedule(), "swing": Schedule()}
 )
-# What all runs are compared with is not among these; a config asks for others by name.
+# Additional to the baselines that every run is compared with; a config names them.
 OPPONENTS: Registry[Opponent] = Registry(
     "opponent",
     dict.fromkeys(("preconditioned_gd", "gaussian_posterior", "mixture_posterior", "sparse_posterior"), Opponent()),

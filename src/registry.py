@@ -11,7 +11,7 @@ from src.checks import require
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-RESERVED = ("auto",)  # what a command line says for "as the base has it"
+RESERVED = ("auto",)  # command-line value that keeps the base config's value
 
 
 class Plugin(NamedTuple):
@@ -74,7 +74,7 @@ class Registry(Mapping[str, T]):
         self._plugins[name] = plugin.name
 
     def drop(self, plugin: Plugin) -> None:
-        """Takes back what a plugin added, which then failed to load."""
+        """Removes the names added by a plugin that then failed to load."""
         for name in [name for name, owner in self._plugins.items() if owner == plugin.name]:
             del self._entries[name], self._plugins[name]
 
@@ -118,9 +118,9 @@ class Functions(Mapping[str, F]):
 
 
 def why_changed(config: Mapping[str, Any]) -> str | None:
-    """What is said of a run where one of its config's plugins is loaded with other sources; None if none is.
+    """The message for a run if a plugin of its config is loaded with other sources; None otherwise.
 
-    The config is as JSON has it; the sentence lacks its subject, the run.
+    The config is parsed JSON; the message is a sentence without its subject, the run.
     """
     for name, digest in _recorded(config):
         if name in LOADED and LOADED[name].digest != digest:
@@ -141,7 +141,7 @@ def _recorded(config: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def why_not_loaded(config: Mapping[str, Any]) -> str | None:
-    """What is said of a run where one of its config's plugins is not loaded, or has changed; None if all are there."""
+    """The message for a run if a plugin of its config is not loaded or has changed; None otherwise."""
     for name, _ in _recorded(config):
         if name not in LOADED:
             return f"was trained with the plugin {name}; give --plugin FILE (in Python: plugins.load(FILE))"

@@ -1,8 +1,8 @@
 """Sequences of noisy pairs whose task is one of a pool, and what a decoder sees of them.
 
-All K pairs of a sequence are asked for, each by what stands before it: in such a `Batch` x_query [B, K, D] is x and
-y_query [B, K] is y. Task number i of a pool is a function of the pool's key and i alone, so pools are nested,
-T_1 within T_2 within ..., and all of them hold the root task, number 0. Raventos et al. 2023, Sec. 2.
+All K pairs of a sequence are predicted, each from the pairs before it: in such a `Batch` x_query [B, K, D] is x and
+y_query [B, K] is y. Task number i of a pool is a function of the pool's key and i alone, so pools are nested, T_1
+within T_2 within ..., and all of them hold the root task, number 0. Raventos et al. 2023, Sec. 2.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from src.model import Model, Params, as_model
 from src.prng import Purpose, purpose_key
 from src.transformer import run_stack
 
-EMBEDDING_VARIANCE = 0.05  # over fan-in, at the start: inputs reach 5, and what they become should begin at order one
+EMBEDDING_VARIANCE = 0.05  # over fan-in, at initialisation: inputs reach 5, and embeddings should start at order one
 
 # (embedded tokens [B, R, W], the architecture of what follows, hook) -> predictions [B]; a prediction is minus the last
 # channel of the last row, as in `src.transformer`

@@ -2,9 +2,9 @@
 
 A pack is W runs of equal static shape under `vmap`; what may differ between them is a `Member`. A single run is a pack
 of one. A member's bits depend on its values, the width and the thread count, not on its lane or its companions. On
-several devices the lanes of a pack lie apart; where they cannot be divided, the tasks of each batch do.
-Batches are drawn inside the loop, so the host is needed only between chunks. The number of steps in a chunk is a
-runtime value: it changes neither the program nor a bit of the result.
+several devices the lanes of a pack are sharded or, if they cannot be divided, the tasks of each batch. Batches are
+drawn inside the loop, so the host is needed only between chunks. The number of steps in a chunk is a runtime value: it
+changes neither the program nor a bit of the result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from src.model import Batch, Model, Params
 from src.registry import Functions
 
 SWING = 1000  # steps from 0 to the learning rate
-NEVER = 2**31 - 1  # the `diverged_at` of a run that did not
+NEVER = 2**31 - 1  # the `diverged_at` of a run that did not diverge
 
 
 Shared = Mapping[str, Array]  # arrays that all runs of a pack have in common: without an axis of lanes
@@ -60,7 +60,7 @@ class TrainState(NamedTuple):
 class ChunkInfo(NamedTuple):
     """A chunk's diagnostics: its last loss, and the step (from 1) at which it diverged, or NEVER.
 
-    That is the first step whose loss is not finite, or the last of a chunk that leaves a state that is not.
+    That is the first step with a non-finite loss, or the last step of a chunk that ends in a non-finite state.
     """
 
     loss: Array
@@ -85,7 +85,7 @@ def triangle(lr: Array, config: TrainConfig, step: Array) -> Array:
 
 
 def swing(lr: Array, config: TrainConfig, step: Array) -> Array:
-    """lr (1 - cos(pi step / 1000)) / 2: a cosine warm-up that is never ended, between 0 and lr; seen, not advised."""
+    """lr (1 - cos(pi step / 1000)) / 2: it oscillates between 0 and lr; published, not recommended."""
     return lr * (1 - jnp.cos(jnp.pi * step.astype(lr.dtype) / SWING)) / 2
 
 
@@ -128,8 +128,8 @@ class Trainer(NamedTuple):
     """The training programs of one static shape; every array of a pack has a leading axis of lanes, but the shared.
 
     init(pack, shared) -> state; chunk(state, pack, shared, start, stop) -> (state, info), which runs steps
-    start..stop-1 and gives the input state's memory away. laid(tree, width) lays arrays of a pack of this width, or
-    with width 0 the shared ones, on the devices as the chunk will have them.
+    start..stop-1 and donates the input state's buffers. laid(tree, width) places arrays of a pack of this width, or
+    with width 0 the shared ones, on the devices as the chunk expects them.
     """
 
     init: Callable[[Member, Shared], TrainState]
@@ -224,17 +224,17 @@ def lane(tree: Any, index: int) -> Any:
 
 
 def _all_finite(state: TrainState) -> Array:
-    """Whether each lane [lanes] of a state holds finite numbers alone."""
+    """Whether each lane [lanes] of a state holds only finite values."""
     return jax.vmap(lambda leaves: jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves])))(
         jax.tree.leaves(state)
     )
 
 
 class Devices:
-    """Where the arrays of a pack lie. `batch_size` is the number of tasks that are drawn at once.
+    """How the arrays of a pack are sharded. `batch_size` is the number of tasks that are drawn at once.
 
     If the devices divide the lanes, each trains its share of these, and none waits for another. Else, if they divide
-    the batch, the tasks lie apart, and the compiler sums gradients across devices. Else the first one has everything.
+    the batch, the tasks are sharded, and the compiler sums gradients across devices. Else the first one has everything.
     """
 
     def __init__(self, devices: Sequence[Any], batch_size: int):
@@ -253,7 +253,7 @@ class Devices:
         return self.count > 1 and not self._has_lanes_apart(width) and self.batch_size % self.count == 0
 
     def tasks_apart(self, width: int) -> Callable[[Batch], Batch]:
-        """Lays the tasks of a batch over the devices, inside a program, if that is how this width is trained."""
+        """Shards the tasks of a batch over the devices, inside a program, if that is how this width is trained."""
         if not self._has_tasks_apart(width):
             return lambda batch: batch
         return lambda batch: jax.tree.map(lambda leaf: lax.with_sharding_constraint(leaf, self.apart), batch)
@@ -266,7 +266,7 @@ class Devices:
         return kept
 
     def laid(self, tree: Any, width: int) -> Any:
-        """Arrays on the devices: of lanes that are divided, apart; others on all of them, or on the only one."""
+        """Places arrays on the devices: divided lanes sharded, others replicated."""
         if self.count == 1:
             return tree
         place = self.apart if self._has_lanes_apart(width) else self.everywhere

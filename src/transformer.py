@@ -35,8 +35,8 @@ def run_stack(tokens: Array, architecture: Architecture[StackConfig], hook: Hook
     """Predictions [B] from tokens [B, R, W]; to be called inside `hk.transform`.
 
     Without a hook the last layer computes the query's row alone, for nothing else is read. A hook sees, per layer,
-    ("attention", [B, H, R, N]), ("tokens", [B, R, W]) and ("prediction", [B]); what it gives back for the first two is
-    what the model goes on with, so a hook can patch as well as look.
+    ("attention", [B, H, R, N]), ("tokens", [B, R, W]) and ("prediction", [B]); what it returns for the first two
+    replaces them, so a hook can patch as well as read.
     """
     model, label_channel = architecture.model, architecture.dim
     blocks = make_blocks(architecture)

@@ -94,7 +94,7 @@ def write_with(path: Path, save: Callable[[io.BytesIO], Any]) -> None:
 
 
 def json_text(value: Any, indent: int | None = 2) -> str:
-    """JSON text, with null for numbers that are not finite."""
+    """JSON text, with null for non-finite values."""
     return json.dumps(_finite(value), indent=indent, allow_nan=False)
 
 

@@ -1,8 +1,8 @@
 """Saves and restores the training state of a run.
 
-The last two checkpoints are kept. The runs of a pack save one after another, so after a kill the last step that all of
-them have may be the last but one of some. And if the last file is damaged, which a hash of its content says, it is set
-aside and the run resumes from the one before.
+The last two checkpoints are kept. The runs of a pack save one after another, so after a kill their last common step may
+be the second-to-last of some. If the last file is damaged, as a hash of its content shows, it is set aside and the run
+resumes from the previous one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REMOVED_WHEN_DONE = {layout.CHECKPOINT_GLOB, layout.GROWING_SNAPSHOTS, layout.SN
 
 
 class Damaged(StoreError):
-    """A checkpoint is not as it was saved; or of none it can be told, as nothing in it can be read."""
+    """A checkpoint differs from what was saved, or cannot be read."""
 
 
 class Restored(NamedTuple):
@@ -57,10 +57,10 @@ def common_steps(runs: Sequence[Path]) -> list[int]:
 
 
 def restore_last(runs: Sequence[Path], like: Mapping[str, np.ndarray]) -> Restored:
-    """The last common step whose checkpoints are all as they were saved, and their arrays; step 0 if there is none.
+    """The last common step whose checkpoints are all intact, and their arrays; step 0 if there are none.
 
-    Damaged ones of later steps are set aside: renamed to *.damaged. `StoreError` of the last one, and nothing renamed,
-    if no step is left.
+    Damaged ones of later steps are renamed to *.damaged. If no step is usable, the `StoreError` is that of the last
+    step, and nothing is renamed.
     """
     errors: list[StoreError] = []
     damaged: list[Path] = []

@@ -1,7 +1,7 @@
-"""Tracks what a run's bits depend on besides its config: versions, pack width, threads, device.
+"""Tracks what bitwise results depend on besides a run's config: versions, pack width, threads, device.
 
-A run resumed under other conditions does not end with the bits of an uninterrupted one. Its meta.json then has
-`bitwise` false, and `resumed_elsewhere` lists what changed at which step.
+A run resumed under other conditions is not bitwise identical to an uninterrupted one. Its meta.json then has `bitwise`
+false, and `resumed_elsewhere` lists what changed at which step.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def describe_resumes(run: Path) -> str:
 
 
 def is_bitwise(meta: Mapping[str, Any]) -> bool:
-    """Whether a run has the bits of an uninterrupted one; true of older runs, which record nothing."""
+    """Whether a run is bitwise identical to an uninterrupted one; true for older runs, which record nothing."""
     return bool(meta.get("bitwise", True))
 
 

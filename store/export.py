@@ -107,7 +107,7 @@ def _digest(*words: object) -> str:
 
 
 def new_records(run: Path, after: int) -> Iterator[dict[str, Any]]:
-    """The records of a run behind a step, in a stream; none while it has none."""
+    """Streams the records of a run after a step; empty while it has none."""
     path = run / layout.METRICS
     return (record for record in (json_lines(path) if path.exists() else ()) if record.get("step", -1) > after)
 

@@ -151,7 +151,7 @@ def head_figure(layer: int, head: int) -> str:
 
 
 def llc_aside(run: Path) -> Path:
-    """Where the traces of a run that somebody else has locked are kept until it has ended: beside it."""
+    """Where the traces of a run that another process has locked are kept until it has ended: next to the run."""
     place = run.resolve()
     return place.with_name(f".{place.name}.{LLC_TRACES}")
 

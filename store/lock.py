@@ -36,7 +36,7 @@ def locked(run: Path, name: str = layout.LOCK, shared: bool = False, timeout: fl
 
 
 def in_use(run: Path) -> bool:
-    """Whether another process has a run directory for itself; `StoreError` if that cannot be told."""
+    """Whether another process has locked a run directory exclusively; `StoreError` if that cannot be determined."""
     lock = run / layout.LOCK
     owner = owners.read(lock)
     return owner is not None and _watch.observe(lock, owner) is not None

@@ -1,7 +1,7 @@
-"""Who a lock file names, and whether that process is still there.
+"""The owner that a lock file names, and whether that process is alive.
 
-An owner on this host is gone when its process is; one on another host when its beat has not changed while we watched,
-however the clocks differ.
+An owner on this host is gone when its process has ended; one on another host when its heartbeat has not changed while
+we watched, whatever the difference of the clocks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LARGEST = 4096  # bytes of a lock file
 
 
 class Owner(NamedTuple):
-    """Who owns a lock: host and process, which with the time of its start is no other's, and the last beat."""
+    """The owner of a lock: host, process and start time, which identify it, and the last heartbeat."""
 
     token: str
     host: str
@@ -44,7 +44,7 @@ class Owner(NamedTuple):
 
 
 class Unheld(Enum):
-    """Why a lock is not ours: its owner is alive, or not yet known to be gone, or just now its owner changes."""
+    """Why a lock cannot be taken: its owner is alive, not yet known to be gone, or changing right now."""
 
     OWNED = 1
     WATCHED = 2
@@ -52,7 +52,7 @@ class Unheld(Enum):
 
 
 def host() -> str:
-    """A name that two processes share only if they can see each other: the host since its start, and its processes."""
+    """Host name, boot id and PID namespace: two processes have the same only if they can see each other."""
     words = [platform.node()]
     with suppress(OSError):
         words += [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]
@@ -90,7 +90,7 @@ def has_ended(writer: str) -> bool:
 def read(lock: Path) -> Owner | None:
     """The owner of a lock; None if it is free.
 
-    `StoreError` if that cannot be told, for then somebody may be writing: the file cannot be read, or is no lock.
+    `StoreError` if the file cannot be read or is no lock, since somebody may be writing.
     """
     try:
         content = content_of(lock)
@@ -131,7 +131,7 @@ def parsed(content: bytes) -> Owner | None:
 
 
 class Observation(NamedTuple):
-    """What was last seen of an owner on another host, when, for how long it has stood still, and if it ever changed."""
+    """What was last seen of an owner on another host, when, for how long it has not changed, and if it ever did."""
 
     owner: Owner
     at: float
@@ -162,7 +162,7 @@ class Watch:
         return self.observe(turn, owner) is None or self._changes(turn, owner) is None
 
     def _changes(self, path: Path, owner: Owner) -> Unheld | None:
-        """Long pauses between observations do not count in full: what we watch may have stood still with us."""
+        """Long gaps between observations do not count in full: the watched process may have been suspended with us."""
         now, last = time.monotonic(), self._observations.get(path)
         if last is None or last.owner != owner:
             observation = Observation(owner, now, has_changed=last is not None)

@@ -1,14 +1,14 @@
-"""Taking and keeping locks that also hold between hosts, where the kernel's locks cannot be relied on.
+"""Takes and keeps locks that also hold between hosts, where the kernel's locks are unreliable.
 
-A lock file says who owns it: a token, host, process, and a beat that the owner counts up (`store.owners`). Who has been
-taken for gone and is not learns it from the token, which is compared before files are written and again before they are
-renamed. What it had not renamed by then is removed by who takes the lock over.
+A lock file names its owner: a token, host, process, and a heartbeat that the owner increments (`store.owners`). An
+owner wrongly taken for gone detects this by the token, which is compared before files are written and again before they
+are renamed. Drafts that it had not renamed by then are removed by the process that takes the lock over.
 
-Whoever wants a lock creates a file of its own beside it, its claim, then removes the claims of all others, and only
-then looks who owns the lock. If nobody does, its claim becomes the lock by a rename. So of two at a time one finds that
-its claim is gone or that the other owns the lock, wherever either stands still and whoever is taken for gone. That they
-take turns, by a file that one process alone can create, only keeps them from removing each other's claims again and
-again. A free lock is an empty file, or none.
+To take a lock, a process creates a file of its own next to it, its claim, then removes all other claims, and only then
+checks who owns the lock. If nobody does, it renames its claim to the lock. So of two concurrent processes, one finds
+that its claim is gone or that the other owns the lock, wherever either is suspended and whichever is taken for gone.
+Taking turns, by a file that only one process can create, merely keeps them from repeatedly removing each other's
+claims. A free lock is an empty file, or none.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def hold(lock: Path, target: Path, shared: bool, watch: Watch) -> Held | Unheld:
 
 
 def _owners(lock: Path, shared: bool, watch: Watch) -> tuple[Others, Unheld | None]:
-    """The files of those who keep us from a lock, with their owners, and how they do; None if all are gone."""
+    """The lock files of other owners, these owners, and why they block us (None if all are gone)."""
     files = [lock, *([] if shared else _beside(lock, SHARED))]
     others = [(path, owner) for path in files if (owner := owners.read(path)) or path != lock]
     obstacles = [watch.observe(path, owner) for path, owner in others if owner]  # of all of them
@@ -129,7 +129,7 @@ def _owners(lock: Path, shared: bool, watch: Watch) -> tuple[Others, Unheld | No
 
 
 def _in_turn(lock: Path, target: Path, claimant: Owner, shared: bool, watch: Watch) -> tuple[Held, Others] | Unheld:
-    """Claims a lock when it is our turn. That a turn is taken from one who stood still costs it its claim, no more."""
+    """Claims a lock when it is our turn. A suspended process that loses its turn loses no more than its claim."""
     turn = lock.with_name(f"{lock.name}{TURN}")
     try:
         os.close(_create(turn, claimant))
@@ -229,7 +229,7 @@ def _beat_while_held() -> None:
 
 
 def _remove_drafts(target: Path, owner: Owner) -> None:
-    """Removes what an owner was writing, which it may be about to rename; not where another lock is in the way."""
+    """Removes an owner's drafts, which it may be about to rename; not in folders below that have their own lock."""
     if target.is_dir():
         drafts = _drafts_below(target, layout.draft_end(owner.writer()), MAX_DEPTH - 1)
     else:

@@ -1,6 +1,6 @@
 """Reads a run's files. A file that cannot be read is a `StoreError` that names it.
 
-Files may come from anywhere: no code in them is run, and no memory is allocated on the word of a header.
+Files may come from anywhere: no code in them is run, and a header is checked before memory is allocated.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Earlier(NamedTuple):
 
 
 def was(low: float, high: float, reason: str) -> Earlier:
-    """A range as it stood before verdicts became intervals against ranges, in the commit that made them so."""
+    """A range before the commit in which verdicts became comparisons of intervals with ranges."""
     return Earlier(low, high, "5cdc4eb", reason)
 
 
@@ -46,13 +46,13 @@ class Claim(NamedTuple):
     low and high: the accepted values, both ends included; expected: the paper's or the derived number; source: where
     the range comes from. measure: the value of one run, or of one seed; nan where it is not defined for a run that did
     not learn. scale: of the interval (`src.intervals.SCALES`). runs: a name among the study's runs, or "" for what
-    needs no training; paired: further runs, of which the one in the same place, as a
-    rule of the same seed, is measure's second argument.
-    control: the runs, in these two places, that it is measured alike on; None for the same networks untrained, () where
-    none applies, which `uncontrolled` says why. no_effect: the values, if any, that are called no effect. every: each
-    seed must lie in the range. learnt_only: of the runs that left the plateau; another claim has their share. spacing:
-    of the records from which a time is read. infinite: what an infinite value says of a run, where not that it
-    diverged. earlier: its range before it was revised. paper: whose claim it is.
+    needs no training; paired: further runs, whose run at the same index, usually of the same seed, is measure's second
+    argument.
+    control: the runs that replace these two for the control's measurement; None for the same networks untrained, ()
+    where none applies, for the reason in `uncontrolled`. no_effect: the values, if any, that count as no effect. every:
+    each seed must lie in the range. learnt_only: of the runs that left the plateau; another claim is of their share.
+    spacing: of the records from which a time is read. infinite: what an infinite value means, if not divergence.
+    earlier: its range before it was revised. paper: whose claim it is.
     """
 
     name: str
@@ -114,5 +114,5 @@ class Measurement(NamedTuple):
 
 
 def around(value: float, share: float) -> tuple[float, float]:
-    """The range of a share of a value either way."""
+    """The range of a value plus or minus this share of it."""
     return value * (1 - share), value * (1 + share)

@@ -40,7 +40,7 @@ from sweeps.plan import cells, plan
 
 PROFILES = {"quick": 1, "full": 3}  # times as many seeds
 TRAINED, CONTROL = "trained", "control"
-TIE = 0.99  # of the distance to the nearest other algorithm: from there on two are equally near
+TIE = 0.99  # share of the distance to the nearest other algorithm above which the two count as equally near
 
 Row = dict[str, Any]
 

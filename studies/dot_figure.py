@@ -19,7 +19,7 @@ Numbers = Mapping[tuple[str, str], float]  # (panel, series) -> a run's number
 class Dots(NamedTuple):
     """A figure of dots: its settings by runs' name, and what is shown of a run.
 
-    Means with 95 % t intervals over runs or, `by_seed`, each run: right where a mean is no run, as some are stuck. Of
+    Means with 95 % t intervals over runs or, `by_seed`, each run: where a mean describes no run, as some are stuck. Of
     `shares`, numbers that are 0 or 1, intervals are Clopper and Pearson's.
     """
 

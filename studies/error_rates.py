@@ -2,8 +2,8 @@
 
 python -m studies.error_rates
 
-Simulates every rule at its worst case with the verdicts themselves, and writes report/ledger/error_rates.csv. Beside
-the rules stand what they replace, which err more often: means of skewed values, and of learnt and stuck runs together.
+Simulates every rule at its worst case with the verdicts themselves, and writes report/ledger/error_rates.csv. It also
+has the methods that the rules replace, which err more often: means of skewed values, and of learnt and stuck runs.
 """
 
 from __future__ import annotations

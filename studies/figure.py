@@ -29,8 +29,8 @@ class Figure(NamedTuple):
     """Curves of runs: `means` over seeds with 95 % t intervals, or `by_seed` each seed's own, or both.
 
     Where there are no runs, curves takes a seed; where they go `together`, all runs of a seed. A value beyond `limit`
-    has diverged. log_y: whether y is logarithmic, or in which panels. By seed is right where a mean is no run: where
-    some seeds have learnt and others have not, or all have at different times.
+    has diverged. log_y: whether y is logarithmic, or in which panels. Use `by_seed` where a mean describes no run:
+    where some seeds have learnt and others have not, or all have at different times.
     """
 
     name: str

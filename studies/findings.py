@@ -27,7 +27,7 @@ class Statement(NamedTuple):
     """What a claim measures, and what it means if the claim is reproduced.
 
     number: a sentence with {value}, the number with its interval and n; {accepted}, the range; and {also}, the same
-    number as `also` has it, a function that rises with it. meaning: stands before it where the claim is reproduced.
+    number transformed by `also`, an increasing function. meaning: precedes it where the claim is reproduced.
     """
 
     claim: str
@@ -73,7 +73,7 @@ def sentence(statement: Statement, row: Row) -> str:
 
 
 def value(row: Row) -> str:
-    """The number of a line with its interval and n; of what is said of every run, in how many it holds."""
+    """The number of a line with its interval and n; for a claim on every run, how many satisfy it."""
     if row["mean"] is None:
         return NOT_MEASURED
     if row["share"] is not None:

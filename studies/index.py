@@ -1,6 +1,6 @@
 """report/index.json: every claim, contrast, finding, figure, table and page, as a site or a script reads them.
 
-Paths are relative to the index's folder; ids stay when numbers change; a number that is not finite is null.
+Paths are relative to the index's folder; ids stay when numbers change; non-finite numbers are null.
 """
 
 from __future__ import annotations

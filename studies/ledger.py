@@ -1,6 +1,6 @@
 """The ledger: every claim of every study, with its measurement and verdict, as claims.csv and claims.md.
 
-A verdict is made anew of range and values each time the ledger is written.
+Verdicts are recomputed from range and values each time the ledger is written.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def counted(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def groups(rows: Sequence[Row]) -> int:
-    """How many groups of trainings the measured claims are of: no training of one is in another, controls included."""
+    """The number of groups of trainings behind the measured claims; groups share no training, controls included."""
     apart: list[set[str]] = []
     for row in rows:
         cells = set(row["cells"].split())
@@ -128,9 +128,9 @@ def groups(rows: Sequence[Row]) -> int:
 
 
 def known(out: Path) -> dict[str, Measurement]:
-    """The measurements in the ledger there that are of today's runs, if only of some of their seeds.
+    """The measurements in the existing ledger that are of today's runs, possibly of only some of their seeds.
 
-    A claim whose runs have changed is not run.
+    A claim whose runs have changed counts as not run.
     """
     measurements = read_measurements(out / TABLE)
     return {

@@ -47,10 +47,9 @@ def _runs(study: Study, claim: Claim, runs_dir: Path) -> list[list[tuple[OfSeed,
 
 
 def _ended(runs: Sequence[Runs], runs_dir: Path) -> list[tuple[OfSeed, ...]] | None:
-    """The runs of each seed, in the places of the measure; None unless all of them have ended.
+    """The runs of each seed, in the order of the measure's arguments; None unless all of them have ended.
 
-    A seed's partner is the one in the same place of the other's seeds, the same seed or another; where the seeds of one
-    are fewer, the first are taken.
+    Seeds are paired by index, whether or not they are equal; the longer list of seeds is cut.
     """
     if not runs:
         return []

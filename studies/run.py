@@ -5,8 +5,8 @@ python -m studies.run my/conjecture.py
 
 A file, or a folder, is a plugin that states a conjecture (docs/conjecture.md).
 
-Killed, it goes on where it was by the same command. Claims whose runs have finished already come first, the others once
-theirs are trained; each is written as it is measured, and those that are not measured again keep what they had.
+If it is killed, the same command resumes it. Claims whose runs have finished are measured first, the others after their
+training; each is written once it is measured, and claims that are not measured again keep their values.
 """
 
 from __future__ import annotations

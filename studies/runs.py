@@ -41,7 +41,7 @@ class Runs:
         return replace(self, settings=begun, seeds=self.seeds[:CONTROL_SEEDS])
 
     def of_next_seeds(self) -> Runs:
-        """The same runs, each in the place of the one before: what a run has in common with one of another seed."""
+        """The same runs shifted by one seed, which pairs each run with one of another seed."""
         return replace(self, seeds=(*self.seeds[1:], self.seeds[0]))
 
     @property

@@ -51,7 +51,7 @@ def range_in_words(low: float, high: float) -> str:
 
 
 def measured(row: Mapping[str, Any]) -> str:
-    """The mean of a line of the ledger with its 90 % interval; of what is said of every run, of how many it holds."""
+    """The mean of a line of the ledger with its 90 % interval; for a claim on every run, how many satisfy it."""
     if row["mean"] is None:
         return ""
     if row["share"] is not None:
@@ -92,7 +92,7 @@ def _seeds(needed: int) -> str:
 
 
 def control(row: Mapping[str, Any]) -> str:
-    """The estimate of what is measured alike on the control; why there is none, or none yet."""
+    """The control's estimate, or why there is none, or none yet."""
     if not row["control"]:
         return f"none: {row['uncontrolled']}" if row["uncontrolled"] else "none"
     if row["control_mean"] is not None:

@@ -2,8 +2,8 @@
 
 reproduced: the interval lies inside the range. contradicted: wholly outside it. no effect: inside the values that were
 committed as no effect. undecided: neither, or inside while a control that is declared is not measured. not counted: it
-would be reproduced or undecided, but what is measured alike on the control lies in the range too, so that such a number
-says nothing; what contradicts a claim does so whatever its control has. not run: it is not measured.
+would be reproduced or undecided, but the control's value lies in the range too, so the number is no evidence; a
+contradiction counts whatever the control's value. not run: it is not measured.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def before_revision(claim: Claim, measurement: Measurement | None) -> str:
 
 
 def _counted(claim: Claim, measurement: Measurement) -> np.ndarray:
-    """The values that a verdict is of: of a claim on runs that learnt, those that are defined."""
+    """The values that a verdict is based on: for a claim on runs that learnt, the defined ones."""
     values = np.array(measurement.values, float)
     return values[~np.isnan(values)] if claim.learnt_only else values
 

@@ -1,7 +1,7 @@
 """Analysing runs and measuring claims, as tasks.
 
-Without a cluster they are done in processes of one thread each, whichever executor trains, so that a claim always has
-the same bits; on an accelerator, in this process.
+Without a cluster they are done in processes of one thread each, whichever executor trains, so that a claim's
+values are bitwise reproducible; on an accelerator, in this process.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _done(
 ) -> Iterator[Outcome]:
     """The outcome of a task for each name, in the order in which they end; raises what a task has raised.
 
-    At a signal the tasks in work are carried to their end, and their outcomes given, before the process ends.
+    On a signal, running tasks are finished and their outcomes yielded before the process ends.
     """
     again = pickle.dumps(study.again or partial(load, study.name))
     tasks = [

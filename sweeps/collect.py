@@ -117,7 +117,7 @@ def start(
 
 
 def with_columns_of_others(values: Sequence[dict[str, Any]], out: Path) -> list[dict[str, Any]]:
-    """The rows with the columns, empty, that rows of other families have in the table there, in its order."""
+    """The rows, with empty columns for those that other families have in the table, in the table's order."""
     present = table.read(out)
     written = {name for model in {line.get("model", "") for line in present} for name in _columns_of(model)}
     columns = {name for row in values for name in row}
@@ -126,7 +126,7 @@ def with_columns_of_others(values: Sequence[dict[str, Any]], out: Path) -> list[
 
 
 def _columns_of(model: str) -> set[str]:
-    """What a family writes besides what all do; nothing for a model that is not known here."""
+    """The columns of a family beyond the common ones; none for an unknown model."""
     try:
         columns = family_of_model(model).columns
     except ConfigError:

@@ -65,7 +65,7 @@ class Grid:
             yield from (with_seeds(config, each) for each in seeds)
 
     def series(self) -> Iterator[tuple[RunConfig, list[Seeds]]]:
-        """Configs with the seeds that each is planned with; what depends on a seed has that alone."""
+        """Configs with their planned seeds; a config that shares arrays or requires runs has one seed."""
         of_model = {model: preset_for_depth(model, "default", self.settings).to_dict() for model in self.models}
         for model, *values in product(self.models, *self.axes.values()):
             point, keys = dict(zip(self.axes, values, strict=True)), axes_of(model)

@@ -194,7 +194,7 @@ def write_plan(folder: Path, out: Path, rows: Sequence[Row]) -> None:
 
 
 def _written(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Rows as they are written: those that follow each other and differ in seeds alone together."""
+    """The entries of a plan file: consecutive rows that differ only in seeds share an entry."""
     written: list[dict[str, Any]] = []
     before: tuple[RunConfig, Template] | None = None
     for row in rows:

@@ -65,7 +65,7 @@ def check(
 ) -> None:
     """`StoreError` if writing these rows would lose rows or numbers; `settings` are the columns without results.
 
-    `lines` stand for those of the table, if it is yet to be changed.
+    `lines` replace those of the table, if it is yet to be changed.
     """
     present, planned = list(lines) or read(out), _as_text(rows)
     if not (present and planned) or policy.replace:

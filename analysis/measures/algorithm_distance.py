@@ -27,7 +27,7 @@ from store import layout
 from store.atomic import write_csv
 
 FINAL = "final"
-SOLVED = 1e-4  # of the loss of predicting zero: a loss below it is rounding, and so is a ratio to it
+SOLVED = 1e-4  # times the loss of predicting zero: smaller losses are rounding error, and ratios to them undefined
 UNDEFINED = (float("nan"), float("nan"))
 
 Value = tuple[float, float]  # with its standard error over tasks
@@ -53,7 +53,7 @@ def _response(predict: Partial, batch: Batch) -> tuple[Array, Array]:
 def distance(one: Response, other: Response, targets: np.ndarray) -> dict[str, Value]:
     """The measures of one predictor with respect to another, with standard errors; nan where one is not defined.
 
-    A sensitivity that is 0 on all tasks has no direction. No ratio is to a loss that is rounding.
+    A sensitivity that is 0 on all tasks has no direction. A ratio to a loss at rounding level is undefined.
     """
     difference = np.abs(one.predictions - other.predictions)
     losses = [0.5 * (each.predictions - targets) ** 2 for each in (one, other)]
@@ -72,7 +72,7 @@ def _cosine(one: np.ndarray, other: np.ndarray) -> Value:
     return mean_and_error(np.sum(one * other, axis=1) / np.maximum(norms, SMALLEST_NORM))
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite is an empty field
+@np.errstate(over="ignore", invalid="ignore")  # non-finite values are empty fields
 def matrix(loaded: ComparedRun) -> list[dict[str, Any]]:
     """Rows of the matrix of a run at its end: the transformer's and the algorithms' losses, and all pairs.
 

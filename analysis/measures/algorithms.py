@@ -159,7 +159,7 @@ ALGORITHMS: dict[str, Callable[[ComparedRun], Partial]] = {
 def algorithms_of(loaded: ComparedRun, names: Iterable[str] = ()) -> dict[str, Partial | str]:
     """The algorithms of a run as predictors, and the opponents that its config names; all if no names are given.
 
-    In place of one that is not defined, why.
+    An undefined one is replaced by the reason.
     """
     opponents = {name: partial(_opponent, name) for name in loaded.config.opponents}
     made = ALGORITHMS | opponents

@@ -13,7 +13,7 @@ from store.atomic import write_json, write_npy, write_npz
 
 
 def capture(loaded: LoadedRun, num_tasks: int) -> list[np.ndarray]:
-    """Maps [B', H, R, C] of each layer: rows are tokens that look, columns the context's tokens they look at."""
+    """Maps [B', H, R, C] of each layer: rows are queries, columns the context's tokens as keys."""
     batch = jax.tree.map(lambda leaf: jnp.asarray(leaf[:num_tasks]), loaded.batch)
     trace = jax.jit(loaded.model.trace)(loaded.params, batch)
     return [np.asarray(maps) for maps in trace.attention]

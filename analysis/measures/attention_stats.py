@@ -5,7 +5,7 @@ after the softmax), summed over query rows and over the pair's columns. Of the w
 d y_j. Each is signed and absolute; models are compared by |influence|. A contribution contains y_j, so it depends on
 label noise even for gradient descent; influence does not, so that of gradient descent is blind to label noise. The
 query row's attention in a copying layer says nothing about the pairs. What a detector could reach on the same contexts
-stands beside them: `analysis.measures.detectors`.
+is reported with them: `analysis.measures.detectors`.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ COMPARATORS: dict[str, Callable[[RegressionConfig, GradientDescent], Comparator]
     "gd_positions": gd_positions,
     "gd_positions_trained": gd_positions_trained,
 }
-KNOW_THE_TRAINING = ("gd_positions_trained",)  # of the others' losses the training contexts are no part
+KNOW_THE_TRAINING = ("gd_positions_trained",)  # the others' losses do not depend on the training contexts
 
 
 def take_a_second(config: RegressionConfig) -> bool:

@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from src.model import Batch, Model, Params
 
 TOLERANCE = 1e-2  # relative, of the largest eigenvalue: a step size needs no more digits
-SMALL = 3  # parameters: as few have no Lanczos
+SMALL = 3  # parameters: too few for Lanczos
 
 
 def largest_eigenvalue(model: Model, params: Params, tasks: Batch, mask: Params | None = None) -> float:

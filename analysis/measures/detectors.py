@@ -56,7 +56,7 @@ DETECTORS: dict[str, Detector] = {
 }
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite is null in the file
+@np.errstate(over="ignore", invalid="ignore")  # non-finite values are null in the file
 def detectors(config: RegressionConfig, context: Context, twin: Batch, seed: int) -> dict[str, dict[str, Any]]:
     """Each detector in numbers, as `separation` has them, with `tasks`, the first contexts that it is measured on.
 

@@ -58,7 +58,7 @@ def escape(
 def escape_in(
     records: Sequence[Mapping[str, Any]], zero_loss: float, share: float = 0.5, for_good: bool = True
 ) -> Escape:
-    """The same of a run's metrics, whose `gd_loss` is what is learnt; what is not finite is null there."""
+    """The same of a run's metrics, whose `gd_loss` is what is learnt; non-finite values are null there."""
     losses = [float("nan") if record["test_loss"] is None else float(record["test_loss"]) for record in records]
     below = halfway(zero_loss, float(records[-1]["gd_loss"]), share)
     return escape([float(record["step"]) for record in records], losses, below, for_good)

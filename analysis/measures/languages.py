@@ -105,7 +105,7 @@ def context_free_square(predict: Partial, batch: Batch, contexts: int = CONTEXTS
     """The mean square of the context-free part g(x_q) = E f(context, x_q), contexts being those of other tasks.
 
     Each query is asked in two separate halves of so many other contexts. The mean of the product of the two halves'
-    means is free of what few contexts add to a square.
+    means is unbiased, unlike the square of a mean over few contexts.
     """
     size = len(batch.y_query)
     step = max(size // (contexts + 1), 1)

@@ -2,9 +2,9 @@
 
     LLC(w*) = nbeta (mean over draws of L(w) - L(w*)),    w ~ exp(-nbeta L(w) - gamma/2 |w - w*|^2)
 
-by SGLD from w* (Lau et al. 2023, Eq. 15). A regular minimum of d parameters has d/2, a degenerate one less. With every
-number stand the settings it depends on and the diagnostics that say whether the chains drew from that posterior: a
-number of unhealthy chains is marked and is in no average.
+by SGLD from w* (Lau et al. 2023, Eq. 15). A regular minimum of d parameters has d/2, a degenerate one less. Every
+estimate is reported with its settings and the diagnostics that say whether the chains sampled that posterior; one from
+unhealthy chains is marked and excluded from averages.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Estimator:
     def __call__(self, step: int, params: Params) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The row of a step, and the traces of its chains: excess and distance [C, T], fixed_loss, acceptance [C, K].
 
-        Where a chain leaves the numbers there is no estimate: the row's health names the chain and the draw.
+        Where a chain becomes non-finite there is no estimate: the row's health names the chain and the draw.
         """
         settings, mask = self.settings, mask_of(params, self.settings.mask)
         losses = np.asarray(_losses(self.model, params, self.tasks), np.float64)

@@ -74,7 +74,7 @@ class Check(NamedTuple):
 def in_nbeta(nbetas: Sequence[float], estimates: Sequence[np.ndarray]) -> tuple[np.ndarray, str]:
     """The limit [C] of estimates [C, T] by a line in 1 / log nbeta, and why it must not be used ("" if it may).
 
-    nbeta E[L] = lambda - (m - 1) / log nbeta + ... (Watanabe 2013), which holds of draws that have settled alone.
+    nbeta E[L] = lambda - (m - 1) / log nbeta + ... (Watanabe 2013), which holds only for equilibrated draws.
     """
     moved = max((trend(values, since=-2) for values in estimates), key=abs)
     refused = f"not extrapolated: {moved:+.1f} standard errors between the last two quarters"
@@ -123,7 +123,7 @@ def hmc_excess(case: Case, nbeta: float, gamma: float, chains: int) -> np.ndarra
 
 
 def halved(eps: float, nbeta: float, gamma: float, chains: int) -> tuple[Settings, Settings]:
-    """Settled settings at eps and at eps / 2."""
+    """Settings with a long enough burn-in at eps and at eps / 2."""
     burn_in, draws = 300, 600
     sizes = [(size, math.ceil(RELAXATIONS * 2 / (size * gamma) / burn_in)) for size in (eps, eps / 2)]
     one, half = (

@@ -14,7 +14,7 @@ from store.readers import StoreError
 if TYPE_CHECKING:
     from analysis.measures.llc_settings import Settings
 
-SATURATED = 0.3  # of the way to the null predictor: the chain has left the model
+SATURATED = 0.3  # of the way to the null predictor: above it a chain is saturated
 UNSTABLE = 1.0  # eps (nbeta h_max + gamma): a step as long as the steepest direction's width
 TRENDING = 2.0  # standard errors between the first and the last quarter of the draws
 UNMIXED = 1.2  # R-hat (Brooks and Gelman 1998): a chain's half holds two or so independent draws, or fewer
@@ -24,7 +24,7 @@ QUARTERS = 4
 
 
 class Diagnostics(NamedTuple):
-    """What stands with an estimate.
+    """The diagnostics of an estimate.
 
     draw_loss: mean loss of the draws, L(w*) + mean excess; saturation: (draw_loss - L(w*)) / (L_null - L(w*)).
     acceptance: of a Metropolis-adjusted step of the same size; stability: eps (nbeta h_max + gamma).
@@ -93,7 +93,7 @@ def diagnose(
 
 
 def divergence(excess: np.ndarray) -> str:
-    """Which chain of [C, T] left the numbers first, and at which draw; "" if none did."""
+    """Which chain of [C, T] became non-finite first, and at which draw; "" if none did."""
     gone = ~np.isfinite(excess)
     if not gone.any():
         return ""
@@ -103,7 +103,7 @@ def divergence(excess: np.ndarray) -> str:
 
 
 def reasons(saturation: float, stability: float, trend: float, acceptance: float, r_hat: float) -> list[str]:
-    """Why chains are unhealthy; none if they are not. r_hat may be nan, of which nothing is said."""
+    """Why chains are unhealthy; none if they are not. A nan r_hat gives no reason."""
     faults = []
     if math.isnan(saturation):
         faults.append("above null: L(w*) is above the null predictor's loss")
@@ -148,7 +148,7 @@ def mixing(values: np.ndarray) -> dict[str, float]:
 
 @lru_cache(maxsize=1)
 def _mixing() -> Callable[[np.ndarray], Mapping[str, Any]]:
-    """Both in one program: outside of one each of blackjax's hundred operations is compiled by itself."""
+    """Both in one program; otherwise each of blackjax's hundred operations is compiled separately."""
     try:
         from blackjax import diagnostics
     except ModuleNotFoundError:

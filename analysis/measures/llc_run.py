@@ -97,7 +97,7 @@ def _estimates(run: Path, settings: Settings) -> _Estimates:
 
 
 def follow(run: Path, settings: Settings, selection: str) -> Iterator[dict[str, Any]]:
-    """Estimates the checkpoints of a run that somebody else trains, until that has ended; gives their rows.
+    """Estimates the checkpoints of a run that another process trains, until that ends; yields their rows.
 
     Nothing of the run is written, and its lock is left alone: `estimate_run` takes over what was kept beside it.
     """
@@ -120,7 +120,7 @@ def follow(run: Path, settings: Settings, selection: str) -> Iterator[dict[str, 
 
 
 class _Estimates:
-    """What traces have on disk, of an estimator that is made for the first."""
+    """Traces as they are stored on disk; the estimator is built at the first call."""
 
     def __init__(self, run: Path, settings: Settings):
         self.run, self.settings = run, settings

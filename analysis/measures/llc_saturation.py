@@ -1,10 +1,11 @@
 """Does a curve of local learning coefficients measure more than the loss? The LLC against the loss over checkpoints.
 
-Where the chains leave the model their draws have one loss, whatever the checkpoint, L_draw. Then
+Where the chains are saturated their draws have the same loss at every checkpoint, L_draw. Then
 
     LLC = nbeta (L_draw - L(w*)),
 
-a line of slope -nbeta in the loss: the curve is the loss, turned over. It is so at the setting of the published curves.
+a line of slope -nbeta in the loss: the curve tells no more than the loss. This is so at the
+setting of the published curves.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Settings:
 
     @property
     def program(self) -> Settings:
-        """What of them is compiled in: estimates that differ in the rest share a program."""
+        """The settings that are compile-time constants; estimates that differ only in the others share a program."""
         return replace(self, eps=1.0, nbeta=1.0, gamma=0.0, seed=0, mask="")
 
     @property
@@ -69,5 +69,5 @@ class Settings:
 
     @property
     def name(self) -> str:
-        """Eight hexadecimal digits that other settings do not have."""
+        """Eight hexadecimal digits of a hash of the settings."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]

@@ -1,8 +1,8 @@
-"""The traces of a checkpoint's chains on disk, with their row and what says of which parameters they are.
+"""The traces of a checkpoint's chains on disk, with their row and the digest of their parameters.
 
-llc/SETTINGS_step_STEP.npz of a run has them. While somebody else has the run locked they are kept in a folder beside
-it, .NAME.llc, and taken over when the run is free. A file that the run's manifest does not list is nobody's estimate:
-it is neither read nor written.
+llc/SETTINGS_step_STEP.npz of a run has them. While another process has the run locked they are kept in a folder
+beside it, .NAME.llc, and moved into the run when it is free. A file that the run's manifest does not list is neither
+read nor written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Validates the LLC estimator: which losses it is checked on, with a target that it meets or misses.
 
-A target is about the number: whether the diagnostics call its chains healthy stands beside it.
+A target is about the number: whether the diagnostics call its chains healthy is reported with it.
 """
 
 from __future__ import annotations
@@ -145,10 +145,10 @@ def ranks() -> Iterator[list[Check]]:
 
 
 def coverages() -> Iterator[list[Check]]:
-    """How often the 95 % t interval of eight chains covers, and how often the trend speaks up.
+    """How often the 95 % t interval of eight chains covers, and how often the trend flags.
 
     The slowest direction relaxes in 364 steps. Where three of them are left out the interval covers; where none is it
-    does not, which the trend has to say.
+    does not, which the trend has to flag.
     """
     h = np.array([100.0, 100.0] + [1.0] * 8)
     long = Settings(5e-5, 100.0, 10.0, data="full", chains=8, burn_in=120, draws=400, thin=10)

@@ -24,7 +24,7 @@ COPIED = ("own", "next", "other", "other_with_next")
 def baselines_of(loaded: ComparedRun) -> dict[str, Partial | str]:
     """Gradient descent, and GD++ with learned rates where a run has several linear layers.
 
-    In place of a baseline that is not defined, why: GD++ is fitted in closed form, which needs the inputs' variance.
+    An undefined baseline is replaced by the reason: GD++ is fitted in closed form, which needs the inputs' variance.
     """
     config, steps = loaded.config, loaded.gd.steps
     baselines: dict[str, Partial | str] = {"gd": loaded.gd.predict}

@@ -1,4 +1,4 @@
-"""The preconditioner that linear layers have learnt: the input block of W_K^T W_Q, beside matrices of theory.
+"""The preconditioner that linear layers have learnt: the input block of W_K^T W_Q, compared with theoretical matrices.
 
 Only the direction of the block is free of the scale that can move into P W_V, so distances are after the best scalar.
 """

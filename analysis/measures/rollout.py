@@ -5,8 +5,8 @@ gradient descent with the same damping is what one layer of the construction giv
 App. A.7: undamped, the errors of some tasks grow. Activations are not clipped here.
 
 Here a layer is its two products, as trained or as constructed, and all rows' updates tell which tasks are unstable.
-`src.layerwise.roll_out` rolls out a model, for its predictions alone; its sums have another order and so other last
-digits.
+`src.layerwise.roll_out` rolls out a model, for its predictions alone; it sums in another order, so results differ by
+rounding.
 """
 
 from __future__ import annotations

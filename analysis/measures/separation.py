@@ -56,9 +56,9 @@ def position_auroc(scores: np.ndarray, hit: np.ndarray) -> float:
     return raw_auroc(means, hit[:half])
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite is null in the file
+@np.errstate(over="ignore", invalid="ignore")  # non-finite values are null in the file
 def separation(scores: np.ndarray, hit: np.ndarray, twin: np.ndarray, seed: int) -> dict[str, Any]:
-    """A score [B, N] in numbers: means, AUROCs, and what corruption itself changes.
+    """Summary statistics of a score [B, N]: means, AUROCs, and what corruption itself changes.
 
     `auroc` is the position-matched one, 1.96 bootstrap standard errors over contexts to either side its interval (200
     resamples give a standard error to a twentieth, but not the ends of a distribution); `twin_change_noisy` and

@@ -111,7 +111,7 @@ def predictors_on(loaded: ComparedRun, data: DataConfig) -> dict[str, Predictor]
         check_clean(loaded.config)
         a = preconditioned.preconditioner(training_data)
         predictors["preconditioned_gd"] = Partial(preconditioned.predict, a=np.asarray(a, np.float32))
-    except ConfigError:  # nobody has said what it is there
+    except ConfigError:  # it is not defined there
         pass
     penalty = bayes_penalty(data)
     many = data.num_pairs > data.dim and penalty > 0  # where a Gram matrix of all pairs would fill the memory

@@ -124,7 +124,7 @@ def measure_test_set(loaded: ComparedRun) -> dict[str, Any]:
 
 
 def _ratio_to_gd_plus_plus(loaded: ComparedRun, batch: Batch, tf: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The ratio to GD++ and its loss, in a program of its own, so that the others' bits stay; null, and why, without.
+    """The ratio to GD++ and its loss, in its own program to keep the others bitwise; null with a reason if undefined.
 
     Nothing where it is not fitted.
     """
@@ -140,7 +140,7 @@ def _ratio_to_gd_plus_plus(loaded: ComparedRun, batch: Batch, tf: np.ndarray) ->
 
 
 def _ratio_to_opponent(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndarray) -> dict[str, Any]:
-    """The loss of a registered opponent and the ratio to it, in a program of its own; null, and why, if it says so."""
+    """The loss of a registered opponent and the ratio to it, in its own program; null with a reason if undefined."""
     predict = partial(OPPONENTS[name], config=loaded.config)
     ratio, loss = f"{name}_ratio", f"{name}_loss"
     try:

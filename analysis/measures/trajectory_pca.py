@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-ROUNDING = 1e-12  # of the largest squared singular value: what is below it is none
+ROUNDING = 1e-12  # times the largest squared singular value: smaller ones count as zero
 
 
 class Joint(NamedTuple):

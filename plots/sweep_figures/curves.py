@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HEIGHT, WIDTH = 0.95, 1.1  # inches of a panel
 NUDGE = 0.012  # of an axis, between lines that may coincide
-LEAST_CHANGE = 1.0  # per cent that an axis of changes shows on either side of 0: what hardly differs must look so
+LEAST_CHANGE = 1.0  # least span, in per cent, on either side of 0, so that small differences look small
 LEAST_RATIO = 0.02  # the same of ratios, around 1
 LOSS, CHANGE = "test loss", "change from GD, %"  # measures, which are also the axes' labels
 ERROR, RATIO = "MSE", "MSE / GD's MSE"

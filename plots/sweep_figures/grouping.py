@@ -103,7 +103,7 @@ def _in_force(key: Settings, cells: Sequence[Options], members: set[int]) -> Set
 
 
 def _rank(name: str, value: Any, counts: Mapping[str, Counter[Any]]) -> tuple[int, float]:
-    """Places values in order: nothing, numbers by size, orderings as everywhere, words as the table has them."""
+    """A sort key: None, then numbers, then orderings as in `ordered`, other words as the table has them."""
     if value is None:
         return 0, 0.0
     if isinstance(value, (int, float)):

@@ -1,7 +1,7 @@
 """Dots over the ordering at evaluation: a small one for each seed, and their mean. Each is another trained model.
 
-Seeds on the plateau have hollow dots and are in no mean. Where they lie beyond what the others need, the axis is
-broken: above the break stands the range of their values.
+Seeds on the plateau have hollow dots and are excluded from the means. Where they would stretch the axis, it is broken,
+and the range of their values is given above the break.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HEIGHT = 0.95  # inches of a panel
 MEASURE = "loss / GD's loss"
 STUCK = "on the plateau"  # the series of seeds that have not learnt
-LEAST_RATIO = 0.02  # that an axis shows on either side of 1: what hardly differs must look so
+LEAST_RATIO = 0.02  # least span of an axis on either side of 1, so that small differences look small
 SHIFT = 0.2  # between conditions that share an ordering
 ASIDE = 0.07  # of the seeds' dots, from their mean
 BESIDE = 0.05  # between seeds of one condition on the plateau

@@ -95,13 +95,13 @@ Part = list[tuple[str, Line]]  # lines that may share axes, by what a legend say
 
 
 def stack(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[Figure, list[Panel]]:
-    """Panels of a column's width, of each model: what differs of `apart` apart, and more where one held too much."""
+    """Panels of a column's width, one for each model and each part of the lines (`parts`)."""
     names, line_groups = parts(lines, apart)
     return _laid_out([(model, part) for part in line_groups for model in _models(part)], 1, height, names)
 
 
 def pairs(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[Figure, list[Panel]]:
-    """Panels two in a row: for what differs of `apart`, and more, one of all models and one of each."""
+    """Panels two in a row: for each part of the lines (`parts`), one of all models and one of each."""
     names, line_groups = parts(lines, apart)
     plan: list[tuple[str | None, Part] | None] = []
     for part in line_groups:
@@ -111,7 +111,7 @@ def pairs(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[F
 
 
 def parts(lines: Sequence[Line], apart: Sequence[str]) -> tuple[list[str], list[Part]]:
-    """The settings in which parts differ, and the parts: as many as keep a model's lines few enough to tell apart."""
+    """The settings that differ between parts, and the parts, in which a model has at most `MOST` lines."""
     line_settings = [line.settings for line in lines]
     differing = [name for name in grouping.split(line_settings)[0] if name != "model"]
     names = [name for name in apart if name in differing]
@@ -160,7 +160,7 @@ def error_bars(
 ) -> None:
     """Means joined as `how` says, with their intervals where there are any; `across` exchanges the axes.
 
-    A t interval of few seeds may leave what a measure can be, `within`: it is drawn up to there, and ends in an arrow.
+    A t interval of few seeds may exceed the possible values, `within`: it is cut there, and ends in an arrow.
     """
     means = np.array([point.mean for point in line])
     intervals = np.array([[point.low, point.high] for point in line]).T
@@ -174,7 +174,7 @@ def error_bars(
 
 
 def cut(series: Iterable[Series], within: Mapping[str, Bounds]) -> str:
-    """What a caption says of arrows, if some interval leaves what its measure can be."""
+    """What a caption says of arrows, if some interval exceeds its measure's possible values."""
     left = any(
         point.low < within[line.measure][0] or point.high > within[line.measure][1]
         for line in series
@@ -184,7 +184,7 @@ def cut(series: Iterable[Series], within: Mapping[str, Bounds]) -> str:
 
 
 def widen(limits: tuple[float, float], middle: float, least: float) -> tuple[float, float]:
-    """Limits of an axis that hold a value with this much on either side: what hardly differs must look so."""
+    """Axis limits with at least this much on either side of a value, so that small differences look small."""
     return min(limits[0], middle - least), max(limits[1], middle + least)
 
 

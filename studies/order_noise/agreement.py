@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 AGREEMENT = "agreement.csv"
-SHARE, LEAST = 0.25, 0.005  # a prediction is met within a quarter of it, and need not be met more exactly than this
+SHARE, LEAST = 0.25, 0.005  # tolerance: a quarter of the prediction, but at least this
 
 
 def agreement(table: pd.DataFrame, contrasts: Sequence[Contrast], predictions: Path) -> list[dict[str, Any]]:

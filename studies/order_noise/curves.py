@@ -18,7 +18,7 @@ READINGS = {"Best by position": "predicted", "From predictions": "regressed", "F
 def by_position(run: Path, name: str) -> Series:
     """The step size at each position: the best one for contexts of the training, and those read from the model.
 
-    None of a run on the plateau, which would make the mean that of no run.
+    None for a run on the plateau: a mean that includes it would describe no run.
     """
     if not summary_part(run, "left_plateau")["met"]:
         return {}

@@ -1,6 +1,6 @@
-"""The contrasts of the order and noise study, by question: declared before any of its runs was looked at.
+"""The contrasts of the order and noise study, by question: declared before any of its runs was inspected.
 
-They were put into words on runs of other seeds, which are no part of the study. Holm's correction is over the
+They were formulated on runs of other seeds, which are no part of the study. Holm's correction is over the
 differences of one question. Where no effect is claimed, the test is one of equivalence.
 """
 
@@ -122,7 +122,7 @@ COPYING = "noise and the copying layer"
 def attention() -> Iterator[Contrast]:
     """Whether scores tell corrupted from clean pairs within positions as gradient descent's own do: AUROC.
 
-    Of the layers that descend; of the layer that copies |contribution| alone, for what it looks at says nothing.
+    Of the layers that do gradient descent; of the copying one |contribution| alone: its attention is uninformative.
     """
     for score, columns in SCORES.items():
         for model in MODELS:
@@ -150,7 +150,7 @@ def attention_and_training() -> Iterator[Contrast]:
 
 
 def attention_and_placement() -> Iterator[Contrast]:
-    """What is left of a raw AUROC, over all pairs wherever they stand, once it is taken within positions.
+    """What is left of a raw AUROC, over pairs at all positions, when it is computed within positions.
 
     |influence|, trained under label noise in one place and tested with it in the same or the other, against gradient
     descent's own.
@@ -174,7 +174,7 @@ def _auroc(
 
 
 def placement() -> Iterator[Contrast]:
-    """Where corrupted pairs stand: at evaluation alone; and whether training with a placement pays where it is met."""
+    """Where corrupted pairs stand: at evaluation alone; and whether training with a placement helps on it."""
     for model in MODELS:
         for mode in NOISE:
             for place in SHIFTED:

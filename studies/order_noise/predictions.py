@@ -237,7 +237,7 @@ def step_rows(predictions: Predictions, contrasts: Iterable[Contrast]) -> list[d
 
 
 def _rounded(value: float) -> float:
-    """To significant digits, and to nothing where rounding in float64 is all there is."""
+    """Rounded to `DIGITS` significant digits; 0 below float64 rounding error."""
     return 0.0 if abs(value) < 1e-12 else float(f"{value:.{DIGITS}g}")
 
 

@@ -11,7 +11,7 @@ from studies.runs import Runs
 from sweeps.grid import Grid
 
 MODELS = ("lsa1", "lsa1_pe", "twolayer")
-SEEDS = {"quick": (5, 6), "full": (5, 6, 7, 8, 9)}  # by profile; the questions were put into words on seeds 0 to 4
+SEEDS = {"quick": (5, 6), "full": (5, 6, 7, 8, 9)}  # by profile; the questions were formulated on seeds 0 to 4
 RATES = (0.1, 0.25, 0.5)
 SIGMA = 0.5
 RATE = 0.25  # where one rate stands for all

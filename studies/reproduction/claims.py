@@ -1,6 +1,6 @@
 """The claims of "Transformers Learn In-Context by Gradient Descent" (von Oswald et al. 2023), as data.
 
-What counts as reproduced stands here before anything is measured. Losses are half the mean squared error. A range is
+What counts as reproduced was fixed before anything was measured. Losses are half the mean squared error. A range is
 derived (closed forms and independent computation), read off a published plot (the larger of 5 % and the reading error),
 stated in the text, or ours: a bound that puts a sentence of the paper into a number. Where runs can stay on the plateau
 there are two claims: the share of the runs that left it, and the value among those.

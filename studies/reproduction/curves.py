@@ -147,7 +147,7 @@ def sine_training(run: Path, name: str) -> Series:
 
 
 def sine_functions(run: Path, name: str) -> Series:
-    """The functions of one pair of runs: they begin at random ones, whose mean over seeds is none of them."""
+    """The functions of one pair of runs: they start from random ones, so a mean over seeds would describe none."""
     loaded = sines.load(run)
     if loaded.config.data_seed > 0:
         return {}

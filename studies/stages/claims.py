@@ -1,9 +1,9 @@
 """The claims of how models develop: Hoogland et al. 2024, the LLC part of Carroll et al. 2025, and ours, as data.
 
-Ranges and rules stand here before the runs are trained that they are read on: rules were revised, after seeds 0 to 7,
-8 to 15 and 16 to 23 of one linear layer and 0 to 2, 8 to 12 and 13 to 17 of the narrow decoders had been read, so these
-models are trained on other seeds. What was changed stands on the page, under "Revised rules". Nulls, each a measure or a control
-of some claim:
+Ranges and rules were fixed before the runs that they judge were trained: rules were revised after the results of seeds
+0 to 7, 8 to 15 and 16 to 23 of one linear layer and 0 to 2, 8 to 12 and 13 to 17 of the narrow decoders, so these
+models are trained on other seeds. The changes are on the page, under "Revised rules". Nulls, each a measure or a
+control of some claim:
 
 - LLC over training: nbeta (L_draw(first) - L(w_t)). At a saturated setting the LLC is an affine function of the loss.
 - A change of the LLC against one of the loss: slope -nbeta.

@@ -132,7 +132,7 @@ def plateau_after_first_stage(field: str) -> Callable[[Path], float]:
 
 
 def log2_of(measure: Callable[[Path], float]) -> Callable[[Path], float]:
-    """The base-2 logarithm of a step: what records that are evenly spaced in it know it to half the spacing of."""
+    """The base-2 logarithm of a step: records evenly spaced in it resolve it to half their spacing."""
     return lambda run: math.log2(measure(run))
 
 
@@ -153,7 +153,7 @@ def decline(setting: str) -> Measure:
 
 
 def decline_over_norm_null(setting: str, with_loss: bool = False) -> Measure:
-    """The LLC's change from its largest to the end over what the growth of |w*| makes of it, alone or with the loss.
+    """The LLC's change from its largest to the end over that due to the growth of |w*|, alone or with the loss.
 
     The growth: the change at the peak when gamma is multiplied by (|w_end| / |w_peak|)^2; nan where that diverges. The
     loss, which still falls: nbeta (L_peak - L_end), which raises the LLC of saturated chains.
@@ -277,7 +277,7 @@ def pool_over_infinite(setting: str, num_tasks: int) -> Measure:
 def beyond_other_seed(rank: Callable[[Any, Any], float]) -> Measure:
     """A correlation within a run less that of its LLC with another seed's curve.
 
-    Two seeds develop alike, so their curves rise and turn together whatever a run's own LLC sees.
+    Seeds develop alike, so their curves correlate even where a run's own LLC carries no information.
     """
     return lambda run, other: rank(run, run) - rank(run, other)
 
@@ -325,8 +325,8 @@ def _rank_given_step(rows: pd.DataFrame, one: str, other: str) -> float:
 
         r = (r_ab - r_as r_bs) / sqrt((1 - r_as^2) (1 - r_bs^2)):
 
-    0 for two curves whose ranks have a line in the step's rank in common and no more; curves with the same bend have
-    one of their own. nan for fewer than five rows, and where one is a rank of time.
+    0 for two curves whose ranks share only a linear trend in the step's rank; curves with the same bend still
+    correlate. nan for fewer than five rows, and where the ranks of a or b are those of the step or their reverse.
     """
     from scipy.stats import spearmanr
 

@@ -55,7 +55,7 @@ RUNS: dict[str, Runs] = {
     "linear_layer_of_20": Runs("lsa1", LINEAR | {"dim": 20, "num_pairs": 20}, FURTHER_SEEDS),
 }
 
-# runs in the place of those of the seed before: the other seed of claims on two curves of a run
+# the same runs shifted by one seed: the other seed of claims on two curves of a run
 _PAIRED = ("linear_layer", "linear_layers", "linear_layer_of_20", "pools_of_tasks")
 RUNS |= {f"{name}_next": RUNS[name].of_next_seeds() for name in _PAIRED}
 

@@ -1,6 +1,6 @@
 """The claims of Raventos et al. 2023 (task diversity) and Carroll et al. 2025 (the transient ridge), as data.
 
-What counts as reproduced stands here before it is measured. Models are much smaller and trained for much shorter than the
+What counts as reproduced was fixed before measuring. Models are much smaller and trained for much shorter than the
 papers', on D = 4, K = 8, noise variance .125, so where a threshold lies is ours alone: a claim says what happens below it
 and above. Losses are squared errors of noiseless labels over D, Delta the same of two predictors' difference. Sources of
 ranges as in `studies.reproduction.claims`; the table of exact predictors is derived, from pools of other seeds.

@@ -8,7 +8,7 @@ from studies.findings import Finding, Statement
 
 
 def from_log2(value: float) -> float:
-    """2 to this power; what no float holds is as large as one can be."""
+    """2 to this power, capped at 2^1023, so that it is finite."""
     return math.exp2(min(value, 1023.0))
 
 

@@ -165,7 +165,7 @@ def rise_of(num_tasks: float) -> Measure:
 def rise(run: Path) -> float:
     """How far a run's loss on fresh tasks ends above its minimum.
 
-    The minimum of noise lies below its mean; what noise does here shows in large pools, whose losses only fall.
+    The minimum of a noisy curve lies below its mean; large pools, whose losses only fall, show the size of this effect.
     """
     return float(transience.rise(history(run, "ood_loss")))
 

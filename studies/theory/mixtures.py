@@ -4,7 +4,7 @@ Decoders of four blocks on fresh tasks of the mixture (D = 4, centres +-2 e_1 an
 .5), and as their control on Gaussian tasks of the same total variance, whose posterior mean is ridge. Both are measured
 on the same 8192 sequences of the mixture's tasks, and on as many of the task 2 e_3, which lies outside it.
 
-Ranges stand here before the seeds 0 to 4 are run. They follow from the exact posteriors; pilots of seed 99 chose what
+Ranges were fixed before the seeds 0 to 4 were run. They follow from the exact posteriors; pilots of seed 99 chose what
 is measured after one or two pairs and how wide ranges are, and are in the comments. Each range lies ten of its half
 widths or more from what the alternative in brackets would give.
 """

@@ -68,7 +68,7 @@ def exponent(run: Path, other: Path) -> float:
 
 
 def steps_of_a_factor_e(run: Path) -> float:
-    """1 / log(1 + lr lambda): what each e-fold of the scale costs merged matrices."""
+    """1 / log(1 + lr lambda): the steps in which merged matrices grow by a factor e."""
     config = read_config(run)
     return 1 / math.log1p(config.training.lr * growth.growth_rate(config.data))
 
@@ -107,9 +107,9 @@ def over_derived(run: Path) -> float:
 
 
 def plateau_is_derived(run: Path) -> float:
-    """1 where a run comes to the second plateau exactly if the flow of its initial weights diverges in rank one.
+    """1 where a run has a second plateau and the flow of its initial weights diverges in rank one, or neither; else 0.
 
-    It comes there if it takes more than a quarter of the time that it took to leave the first, else 0.
+    It has one if it learns later than 1.25 times the step at which it left the first.
     """
     return float((learnt(run) > 1.25 * left(run)) == derived(run).rank_one)
 

@@ -1,8 +1,8 @@
 """The turn from gradient descent to GD++ and the plateaus before it: runs, claims, figures and the question.
 
-Ranges stand here before seeds 0 to 9 are trained; they were chosen from the closed forms and from pilots of seed 99, the
-shares from pilots of seeds 90 to 99. Above each claim stands the alternative that it could have shown, and how many
-half-widths of the range it is away.
+Ranges were fixed before seeds 0 to 9 were trained; they were chosen from the closed forms and from pilots of seed 99,
+the shares from pilots of seeds 90 to 99. The comment above each claim gives the alternative that it could have shown,
+and how many half-widths of the range it is away.
 """
 
 from __future__ import annotations

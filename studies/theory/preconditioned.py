@@ -1,9 +1,9 @@
 """Preconditioned gradient descent: one linear layer on inputs of a covariance, against its optimum in closed form.
 
-Ranges stand here before seeds 0 to 7 are run. Each lies ten margins or more from what another algorithm would give,
-which the claim names in brackets. Rates were tuned on seed 99.
+Ranges were fixed before seeds 0 to 7 were run. Each lies ten margins or more from what another algorithm would give,
+which the claim has in brackets. Rates were tuned on seed 99.
 
-Some of the runs of three settings are stuck on a plateau, where a mean is no verdict. Of these settings the claims are of
+In three settings some of the runs are stuck on a plateau, so a mean over runs is meaningless. There the claims are of
 further seeds, 8 to 15, in two parts: the share of runs that learn, and the value among these.
 """
 

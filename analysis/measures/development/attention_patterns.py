@@ -1,9 +1,9 @@
 """How heads attend: entropy, variability over contexts, and mass on oneself, the previous token and inputs.
 
-Maps a [B, H, R, T] are distributions over columns, sum_j a_rj = 1, of B contexts, H heads, R rows that look at T
-columns; linear attention has none. Hoogland et al. 2024, App. E. Rows are averaged where something is at stake: those
-that see two columns or more and whose result is read. Of the last layer only predictions are read, so only their rows
-count there, where the published figures average over all.
+Maps a [B, H, R, T] are distributions over columns, sum_j a_rj = 1, of B contexts, H heads, R rows (queries) and T
+columns (keys); linear attention has none. Hoogland et al. 2024, App. E. Only informative rows are averaged: those that
+see two columns or more and whose output is used. Of the last layer only the predictions' rows are used, whereas the
+published figures average over all.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ class Recipe(NamedTuple):
 def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     """Measures a run, which must be locked, and writes analysis/develop/; gives what develop.json has.
 
-    What is there of the same parameters and recipe is not measured again. With fewer checkpoints than stages need there
-    are none.
+    Existing results of the same parameters and recipe are reused. With fewer checkpoints than stages need there are
+    none.
     """
     if is_developed(run, recipe):
         return dict(read_json(run / layout.DEVELOP))
@@ -193,5 +193,5 @@ def _change(run: Path, recipe: Recipe, name: str, rows: Sequence[Row], first: in
 
 
 def rescaled_settings(settings: Settings, growth: float) -> Settings:
-    """gamma with which the radius has the same share of weights `growth` times as large; eps gamma stays."""
+    """The settings of the same radius relative to weights `growth` times as large; eps gamma is kept."""
     return replace(settings, gamma=settings.gamma * growth**2, eps=settings.eps / growth**2)

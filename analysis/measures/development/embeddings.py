@@ -9,7 +9,7 @@ import numpy as np
 
 from src.model import Params
 
-ROUNDING = 1e-5  # of the largest singular value, of parameters in single precision: what is below it is none
+ROUNDING = 1e-5  # times the largest singular value, in single precision: smaller ones count as zero
 
 
 def singular_shares(matrix: np.ndarray) -> np.ndarray:

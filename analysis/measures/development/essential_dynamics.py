@@ -4,7 +4,7 @@ A row of a trajectory is a checkpoint's outputs on one fixed batch, flattened: T
 time at which the curves in two of the three planes of the first three components have a sharp vertex or a cusp at once,
 with the point that their osculating circles have for a centre (Hoogland et al. 2024, arXiv v2, there found by eye).
 The components of any smooth random walk are cosines, whose planes have such bends too: a count or a share of variance
-is one of the model only where it leaves those of `walk_like`.
+is evidence about the model only where it lies outside those of `walk_like`.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def walk_like(gram: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The Gram matrix [T, T] of a random walk with a trajectory's steps, each with a random sign.
 
     gram [T - 1, T - 1]: of the observed steps. The walk's steps have their lengths and directions, in their order, and
-    their covariance sum_t s_t s_t' exactly; only what makes a path of them, that steps agree, is gone. A trajectory of
+    their covariance sum_t s_t s_t' exactly; only the agreement between steps is destroyed. A trajectory of
     independent steps that are as likely to go either way is one of these walks, however their lengths and directions
     change over training.
     """

@@ -1,4 +1,4 @@
-"""The curve of a run's local learning coefficients at one setting, and whether another run's may stand beside it."""
+"""The curve of a run's local learning coefficients at one setting, and whether another run's is comparable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NO_PART = (*SEEDS, "preset", "requires")
 class LlcCurve(NamedTuple):
     """The LLC of T checkpoints at a setting: steps, llc, its standard errors, losses L(w*), healthy [T].
 
-    loss_alone [T]: nbeta (L_null - L(w*)), the LLC of chains that have left the model. diverged: how many checkpoints
+    loss_alone [T]: nbeta (L_null - L(w*)), the LLC of fully saturated chains. diverged: how many checkpoints
     have no estimate; seeds: of data and initialisation.
     """
 

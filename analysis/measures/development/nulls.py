@@ -8,7 +8,7 @@ Between two checkpoints, start and end, an LLC estimated at nbeta and gamma chan
 
 Chains that are healthy lie below a saturation of .3, so that for them the loss null says little; the norm null is of
 falls where |w| grows, and of rises where it shrinks. Differences are tested by Welch's t over chains, at the two-sided
-level of three standard errors of a normal, .0027: of four chains that is five of theirs or more.
+level of three standard errors of a normal, .0027; for four chains that is five standard errors or more.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class Change(NamedTuple):
 def change(setting: str, start: Row, end: Row, rescaled: Row | None) -> Change:
     """The change between two rows of an LLC table; `rescaled` is the start's with the end's relative radius.
 
-    None stands where `norm_null_applies` does not.
+    `rescaled` is None where `norm_null_applies` is false.
     """
     delta = float(end["llc"] - start["llc"])
     delta_loss = float(end["loss"] - start["loss"])
     loss_null = float(-start["nbeta"] * delta_loss)
     norm_null, p_norm = math.nan, math.nan
     if rescaled is not None:
-        norm_null = float(rescaled["llc"] - start["llc"])  # so delta - norm_null has the start's errors no more
+        norm_null = float(rescaled["llc"] - start["llc"])  # so the start's error cancels in delta - norm_null
         known = rescaled["health"] == HEALTHY
         p_norm = p_value(float(end["llc"] - rescaled["llc"]), (end, rescaled)) if known else 1.0
     return Change(

@@ -40,7 +40,7 @@ class Vertex(NamedTuple):
 
 
 def geometry(curve: np.ndarray) -> Geometry:
-    """The geometry of a curve [T, 2]; `ValueError` for fewer than five points, or such as are not numbers."""
+    """The geometry of a curve [T, 2]; `ValueError` for fewer than five points, or non-finite ones."""
     if curve.ndim != 2 or curve.shape[1] != 2 or len(curve) < LEAST:
         raise ValueError(f"a curve of shape {curve.shape} has no vertices: it takes [T, 2] with T at least {LEAST}")
     if not np.isfinite(curve).all():
@@ -48,7 +48,7 @@ def geometry(curve: np.ndarray) -> Geometry:
     first, second = (curve[2:] - curve[:-2]) / 2, curve[2:] - 2 * curve[1:-1] + curve[:-2]
     squared = np.sum(first**2, axis=1)
     cross = first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0]
-    with np.errstate(divide="ignore", invalid="ignore"):  # where the curve stands still, or is a line
+    with np.errstate(divide="ignore", invalid="ignore"):  # where the curve does not move, or is a line
         curvature = cross / squared**1.5
         normal = np.stack([-first[:, 1], first[:, 0]], axis=1)
         centre = curve[1:-1] + normal * (squared / cross)[:, None]

@@ -48,7 +48,7 @@ class Development(NamedTuple):
 def write(
     run: Path, others: Sequence[Path], setting: str | None, healthy_only: bool, rule: Rule
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Writes stages.csv and .json, and gives their contents. Nothing is written of runs that may not stand together."""
+    """Writes stages.csv and .json, and gives their contents. Nothing is written if the runs cannot be compared."""
     first = read_curve(run, setting, healthy_only)
     curves = [first, *(read_like(other, first, healthy_only) for other in others)]
     _check_seeds(curves)

@@ -2,10 +2,10 @@
 
     LLC(u) ~ line + GP(0, a k),   k(u, v) = exp(-(u - v)^2 / (2 l^2)),   values with variance error^2 + jitter^2
 
-The hyperparameters a, l and jitter maximise the likelihood. jitter is what checkpoints scatter beyond their errors:
-while the learning rate is high w* jumps about, which no chain at one w* can see. Of the line nothing is known before,
-and its own errors are in those of the curve: about a constant the curve would turn to the mean at both ends and where
-checkpoints are far apart.
+The hyperparameters a, l and jitter maximise the likelihood. jitter is the scatter of checkpoints beyond their
+errors: while the learning rate is high w* jumps about, which chains at a single w* cannot show. The line has a flat
+prior, and the curve's errors include its own; about a constant the curve would revert to the mean at both ends and
+where checkpoints are far apart.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def step_of(places: np.ndarray | float) -> np.ndarray:
 def fit(steps: np.ndarray, llc: np.ndarray, errors: np.ndarray | None = None, length: float | None = None) -> Fit:
     """The posterior of a curve [T] over steps [T], of standard errors [T] if they are known; l is given or fitted.
 
-    `ValueError` for fewer than six checkpoints, steps that do not rise, and values that are not finite.
+    `ValueError` for fewer than six checkpoints, steps that do not increase, and non-finite values.
     """
     steps, llc = np.asarray(steps, float), np.asarray(llc, float)
     errors = np.zeros(len(llc)) if errors is None else np.asarray(errors, float)

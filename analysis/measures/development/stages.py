@@ -1,9 +1,9 @@
 """Milestones of a training and the stages between them, from local learning coefficients over its checkpoints.
 
 A milestone is a plateau of LLC over u = log(step + 1): a stretch where |d LLC / du| of the fitted curve is below a
-bound, at the place where it is least, that a rise or fall larger than its own uncertainty parts from the next plateau
-or from an end of the training (Hoogland et al. 2024, where the last choice was by hand). Between milestones are stages,
-of type A where the LLC rises and B where it falls.
+bound, at the place where it is least, separated from the next plateau or an end of the training by a rise or fall
+larger than its own uncertainty (Hoogland et al. 2024, where the last choice was by hand). Between milestones are
+stages, of type A where the LLC rises and B where it falls.
 
     fitted = fit(steps, llc, errors)
     plateaus = milestones(fitted)
@@ -61,8 +61,8 @@ class Milestone(NamedTuple):
 class Stage(NamedTuple):
     """A stage: from one step to another, its type (A, B or undecided), changes of LLC and loss, standard errors.
 
-    That of the LLC is the posterior's; that of the loss is what the milestones' places leave open, times the loss's
-    slope there: all checkpoints are measured on the same tasks.
+    That of the LLC is the posterior's; that of the loss is the uncertainty of the milestones' places times the
+    loss's slope there: all checkpoints are measured on the same tasks.
     """
 
     start: float
@@ -159,7 +159,7 @@ def _slow(slope: np.ndarray, limit: float) -> list[tuple[int, int, int]]:
 
 
 def _milestone(fitted: Fit, plateaus: Sequence[_Plateau], number: int, others: Sequence[np.ndarray]) -> Milestone:
-    """A plateau with what the draws' plateaus say of it."""
+    """A plateau with its uncertainty, from the draws' plateaus."""
     here, grid = plateaus[number], fitted.grid
     basin = _basin(fitted, plateaus, number)
     near = [_nearest(places, grid[here.place], basin) for places in others]

@@ -58,7 +58,7 @@ def order_lsa1_pe(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 
 def order_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
-    """Measured: small, whatever Holm's correction leaves of it."""
+    """Small, whether or not it is significant after Holm's correction."""
     contrasts = contrasts_of(rows, "order at evaluation", "twolayer: ")
     shown = [row for row in contrasts if row["verdict"] in SHOWN]
     return (

@@ -1,4 +1,4 @@
-"""What it does where the noisy pairs stand."""
+"""The effects of the placement of the noisy pairs."""
 
 from __future__ import annotations
 

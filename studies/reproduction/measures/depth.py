@@ -86,5 +86,5 @@ def _last_of(run: Path, name: str) -> float:
 
 
 def _numbers(values: Sequence[float | None]) -> np.ndarray:
-    """What is not finite is null in a run's files."""
+    """Numbers from a run's files as an array; null, a non-finite value, becomes infinite."""
     return np.array([np.inf if value is None else value for value in values], float)

@@ -51,7 +51,7 @@ def _losses(run: Path) -> np.ndarray:
 
 
 def _number(value: float | None) -> float:
-    """What is not finite is null in a run's metrics."""
+    """A number from a run's metrics; null, a non-finite value, becomes infinite."""
     return float("inf") if value is None else float(value)
 
 

@@ -192,10 +192,10 @@ def _ratios_under(
 
 
 def cancelling_heads(run: Path) -> float:
-    """What is left of the heads' off-diagonals in their weighted sum eta_1 W1_KQ + eta_2 W2_KQ, of its input block.
+    """The off-diagonal norm of eta_1 W1_KQ + eta_2 W2_KQ, input block, over the sum of its terms' off-diagonal norms.
 
-    Softmax has an offset over linear attention; two heads of opposite sign cancel theirs. App. A.9. The norm of the
-    sum's off-diagonal over the sum of the heads' norms: infinite unless the etas have opposite signs.
+    Softmax has an offset over linear attention; two heads of opposite sign cancel theirs. App. A.9. Infinite unless the
+    etas have opposite signs.
     """
     loaded = compared_run(run)
     dim = loaded.config.data.dim
