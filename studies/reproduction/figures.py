@@ -15,13 +15,13 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("rollout", "One trained layer applied again and again, damping .75, without a clip", ("one_layer",), curves.rolled_out(0.75), curves.STEPS, "Loss"),
     Figure("one_layer_training", "One layer over training", ("one_layer",), curves.logged, "training step", ""),
     Figure("sizes", "One layer, N = D", ("one_layer", "size_5", "size_20", "size_35", "size_50"), curves.sizes, "N = D", "Loss", profile="full", means=False, by_seed=True),
-    Figure("one_layer_shifts", "One layer under distribution shift", ("one_layer",), curves.shifted, "", "Loss", log_y=True),
+    Figure("one_layer_shifts", "One layer on contexts of another distribution", ("one_layer",), curves.shifted, "", "Loss", log_y=True),
     Figure("two_layers_training", "Two recurrent layers over training", ("two_layers",), curves.compared, "training step", ""),
-    Figure("two_layers_shifts", "Two recurrent layers under distribution shift", ("two_layers",), curves.shifted, "", "Loss", log_y=True),
+    Figure("two_layers_shifts", "Two recurrent layers on contexts of another distribution", ("two_layers",), curves.shifted, "", "Loss", log_y=True),
     Figure("ten_layers_training", "Ten recurrent layers over training", ("ten_layers",), curves.compared, "training step", "", profile="full"),
-    Figure("ten_layers_shifts", "Ten recurrent layers under distribution shift, medians over tasks", ("ten_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
+    Figure("ten_layers_shifts", "Ten recurrent layers on contexts of another distribution, medians over tasks", ("ten_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
     Figure("five_layers_training", "Five layers with weights of their own over training", ("five_layers",), curves.compared, "training step", "", profile="full", means=False, by_seed=True),
-    Figure("five_layers_shifts", "Five layers under distribution shift, medians over tasks", ("five_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
+    Figure("five_layers_shifts", "Five layers on contexts of another distribution, medians over tasks", ("five_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
     *(
         Distances(f"distances_{runs}", f"{words} and the algorithms of as many steps", (runs,), distances.final_cosines, ("row", "column"), draw_matrix, profile)
         for runs, words, profile in (
