@@ -137,7 +137,7 @@ def linear_mmse(batch: Batch, data: DataConfig, context: ContextConfig) -> Array
 def recovered(data: DataConfig, context: ContextConfig) -> float:
     """E[y^ y] / E[y^2]: the share of a target y = w.x that `linear_mmse` recovers where no pair happens to be hit.
 
-    Of noise with mean 0 it is the share of zero's loss that the predictor removes. It is 0 where the labels do not
+    Of noise with mean 0 it is the share of the loss of predicting zero that is removed. It is 0 where the labels do not
     agree with w on average, as where all pairs are random: there no linear predictor does better than zero. Errors are
     those of `linear_mmse`.
     """

@@ -237,7 +237,8 @@ def gain(config: DiversityConfig, summary: Summary) -> float | None:
     predictor that ignores the context has gain 0 whatever it knows of the pool: on 1024 sequences of the presets -.1
     to .1 for the mean of pools of 2 to 1024 tasks, whose loss is .42 to 1 of zero's. dMMSE and ridge have 1 or more
     (losses .07 and .40 of zero's for M = 2, .35 and .38 for M = 1024), one best step of gradient descent .5 to .8. In a
-    pool of one task there is nothing to infer, dMMSE is the mean task, and the gain is measured from zero's loss.
+    pool of one task there is nothing to infer, dMMSE is the mean task, and the gain is measured from the loss of
+    predicting zero.
     """
     gained, possible = gains(config, summary)
     return gained / possible if possible and not math.isnan(gained) else None

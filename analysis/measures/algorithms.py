@@ -56,7 +56,7 @@ from src.checks import ConfigError, require
 
 TF = "tf"  # the transformer's name among them
 NO_GD_PLUS_PLUS = "GD++ is compared with where there are several linear layers on concatenated tokens"
-OWN_RATES = "these layers have weights of their own: gd_plus_plus has rates for each step"
+OWN_RATES = "these layers have untied weights: gd_plus_plus has rates for each step"
 
 
 def with_own_steps(loaded: ComparedRun) -> Partial:
@@ -77,7 +77,7 @@ def own_step_sizes(config: RegressionConfig, steps: int) -> np.ndarray:
 
 
 def paper_gd_plus_plus(loaded: ComparedRun) -> Partial:
-    """The paper's GD++, of rates that all steps share, also where layers have weights of their own.
+    """The paper's GD++, of rates that all steps share, also where layers have untied weights.
 
     The paper has rates for each layer there. What a short training finds of those depends on where it starts.
     """

@@ -1,7 +1,7 @@
 """Interpolation of trained weights and the construction: the midpoint is as good if both are the same algorithm.
 
 The products W_K^T W_Q and P W_V are rescaled so that the first has the construction's scale, then averaged with it. Von
-Oswald et al. 2023, Sec. 3 and App. A.3. It needs what the construction needs; layers with weights of their own can
+Oswald et al. 2023, Sec. 3 and App. A.3. It needs what the construction needs; layers with untied weights can
 be permuted and rotated, so their midpoint means nothing.
 """
 
@@ -43,10 +43,10 @@ def interpolated(loaded: LoadedRun, step_size: float, gamma: float = 0.0, share:
     """The predictor whose products are `share` of the trained ones and the rest the construction's.
 
     The construction is gradient descent at this step size, or GD++ if gamma is not 0. `ConfigError` where there is
-    none, or where layers have weights of their own.
+    none, or where layers have untied weights.
     """
     config = loaded.config
-    require(len(config.model.layer_names) == 1, "layers with weights of their own cannot be interpolated")
+    require(len(config.model.layer_names) == 1, "layers with untied weights cannot be interpolated")
     trained = rescale(*products(config, loaded.params), config.data.dim)
     construction = products(config, gd_params(config.architecture, step_size, gamma))
     kq, pv = (share * own + (1 - share) * other for own, other in zip(trained, construction, strict=True))

@@ -78,7 +78,7 @@ def model_on(loaded: ComparedRun, num_pairs: int, num_layers: int | None = None)
     """A run's transformer as a predictor on contexts of another length, and of recurrent layers at another depth.
 
     Linear attention is a sum over the pairs, so each update is multiplied by N / m: a mean over m pairs is what the
-    theory has. `ConfigError` where that is not so, or where layers have weights of their own.
+    theory has. `ConfigError` where that is not so, or where layers have untied weights.
     """
     config = loaded.config
     model, pairs = config.model, config.data.num_pairs

@@ -38,7 +38,7 @@ REPLACED_OF = {
 LAYERS = {
     "one_layer": "one layer, one step",
     "two_layers": "two recurrent layers, two steps",
-    "five_layers": "five layers with weights of their own, five steps",
+    "five_layers": "five layers with untied weights, five steps",
     "ten_layers": "ten recurrent layers, ten steps",
 }
 STEPS = "GD Steps / Transformer Layers"

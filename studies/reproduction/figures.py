@@ -20,7 +20,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("two_layers_shifts", "Two recurrent layers on contexts of another distribution", ("two_layers",), curves.shifted, "", "Loss", log_y=True),
     Figure("ten_layers_training", "Ten recurrent layers over training", ("ten_layers",), curves.compared, "training step", "", profile="full"),
     Figure("ten_layers_shifts", "Ten recurrent layers on contexts of another distribution, medians over tasks", ("ten_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
-    Figure("five_layers_training", "Five layers with weights of their own over training", ("five_layers",), curves.compared, "training step", "", profile="full", means=False, by_seed=True),
+    Figure("five_layers_training", "Five layers with untied weights over training", ("five_layers",), curves.compared, "training step", "", profile="full", means=False, by_seed=True),
     Figure("five_layers_shifts", "Five layers on contexts of another distribution, medians over tasks", ("five_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
     *(
         Distances(f"distances_{runs}", f"{words} and the algorithms of as many steps", (runs,), distances.final_cosines, ("row", "column"), draw_matrix, profile)
@@ -28,16 +28,16 @@ FIGURES: tuple[AnyFigure, ...] = (
             ("one_layer", "One layer", "quick"),
             ("two_layers", "Two recurrent layers", "quick"),
             ("three_layers", "Three recurrent layers", "full"),
-            ("five_layers", "Five layers with weights of their own", "full"),
+            ("five_layers", "Five layers with untied weights", "full"),
             ("ten_layers", "Ten recurrent layers", "full"),
-            ("twelve_layers", "Twelve layers with weights of their own", "full"),
+            ("twelve_layers", "Twelve layers with untied weights", "full"),
         )
     ),
     *(
         Distances(f"nearest_{runs}", f"{words} over training, compared with the algorithms of as many steps", (runs,), distances.cosines_at_snapshots, ("algorithm", "step"), draw_nearest, profile)
         for runs, words, profile in (
             ("two_layers", "Two recurrent layers", "quick"),
-            ("five_layers", "Five layers with weights of their own", "full"),
+            ("five_layers", "Five layers with untied weights", "full"),
             ("ten_layers", "Ten recurrent layers", "full"),
         )
     ),

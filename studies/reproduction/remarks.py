@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # fmt: off
 TEN = "Ten layers reach the loss plotted for GD++ (.05). GD++ fitted to convergence is lower, and they do not reach it in 15 000 steps."
-FIVE = "Five layers with weights of their own are far better than GD++ on the median context."
+FIVE = "Five layers with untied weights are far better than GD++ on the median context."
 
 TWO_PARAMETERS = "The published .00095 is of sines whose amplitude and phase are one draw: with these the transformer ends at .00094 (claim sine_tied_loss). With two draws, as in the paper's text, sines have two parameters and the loss is higher."
 POOL = "The test loss is .215 at step 1000 and rises slowly to .24 as the block learns the pool: no peak of .48, and no fall after one."

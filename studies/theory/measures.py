@@ -47,9 +47,9 @@ def headline(name: str) -> Measure:
     return lambda run: float(summary_part(run, "headline")[name])
 
 
-def over(name: str, other: str) -> Measure:
-    """A number of the test set over another."""
-    return lambda run: headline(name)(run) / headline(other)(run)
+def over(name: str, other: str, unit: float = 1.0) -> Measure:
+    """A number of the test set over another, in units of a third."""
+    return lambda run: headline(name)(run) / headline(other)(run) / unit
 
 
 def has_learnt(run: Path) -> float:
@@ -58,11 +58,6 @@ def has_learnt(run: Path) -> float:
 
 
 if_learnt = partial(among, has_learnt)
-
-
-def left_over(share: float) -> Measure:
-    """The share of zero's loss that is left, over a share."""
-    return lambda run: over("tf_loss", "zero_loss")(run) / share
 
 
 def over_paired(name: str) -> Measure:

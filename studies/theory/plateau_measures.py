@@ -152,7 +152,7 @@ def learnt_by(step: float = math.inf) -> Measure:
 
 
 def second_plateau(run: Path) -> float:
-    """How far below zero's loss a run stays, in units of 1/D of gradient descent's way; nan for runs that do not stay.
+    """How far below the loss of predicting zero a run stays, in units of 1/D of gradient descent's way; nan if not.
 
     The median of the records from 1.25 times the step at which it left the first plateau to .9 times that at which it
     has learnt, or the end.

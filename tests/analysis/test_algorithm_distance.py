@@ -123,7 +123,7 @@ def test_what_has_no_direction_or_no_loss_has_no_distance() -> None:
                 "gd_plus_plus_own_rates": "several",
             },
         ),
-        ({"num_layers": 2}, {"gd_plus_plus_own_rates": "weights of their own"}),
+        ({"num_layers": 2}, {"gd_plus_plus_own_rates": "untied weights"}),
         ({"num_layers": 2, "recurrent": True}, {}),
     ],
 )

@@ -61,5 +61,5 @@ def test_between_two_that_are_one_algorithm_is_that_algorithm() -> None:
 
 
 def test_layers_with_weights_of_their_own_have_no_halfway() -> None:
-    with pytest.raises(ConfigError, match="weights of their own"):
+    with pytest.raises(ConfigError, match="untied weights"):
         interpolated(subject(replace(CONFIG, model=ModelConfig(num_layers=2))), 0.4)

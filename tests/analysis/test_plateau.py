@@ -32,7 +32,7 @@ def layerwise(rolled_out: bool, *losses: float, zero: float = 20.0) -> dict[str,
 
 
 def diversity(*errors: float | None) -> dict[str, Any]:
-    """Of an infinite pool: zero's loss is 2, and ridge gains .5."""
+    """Of an infinite pool: the loss of predicting zero is 2, and ridge gains .5."""
     return {"id_errors": list(errors), "headline": {"id_tf_loss": 1, "id_zero_loss": 2.0, "id_ridge_loss": 1.5}}
 
 
@@ -49,7 +49,7 @@ def diversity(*errors: float | None) -> dict[str, Any]:
         ("sine", {"headline": {"loss": 0.01, "zero_loss": 0.02}}, 0.5, True),
         ("sine", {"headline": {"loss": 0.0134, "zero_loss": 0.02}}, 0.67, False),
         ("diversity", diversity(2.0, 1.5), 0.5, True),
-        ("diversity", diversity(3.0, 0.5), 0.5, True),  # from zero's loss, if the first prediction is worse
+        ("diversity", diversity(3.0, 0.5), 0.5, True),  # from predicting zero, if the first prediction is worse
         ("diversity", diversity(2.0, 1.52), 0.48, False),
         ("diversity", diversity(None, 1.0), None, False),
     ],
@@ -149,7 +149,7 @@ def judged(config: DiversityConfig, summary: dict[str, Any], predictions: np.nda
 
 @pytest.mark.parametrize("num_tasks", [2, 4, 8, 16, 64, math.inf])
 def test_what_ignores_the_context_is_on_the_plateau_and_exact_inference_is_not(num_tasks: float) -> None:
-    """The mean task of the pool has .4 to 1 of zero's loss, and gains nothing from the context."""
+    """The mean task of the pool has .4 to 1 of the loss of predicting zero, and gains nothing from the context."""
     config, summary, predictions = pool_run(num_tasks)
     verdicts = {name: judged(config, summary, values) for name, values in predictions.items()}
     without = {"zero", "mean task"} & set(verdicts)

@@ -62,7 +62,7 @@ def test_steps(model: str, name: str, depth: int, recurrent: bool, steps: int) -
 
 
 # What the published stacks do otherwise: an MLP without biases and a clip before it; and where each of several layers
-# has weights of its own, one MLP for all of them and no norm before the first. Source: a comparison with that program.
+# has untied weights, one MLP for all of them and no norm before the first. Source: a comparison with that program.
 PUBLISHED_STACK = {"mlp_bias": False, "clip_before_mlp": True}
 
 

@@ -317,7 +317,7 @@ def test_pools_of_any_size_share_programs() -> None:
 
 @pytest.mark.slow
 def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Workshop) -> None:
-    """Ridge and dMMSE weigh the noise against the prior. Of tasks on the sphere, zero's loss on N(0, I) is 1/D."""
+    """Ridge and dMMSE weigh the noise against the prior. The loss of w = 0 on unit tasks is 1/D."""
     words = "--noise_std 0 --task_distribution sphere --schedule constant --lr .01 --config.log_records=0".split()
     run = finished(workshop, "noiseless", *SIZES, *words)
     records, headline = rundir.read_metrics(run), read(run / layout.SUMMARY)["headline"]

@@ -204,7 +204,7 @@ def test_a_single_task_is_learned_by_heart() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["linear", "softmax"])
 def test_under_deep_supervision_the_loss_decreases_with_depth(name: str) -> None:
-    """On average over fresh tasks; without it inner layers may lie above zero's loss."""
+    """On average over fresh tasks; without it inner layers may lie above the loss of predicting zero."""
     data = QueriesData(dim=2, num_pairs=8, num_queries=8, input_distribution="gaussian")
     model = replace(MODELS[name], num_layers=3, init_scale=0.01 if name == "linear" else 1.0)
     config = run(model, data, lr=3e-3, batch_size=64, grad_clip=1.0, deep_supervision=True)
