@@ -225,9 +225,9 @@ def sensitivity_to(which: str, channels: str = "") -> Measure:
     return lambda run: float(_copying(run)[f"averaged_before_norm{channels}"][which])
 
 
-def next_over_other(run: Path) -> float:
+def next_over_other(channels: str = "") -> Measure:
     """Its sensitivity to the next token over that to the others, as published: at most 2N - 1."""
-    return float(_copying(run)["averaged_before_norm"]["next_over_other_with_next"])
+    return lambda run: float(_copying(run)[f"averaged_before_norm{channels}"]["next_over_other_with_next"])
 
 
 @lru_cache(maxsize=64)
