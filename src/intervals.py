@@ -5,7 +5,8 @@ S seeds are the unit, values are [S]. SciPy is imported late, for commands that 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,20 +20,31 @@ MOST_SEEDS = 1000  # upper limit of `seeds_for`
 class Scale(NamedTuple):
     """The transform under which means are taken, its inverse, and the range of possible values."""
 
-    forward: np.ufunc
-    inverse: np.ufunc
+    forward: Callable[[Any], Any]
+    inverse: Callable[[Any], Any]
     lowest: float
     highest: float
 
 
+def _minus_log_complement(values: Any) -> Any:
+    """-log(1 - v)."""
+    return -np.log1p(np.negative(values))
+
+
+def _from_minus_log_complement(transforms: Any) -> Any:
+    return -np.expm1(np.negative(transforms))
+
+
 # linear: values of either sign. log: losses, ratios, distances and times, whose mean is then the geometric one.
-# nonnegative and fraction: those that can be exactly 0. fisher: cosines and correlations. share: 0 or 1 for each seed,
-# whose mean is the share of the seeds.
+# nonnegative and fraction: those that can be exactly 0. complement: R^2 and shares near 1, by the logarithm of 1 - v.
+# fisher: cosines and correlations. share: 0 or 1 for each seed, whose mean is the share of
+# the seeds.
 SCALES = {
     "linear": Scale(np.positive, np.positive, -np.inf, np.inf),
     "nonnegative": Scale(np.positive, np.positive, 0.0, np.inf),
     "fraction": Scale(np.positive, np.positive, 0.0, 1.0),
     "log": Scale(np.log, np.exp, 0.0, np.inf),
+    "complement": Scale(_minus_log_complement, _from_minus_log_complement, -np.inf, 1.0),
     "fisher": Scale(np.arctanh, np.tanh, -1.0, 1.0),
     "share": Scale(np.positive, np.positive, 0.0, 1.0),
 }
@@ -71,9 +83,9 @@ def of(values: np.ndarray, scale: str, level: float = LEVEL) -> Interval:
 
 
 def _transformed(values: np.ndarray, scale: Scale) -> np.ndarray:
-    """A cosine of exactly 1 has no finite transform: it is taken as the float64 before."""
-    if scale is SCALES["fisher"]:
-        values = np.clip(values, -1 + 1e-15, 1 - 1e-15)
+    """A cosine or R^2 of exactly 1 has no finite transform: it is taken as the float64 before."""
+    if scale in (SCALES["fisher"], SCALES["complement"]):
+        values = np.clip(values, -1 + 1e-15 if scale is SCALES["fisher"] else None, 1 - 1e-15)
     return np.asarray(scale.forward(values), float)
 
 

@@ -62,14 +62,25 @@ def cases() -> Iterator[Case]:
         )
         yield Case("positive values, an upper end", "lognormal", _claim(0, 1, "nonnegative"), seeds, _skewed)
         yield Case("shares of tasks, an upper end", "lognormal", _claim(0, 0.1, "fraction"), seeds, _skewed_shares)
+        yield Case("shares of tasks, a lower end", "1 - lognormal", _claim(0.95, 1, "fraction"), seeds, _near_one)
+        yield Case("R^2, a lower end", "1 - lognormal", _claim(0.95, 1, "complement"), seeds, _near_one)
         yield Case("linear, an upper end", "lognormal", _claim(-9, 1, "linear"), seeds, _skewed_mean, is_used=False)
+        yield Case(
+            "linear, a lower end",
+            "1 - lognormal",
+            _claim(0.95, 1, "linear"),
+            seeds,
+            _near_one_on_average,
+            is_used=False,
+        )
+        yield Case("median, an upper end", "a third infinite", _claim(0, 1, "log"), seeds, _some_infinite)
         yield Case("cosine, a lower end", "tanh of normal", _claim(0.95, 1, "fisher"), seeds, _cosines)
         yield Case("time on a grid", "lognormal, rounded up", _claim(0, 1000, "log", spacing=250), seeds, _on_a_grid)
         yield Case("every run", "half of runs outside", _claim(0, 1, "linear", every=True), seeds, _half_outside)
     for seeds, edge in ((5, 0.5), (8, 0.5), (8, 0.6)):
         draw = lambda rng, n, edge=edge: rng.binomial(1, edge, n).astype(float)  # noqa: E731
         yield Case(f"share of runs, at least {edge}", "0 or 1", _claim(edge, 1, "share"), seeds, draw)
-    stuck, learnt = _some_stuck(np.log(0.5)), _claim(0, 1, "log", learnt_only=True)
+    stuck, learnt = _some_stuck(np.log(0.5)), _claim(0, 1, "log", among=bool)
     for seeds in SEEDS:
         yield Case("mean of all", "a third of runs stuck", _claim(0, 1, "log"), seeds, stuck, is_used=False)
         yield Case("mean of those that learnt", "a third of runs stuck", learnt, seeds, _some_left_out)
@@ -86,6 +97,22 @@ def _skewed(rng: np.random.Generator, n: int) -> np.ndarray:
 
 def _skewed_shares(rng: np.random.Generator, n: int) -> np.ndarray:
     return np.minimum(0.1 * _skewed(rng, n), 1)
+
+
+def _near_one(rng: np.random.Generator, n: int) -> np.ndarray:
+    """The geometric mean of 1 - v is at the edge."""
+    return 1 - 0.05 * _skewed(rng, n)
+
+
+def _near_one_on_average(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Their arithmetic mean is at the edge."""
+    return 1 - 0.05 * _skewed_mean(rng, n)
+
+
+def _some_infinite(rng: np.random.Generator, n: int) -> np.ndarray:
+    """A third of runs diverge; the median, of all, is at the edge."""
+    distance, place = np.abs(rng.normal(0, 1, n)), rng.random(n)
+    return np.where(place < 0.5, np.exp(-distance), np.where(place < 0.5 + STUCK, np.inf, np.exp(distance)))
 
 
 def _skewed_mean(rng: np.random.Generator, n: int) -> np.ndarray:

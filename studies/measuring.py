@@ -16,33 +16,49 @@ from studies.study import Study
 OfSeed = Path | tuple[Path, ...]
 
 
-def can_measure(study: Study, claim: Claim, runs_dir: Path) -> bool:
-    """Whether all runs of a claim and of its control have ended."""
-    return None not in _runs(study, claim, runs_dir)
+def can_measure(study: Study, claim: Claim, runs_dir: Path, controls: bool = False) -> bool:
+    """Whether all runs of a claim and of its control, or of its control alone, have ended."""
+    return None not in _runs(study, claim, runs_dir, controls)
 
 
-def measure(study: Study, claim: Claim, runs_dir: Path, device: str) -> Measurement | None:
-    """A claim's values and its control's; None unless all of their runs have ended."""
+def measure(study: Study, claim: Claim, runs_dir: Path, device: str, controls: bool = False) -> Measurement | None:
+    """A claim's values and its control's, or its control's alone; None unless all of their runs have ended."""
     began, commit, date = time.perf_counter(), git_commit() or "unknown", str(now())[:10]
     if not claim.runs:
         values = tuple(float(claim.measure(seed)) for seed in CHECK_SEEDS)
         return Measurement(values, CHECK_SEEDS, _minutes_since(began), device, date, commit)
-    ended = _runs(study, claim, runs_dir)
+    ended = _runs(study, claim, runs_dir, controls)
     if None in ended:
         return None
-    values, control_values = (tuple(_value(claim, runs) for runs in of_seeds or ()) for of_seeds in ended)
+    values = tuple(_value(claim, runs) for runs in ended[0] or ())
+    control_values = tuple(_value(claim._replace(among=None), runs) for runs in ended[1] or ())
     runs = [run for of_seeds in ended for of_seed in of_seeds or () for place in of_seed for run in each(place)]
     metas = [rundir.read_meta(run) for run in dict.fromkeys(runs)]
     minutes = sum(map(_minutes, metas)) + _minutes_since(began)
     devices, trained_at = (" and ".join(sorted({str(meta[key]) for meta in metas})) for key in ("device", "git_hash"))
     cells = tuple(dict.fromkeys(run.name for run in runs))
-    seeds = study.runs_of(claim.run_names[0]).seeds
+    seeds = () if controls else study.runs_of(claim.run_names[0]).seeds
     return Measurement(values, seeds, minutes, devices, date, commit, trained_at, cells, control_values=control_values)
 
 
-def _runs(study: Study, claim: Claim, runs_dir: Path) -> list[list[tuple[OfSeed, ...]] | None]:
-    """Those of the claim and of its control, by seed; None unless all of them have ended."""
-    names = (claim.run_names, claim.control_names)
+def with_control(measurement: Measurement, control: Measurement) -> Measurement:
+    """A measurement with a control that was measured later."""
+    devices, trained_at = (
+        " and ".join(sorted({*earlier.split(" and "), *later.split(" and ")} - {""}))
+        for earlier, later in ((measurement.device, control.device), (measurement.trained_at, control.trained_at))
+    )
+    return measurement._replace(
+        control_values=control.control_values,
+        minutes=measurement.minutes + control.minutes,
+        cells=tuple(dict.fromkeys((*measurement.cells, *control.cells))),
+        device=devices,
+        trained_at=trained_at,
+    )
+
+
+def _runs(study: Study, claim: Claim, runs_dir: Path, controls: bool) -> list[list[tuple[OfSeed, ...]] | None]:
+    """Those of the claim, unless its control alone is asked for, and of its control, by seed; None unless all ended."""
+    names = (() if controls else claim.run_names, claim.control_names)
     return [_ended([study.runs_of(name) for name in of_one], runs_dir) for of_one in names]
 
 
@@ -61,9 +77,10 @@ def _ended(runs: Sequence[Runs], runs_dir: Path) -> list[tuple[OfSeed, ...]] | N
 
 
 def _value(claim: Claim, runs: Sequence[OfSeed]) -> float:
-    """The measure; infinite where a run diverged."""
-    done = all(rundir.read_status(run) == "done" for of_seed in runs for run in each(of_seed))
-    return float(claim.measure(*runs)) if done else float("inf")
+    """The measure; infinite where a run diverged, nan of a run that the claim leaves out."""
+    if not all(rundir.read_status(run) == "done" for of_seed in runs for run in each(of_seed)):
+        return float("inf")
+    return float(claim.measure(*runs)) if claim.among is None or claim.among(runs[0]) else float("nan")
 
 
 def _minutes(meta: Mapping[str, Any]) -> float:

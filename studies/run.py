@@ -41,6 +41,7 @@ def parser() -> cli.Parser:
     built.add_argument("study", help=f"{', '.join(RUNS_DIRS)}, or the file of a conjecture: FILE.py")
     built.add_argument("--profile", choices=PROFILES, default="quick", help="how much of it")
     cli.add_list(built, "--claims", str, (), "these claims alone, of whichever study and profile")
+    built.add_argument("--controls", action="store_true", help="with --claims: measure their controls alone, again")
     text = f"folder of the results; default: {REPORT}, of a conjecture {CONJECTURES}"
     built.add_argument("--report", type=Path, help=text)
     add_execution_flags(built, None, None)
@@ -55,9 +56,13 @@ def main(argv: list[str]) -> int:
     flags.report = flags.report or Path(REPORT)
     check_devices()
     if not flags.claims:
+        if flags.controls:
+            raise cli.UsageError("--controls needs --claims")
         return _study(load(flags.study), flags)
     known = {claim.name: (study, claim) for study in all_studies() for claim in study.claims}
     chosen = _named(flags.claims, known)
+    if flags.controls:
+        return _controls(chosen, flags)
     status = 0
     for study in dict.fromkeys(study for study, _ in chosen):
         status = max(status, _claims(study, [claim for owner, claim in chosen if owner is study], flags))
@@ -127,6 +132,34 @@ def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) ->
         draw(study, figures, how.folder, flags.report)
         _write_pages(study, study.profiles[-1], flags.report)
     return status
+
+
+def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) -> int:
+    """The controls of claims that are measured: their runs are trained, and they are measured alike."""
+    from studies import ledger
+    from studies.measuring import can_measure, with_control
+    from studies.workers import measured
+
+    before = ledger.known(flags.report)
+    for _, claim in chosen:
+        if claim.name not in before:
+            raise cli.UsageError(f"{claim.name} is not measured; leave --controls out")
+        if not claim.control_names:
+            raise cli.UsageError(f"{claim.name} has no control: {claim.uncontrolled or 'it is a check'}")
+    for study in dict.fromkeys(study for study, _ in chosen):
+        claims = [claim for owner, claim in chosen if owner is study]
+        names = dict.fromkeys(name for claim in claims for name in claim.control_names)
+        how = _execution(study, flags)
+        status = carry_out(planned([study.runs_of(name).grid for name in names], flags.quiet), how)
+        if how.dry_run or status > 128:
+            return status
+        ready = [claim for claim in claims if can_measure(study, claim, how.folder, controls=True)]
+        for claim, control in measured(study, ready, how.folder, how.cluster, controls=True):
+            if control:
+                ledger.write(flags.report, {claim.name: with_control(before[claim.name], control)})
+                print(f"{claim.name}: control {control.control_values}", flush=True)
+        _write_pages(study, study.profiles[-1], flags.report)
+    return 0
 
 
 def _write_pages(study: Study, profile: str, out: Path) -> None:

@@ -18,6 +18,7 @@ from studies.claim import UNBOUNDED, Claim, Measurement
 
 VERDICTS = ("reproduced", "contradicted", "no effect", "undecided", "not counted", "not run")
 SKEWED = {"nonnegative": UNBOUNDED, "fraction": 0.5}  # scale -> the upper ends below which values are skewed upwards
+NEAR_ONE = 0.5  # lower ends of fractions above which values are skewed downwards
 VOIDED = ("reproduced", "undecided")  # by a control in the range
 FEW = 5  # seeds below which a page says so
 WITHOUT_CONTROL = "its control is not measured"
@@ -78,12 +79,16 @@ def before_revision(claim: Claim, measurement: Measurement | None) -> str:
 def _counted(claim: Claim, measurement: Measurement) -> np.ndarray:
     """The values that a verdict is based on: for a claim on runs that learnt, the defined ones."""
     values = np.array(measurement.values, float)
-    return values[~np.isnan(values)] if claim.learnt_only else values
+    return values[~np.isnan(values)] if claim.among else values
 
 
 def _scale(claim: Claim, values: np.ndarray) -> str:
-    """The scale of the interval: log where skewed values would pass an upper end too often, if all are above 0."""
-    return "log" if claim.high < SKEWED.get(claim.scale, -np.inf) and (values > 0).all() else claim.scale
+    """The scale of the interval: a logarithmic one where skewed values would pass an end too often."""
+    if claim.high < SKEWED.get(claim.scale, -np.inf) and (values > 0).all():
+        return "log"
+    if claim.scale == "fraction" and claim.low > NEAR_ONE and (values < 1).all():
+        return "complement"
+    return claim.scale
 
 
 def _interval(claim: Claim, values: np.ndarray) -> Interval:

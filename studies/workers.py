@@ -27,14 +27,18 @@ from studies.study import Study, load
 
 
 def measured(
-    study: Study, claims: Sequence[Claim], runs_dir: Path, cluster: Executor | None = None
+    study: Study, claims: Sequence[Claim], runs_dir: Path, cluster: Executor | None = None, controls: bool = False
 ) -> Iterator[tuple[Claim, Measurement | None]]:
     """Each claim with its measurement, in the order in which they are done; None unless all of its runs have ended.
+
+    controls: of its control alone.
 
     What a measure raises is raised here; `StoreError` for a process that dies.
     """
     by_name = {claim.name: claim for claim in claims}
-    for outcome in _done("measured", measure_task, study, list(by_name), runs_dir, cluster):
+    for outcome in _done(
+        "measured", control_task if controls else measure_task, study, list(by_name), runs_dir, cluster
+    ):
         yield by_name[outcome.task.name], outcome.value
 
 
@@ -44,11 +48,20 @@ def analysed(study: Study, runs: Sequence[str], runs_dir: Path, cluster: Executo
         yield outcome.task.name
 
 
-def measure_task(context: Context, study: bytes, name: str, runs_dir: Path) -> Measurement | None:
-    """Measures a claim, by its name."""
+def measure_task(
+    context: Context, study: bytes, name: str, runs_dir: Path, controls: bool = False
+) -> Measurement | None:
+    """Measures a claim, by its name, or its control alone."""
     compile_cache.enable()
     loaded_study = _study(study)
-    return measure(loaded_study, {claim.name: claim for claim in loaded_study.claims}[name], runs_dir, device_text())
+    return measure(
+        loaded_study, {claim.name: claim for claim in loaded_study.claims}[name], runs_dir, device_text(), controls
+    )
+
+
+def control_task(context: Context, study: bytes, name: str, runs_dir: Path) -> Measurement | None:
+    """Measures a claim's control."""
+    return measure_task(context, study, name, runs_dir, controls=True)
 
 
 def analyse_task(context: Context, study: bytes, name: str, runs_dir: Path) -> None:

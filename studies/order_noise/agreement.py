@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 AGREEMENT = "agreement.csv"
 SHARE, LEAST = 0.25, 0.005  # tolerance: a quarter of the prediction, but at least this
+VERDICTS = ("as predicted", "no change, as predicted", "undecided", "not as predicted")
 
 
 def agreement(table: pd.DataFrame, contrasts: Sequence[Contrast], predictions: Path) -> list[dict[str, Any]]:
@@ -50,14 +51,20 @@ def _is_of_one_model(contrast: Contrast) -> bool:
 def _row(predicted: float, changes: np.ndarray, least: float) -> dict[str, Any]:
     """The measured change with its 90 % interval, and what the interval of measured less predicted says.
 
-    as predicted: it lies within the margin, two one-sided tests at 5 %; not as predicted: outside; else undecided.
+    as predicted: it lies within the margin, two one-sided tests at 5 %; "no change, as predicted" where the predicted
+    change lies within the margin too, so that none at all would pass; not as predicted: outside; else undecided.
     """
     change, off = intervals.of(changes, "linear"), intervals.of(changes - predicted, "linear")
     margin = max(least, SHARE * abs(predicted))
     verdict = "undecided"
     if -margin <= off.low and off.high <= margin:
-        verdict = "as predicted"
+        verdict = "as predicted" if predicts_a_change({"predicted": predicted, "margin": margin}) else VERDICTS[1]
     elif off.low > margin or off.high < -margin:
         verdict = "not as predicted"
     interval = {"change": change.estimate, "change_low": change.low, "change_high": change.high}
     return {"n": change.n, "predicted": predicted, **interval, "margin": margin, "verdict": verdict}
+
+
+def predicts_a_change(row: Mapping[str, Any]) -> bool:
+    """Whether the predicted change is larger than the margin, so that no change would not be as predicted."""
+    return bool(abs(row["predicted"]) > row["margin"])

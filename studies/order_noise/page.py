@@ -13,7 +13,7 @@ from store.readers import read_json
 from studies.contrast import by_name, change_of, results
 from studies.findings import WrittenFinding, image, numbered, value
 from studies.ledger import known, rows_of
-from studies.order_noise.agreement import agreement
+from studies.order_noise.agreement import VERDICTS, agreement, predicts_a_change
 from studies.order_noise.claims import SHORT
 from studies.order_noise.curves import RUN_FIGURES
 from studies.order_noise.figures import FIGURES
@@ -39,8 +39,6 @@ LEADING = {
     "no_detection": "attention_separation",
 }
 UNSUPPORTED = ("unsupported_curriculum", "unsupported_attention")  # they have a place of their own
-VERDICTS = ("as predicted", "undecided", "not as predicted")
-SMALLEST = 0.002  # of a loss: predicted changes below it have no row on the page
 
 
 def values(folder: Path) -> dict[str, Any]:
@@ -106,21 +104,21 @@ def _explained(agreed: Sequence[Mapping[str, Any]], lines: Mapping[str, Mapping[
     predicted = {row["contrast"]: row["predicted"] for row in agreed}
     changes = [predicted[f"twolayer: trained easy2hard, tested {order}"] for order in ("easy2hard", "random")]
     read = value(lines["steps_read_easy2hard"])
-    effects = [row for row in agreed if abs(row["predicted"]) >= SMALLEST]
-    counts = Counter(row["verdict"] for row in effects)
+    effects = [row for row in agreed if predicts_a_change(row)]
+    counts, of_all = (Counter(row["verdict"] for row in rows) for rows in (effects, agreed))
     missed = "; ".join(
         f"{row['contrast'].replace(': ', ' ')}, {100 * row['predicted']:+.2f} % predicted, "
         f"{100 * row['change']:+.2f} % measured"
         for row in effects
         if row["verdict"] == "not as predicted"
     )
-    met, undecided, not_met = (counts[name] for name in VERDICTS)
+    met, _, undecided, not_met = (counts[name] for name in VERDICTS)
     return [
         f"A step size for each position predicts {100 * changes[0]:+.1f} and {100 * changes[1]:+.1f} % from the "
         f"task distribution alone (R² of the learned step sizes with the predicted ones: {read}); of "
-        f"{len(effects)} contrasts that it predicts to change by {100 * SMALLEST:g} % or more {met} are as predicted, "
-        f"{undecided} undecided, {not_met} "
-        f"not{f' ({missed})' if missed else ''}."
+        f"{len(effects)} contrasts with a predicted change beyond the margin {met} are as predicted, {undecided} "
+        f"undecided, {not_met} not{f' ({missed})' if missed else ''}; of {len(agreed) - len(effects)} others "
+        f"{of_all[VERDICTS[1]]} show none."
     ]
 
 
@@ -169,12 +167,12 @@ def _agreement(rows: Sequence[Mapping[str, Any]]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
-        if abs(row["predicted"]) >= SMALLEST:
+        if predicts_a_change(row):
             low, high = (f"{100 * row[name]:+.2f}" for name in ("change_low", "change_high"))
             measured = f"{100 * row['change']:+.2f} [{low}, {high}]"
             numbers = f"{100 * row['predicted']:+.2f} | {measured} | {row['n']} | {100 * row['margin']:.2f}"
             lines.append(f"| {row['contrast']} | {numbers} | {row['verdict']} |")
-    summary = f"predictions: {_verdicts(rows)}; here those of {100 * SMALLEST:g} % and more"
+    summary = f"predictions: {_verdicts(rows)}; here those of a change beyond the margin"
     return f"<details><summary>{summary}</summary>\n\n" + "\n".join(lines) + "\n\n</details>"
 
 

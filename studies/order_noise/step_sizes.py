@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from analysis.loaded_run import load_run
 from analysis.measures.position_steps import position_steps
 from store import layout
 from store.readers import expecting, read_json
-from studies.learnt import among
 from studies.runs import summary_part
 
 Measure = Callable[[Path], float]
@@ -38,9 +37,6 @@ def agreement(reading: str) -> Measure:
 def has_learnt(run: Path) -> float:
     """Whether a run has left the plateau, as its summary says."""
     return float(summary_part(run, "left_plateau")["met"])
-
-
-if_learnt = partial(among, has_learnt)
 
 
 def spread(run: Path) -> float:

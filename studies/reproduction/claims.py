@@ -14,7 +14,7 @@ import numpy as np
 
 from studies import algorithm_distances as distances
 from studies.claim import OURS as LABORATORY
-from studies.claim import UNBOUNDED, Claim, around, was
+from studies.claim import UNBOUNDED, Claim, Earlier, around, was
 from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
 
 DERIVED, PLOT, TEXT, OURS = "derived", "plot reading", "text", "ours"
@@ -62,8 +62,8 @@ CLAIMS: tuple[Claim, ...] = (
         for n, level, profile in ((5, 0.102, "quick"), (20, 0.415, "quick"), (35, 0.727, "full"), (50, 1.040, "full"))
         for claim in (
             Claim(f"size_{n}_left_plateau", "2c", f"one layer, N = D = {n}: share of runs that leave the plateau", 1.0, 0.5, 1.0, OURS, trained.has_learnt, f"size_{n}", profile, scale="share"),
-            Claim(f"size_{n}_ratio", "2c", f"one layer, N = D = {n}, runs that left the plateau: loss ratio to one tuned step of GD", 1.0, 0.98, 1.02, PLOT, trained.if_learnt(trained.over("gd")), f"size_{n}", profile, learnt_only=True),
-            Claim(f"size_{n}_value", "2c", f"one layer, N = D = {n}, runs that left the plateau: loss", level, *around(level, 0.05), DERIVED, trained.if_learnt(trained.loss), f"size_{n}", profile, learnt_only=True),
+            Claim(f"size_{n}_ratio", "2c", f"one layer, N = D = {n}, runs that left the plateau: loss ratio to one tuned step of GD", 1.0, 0.98, 1.02, PLOT, trained.over("gd"), f"size_{n}", profile, among=trained.has_learnt),
+            Claim(f"size_{n}_value", "2c", f"one layer, N = D = {n}, runs that left the plateau: loss", level, *around(level, 0.05), DERIVED, trained.loss, f"size_{n}", profile, among=trained.has_learnt),
         )
     ),
     # two layers, recurrent
@@ -156,8 +156,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("condition_explodes", "13", "factor by which a step of GD++ at gamma = .2 multiplies the median condition number, N = 25", 2.0, 1.5, UNBOUNDED, OURS, algorithms.condition_change(25, 0.2), **CHECK),
     # softmax and layer norm
     Claim("softmax_1_head_left_plateau", "11", "one softmax head: share of runs that leave the plateau in 5000 steps", 1.0, 0.5, 1.0, OURS, trained.has_learnt, "softmax_1_head", scale="share"),
-    Claim("softmax_1_head_value", "11", "one softmax head, runs that left the plateau: loss", 0.30, 0.285, 0.315, PLOT, trained.if_learnt(trained.loss), "softmax_1_head", learnt_only=True),
-    Claim("softmax_1_head_align", "11", "one softmax head, runs that left the plateau: cosine of its sensitivities with GD's", 0.6, 0.5, 0.7, PLOT, trained.if_learnt(trained.against("gd", "model_cos")), "softmax_1_head", learnt_only=True, **COSINE),
+    Claim("softmax_1_head_value", "11", "one softmax head, runs that left the plateau: loss", 0.30, 0.285, 0.315, PLOT, trained.loss, "softmax_1_head", among=trained.has_learnt),
+    Claim("softmax_1_head_align", "11", "one softmax head, runs that left the plateau: cosine of its sensitivities with GD's", 0.6, 0.5, 0.7, PLOT, trained.against("gd", "model_cos"), "softmax_1_head", among=trained.has_learnt, **COSINE),
     Claim("softmax_2_heads_loss", "12", "two softmax heads: loss", 0.217, *around(0.217, 0.05), PLOT, trained.loss, "softmax_2_heads", "full"),
     Claim("softmax_2_heads_cosine", "12", "two softmax heads: cosine of their sensitivities with GD's", 0.97, 0.95, 1.0, PLOT, trained.against("gd", "model_cos"), "softmax_2_heads", "full", **COSINE),
     Claim("softmax_cancels", "12", "two softmax heads: norm of the off-diagonal of eta_1 W1 + eta_2 W2 over the sum of the heads' norms", 0.0, 0.0, 0.2, OURS, trained.cancelling_heads, "softmax_2_heads", "full"),
@@ -176,7 +176,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("block_on_a_pool_peak", "15", "a block with an MLP on 8192 fixed tasks: highest test loss after it left the plateau", 0.48, *around(0.48, 0.1), PLOT, over_training.peak, "block_on_a_pool", "full"),
     Claim("block_on_a_pool_end", "15", "a block with an MLP on 8192 fixed tasks: test loss at step 12 000, after that peak", 0.235, *around(0.235, 0.05), PLOT, over_training.fallen_by(12_000), "block_on_a_pool", "full", infinite="no fall after a peak"),
     # many seeds
-    Claim("ten_seeds_plateau", "15", "one head, ten seeds: step of the first record below the plateau, every seed's", 4000, 0, 4000, PLOT, over_training.steps_until_learnt, "ten_seeds", "full", every=True, spacing=500),
+    Claim("ten_seeds_plateau", "15", "one head, ten seeds: step of the first record below the plateau, every seed's", 4000, 2000, 6000, PLOT, over_training.steps_until_learnt, "ten_seeds", "full", every=True, spacing=500, earlier=Earlier(0, 4000, "HEAD0", "a run without a plateau passed")),
     Claim("ten_seeds_2_heads_loss", "15", "two heads, ten seeds: loss ratio to one tuned step of GD, every seed's", 1.0, 0.99, 1.02, PLOT, trained.over("gd"), "ten_seeds_2_heads", "full", every=True),
     # interleaved tokens
     Claim("interleaved_loss", "5", "two layers on interleaved tokens: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved"),
@@ -199,9 +199,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("sine_predictions", "4", "sines, 50 000 steps of 2048 tasks: mean |prediction difference| of model and control", 0.023, *around(0.023, 0.2), PLOT, sines.beside_control("preds_diff"), "sine_paper", "full", "sine_control_paper"),
     # the depth curve: Gaussian inputs, D = N = 20, noise of .05; the mean squared error, not its half
     Claim("depth_left_plateau", "1, depth", "depth curve, one layer: share of runs that leave the plateau", 1.0, 0.5, 1.0, OURS, depth.has_learnt, "depth_lsa", scale="share"),
-    Claim("depth_overlap_learnt", "1, depth", "depth curve, one layer applied 1 to 50 times, runs that left the plateau: largest |loss ratio to damped GD - 1|", 0.0, 0.0, 0.05, DERIVED, depth.if_learnt(depth.furthest_from_gd), "depth_lsa", learnt_only=True),
+    Claim("depth_overlap_learnt", "1, depth", "depth curve, one layer applied 1 to 50 times, runs that left the plateau: largest |loss ratio to damped GD - 1|", 0.0, 0.0, 0.05, DERIVED, depth.furthest_from_gd, "depth_lsa", among=depth.has_learnt),
     *(
-        Claim(f"depth_after_{layers}_learnt", "1, depth", f"depth curve, one layer applied {layers} times, runs that left the plateau: MSE", level, *around(level, 0.05), DERIVED, depth.if_learnt(depth.after(layers)), "depth_lsa", learnt_only=True)
+        Claim(f"depth_after_{layers}_learnt", "1, depth", f"depth curve, one layer applied {layers} times, runs that left the plateau: MSE", level, *around(level, 0.05), DERIVED, depth.after(layers), "depth_lsa", among=depth.has_learnt)
         for layers, level in ((1, 10.85), (4, 6.35), (12, 3.92), (50, 2.11))
     ),
     Claim("depth_conjugate_gradients", "depth", "depth curve, four steps of conjugate gradients: MSE", 4.14, *around(4.14, 0.05), DERIVED, depth.reference("conjugate_gradients", 4), "depth_lsa", **CHECK),

@@ -15,7 +15,6 @@ from studies.claim import OURS, UNBOUNDED, Claim
 from studies.dot_figure import Dots, Numbers
 from studies.figure import AnyFigure
 from studies.findings import Statement
-from studies.learnt import among
 from studies.question import Question
 from studies.runs import FURTHER_SEEDS, MANY_SEEDS, Runs
 from studies.theory import measures
@@ -140,9 +139,9 @@ CLAIMS: tuple[Claim, ...] = (
         0.004,
         0.0,
         0.02,
-        among(has_learnt, share_of_zero),
+        share_of_zero,
         "exact_100_3_further",
-        learnt_only=True,
+        among=has_learnt,
         **GD_PLUS_PLUS,
     ),
     claim(

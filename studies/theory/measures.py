@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from src.covariance import fixed_eigenvalues
 from src.data_config import DataConfig
 from studies.algorithm_distances import compared_run
 from studies.claim import Claim
-from studies.learnt import among
 from studies.runs import summary_part
 
 Measure = Callable[..., float]
@@ -55,9 +54,6 @@ def over(name: str, other: str, unit: float = 1.0) -> Measure:
 def has_learnt(run: Path) -> float:
     """Whether a layer does better than one step of gradient descent; on its plateaus it does worse."""
     return float(over("tf_loss", "gd_loss")(run) < 1)
-
-
-if_learnt = partial(among, has_learnt)
 
 
 def over_paired(name: str) -> Measure:

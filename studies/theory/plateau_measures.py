@@ -151,15 +151,18 @@ def learnt_by(step: float = math.inf) -> Measure:
     return lambda run: float(learnt(run) < step)
 
 
+def stays(run: Path) -> bool:
+    """Whether a run stays on a second plateau: it learns later than at 1.5 times the step at which it left the first."""
+    return learnt(run) > 1.5 * left(run)
+
+
 def second_plateau(run: Path) -> float:
-    """How far below the loss of predicting zero a run stays, in units of 1/D of gradient descent's way; nan if not.
+    """How far below the loss of predicting zero a run stays, in units of 1/D of gradient descent's way.
 
     The median of the records from 1.25 times the step at which it left the first plateau to .9 times that at which it
     has learnt, or the end.
     """
     first, last = left(run), learnt(run)
-    if not last > 1.5 * first:
-        return float("nan")
     records, zero = read_metrics(run, ("gd_loss",)), zero_loss(run)
     way = zero - float(records[-1]["gd_loss"])
     stays = [float(record["test_loss"]) for record in records if 1.25 * first <= record["step"] <= 0.9 * last]

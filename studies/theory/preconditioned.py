@@ -272,10 +272,9 @@ CLAIMS: tuple[Claim, ...] = (
         one._replace(
             name=f"{one.name}_among_learnt",
             says=f"among runs of seeds 8 to 15 that learn, {one.says}",
-            measure=measures.if_learnt(one.measure),
             runs=f"{one.runs}_further",
             profile="full",
-            learnt_only=True,
+            among=measures.has_learnt,
         )
         for one in OF_ALL_RUNS
         if one.runs in STUCK

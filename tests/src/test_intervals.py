@@ -29,6 +29,14 @@ def test_log_is_linear_on_logarithms_and_does_not_depend_on_the_unit(values: np.
     np.testing.assert_allclose(intervals.of(7 * values, "log")[:3], 7 * np.array(found[:3]), rtol=1e-9)
 
 
+def test_complement_is_log_of_what_is_missing_to_1() -> None:
+    values = np.array([0.9, 0.98, -0.5])
+    found, rest = intervals.of(values, "complement"), intervals.of(1 - values, "log")
+    np.testing.assert_allclose(found[:3], 1 - np.array([rest.estimate, rest.high, rest.low]), rtol=1e-12)
+    assert found.high < intervals.of(np.array([0.9, 1.0]), "complement").high <= 1
+    assert intervals.seeds_for(values, "complement", 0.95, 1.0) > len(values)
+
+
 def test_fisher_is_linear_on_z_and_stays_below_1() -> None:
     values = np.array([0.95, 0.99, 0.999])
     found, z = intervals.of(values, "fisher"), intervals.of(np.arctanh(values), "linear")

@@ -59,14 +59,14 @@ def test_a_prediction_is_met_within_a_quarter_of_it(tmp_path: Path) -> None:
 
 def test_small_predictions_need_not_be_met_more_exactly_than_the_least_margin(tmp_path: Path) -> None:
     near = 1 + 0.8 * LEAST
-    assert verdict(tmp_path, 0.0, near, near + 1e-4, near - 1e-4) == "as predicted"
+    assert verdict(tmp_path, 0.0, near, near + 1e-4, near - 1e-4) == "no change, as predicted"
     assert verdict(tmp_path, 0.0, *(near + LEAST + shift for shift in (0, 1e-4, -1e-4))) == "not as predicted"
 
 
 def test_with_descent_a_models_distance_from_its_optimum_is_allowed(tmp_path: Path) -> None:
     path = predictions(tmp_path / "p.csv", own=0.0, gd=0.0)
     rows = {row["contrast"]: row for row in agreement(table(1.0, 1.0, gd=1 / 1.008), [OWN, DESCENT], path)}
-    assert rows["twolayer: gd"]["verdict"] == "as predicted"
+    assert rows["twolayer: gd"]["verdict"] == "no change, as predicted"
     assert (rows["twolayer: gd"]["margin"], rows["twolayer: own"]["margin"]) == (0.01, LEAST)
 
 

@@ -41,6 +41,36 @@ def test_a_claim_that_needs_no_training_is_measured_and_the_others_stay_as_they_
 
 
 @pytest.mark.slow
+def test_the_control_of_a_claim_of_runs_that_learnt_is_measured_alone_and_without_that_criterion(
+    ran: Ran, tmp_path: Path
+) -> None:
+    folder = tmp_path / "ledger"
+    folder.mkdir()
+    outputs.write({folder / ledger.TABLE: (ROOT / "report" / ledger.TABLE).read_bytes()}, ledger.WRITER)
+    before = ledger.known(folder)["size_5_ratio"]
+    done = ran("studies.run", "reproduction", "--claims", "size_5_ratio", "--controls", *WHERE)
+    assert done.status == 0, done.err
+    after = ledger.known(folder)["size_5_ratio"]
+    assert (after.values, after.seeds, after.git_hash) == (before.values, before.seeds, before.git_hash)
+    assert len(after.control_values) == 3
+    assert all(1.5 < value < 2.5 for value in after.control_values)  # predicting 0, over one step
+    assert set(before.cells) <= set(after.cells)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--controls", "--controls needs --claims"),
+        ("--claims size_5_ratio --controls", "size_5_ratio is not measured; leave --controls out"),
+    ],
+)
+def test_controls_are_of_claims_that_are_measured(words: str, said: str, ran: Ran, tmp_path: Path) -> None:
+    done = ran("studies.run", "reproduction", *words.split(), *WHERE)
+    assert (done.status, done.out, done.err) == (2, "", f"error: {said}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
 def test_claims_of_any_study_are_measured_once_each(ran: Ran, tmp_path: Path) -> None:
     """Under whichever study they are asked for, and however often."""
     names = "exact_ridge,eigenvalue_max_10,eigenvalue_max_25,eigenvalue_max_10"

@@ -33,7 +33,7 @@ def test_of_settings_in_which_runs_are_stuck_nothing_is_claimed_of_a_mean_of_all
     assert len(of_stuck) == 3 + 11
     for claim in of_stuck:
         assert claim.runs.endswith("_further")
-        assert claim.learnt_only or claim.scale == "share"
+        assert claim.among or claim.scale == "share"
 
 
 def best(data):

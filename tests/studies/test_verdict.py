@@ -94,11 +94,11 @@ def test_what_is_said_of_every_run_needs_five_and_is_contradicted_by_one() -> No
 
 
 def test_of_runs_that_did_not_learn_nothing_is_said() -> None:
-    c = claim(0.9, 1.1, scale="log", learnt_only=True)
+    c = claim(0.9, 1.1, scale="log", among=bool)
     judged = judge(c, measured(1.0, 1.01, math.nan, 0.99))
     assert (judged.verdict, judged.interval and judged.interval.n, judged.n_all) == ("reproduced", 3, 4)
     assert verdict(c, math.nan, math.nan) == "undecided"
-    assert verdict(c._replace(learnt_only=False), 1.0, 1.0, math.nan) == "undecided"
+    assert verdict(c._replace(among=None), 1.0, 1.0, math.nan) == "undecided"
 
 
 def test_what_diverged_is_never_reproduced_nor_contradicted_by_few() -> None:
@@ -144,7 +144,7 @@ def test_undecided_says_how_many_seeds_would_decide() -> None:
 def test_a_value_among_those_that_learnt_comes_with_their_share() -> None:
     for study in all_studies():
         shares = {c.runs for c in study.claims if c.scale == "share"}
-        assert {c.runs for c in study.claims if c.learnt_only} <= shares
+        assert {c.runs for c in study.claims if c.among} <= shares
 
 
 def test_every_effect_has_a_control_or_says_why_not() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from src.config import PLACEMENTS
 from studies.order_noise.findings.wording import (
     Rows,
     all_equivalent,
+    auroc,
     contrasts_of,
     in_percent,
     is_equivalent,
@@ -88,12 +90,14 @@ def no_detection(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """AUROC of the scores against gradient descent's own."""
     contrasts = [row for score in SCORES for row in contrasts_of(rows, BY_SCORE[score])]
     reached = ""
-    noisy = table[(table["eval_noise_mode"] == NOISE[1]) & (table["p"] == RATE)]
+    noisy = table[
+        (table["eval_noise_mode"] == NOISE[1]) & (table["eval_p"] == RATE) & (table["eval_placement"] == PLACEMENTS[0])
+    ]
     if noisy["loo_gd_auroc"].notna().any():
-        best, one_out = (noisy[name].mean() for name in ("mask_bayes_auroc", "loo_gd_auroc"))
+        best, one_out = (auroc(noisy, name) for name in ("mask_bayes_auroc", "loo_gd_auroc"))
         reached = (
-            f" Of random pairs at p = .25 the posterior over masks reaches {best:.3f}, the leave-one-out error "
-            f"{one_out:.3f}."
+            f" Of random pairs at p = .25, mixed, the posterior over masks reaches {best}, the leave-one-out error "
+            f"{one_out}."
         )
     return (
         "Attention, contribution and influence detect corrupted pairs no better than gradient descent's own scores: "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import numpy as np
 from analysis.measures.layerwise import REACHABLE
 from configs.layerwise import UNTRAINED
 from studies.algorithm_distances import Measure
-from studies.learnt import among
 from studies.runs import summary_part
 
 
@@ -23,10 +21,7 @@ def layerwise_of(run: Path) -> dict[str, Any]:
 
 def has_learnt(run: Path) -> float:
     """1 for a run whose last layer is clearly better than predicting zero, else 0: it is on the plateau still."""
-    return float(_trained(run))
-
-
-if_learnt = partial(among, has_learnt)
+    return float(after(-1)(run) < UNTRAINED * _last_of(run, "zero"))
 
 
 def furthest_from_gd(run: Path) -> float:
@@ -50,35 +45,29 @@ def reference(name: str, steps: int) -> Measure:
 
 
 def last_over(name: str) -> Measure:
-    """The last layer's loss over a reference's last, both less the largest thousandth; infinite if it did not train."""
-    return lambda run: after(-1)(run) / _last_of(run, name) if _trained(run) else float("inf")
+    """The last layer's loss over a reference's last, both less the largest thousandth."""
+    return lambda run: after(-1)(run) / _last_of(run, name)
 
 
 def first_over_zero(run: Path) -> float:
-    """The first layer's loss over that of predicting zero; infinite if the last did not train."""
-    return after(1)(run) / _last_of(run, "zero") if _trained(run) else float("inf")
+    """The first layer's loss over that of predicting zero."""
+    return after(1)(run) / _last_of(run, "zero")
 
 
 def largest_step_up(run: Path) -> float:
-    """The largest ratio of a layer's loss to that of the layer before; infinite if the last did not train."""
+    """The largest ratio of a layer's loss to that of the layer before."""
     losses = _numbers(layerwise_of(run)["trimmed_mean"])
-    return float((losses[1:] / losses[:-1]).max()) if _trained(run) else float("inf")
+    return float((losses[1:] / losses[:-1]).max())
 
 
 def steps_a_layer(run: Path) -> float:
-    """Steps of gradient descent that reach the last layer's loss, for each layer; infinite if it did not train.
+    """Steps of gradient descent that reach the last layer's loss, for each layer.
 
     If the most that are tried do not reach it, it is worth at least those.
     """
-    if not _trained(run):
-        return float("inf")
     depth_curve = layerwise_of(run)
     steps = depth_curve["gd_steps_to_reach"][-1]
     return float((REACHABLE if steps is None else steps) / depth_curve["layers"])
-
-
-def _trained(run: Path) -> bool:
-    return after(-1)(run) < UNTRAINED * _last_of(run, "zero")
 
 
 def _last_of(run: Path, name: str) -> float:

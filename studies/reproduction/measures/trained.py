@@ -29,7 +29,6 @@ from families.regression import gd_steps, make_test_batch
 from src.data import sample_batch
 from src.prng import Purpose
 from studies.algorithm_distances import Measure, compared_run
-from studies.learnt import among
 
 CONTEXTS, DRAWS = 512, 64  # of medians over contexts
 
@@ -99,9 +98,6 @@ _sample = partial(jax.jit, static_argnums=(1, 2))(sample_batch)
 def has_learnt(run: Path) -> float:
     """1 for a run that is clearly better than predicting zero, else 0: it is on the plateau still."""
     return float(loss(run) < UNTRAINED * zero_loss(run))
-
-
-if_learnt = partial(among, has_learnt)
 
 
 def zero_loss(run: Path) -> float:
