@@ -14,6 +14,7 @@ from studies.claim import OURS, UNBOUNDED
 from studies.verdict import FEW
 
 LARGEST = 1e5  # what is larger has diverged, and its digits say nothing
+MOST_DECIMALS = 6
 SMALLEST = 1e-5  # a lower end below it stands for 0, which is not in the range
 
 
@@ -58,8 +59,23 @@ def measured(row: Mapping[str, Any]) -> str:
         return f"{row['share'] * row['n']:.0f} of {row['n']}: at least {100 * row['share_low']:.0f} % of runs"
     if not math.isfinite(row["mean"]):
         return row.get("infinite") or "diverged"
-    mean, low, high = (number(row[name]) for name in ("mean", "mean_low", "mean_high"))
-    return f"{mean} [{low}, {high}]" if row["n"] > 1 else f"{mean}, one run"
+    if row["n"] < 2:
+        return f"{number(row['mean'])}, one run"
+    mean, low, high = with_digits_of_interval(*(row[name] for name in ("mean", "mean_low", "mean_high")))
+    return f"{mean} [{low}, {high}]"
+
+
+def with_digits_of_interval(mean: float, low: float, high: float) -> list[str]:
+    """An estimate and its interval's ends, to as many decimals as the distance to the nearer end has meaning.
+
+    That is to two digits of a distance up to 3.5 times a power of ten, else to one (Particle Data Group's rule).
+    """
+    apart = [distance for distance in (mean - low, high - mean) if 0 < distance < LARGEST]
+    if not apart or not math.isfinite(high) or mean >= LARGEST:
+        return [number(value) for value in (mean, low, high)]
+    exponent = math.floor(math.log10(min(apart)))
+    decimals = min(max((min(apart) < 3.55 * 10**exponent) - exponent, 0), MOST_DECIMALS)
+    return [f"{value:.{decimals}f}" if abs(value) < LARGEST else number(value) for value in (mean, low, high)]
 
 
 def number(value: float) -> str:

@@ -184,7 +184,7 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "order_looped_mean",
         "Sec. 3",
-        "the same of the mean loss, which a few contexts of large eigenvalues make",
+        "three recurrent layers, uniform inputs, N = D = 10: mean loss over tasks at depth 6 over that at depth 3",
         10.0,
         1.05,
         UNBOUNDED,
@@ -261,12 +261,12 @@ the best single step size, .404 for the best polynomial, .395 for conjugate grad
         ),
         Statement(
             "order_exact_100_2",
-            "{value} of it",
+            "{value} of the loss of GD++",
             "Two layers, condition number 100: loss of GD++, .168 of predicting zero (1.00); the best polynomial: 2.40",
         ),
         Statement(
             "order_exact_1000_2",
-            "{value} of it",
+            "{value} of the loss of GD++",
             "Condition number 1000: loss of GD++, .349 (1.00); the best polynomial: 1.64",
         ),
         Statement(

@@ -26,35 +26,36 @@ SAME_SEED = BY_US | {"uncontrolled": "the run that it is compared with differs i
 OWN_TRAINING = BY_US | {"uncontrolled": "it is a step of the training, of which an untrained network has none"}
 
 # fmt: off
+# spacing: times are known to half the distance of records; what both times of a ratio or an exponent make of it is added
 CLAIMS: tuple[Claim, ...] = (
     # alternative: the slope of kappa in place of kappa sqrt(D), 3.16 (43 half-widths); weights^-1, 1000 and more
-    Claim("merged_slope", "escape_times", "merged matrices, SGD, deviations of .003 to 3e-6: slope of the step at which they leave the plateau on log(1/deviation), over 1/log(1 + lr kappa sqrt(D))", 1.0, 0.95, 1.05, DERIVED, measures.slope_over_derived, "plateau_merged_1e-10", paired="plateau_merged_1e-4", **SAME_SEED),
+    Claim("merged_slope", "escape_times", "merged matrices, SGD, deviations of .003 to 3e-6: slope of the step at which they leave the plateau on log(1/deviation), over 1/log(1 + lr kappa sqrt(D))", 1.0, 0.95, 1.05, DERIVED, measures.slope_over_derived, "plateau_merged_1e-10", paired="plateau_merged_1e-4", spacing=0.03, **SAME_SEED),
     # alternative: the slower rate kappa, 3.16 (43)
-    Claim("merged_time", "escape_times", "merged matrices, SGD, deviation 3e-6: step at which they leave the plateau over that of the logistic equation from their initial weights", 1.0, 0.95, 1.05, DERIVED, measures.over_derived, "plateau_merged_1e-10", **SAME_WEIGHTS),
+    Claim("merged_time", "escape_times", "merged matrices, SGD, deviation 3e-6: step at which they leave the plateau over that of the logistic equation from their initial weights", 1.0, 0.95, 1.05, DERIVED, measures.over_derived, "plateau_merged_1e-10", spacing=0.01, **SAME_WEIGHTS),
     # alternative: growth as of merged matrices, whose step depends on the logarithm: at most .2 (12)
-    Claim("factors_exponent", "escape_times", "four factors, SGD, deviations of .043 and .0135: exponent of the step at which they leave the plateau in 1/deviation", 2.0, 1.85, 2.15, DERIVED, measures.exponent, "plateau_factors_2e-3", paired="plateau_factors_2e-2", scale="linear", **SAME_SEED),
+    Claim("factors_exponent", "escape_times", "four factors, SGD, deviations of .043 and .0135: exponent of the step at which they leave the plateau in 1/deviation", 2.0, 1.85, 2.15, DERIVED, measures.exponent, "plateau_factors_2e-3", paired="plateau_factors_2e-2", scale="linear", spacing=0.046, **SAME_SEED),
     # alternative: a time that weights of this scale have in common; between seeds the derived steps differ by a factor of 4
-    Claim("factors_time", "escape_times", "four factors, SGD, deviation .0135: step at which they leave the plateau over that at which the flow of fourth order diverges from their initial weights, every seed's", 1.0, 0.93, 1.07, DERIVED, measures.over_derived, "plateau_factors_2e-3", every=True, **SAME_WEIGHTS),
-    Claim("five_time", "second_plateau", "four factors, SGD, D = 5: the same, every seed's", 1.0, 0.93, 1.07, DERIVED, measures.over_derived, "plateau_five", every=True, **SAME_WEIGHTS),
+    Claim("factors_time", "escape_times", "four factors, SGD, deviation .0135: step at which they leave the plateau over that at which the flow of fourth order diverges from their initial weights, every seed's", 1.0, 0.93, 1.07, DERIVED, measures.over_derived, "plateau_factors_2e-3", every=True, spacing=0.02, **SAME_WEIGHTS),
+    Claim("five_time", "second_plateau", "four factors, SGD, D = 5: step at which they leave the plateau over that at which the flow of fourth order diverges from their initial weights, every seed's", 1.0, 0.93, 1.07, DERIVED, measures.over_derived, "plateau_five", every=True, spacing=0.025, **SAME_WEIGHTS),
     # alternative: a coin, .5; nearly half of all seeds have a flow of rank one (17 of 40 drawn), so the constant answer does no better
     Claim("factors_second_plateau", "second_plateau", "four factors, SGD, D = 5: share of runs that stay on a second plateau, or do not, as the flow of fourth order from their initial weights says", 1.0, 0.55, 1.0, DERIVED, measures.plateau_is_derived, "plateau_five", scale="share", **SAME_WEIGHTS),
     # alternative: all D directions at once, 5 (20); none, 0, is 5 away
     Claim("second_plateau_level", "second_plateau", "four factors, SGD, D = 5, runs that stay on a second plateau: how far below the loss of predicting zero, in units of 1/D of the way to gradient descent's", 1.0, 0.8, 1.2, DERIVED, measures.second_plateau, "plateau_five", scale="linear", among=measures.stays, **SAME_WEIGHTS),
     # alternative: SGD's exponent, 2 (20)
-    Claim("adam_exponent", "escape_times", "four factors, Adam, deviations of .043 to .00135: exponent of the step at which they leave the plateau in 1/deviation", 0.0, -0.1, 0.1, CHOSEN, measures.exponent, "plateau_adam_2e-5", paired="plateau_adam_2e-2", scale="linear", **SAME_SEED),
+    Claim("adam_exponent", "escape_times", "four factors, Adam, deviations of .043 to .00135: exponent of the step at which they leave the plateau in 1/deviation", 0.0, -0.1, 0.1, CHOSEN, measures.exponent, "plateau_adam_2e-5", paired="plateau_adam_2e-2", scale="linear", spacing=0.046, **SAME_SEED),
     # alternative: no dependence on the scale here either, 200 steps of 6700 and more, .03 (10)
-    Claim("adam_floor", "escape_times", "four factors, Adam, deviation 3e-5, gradients below its epsilon: step at which they leave the plateau over that at which the flow of fourth order diverges at the rate lr/epsilon", 1.03, 0.94, 1.12, DERIVED, measures.over_derived, FLOOR, **SAME_WEIGHTS),
+    Claim("adam_floor", "escape_times", "four factors, Adam, deviation 3e-5, gradients below its epsilon: step at which they leave the plateau over that at which the flow of fourth order diverges at the rate lr/epsilon", 1.03, 0.94, 1.12, DERIVED, measures.over_derived, FLOOR, spacing=0.016, **SAME_WEIGHTS),
     # alternative: GD++ from the start, below 1 (on the logarithm; pilot 11)
     Claim("gd_after_the_plateau", "two_layers_turning", "two recurrent layers between learning and the turn, at the geometric mean of these steps: 1 - cosine with GD++ over 1 - cosine with GD", 10.0, 3.0, UNBOUNDED, CHOSEN, measures.lead_of_gd, "plateau_two_layers", **OWN_TRAINING),
     # alternative: the plateau ends with the turn, 1 (2.6 half-widths on the logarithm); records are 100 steps apart, so no range is narrower
-    Claim("turn_after_escape", "two_layers_turning", "two recurrent layers: step of the turn to GD++ over the step at which half of the way to gradient descent's loss is made", 6.0, 3.0, 12.0, CHOSEN, measures.turn_over_learnt, "plateau_two_layers", **OWN_TRAINING),
+    Claim("turn_after_escape", "two_layers_turning", "two recurrent layers: step of the turn to GD++ over the step at which half of the way to gradient descent's loss is made", 6.0, 3.0, 12.0, CHOSEN, measures.turn_over_learnt, "plateau_two_layers", spacing=2.7, **OWN_TRAINING),
     # alternative: none does, 0
     Claim("twenty_learnt", "shares", "one layer, N = D = 20, default recipe in batches of 512: share of runs that have learnt by step 5000", 1.0, 0.5, 1.0, CHOSEN, measures.learnt_by(), "plateau_20_20", scale="share", **OWN_TRAINING),
     Claim("ten_learnt", "shares", "one layer, N = D = 10, default recipe in batches of 512: share of runs that have learnt by step 5000", 1.0, 0.5, 1.0, CHOSEN, measures.learnt_by(), "plateau_10_10", scale="share", **OWN_TRAINING),
     # alternative: the rate does nothing, 1 (6); steps in proportion to it, 1/3
-    Claim("rate_faster", "shares", "one layer, N = D = 20, learning rate 3e-3: step at which it leaves the plateau over that at 1e-3", 0.45, 0.3, 0.6, CHOSEN, measures.faster, "plateau_rate", paired="plateau_20_20", **SAME_SEED),
+    Claim("rate_faster", "shares", "one layer, N = D = 20, learning rate 3e-3: step at which it leaves the plateau over that at 1e-3", 0.45, 0.3, 0.6, CHOSEN, measures.faster, "plateau_rate", paired="plateau_20_20", spacing=0.09, **SAME_SEED),
     # alternative: the scale matters as under SGD, a hundredth (over 10)
-    Claim("scale_no_faster", "shares", "one layer, N = D = 20, initial scale .02 instead of .002: step at which it leaves the plateau, over that of the default", 1.0, 0.8, 1.25, CHOSEN, measures.faster, "plateau_scale", paired="plateau_20_20", **SAME_SEED),
+    Claim("scale_no_faster", "shares", "one layer, N = D = 20, initial scale .02 instead of .002: step at which it leaves the plateau, over that of the default", 1.0, 0.8, 1.25, CHOSEN, measures.faster, "plateau_scale", paired="plateau_20_20", spacing=0.12, **SAME_SEED),
 )
 
 SGD, ADAM = "SGD", "Adam (derived: below its epsilon)"
@@ -104,10 +105,10 @@ there it is SGD of rate lr/ε, and d⁻² again.""",
     (
         Statement(
             "merged_slope",
-            "{value} of it",
+            "{value} of the derived step",
             "Merged matrices under SGD: steps per factor e of the initial scale (1.00); at the rate κ: 3.16",
         ),
-        Statement("merged_time", "{value} of it", "The step at which they leave, from the logistic equation (1.00)"),
+        Statement("merged_time", "{value} of the derived step", "The step at which they leave, from the logistic equation (1.00)"),
         Statement(
             "factors_exponent",
             "exponent {value}",
@@ -115,7 +116,7 @@ there it is SGD of rate lr/ε, and d⁻² again.""",
         ),
         Statement(
             "factors_time",
-            "within 7 % of it in {value}",
+            "within 7 % of the derived step in {value}",
             "The step at which they leave, from the fourth-order gradient flow (1.00)",
         ),
         Statement(
@@ -129,7 +130,7 @@ there it is SGD of rate lr/ε, and d⁻² again.""",
         Statement("adam_exponent", "exponent {value}", "Adam: no dependence on the scale (0)"),
         Statement(
             "adam_floor",
-            "{value} of it",
+            "{value} of the derived step",
             "Adam below its ε: the fourth-order gradient flow at the rate lr/ε (1 and some 200 steps)",
         ),
         Statement(

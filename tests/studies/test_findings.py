@@ -76,7 +76,7 @@ def test_a_run_that_diverged_leaves_no_number() -> None:
 
 def test_the_same_number_is_put_otherwise_with_its_interval() -> None:
     statement = STATEMENT._replace(number="{value}, twice that {also}")
-    assert said(RATIO, measured(0.99, 1.01), statement).endswith("; n = 2], twice that 2 [1.874, 2.126].")
+    assert said(RATIO, measured(0.99, 1.01), statement).endswith("; n = 2], twice that 2.00 [1.87, 2.13].")
 
 
 def test_a_revised_range_is_judged_as_it_stands_today() -> None:

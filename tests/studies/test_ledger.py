@@ -130,7 +130,7 @@ def test_a_page_says_which_paper_and_no_number_that_is_none() -> None:
     assert [accepted(row(A_STUDY, c, None)) for c in (bounded, open_above)] == ["0.5 to 1", "at least 0.02"]
     around_0, above_0 = claim(-0.25, 0.25), claim(1e-6, UNBOUNDED)
     assert [accepted(row(A_STUDY, c, None)) for c in (around_0, above_0)] == ["-0.25 to 0.25", "above 0"]
-    assert measured_words(row(A_STUDY, bounded, measured(1.0, 2.0, 3.0))) == "2 [0.3141, 3.686]"
+    assert measured_words(row(A_STUDY, bounded, measured(1.0, 2.0, 3.0))) == "2.0 [0.3, 3.7]"
     assert measured_words(row(A_STUDY, bounded, measured(1.0, math.inf, math.inf))) == "diverged"
     never = bounded._replace(infinite="no fall after a peak")
     assert measured_words(row(A_STUDY, never, measured(*[math.inf] * 5))) == "no fall after a peak"

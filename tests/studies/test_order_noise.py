@@ -18,6 +18,7 @@ from studies.order_noise.page import values as values_of
 from studies.order_noise.runs import MODELS, SEEDS, grids
 from studies.order_noise.table import NUMBERS, OPTIONAL, PROVENANCE, read_cells
 from studies.study import load
+from studies.template import with_digits_of_interval
 from sweeps.collect import row_values
 from sweeps.plan import cells, plan
 from tests.runners.tiny import ROOT
@@ -117,7 +118,8 @@ def test_the_page_says_how_many_seeds_reach_the_targets_and_how_predicted_change
         values = np.array(json.loads(row["values"]))
         inside = int(((row["low"] <= values) & (values <= row["high"])).sum())
         order = {"easy2hard": "easy first", "smallnorm2largenorm": "small norms first"}[name.split("_")[2]]
-        assert f"{inside} of {len(values)} {order} ({row['mean']:.4g} [" in text
+        mean, *_ = with_digits_of_interval(*row[["mean", "mean_low", "mean_high"]])
+        assert f"{inside} of {len(values)} {order} ({mean} [" in text
 
 
 def test_findings_have_one_level_of_intervals_and_n(committed: pd.DataFrame) -> None:
