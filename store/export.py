@@ -10,18 +10,23 @@ a training. Weights & Biases is offline unless --online is given; `wandb sync` u
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import cli
 from environment import extra
 from store import layout, rundir
-from store.listing import list_runs
-from store.readers import StoreError, is_number, json_lines, read_json
+from store.listing import run_folders
+from store.readers import StoreError, is_count, is_number, json_lines_of, read_json, reading
 
-POLL_SECONDS = 2.0
+POLL_SECONDS = 2.0  # at least between two readings of all runs
+PAUSE = 10  # and times as long as one takes
 EVENTS = "events.out.tfevents.*"
 
 
@@ -72,7 +77,8 @@ class TensorBoard:
 class WeightsAndBiases:
     """A run of Weights & Biases, with the config; offline unless asked. Several may be open at a time.
 
-    Its id is that of the config and the directory, so that a run that goes on is the same run there.
+    Its id is that of the config and the directory, so that a run that goes on is the same run there. `UsageError` for
+    a project or an account that Weights & Biases refuses.
     """
 
     def __init__(self, project: str, name: str, run: Path, folder: Path, online: bool):
@@ -81,16 +87,19 @@ class WeightsAndBiases:
         config = read_json(run / layout.CONFIG)
         mode = "online" if online else "offline"
         settings = wandb.Settings(console="off", silent=True, disable_git=True, save_code=False)
-        self._run = wandb.init(
-            project=project,
-            name=name,
-            id=_digest(rundir.read_meta(run).get("config_id", ""), run.resolve()),
-            config=config,
-            dir=str(folder),
-            mode=mode,
-            settings=settings,
-            reinit="create_new",  # else it is the run that is open
-        )
+        try:
+            self._run = wandb.init(
+                project=project,
+                name=name,
+                id=_digest(rundir.read_meta(run).get("config_id", ""), run.resolve()),
+                config=config,
+                dir=str(folder),
+                mode=mode,
+                settings=settings,
+                reinit="create_new",  # else it is the run that is open
+            )
+        except wandb.Error as error:
+            raise cli.UsageError(f"Weights & Biases: {error}") from None
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Writes the numbers of a record."""
@@ -106,35 +115,95 @@ def _digest(*words: object) -> str:
     return hashlib.sha256("\n".join(map(str, words)).encode()).hexdigest()[:16]
 
 
-def new_records(run: Path, after: int) -> Iterator[dict[str, Any]]:
-    """Streams the records of a run after a step; empty while it has none."""
-    path = run / layout.METRICS
-    return (record for record in (json_lines(path) if path.exists() else ()) if record.get("step", -1) > after)
+class Copy:
+    """A copy of a run's records, which grows with them.
+
+    A resumed run records what came after its checkpoint again, which is not copied twice. A run that is trained again,
+    by the `start` of its meta.json, is copied again.
+    """
+
+    def __init__(self, run: Path, begin: Callable[[], Target]):
+        self.run, self._begin = run, begin
+        self._target: Target | None = None
+        self._start: object = None
+        self._file, self._offset, self._step = 0, 0, -1  # inode and bytes that are read, and the last step
+
+    def update(self) -> Iterator[int]:
+        """Copies the records that are new, and yields the step of each; ends the copy if the run has finished."""
+        meta = rundir.read_meta(self.run)  # first: what is recorded before the end is read
+        if meta.get("start") != self._start:
+            self.close()
+            self._start, self._offset, self._step = meta.get("start"), 0, -1
+        for record in self._new_records():
+            if self._target is None:
+                self._target = self._begin()
+            numbers = {key: float(value) for key, value in record.items() if is_number(value) and key != "step"}
+            self._target.write(record["step"], numbers)
+            yield record["step"]
+        if meta.get("status") in rundir.FINISHED:
+            self.close()
+
+    def _new_records(self) -> Iterator[dict[str, Any]]:
+        """The records behind those that are read; none while the run has no metrics."""
+        path = self.run / layout.METRICS
+        with reading(path), suppress(FileNotFoundError), open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_ino != self._file or status.st_size < self._offset:  # cut at a checkpoint
+                self._file, self._offset = status.st_ino, 0
+            file.seek(self._offset)
+            for record in json_lines_of(file):
+                if not is_count(record.get("step")):
+                    raise StoreError(f"{path} is not the metrics of a run: a record has no step")
+                if record["step"] > self._step:
+                    yield record
+                    self._step = record["step"]
+                self._offset = file.tell()
+
+    def close(self) -> None:
+        """Ends what was begun."""
+        if self._target is not None:
+            self._target.close()
+        self._target = None
 
 
-def export(folder: Path, target_of: Callable[[str, Path], Target], follow: bool = False) -> dict[str, int]:
-    """Copies the records of the runs below a folder, one run after another, or all as they come; counts them."""
-    targets, last, counts = dict[Path, Target](), dict[Path, int](), dict[str, int]()
-    try:
-        while True:
-            entries = [entry for entry in list_runs(folder) if not entry.reason]
-            for entry in sorted(entries, key=lambda entry: entry.path):
-                name = entry.path.relative_to(folder).as_posix() if entry.path != folder else entry.path.name
-                for record in new_records(entry.path, last.get(entry.path, -1)):
-                    if entry.path not in targets:
-                        targets[entry.path] = target_of(name, entry.path)
-                    numbers = {key: float(value) for key, value in record.items() if is_number(value) and key != "step"}
-                    targets[entry.path].write(record["step"], numbers)
-                    last[entry.path] = record["step"]
-                    counts[name] = counts.get(name, 0) + 1
-                if entry.path in targets and (not follow or entry.status in rundir.FINISHED):
-                    targets.pop(entry.path).close()
+class Export:
+    """Copies the records of the runs below a folder to targets. Of a damaged run it says once why it is not copied.
+
+    counts: copied records by run. damaged: the runs that could not be copied to their end.
+    """
+
+    def __init__(self, folder: Path, target_of: Callable[[str, Path], Target]):
+        self.folder, self._target_of = folder, target_of
+        self.counts, self.damaged = dict[str, int](), set[Path]()
+        self._copies: dict[Path, Copy] = {}
+
+    def update(self, follow: bool = False) -> None:
+        """Copies what is new, one run after another; with `follow` runs that have not finished are kept open."""
+        for run in sorted(run_folders(self.folder)):
+            name = run.relative_to(self.folder).as_posix() if run != self.folder else run.name
+            copy = self._copies.setdefault(run, Copy(run, partial(self._target_of, name, run)))
+            try:
+                for _ in copy.update():
+                    self.counts[name] = self.counts.get(name, 0) + 1
+            except StoreError as error:
+                if run not in self.damaged:
+                    print(cli.printable(f"error: {error}"), file=sys.stderr, flush=True)
+                self.damaged.add(run)
             if not follow:
-                return counts
-            time.sleep(POLL_SECONDS)
-    finally:
-        for target in targets.values():
-            target.close()
+                copy.close()
+
+    def run(self, follow: bool) -> None:
+        """Copies the records that are there, or with `follow` all as they come, until Ctrl-C."""
+        try:
+            while True:
+                began = time.monotonic()
+                self.update(follow)
+                if not follow:
+                    return
+                time.sleep(max(POLL_SECONDS, PAUSE * (time.monotonic() - began)))
+        finally:
+            for copy in self._copies.values():
+                copy.close()
 
 
 def parser() -> cli.Parser:
@@ -151,8 +220,8 @@ def parser() -> cli.Parser:
     return built
 
 
-def main(argv: list[str]) -> None:
-    """The command line."""
+def main(argv: list[str]) -> int:
+    """The command line; 2 if a run could not be copied."""
     flags = parser().parse(argv)
     if (flags.tensorboard is None) == (flags.wandb is None):
         raise cli.UsageError("choose one of --tensorboard LOGS and --wandb PROJECT")
@@ -162,8 +231,15 @@ def main(argv: list[str]) -> None:
             return TensorBoard(flags.tensorboard / name, run)
         return WeightsAndBiases(flags.wandb, name, run, flags.wandb_dir, flags.online)
 
-    for name, number in export(flags.folder, target_of, flags.follow).items():
+    export = Export(flags.folder, target_of)
+    try:
+        export.run(flags.follow)
+    except KeyboardInterrupt:  # the end of --follow
+        if not (flags.follow and export.damaged):
+            raise
+    for name, number in export.counts.items():
         print(f"{cli.printable(name)}: {number} records")
+    return 2 if export.damaged else 0
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ class Entry(NamedTuple):
 
     reason: why it is broken or no run, else "". config: fields by dotted name. loss: name and value on the test set,
     None if there is none yet. time: end, or else start. size: bytes. sources: same, changed or not recorded.
-    shown: False if the folder is only counted. host: of the process that has it for itself, else "". bitwise: False if
-    the run was resumed elsewhere (`store.conditions`).
+    shown: False if the folder is only counted. host: of the process that has locked it, else "". killed: that process
+    was one of this host and has ended. bitwise: False if the run was resumed elsewhere (`store.conditions`).
     """
 
     path: Path
@@ -38,16 +38,27 @@ class Entry(NamedTuple):
     shown: bool = True
     bitwise: bool = True
     host: str = ""
+    killed: bool = False
 
 
 def list_runs(folder: Path) -> list[Entry]:
     """The runs at or below a folder, newest first; `StoreError` if there is no such folder."""
-    if not folder.is_dir():
-        why = "is not a folder" if folder.exists() else "does not exist; the first run makes it"
-        raise StoreError(f"{folder} {why}")
+    _check_folder(folder)
     entries = [_entry(path, is_near=folder in (path, path.parent)) for path in _candidates(folder)]
     oldest = datetime.min.replace(tzinfo=UTC)
     return sorted(entries, key=lambda entry: (entry.time or oldest, str(entry.path)), reverse=True)
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """The runs at or below a folder, of which nothing is read; `StoreError` if there is no such folder."""
+    _check_folder(folder)
+    return [path for path in _candidates(folder) if _is_run(path)]
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        why = "is not a folder" if folder.exists() else "does not exist; the first run makes it"
+        raise StoreError(f"{folder} {why}")
 
 
 def _candidates(folder: Path) -> Iterator[Path]:
@@ -84,10 +95,11 @@ def _entry(run: Path, is_near: bool) -> Entry:
         loss, owner = _loss(run, config, status), owners.read(run / layout.LOCK)
     except (StoreError, OSError) as error:
         return Entry(run, BROKEN, str(error), time=_last_change(run), size=_size(run))
-    fields, time = {"family": config.family, **flat(fields_of(config))}, _time(meta) or _last_change(run)
+    fields, time = {"family": config.family, **flat(fields_of(config))}, _time(meta) or _last_change(run / layout.META)
     bitwise = conditions.is_bitwise(meta)
     host = owner.host.partition(" ")[0] if owner else ""
-    return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta), bitwise=bitwise, host=host)
+    killed = status == "running" and owner is not None and owners.has_ended(owner.writer())
+    return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta), True, bitwise, host, killed)
 
 
 def _sources(meta: Mapping[str, Any]) -> str:
@@ -125,18 +137,18 @@ def _time(meta: Mapping[str, Any]) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _last_change(run: Path) -> datetime | None:
+def _last_change(path: Path) -> datetime | None:
     try:
-        return datetime.fromtimestamp(run.stat().st_mtime, UTC)
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError:
         return None
 
 
 def _size(folder: Path) -> int:
-    """Total bytes of the files below a folder."""
+    """Total bytes of the files below a folder, without locks and the manifest, which whoever locks a run may write."""
     total = 0
     for parent, _, names in os.walk(folder):
-        for name in names:
+        for name in (name for name in names if not layout.is_lock(name) and name != layout.MANIFEST):
             try:
                 total += os.lstat(os.path.join(parent, name)).st_size
             except OSError:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from store import layout, owners, ownership
 from store.manifest import adopt
-from store.owners import Unheld, Watch
+from store.owners import LockBusy, Watch
 from store.readers import StoreError
 
 RETRY_SECONDS = 0.1
@@ -27,7 +27,8 @@ def locked(run: Path, name: str = layout.LOCK, shared: bool = False, timeout: fl
     """Locks a run directory; `StoreError` if another process has it, or if writing there would follow a link.
 
     Shared locks exclude exclusive ones. Different names are different locks. `timeout` is how many seconds to wait for
-    another process. A run of an earlier version gets its manifest.
+    another process; unless it is 0, at least 2 `STALE_SECONDS` for one on another host. A run of an earlier version
+    gets its manifest.
     """
     refuse_links(run)
     with _locked(run / name, run, shared, timeout):
@@ -51,11 +52,13 @@ def locked_file(path: Path, timeout: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def _locked(lock: Path, target: Path, shared: bool, timeout: float) -> Iterator[None]:
-    watch, deadline, place = Watch(), time.monotonic() + timeout, Path(os.path.abspath(target))
-    patience = {Unheld.OWNED: 0.0, Unheld.WATCHED: math.inf, Unheld.CHANGING: 2 * owners.STALE_SECONDS}
+    watch, began, place, stale = Watch(), time.monotonic(), Path(os.path.abspath(target)), 2 * owners.STALE_SECONDS
     lock.parent.mkdir(parents=True, exist_ok=True)
-    while isinstance(held := ownership.hold(lock, place, shared, watch), Unheld):
-        if time.monotonic() - deadline >= patience[held]:
+    while isinstance(held := ownership.hold(lock, place, shared, watch), LockBusy):
+        # a process that was cut off from its cluster beats until it notices
+        owned = max(timeout, stale) if timeout and watch.where() else timeout
+        patience = {LockBusy.OWNED: owned, LockBusy.WATCHED: math.inf, LockBusy.CHANGING: timeout + stale}
+        if time.monotonic() - began >= patience[held]:
             raise StoreError(f"{target} is in use by another process{watch.where()}")
         time.sleep(RETRY_SECONDS)
         lock.parent.mkdir(parents=True, exist_ok=True)  # who had the lock may have deleted the folder

@@ -43,7 +43,7 @@ class Owner(NamedTuple):
         return f"{hashlib.sha256(self.host.encode()).hexdigest()[:8]}-{self.pid}-{self.start}"
 
 
-class Unheld(Enum):
+class LockBusy(Enum):
     """Why a lock cannot be taken: its owner is alive, not yet known to be gone, or changing right now."""
 
     OWNED = 1
@@ -90,7 +90,7 @@ def has_ended(writer: str) -> bool:
 def read(lock: Path) -> Owner | None:
     """The owner of a lock; None if it is free.
 
-    `StoreError` if the file cannot be read or is no lock, since somebody may be writing.
+    `StoreError` if the file cannot be read or is no lock, since another process may be writing.
     """
     try:
         content = content_of(lock)
@@ -146,13 +146,13 @@ class Watch:
         self._observations: dict[Path, Observation] = {}
         self._alive: Owner | None = None
 
-    def observe(self, path: Path, owner: Owner) -> Unheld | None:
+    def observe(self, path: Path, owner: Owner) -> LockBusy | None:
         """What is known of the owner of a file; None if it is gone."""
         if owner.host != host():
             obstacle = self._changes(path, owner)
         else:
-            obstacle = Unheld.OWNED if started(owner.pid) == owner.start else None
-        if obstacle is Unheld.OWNED:
+            obstacle = LockBusy.OWNED if started(owner.pid) == owner.start else None
+        if obstacle is LockBusy.OWNED:
             self._alive = owner
         return obstacle
 
@@ -161,7 +161,7 @@ class Watch:
         owner = parsed(content) or Owner("", "", 0, content.hex())
         return self.observe(turn, owner) is None or self._changes(turn, owner) is None
 
-    def _changes(self, path: Path, owner: Owner) -> Unheld | None:
+    def _changes(self, path: Path, owner: Owner) -> LockBusy | None:
         """Long gaps between observations do not count in full: the watched process may have been suspended with us."""
         now, last = time.monotonic(), self._observations.get(path)
         if last is None or last.owner != owner:
@@ -171,7 +171,7 @@ class Watch:
         self._observations[path] = observation
         if observation.still >= STALE_SECONDS:
             return None
-        return Unheld.OWNED if observation.has_changed else Unheld.WATCHED
+        return LockBusy.OWNED if observation.has_changed else LockBusy.WATCHED
 
     def where(self) -> str:
         """The host of the owner that was seen alive, if that is another: " on HOST"."""

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from cli import printable
 from store import layout, owners
-from store.owners import Owner, Unheld, Watch
+from store.owners import LockBusy, Owner, Watch
 from store.readers import StoreError
 
 BEAT_SECONDS = 5.0  # between two beats of an owner
@@ -33,7 +33,7 @@ MAX_DEPTH = 3  # folders between a file and the run directory whose lock it is w
 Others = list[tuple[Path, Owner | None]]  # files of owners; None in one that has just been created, or was left so
 
 
-class Held:
+class HeldLock:
     """A lock that this process owns, or claims."""
 
     def __init__(self, lock: Path, claim: Path, target: Path, owner: Owner, descriptor: int):
@@ -79,12 +79,12 @@ class Held:
             self._descriptor = -1
 
 
-_held: list[Held] = []
+_held: list[HeldLock] = []
 _beating: threading.Thread | None = None
 _changing = threading.Lock()  # of the two above
 
 
-def hold(lock: Path, target: Path, shared: bool, watch: Watch) -> Held | Unheld:
+def hold(lock: Path, target: Path, shared: bool, watch: Watch) -> HeldLock | LockBusy:
     """Takes a lock if it is free, or if its owner is gone.
 
     `OSError` if it cannot be written, `StoreError` if it cannot be read.
@@ -93,17 +93,17 @@ def hold(lock: Path, target: Path, shared: bool, watch: Watch) -> Held | Unheld:
     try:
         others, obstacle = _owners(lock, shared, watch)
         if obstacle is None and shared and others:  # an owner that is gone, and loses the lock before it is shared
-            if isinstance(taken := hold(lock, target, False, watch), Unheld):
+            if isinstance(taken := hold(lock, target, False, watch), LockBusy):
                 return taken
             let_go(taken)
-            return Unheld.CHANGING
+            return LockBusy.CHANGING
         outcome = obstacle or _in_turn(lock, target, claimant, shared, watch)
     except FileNotFoundError:  # the folder is gone
-        return Unheld.CHANGING
+        return LockBusy.CHANGING
     except OSError as error:
         error.filename, error.filename2 = str(lock), None
         raise
-    if isinstance(outcome, Unheld):
+    if isinstance(outcome, LockBusy):
         return outcome
     held, others = outcome
     _keep(held)
@@ -120,15 +120,17 @@ def hold(lock: Path, target: Path, shared: bool, watch: Watch) -> Held | Unheld:
     return held
 
 
-def _owners(lock: Path, shared: bool, watch: Watch) -> tuple[Others, Unheld | None]:
+def _owners(lock: Path, shared: bool, watch: Watch) -> tuple[Others, LockBusy | None]:
     """The lock files of other owners, these owners, and why they block us (None if all are gone)."""
     files = [lock, *([] if shared else _beside(lock, SHARED))]
     others = [(path, owner) for path in files if (owner := owners.read(path)) or path != lock]
     obstacles = [watch.observe(path, owner) for path, owner in others if owner]  # of all of them
-    return others, next((why for why in (Unheld.OWNED, Unheld.WATCHED) if why in obstacles), None)
+    return others, next((why for why in (LockBusy.OWNED, LockBusy.WATCHED) if why in obstacles), None)
 
 
-def _in_turn(lock: Path, target: Path, claimant: Owner, shared: bool, watch: Watch) -> tuple[Held, Others] | Unheld:
+def _in_turn(
+    lock: Path, target: Path, claimant: Owner, shared: bool, watch: Watch
+) -> tuple[HeldLock, Others] | LockBusy:
     """Claims a lock when it is our turn. A suspended process that loses its turn loses no more than its claim."""
     turn = lock.with_name(f"{lock.name}{TURN}")
     try:
@@ -136,7 +138,7 @@ def _in_turn(lock: Path, target: Path, claimant: Owner, shared: bool, watch: Wat
     except FileExistsError:
         if (content := owners.content_of(turn)) is not None and watch.has_lost_turn(turn, content):
             turn.unlink(missing_ok=True)
-        return Unheld.CHANGING
+        return LockBusy.CHANGING
     try:
         return _claim(lock, target, claimant, shared, watch)
     finally:
@@ -145,21 +147,21 @@ def _in_turn(lock: Path, target: Path, claimant: Owner, shared: bool, watch: Wat
                 turn.unlink(missing_ok=True)
 
 
-def _claim(lock: Path, target: Path, claimant: Owner, shared: bool, watch: Watch) -> tuple[Held, Others] | Unheld:
+def _claim(lock: Path, target: Path, claimant: Owner, shared: bool, watch: Watch) -> tuple[HeldLock, Others] | LockBusy:
     """Takes a lock, with the owners that are gone. The order of the steps is what keeps two from having it."""
     claim = lock.with_name(f"{lock.name}.{claimant.token}{SHARED if shared else CLAIM}")
-    held, is_taken = Held(claim if shared else lock, claim, target, claimant, _create(claim, claimant)), False
+    held, is_taken = HeldLock(claim if shared else lock, claim, target, claimant, _create(claim, claimant)), False
     try:
         for other in _beside(lock, CLAIM):
             if other != claim:
                 other.unlink(missing_ok=True)
         others, obstacle = _owners(lock, shared, watch)
         if obstacle or (shared and others):
-            return obstacle or Unheld.CHANGING
+            return obstacle or LockBusy.CHANGING
         if not shared:
             os.replace(claim, lock)  # `FileNotFoundError` if another has removed our claim
         is_taken = held.is_ours()
-        return (held, others) if is_taken else Unheld.CHANGING
+        return (held, others) if is_taken else LockBusy.CHANGING
     finally:
         if not is_taken:
             held.release()
@@ -184,7 +186,7 @@ def _beside(lock: Path, end: str) -> list[Path]:
     return [lock.with_name(name) for name in sorted(names)]
 
 
-def _keep(held: Held) -> None:
+def _keep(held: HeldLock) -> None:
     """Counts the beat of a lock up from now on."""
     global _beating
     with _changing:
@@ -194,7 +196,7 @@ def _keep(held: Held) -> None:
             _beating.start()
 
 
-def let_go(held: Held) -> None:
+def let_go(held: HeldLock) -> None:
     """Releases a lock that this process owns."""
     with _changing:
         _held.remove(held)

@@ -3,7 +3,7 @@
 python -m store.prune runs --status failed,diverged --older_than 7d
 python -m store.prune runs --status failed,diverged --older_than 7d --delete CODE
 
-The first prints the list and its code. Runs that others build on, that somebody has for himself, and files that the
+The first prints the list and its code. Runs that others build on, runs locked by another process, and files that the
 laboratory did not write stay.
 """
 
@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -20,9 +21,9 @@ from pathlib import Path
 
 import cli
 from store import layout, manifest, ownership, rundir
-from store.listing import Entry, list_runs
+from store.listing import Entry, list_runs, run_folders
 from store.lock import in_use, locked
-from store.readers import StoreError
+from store.readers import StoreError, read_json
 from store.runs import age, size
 
 UNITS = {"min": "minutes", "h": "hours", "d": "days"}
@@ -32,7 +33,7 @@ DIGITS = 8  # of a list's code
 def listed(folder: Path, statuses: Sequence[str], older_than: timedelta, now: datetime) -> list[Entry]:
     """The runs that would be deleted, by path."""
     entries = [entry for entry in list_runs(folder) if not entry.reason]
-    needed = {identity for entry in entries for identity in rundir.read_config(entry.path).requires}
+    needed = required_ids(folder)
     return sorted(
         (
             entry
@@ -46,16 +47,43 @@ def listed(folder: Path, statuses: Sequence[str], older_than: timedelta, now: da
     )
 
 
+def required_ids(folder: Path) -> set[str]:
+    """The ids of the runs that others build on: those below a folder, beside it, and below the default folder.
+
+    A run builds on runs of its parent folder and of the default one (`rundir.find_required`).
+    """
+    runs = [*run_folders(folder), *rundir.runs_below(folder.resolve().parent)]
+    runs += run_folders(rundir.RUNS) if rundir.RUNS.is_dir() else []
+    return {identity for run in runs for identity in _requires(run)}
+
+
+def _requires(run: Path) -> list[str]:
+    """The ids of the runs that a run builds on, whether or not its plugins are loaded; none if it is broken."""
+    try:
+        requires = read_json(run / layout.CONFIG).get("requires")
+    except StoreError:
+        return []
+    return [str(identity) for identity in requires] if isinstance(requires, list) else []
+
+
+def _state(entry: Entry) -> tuple[str, str, int]:
+    """What a run must still be when it is deleted."""
+    return entry.status, str(entry.time), entry.size
+
+
 def code_of(entries: Sequence[Entry]) -> str:
     """A code of these runs, which changes with each of them."""
-    words = [[str(entry.path.resolve()), entry.status, str(entry.time), entry.size] for entry in entries]
+    words = [[str(entry.path.resolve()), *_state(entry)] for entry in entries]
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:DIGITS]
 
 
 def delete(entry: Entry) -> list[str]:
-    """Deletes the files in a run's manifest, and its folder if nothing else is in it; returns what stays."""
+    """Deletes the files in a run's manifest, and its folder if nothing else is in it; returns what stays.
+
+    `StoreError` if another process has locked the run, or if it has changed since it was listed.
+    """
     with locked(entry.path):
-        if rundir.read_status(entry.path) != entry.status:
+        if list(map(_state, list_runs(entry.path))) != [_state(entry)]:
             raise StoreError(f"{entry.path} has changed since it was listed; list the runs again")
         kept = rundir.clear(entry.path)
         if not kept:
@@ -92,8 +120,8 @@ def _duration(text: str) -> timedelta:
     return timedelta(**{UNITS[match[2]]: int(match[1])})
 
 
-def main(argv: list[str]) -> None:
-    """The command line."""
+def main(argv: list[str]) -> int:
+    """The command line; 2 if a run of the list was refused."""
     flags, now = parser().parse(argv), datetime.now(UTC)
     entries = listed(flags.folder, flags.status, flags.older_than, now)
     code = code_of(entries)
@@ -101,16 +129,31 @@ def main(argv: list[str]) -> None:
         raise StoreError(f"the list with the code {flags.delete} is not that of today, {code}; look at it first")
     for entry in entries:
         print(f"{cli.printable(entry.path)}  {entry.status}  {age(entry.time, now)}  {size(entry.size)}")
-    total = f"{len(entries)} runs, {size(sum(entry.size for entry in entries))}"
     if not flags.delete:
-        print(f"{total}; to delete these: --delete {code}" if entries else "no run is to be deleted")
-        return
-    for entry in entries:
-        if kept := delete(entry):
-            print(
-                f"{cli.printable(entry.path)} keeps files that are not the run's: {', '.join(map(cli.printable, kept))}"
-            )
-    print(f"deleted: {total}")
+        print(f"{_total(entries)}; to delete these: --delete {code}" if entries else "no run is to be deleted")
+        return 0
+    deleted = [entry for entry in entries if _delete(entry)]
+    print(f"deleted: {_total(deleted)}")
+    return 0 if len(deleted) == len(entries) else 2
+
+
+def _delete(entry: Entry) -> bool:
+    """Deletes a run and prints what stays; or says why it is refused."""
+    try:
+        kept = delete(entry)
+    except StoreError as error:
+        print(cli.printable(f"error: {error}"), file=sys.stderr)
+    except OSError as error:
+        print(cli.printable(f"error: {error.filename}: {error.strerror}"), file=sys.stderr)
+    else:
+        if kept:
+            print(cli.printable(f"{entry.path} keeps files that are not the run's: {', '.join(kept)}"))
+        return True
+    return False
+
+
+def _total(entries: Sequence[Entry]) -> str:
+    return f"{len(entries)} runs, {size(sum(entry.size for entry in entries))}"
 
 
 if __name__ == "__main__":

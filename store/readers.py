@@ -91,14 +91,19 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 def json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """`read_json_lines` line by line: the file may be larger than the memory."""
     with reading(path), open(path, "rb") as file:
-        while (line := file.readline(LARGEST_LINE)).endswith(b"\n"):
-            record = json.loads(line.decode("utf-8"))
-            if not isinstance(record, dict):
-                raise ValueError("a line of it does not hold a JSON object")
-            yield record
-        if len(line) == LARGEST_LINE:
-            raise ValueError(f"a line of it is longer than {LARGEST_LINE >> 20} MiB")
-        line.decode("utf-8")  # else it is no text
+        yield from json_lines_of(file)
+
+
+def json_lines_of(file: IO[bytes]) -> Iterator[dict[str, Any]]:
+    """The objects in the rest of an open file, whose position is behind the line of the last one."""
+    while (line := file.readline(LARGEST_LINE)).endswith(b"\n"):
+        record = json.loads(line.decode("utf-8"))
+        if not isinstance(record, dict):
+            raise ValueError("a line of it does not hold a JSON object")
+        yield record
+    if len(line) == LARGEST_LINE:
+        raise ValueError(f"a line of it is longer than {LARGEST_LINE >> 20} MiB")
+    line.decode("utf-8")  # else it is no text
 
 
 def read_csv(

@@ -93,7 +93,7 @@ def _find(identity: str, required: RunConfig, dependent: Path) -> Path:
     """The finished run of this id, of a config, that the run `dependent` builds on."""
     unfinished, text = None, f"a run of {required.name}, seed {required.data_seed}"
     for folder in dict.fromkeys((dependent.parent, RUNS)):
-        for run in _runs_below(folder):
+        for run in runs_below(folder):
             if _id_or_none(run) == identity:
                 if read_status(run) == "done":
                     return run
@@ -153,7 +153,7 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
     if out is not None:
         check_usable(Path(out), config, overwrite)
         return Path(out)
-    same = _newest_first([run for run in _runs_below(runs) if _same_config(run, config)])
+    same = _newest_first([run for run in runs_below(runs) if _same_config(run, config)])
     if overwrite and same:
         return same[0]
     unfinished = [run for run in same if read_status(run) not in FINISHED]
@@ -249,7 +249,7 @@ def metrics(run: Path, further: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
 
 
 def read_metrics(run: Path, further: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The metrics, all in memory."""
+    """The metrics, all in memory; `StoreError` above `LARGEST_TEXT` bytes, which only the other readers can take."""
     check_text_size(run / layout.METRICS)
     return list(metrics(run, further))
 
@@ -316,7 +316,7 @@ def _check_shared(out: Path, config: RunConfig) -> None:
         raise StoreError(f"the shared array {name} has changed since {out} began; restore it, or choose another --out")
 
 
-def _runs_below(runs: Path) -> list[Path]:
+def runs_below(runs: Path) -> list[Path]:
     """The runs directly below a folder, without links."""
     paths = [path.parent for path in runs.glob(f"*/{layout.META}")] if runs.is_dir() else []
     return [run for run in paths if not run.is_symlink()]

@@ -37,7 +37,7 @@ def _sweeps(entries: Sequence[Entry]) -> list[str]:
     """A line for each folder of a sweep, with the statuses of its runs."""
     by_folder: dict[Path, Counter[str]] = {}
     for entry in entries:
-        by_folder.setdefault(entry.path.parent, Counter())[entry.status] += 1
+        by_folder.setdefault(entry.path.parent, Counter())["killed" if entry.killed else entry.status] += 1
     sweeps = {folder: counts for folder, counts in by_folder.items() if any(folder.glob("plan_*.json"))}
     return [
         f"sweep {cli.printable(folder)}: {', '.join(f'{number} {status}' for status, number in sorted(counts.items()))}"
@@ -47,6 +47,7 @@ def _sweeps(entries: Sequence[Entry]) -> list[str]:
 
 def _cells(entry: Entry, differing: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
     status = f"{entry.status} on {entry.host}" if entry.status == "running" and entry.host else entry.status
+    status = "killed" if entry.killed else status
     shown = [cli.printable(entry.path), cli.printable(status), age(entry.time, now), size(entry.size)]
     if entry.reason:
         return (*shown, "", "", cli.printable(" ".join(entry.reason.split())))

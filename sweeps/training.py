@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +16,7 @@ from executors.task import Context, Outcome, Report, Task
 from runners.locking import restore_threads
 from runners.persistence import DEFAULT_PERSISTENCE, Persistence
 from store import conditions, rundir
-from store.lock import locked
+from store.lock import in_use, locked
 from store.readers import StoreError
 from sweeps.plan import Pack, cell_of
 from sweeps.status import statuses
@@ -62,8 +62,16 @@ def result_of(outcome: Outcome, pack: Pack, folder: Path) -> PackResult:
     if not outcome.died:
         return PackResult(pack, {}, stopped=bool(left))
     for name in left:
-        rundir.mark_failed(folder / name, outcome.died)
+        _mark_failed(folder / name, outcome.died)
     return PackResult(pack, dict.fromkeys(left, outcome.died))
+
+
+def _mark_failed(run: Path, reason: str) -> None:
+    """Sets the status "failed" of a cell that is not locked: a process reported dead may be alive on another host."""
+    with suppress(StoreError, OSError):
+        if rundir.has_begun(run) and not in_use(run):
+            with locked(run):
+                rundir.mark_failed(run, reason)
 
 
 class StepReporter:

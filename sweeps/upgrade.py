@@ -9,9 +9,9 @@ from pathlib import Path
 
 from configs.identity import config_id
 from configs.schema_1 import earlier_id
-from store import rundir
+from store import ownership, rundir
 from store.atomic import replace_file
-from store.lock import locked, locked_file
+from store.lock import in_use, locked, locked_file
 from store.readers import StoreError
 from sweeps import table
 from sweeps.plan import DIGITS, Row, cells
@@ -49,7 +49,10 @@ def _is_run_of(run: Path, identity: str) -> bool:
 
 
 def rename_cells(rows: Sequence[Row], folder: Path, out: Path) -> str:
-    """Renames such cells and their rows in the table; returns a line that says so, "" if there were none."""
+    """Renames such cells and their rows in the table; returns a line that says so, "" if there were none.
+
+    `StoreError` before anything is renamed if another process has one of the cells.
+    """
     cells_too = bool(earlier_cells(rows, folder))
     if not (cells_too or renamed_lines(rows, folder, out)):
         return ""
@@ -57,11 +60,16 @@ def rename_cells(rows: Sequence[Row], folder: Path, out: Path) -> str:
         if cells_too:
             locks.enter_context(locked(folder, timeout=table.LOCK_TIMEOUT))
         locks.enter_context(locked_file(out, table.LOCK_TIMEOUT))
+        names = earlier_cells(rows, folder) if cells_too else {}  # again: another shard may have renamed them
+        for name in filter(lambda name: in_use(folder / name), names):
+            with locked(folder / name):  # `StoreError`, unless its owner is gone
+                pass
         if lines := renamed_lines(rows, folder, out):  # before the cells: a second call after a kill does the rest
             replace_file(out, table.text(list(lines[0]), lines))
-        names = earlier_cells(rows, folder) if cells_too else {}  # again: another shard may have renamed them
         for name, today in names.items():
-            os.rename(folder / name, folder / today)
+            with locked(folder / name):
+                ownership.check(folder / name)
+                os.rename(folder / name, folder / today)
     if names:
         return f"renamed {_cells(len(names))} of an earlier version"
     return f"renamed the cells of an earlier version in {out}" if lines else ""

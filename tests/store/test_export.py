@@ -1,16 +1,20 @@
 """Metrics are copied to TensorBoard and Weights & Biases by a process of its own, from what is on disk."""
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from store import rundir
-from store.export import export
+from store import export as export_module
+from store import layout, rundir
+from store.export import Export
 from tests.doors import ROOT, Ran, Refused, ran, refused, snapshot
 from tests.store.test_runs import made
 
@@ -44,12 +48,152 @@ def runs(tmp_path: Path) -> Path:
 def test_every_number_of_every_record_is_copied_once(runs: Path) -> None:
     notes: dict[str, Notes] = {}
     before = snapshot(runs)
-    counts = export(runs, lambda name, run: notes.setdefault(name, Notes()))
-    assert counts == {"lsa1": 1, "sweep/cell": 2}
+    export = Export(runs, lambda name, run: notes.setdefault(name, Notes()))
+    export.run(follow=False)
+    assert export.counts == {"lsa1": 1, "sweep/cell": 2}
     assert notes["lsa1"].written == [(40, {"train_loss": 0.4, "test_loss": 0.375})]
     assert notes["sweep/cell"].written[1] == (80, {"train_loss": 0.2})  # neither null nor words
     assert all(note.closed for note in notes.values())
     assert snapshot(runs) == before
+
+
+class Followed:
+    """A run that is followed pass by pass, and what each of its targets got."""
+
+    def __init__(self, run: Path) -> None:
+        self.run, self.targets = run, list[Notes]()
+        self.export = Export(run, self.target)
+
+    def target(self, name: str, run: Path) -> Notes:
+        self.targets.append(Notes())
+        return self.targets[-1]
+
+    def record(self, *steps: int, loss: float = 0.5) -> None:
+        for step in steps:
+            rundir.append_metrics(self.run, {"step": step, "train_loss": loss, "test_loss": loss})
+
+    def steps(self) -> list[list[int]]:
+        """The steps that each target has after another pass."""
+        self.export.update(follow=True)
+        return [[step for step, _ in target.written] for target in self.targets]
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> Followed:
+    return Followed(made(tmp_path / "run", status="running", start="2030-01-01T00:00:00+00:00"))
+
+
+def test_what_is_recorded_between_two_passes_is_copied_once(followed: Followed) -> None:
+    assert followed.steps() == [[40]]
+    followed.record(80, 120)
+    metrics = followed.run / layout.METRICS
+    whole = metrics.read_bytes()
+    metrics.write_bytes(whole[:-5])  # the last record is being written
+    assert followed.steps() == [[40, 80]]
+    metrics.write_bytes(whole)
+    assert followed.steps() == followed.steps() == [[40, 80, 120]]
+    rundir.update_meta(followed.run, status="done")
+    assert not followed.targets[0].closed
+    followed.steps()
+    assert followed.targets[0].closed
+
+
+def test_a_pass_reads_no_record_again(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed, loads = list[str](), json.loads
+    monkeypatch.setattr(json, "loads", lambda text: parsed.append(str(text)) or loads(text))
+    followed.record(*range(80, 800, 40))
+    followed.steps()
+    assert sum("train_loss" in text for text in parsed) == 19
+    parsed.clear()
+    followed.record(800)
+    followed.steps()
+    assert [loads(text)["step"] for text in parsed if "train_loss" in text] == [800]
+
+
+def test_what_a_resumed_run_records_again_is_not_copied_twice(followed: Followed) -> None:
+    """Also where the lines are of other lengths, as on another device."""
+    followed.record(80, 120, 160)
+    assert followed.steps() == [[40, 80, 120, 160]]
+    rundir.truncate_metrics(followed.run, 80, [40, 80])
+    assert followed.steps() == [[40, 80, 120, 160]]
+    followed.record(120, 160, 200, loss=0.123456789)
+    assert followed.steps() == [[40, 80, 120, 160, 200]]
+    rundir.truncate_metrics(followed.run, 80, [40, 80])
+    followed.record(120, 160, 200, 240, 280, loss=0.12345)
+    assert followed.steps() == [[40, 80, 120, 160, 200, 240, 280]]
+
+
+def test_a_run_that_is_trained_again_is_copied_again(followed: Followed) -> None:
+    followed.record(80, 120)
+    assert followed.steps() == [[40, 80, 120]]
+    rundir.clear(followed.run)
+    assert followed.steps() == [[40, 80, 120]]
+    made(followed.run, status="running", start="2030-01-01T01:00:00+00:00")
+    followed.record(80)
+    assert followed.steps() == [[40, 80, 120], [40, 80]]
+    assert [target.closed for target in followed.targets] == [True, False]
+
+
+DAMAGES = {
+    "null": '{"step": null, "train_loss": 0.5}\n',
+    "no step": '{"train_loss": 0.5}\n',
+    "no JSON": "years of work\n",
+}
+
+
+@pytest.mark.parametrize("what", [*DAMAGES, "meta"])
+def test_a_damaged_run_is_named_once_and_the_others_are_copied(
+    what: str, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = made(runs / "a") / (layout.META if what == "meta" else layout.METRICS)
+    file.write_text("[]" if what == "meta" else file.read_text() + DAMAGES[what])
+    notes: dict[str, Notes] = {}
+    export = Export(runs, lambda name, run: notes.setdefault(name, Notes()))
+    for _ in range(3):
+        export.update(follow=True)
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {file} ")
+    assert said.count("\n") == 1
+    assert export.damaged == {runs / "a"}
+    assert export.counts == {"lsa1": 1, "sweep/cell": 2} | ({} if what == "meta" else {"a": 1})
+
+
+def test_the_exit_status_is_2_if_a_run_is_damaged(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(export_module, "TensorBoard", lambda folder, run: Notes())
+    words = [str(runs), "--tensorboard", "logs"]
+    assert export_module.main(words) == 0
+    (made(runs / "a") / layout.METRICS).write_text("years of work\n")
+    assert export_module.main(words) == 2
+    assert capsys.readouterr().out == "lsa1: 1 records\nsweep/cell: 2 records\n" * 2
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", interrupted)
+    assert export_module.main([*words, "--follow"]) == 2
+    shutil.rmtree(runs / "a")
+    with pytest.raises(KeyboardInterrupt):
+        export_module.main([*words, "--follow"])
+
+
+@pytest.mark.parametrize(("seconds", "pause"), [(0.01, 2.0), (3.0, 30.0)])
+def test_following_takes_a_tenth_of_the_time_at_most(
+    seconds: float, pause: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, pauses = [0.0], list[float]()
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        raise KeyboardInterrupt
+
+    export = Export(tmp_path, lambda name, run: Notes())
+    monkeypatch.setattr(export, "update", lambda follow: clock.__setitem__(0, clock[0] + seconds))
+    monkeypatch.setattr(export_module, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    with pytest.raises(KeyboardInterrupt):
+        export.run(follow=True)
+    assert pauses == [pause]
 
 
 def test_flags_are_checked(runs: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +277,25 @@ def test_weights_and_biases_is_offline_unless_asked(runs: Path, tmp_path: Path) 
     done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "lsa1: 1 records\n"), done.stderr
     assert list((tmp_path / "w").glob("wandb/offline-run-*/run-*.wandb"))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    {
+        ("--wandb", "a/b"): "Weights & Biases: Invalid project name 'a/b'",
+        ("--wandb", "p", "--online"): "Weights & Biases: No API key configured",
+    }.items(),
+)
+def test_what_weights_and_biases_refuses_is_one_sentence(
+    words: tuple[str, ...], sentence: str, runs: Path, tmp_path: Path
+) -> None:
+    line = [sys.executable, "-m", "store.export", str(runs), *words, "--wandb_dir", str(tmp_path / "w")]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WANDB")}
+    environment |= {"HOME": str(tmp_path), "NETRC": str(tmp_path / "netrc")}  # no key of the user's
+    done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {sentence}")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.slow

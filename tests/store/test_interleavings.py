@@ -35,9 +35,9 @@ class Writer(threading.Thread):
         self.disk, self.number, self.host, self.shared, self.left = disk, number, host, shared, lifetime
         self.go, self.error, self.is_done = threading.Semaphore(0), None, False
         self.error: BaseException | None
-        self.locks: list[ownership.Held] = []
+        self.locks: list[ownership.HeldLock] = []
         self.files: set[int] = set()
-        self.inside: ownership.Held | None = None
+        self.inside: ownership.HeldLock | None = None
         self.finished: list[str] = []
         self.refused: list[str] = []
 
@@ -60,7 +60,7 @@ class Writer(threading.Thread):
         for _ in range(ATTEMPTS):
             self.stop()
             held = ownership.hold(run / layout.LOCK, run, self.shared, watch)
-            if isinstance(held, ownership.Held):
+            if isinstance(held, ownership.HeldLock):
                 break
         else:
             return
@@ -172,17 +172,17 @@ class LocksOfEach:
     """Like `ownership._held`, of each writer its own, as if it were a process."""
 
     @property
-    def own(self) -> list[ownership.Held]:
+    def own(self) -> list[ownership.HeldLock]:
         writer = threading.current_thread()
         return writer.locks if isinstance(writer, Writer) else []
 
-    def append(self, held: ownership.Held) -> None:
+    def append(self, held: ownership.HeldLock) -> None:
         self.own.append(held)
 
-    def remove(self, held: ownership.Held) -> None:
+    def remove(self, held: ownership.HeldLock) -> None:
         self.own.remove(held)
 
-    def __iter__(self) -> Iterator[ownership.Held]:
+    def __iter__(self) -> Iterator[ownership.HeldLock]:
         return iter(self.own)
 
 

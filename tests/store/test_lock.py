@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -174,6 +175,30 @@ def test_those_who_share_a_lock_exclude_who_does_not(host: str, root: Path, tmp_
                 pytest.fail("one of two did not share it")
 
 
+@pytest.mark.parametrize(
+    ("host", "timeout", "waited"), [("", 10, 10), ("elsewhere boot 1", 10, 120), ("elsewhere boot 1", 0, 1)]
+)
+def test_how_long_an_owner_that_is_alive_is_waited_for(
+    host: str, timeout: float, waited: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On another host twice as long as it takes to know that it is gone, if at all."""
+    clock, owner = [0.0], owners.this_process()
+    owner = owner._replace(host=host or owner.host)
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+        (tmp_path / LOCK).write_bytes(owner._replace(beat=f"{int(clock[0]):0{owners.DIGITS}d}").content())
+
+    monkeypatch.setattr(owners, "STALE_SECONDS", 60.0)
+    monkeypatch.setattr(lock, "RETRY_SECONDS", 1.0)
+    for module in (lock, owners):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    (tmp_path / LOCK).write_bytes(owner.content())
+    with pytest.raises(StoreError, match="is in use"), locked(tmp_path, timeout=timeout):
+        pytest.fail("two held the lock")
+    assert clock[0] == waited
+
+
 # --- owners of other hosts, without waiting ---
 
 LOCK = layout.LOCK
@@ -193,19 +218,19 @@ def elsewhere(name: str) -> Iterator[None]:
         yield
 
 
-def held_from(host: str, run: Path, shared: bool = False) -> ownership.Held | owners.Unheld:
+def held_from(host: str, run: Path, shared: bool = False) -> ownership.HeldLock | owners.LockBusy:
     """What a process of a host gets that tries once to take the lock."""
     with elsewhere(host):
         return ownership.hold(run / LOCK, run, shared, owners.Watch())
 
 
 def is_ours(held: object) -> bool:
-    return isinstance(held, ownership.Held) and held.is_ours()
+    return isinstance(held, ownership.HeldLock) and held.is_ours()
 
 
 def let_go(*held: object) -> None:
     for each in held:
-        assert isinstance(each, ownership.Held)
+        assert isinstance(each, ownership.HeldLock)
         ownership.let_go(each)
 
 
@@ -253,7 +278,7 @@ def test_a_file_that_was_about_to_get_its_name_when_the_lock_was_taken_over_does
 @pytest.mark.usefixtures("at_once")
 def test_drafts_are_removed_in_all_folders_but_those_with_a_lock_of_their_own(tmp_path: Path) -> None:
     first = held_from("a", tmp_path)
-    assert isinstance(first, ownership.Held)
+    assert isinstance(first, ownership.HeldLock)
     names = ("file", "cell/file", "cell/analysis/develop/file", "locked/file")
     drafts = {name: layout.draft(tmp_path / name, first.owner.writer()) for name in names}
     other = layout.draft(tmp_path / "file", "0123abcd-1-1")
@@ -335,16 +360,16 @@ def test_a_watcher_that_stood_still_itself_has_not_watched(monkeypatch: pytest.M
     monkeypatch.setattr(owners, "STALE_SECONDS", 60.0)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
-    def looks(*times: float) -> list[owners.Unheld | None]:
+    def looks(*times: float) -> list[owners.LockBusy | None]:
         found = []
         for now[0] in times:
             found.append(watch.observe(Path("lock"), owner))
         return found
 
-    assert looks(0, 1, 1000, 1001, 1020) == [owners.Unheld.WATCHED] * 5
+    assert looks(0, 1, 1000, 1001, 1020) == [owners.LockBusy.WATCHED] * 5
     assert looks(1040) == [None]
     owner = owner._replace(beat="1".zfill(owners.DIGITS))
-    assert looks(1041, 1042) == [owners.Unheld.OWNED] * 2
+    assert looks(1041, 1042) == [owners.LockBusy.OWNED] * 2
 
 
 # --- locks that cannot be read ---
@@ -397,7 +422,7 @@ def test_of_two_who_take_the_turn_from_a_dead_process_one_gets_the_lock(
         if path == turn:  # the first one's removal: meanwhile the second gets as far as the rename
             monkeypatch.setattr(os, "unlink", unlink)
             monkeypatch.setattr(os, "replace", renaming)
-            assert held_from("b", tmp_path) is owners.Unheld.CHANGING  # it has removed the dead one's
+            assert held_from("b", tmp_path) is owners.LockBusy.CHANGING  # it has removed the dead one's
             taken.append(held_from("b", tmp_path))
         unlink(path)
 
@@ -409,10 +434,10 @@ def test_of_two_who_take_the_turn_from_a_dead_process_one_gets_the_lock(
         replace(source, target)
 
     monkeypatch.setattr(os, "unlink", delayed)
-    assert held_from("a", tmp_path) is owners.Unheld.CHANGING
+    assert held_from("a", tmp_path) is owners.LockBusy.CHANGING
     first, second = taken
     assert is_ours(first)
-    assert second is owners.Unheld.CHANGING
+    assert second is owners.LockBusy.CHANGING
     let_go(first)
     assert [path.name for path in tmp_path.iterdir()] == [LOCK]
     assert (tmp_path / LOCK).read_bytes() == b""
@@ -427,13 +452,13 @@ def test_who_stood_still_before_its_rename_neither_gets_the_lock_nor_moves_a_fil
         monkeypatch.setattr(os, "replace", replace)
         with monkeypatch.context() as patch:
             patch.setattr(owners, "STALE_SECONDS", 0.0)
-            assert held_from("b", tmp_path) is owners.Unheld.CHANGING
+            assert held_from("b", tmp_path) is owners.LockBusy.CHANGING
         second.append(held_from("b", tmp_path))
         (tmp_path / layout.LOCKS[1]).write_bytes(b"the turn of a third")
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", late)
-    assert held_from("a", tmp_path) is owners.Unheld.CHANGING
+    assert held_from("a", tmp_path) is owners.LockBusy.CHANGING
     assert is_ours(second[0])
     assert (tmp_path / layout.LOCKS[1]).read_bytes() == b"the turn of a third"
     let_go(*second)

@@ -1,13 +1,15 @@
 """Runs are deleted as they were listed, and of each the files in its manifest."""
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from store import layout, owners, ownership, prune, rundir
-from store.listing import list_runs
+from store import StoreError, layout, owners, ownership, prune, rundir
+from store.listing import Entry, list_runs
 from store.lock import locked
 from tests.doors import Ran, Refused, ran, refused, snapshot
 from tests.store.test_runs import made
@@ -61,11 +63,73 @@ def test_files_of_others_stay(runs: Path, ran: Ran) -> None:
     assert not rundir.has_begun(runs / "a")
 
 
-def test_what_somebody_has_for_himself_and_what_others_build_on_stays(runs: Path, ran: Ran) -> None:
+def test_runs_that_are_locked_or_that_others_build_on_stay(runs: Path, ran: Ran) -> None:
     needed = rundir.stored_id(runs / "b")
     made(runs / "f", status="done", config={"requires": [needed]})
     with locked(runs / "a"):
         assert ran("store.prune", runs).out == "no run is to be deleted\n"
+
+
+@pytest.mark.parametrize("dependent", ["runs/sweep/f", "others/f"])
+def test_runs_that_others_outside_of_the_folder_build_on_stay(dependent: str, tmp_path: Path, ran: Ran) -> None:
+    """In the default folder, `runs`, or beside a run that is named itself; be their plugins loaded or not."""
+    run = made(tmp_path / "others" / "b", status="failed")
+    path = made(tmp_path / dependent, config={"requires": [rundir.stored_id(run)]}) / layout.CONFIG
+    rundir.write_json(path, rundir.read_json(path) | {"plugins": ["absent:0123456789abcdef"]})
+    assert ran("store.prune", run).out == "no run is to be deleted\n"
+
+
+@pytest.mark.parametrize("what", ["time", "size", "status", "nothing", "manifest"])
+def test_a_run_that_has_changed_since_it_was_listed_is_not_deleted(what: str, runs: Path) -> None:
+    run = runs / "a"
+    if what == "manifest":  # one of an earlier version, whose manifest is made when it is locked
+        (run / layout.MANIFEST).unlink()
+        rundir.write_json(run / layout.META, rundir.read_meta(run) | {"schema_version": 1, "config_id": "0" * 16})
+    (entry,) = list_runs(run)
+    changes = {
+        "time": lambda: rundir.mark_failed(run, "again"),
+        "size": lambda: rundir.append_metrics(run, {"step": 80, "train_loss": 0.4, "test_loss": 0.3}),
+        "status": lambda: rundir.update_meta(run, status="stopped"),
+    }
+    if what not in changes:
+        assert prune.delete(entry) == []
+        assert not run.exists()
+        return
+    changes[what]()
+    before = snapshot(run)
+    with pytest.raises(StoreError, match=r"a has changed since it was listed; list the runs again"):
+        prune.delete(entry)
+    assert {name: state for name, state in snapshot(run).items() if name != layout.LOCK} == before
+
+
+def test_after_a_run_that_is_refused_the_others_are_deleted(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(runs / "b2", status="failed")
+    code_of, unlink = prune.code_of, Path.unlink
+    prune.main([str(runs)])
+    words = [str(runs), "--delete", code(capsys.readouterr().out)]
+
+    def then_changed(entries: list[Entry]) -> str:
+        found = code_of(entries)
+        rundir.mark_failed(runs / "a", "again")
+        return found
+
+    def refusing(path: Path, missing_ok: bool = False) -> None:
+        if path == runs / "b" / layout.METRICS:
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(prune, "code_of", then_changed)
+    monkeypatch.setattr(Path, "unlink", refusing)
+    assert prune.main(words) == 2
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [
+        f"error: {runs / 'a'} has changed since it was listed; list the runs again",
+        f"error: {runs / 'b' / layout.METRICS}: Permission denied",
+    ]
+    assert said.out.splitlines()[-1].startswith("deleted: 1 runs, ")
+    assert left(runs) == ["a", "b", "c", "d"]
 
 
 def test_a_lock_that_a_run_takes_when_the_old_one_is_deleted_is_the_runs(
@@ -85,7 +149,7 @@ def test_a_lock_that_a_run_takes_when_the_old_one_is_deleted_is_the_runs(
     assert prune.delete(entry) == []
     assert [path.name for path in (runs / "a").iterdir()] == [layout.LOCK]
     (held,) = taken
-    assert isinstance(held, ownership.Held)
+    assert isinstance(held, ownership.HeldLock)
     assert held.is_ours()
     ownership.let_go(held)
 

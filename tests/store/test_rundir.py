@@ -535,6 +535,44 @@ def test_metrics_are_read_in_a_stream(tmp_path: Path) -> None:
     assert peak < size / 4
 
 
+# a process that reads a run's metrics where it ends, is drawn, goes on and is exported; prints MiB that this takes
+READ = r"""
+import re, sys
+from pathlib import Path
+from types import SimpleNamespace
+from store import rundir
+from store.export import Export
+peak = lambda: int(re.search(r"VmHWM:\s*([0-9]+)", Path("/proc/self/status").read_text())[1]) / 1024
+run, before = Path(sys.argv[1]), peak()
+(last,) = rundir.last_metrics(run, 1)
+steps = rundir.metrics_columns(run, ("step", "test_loss"))["step"]
+rundir.truncate_metrics(run, 999_998, range(999_999))
+export = Export(run, lambda name, run: SimpleNamespace(write=lambda step, values: None, close=list))
+export.run(follow=False)
+assert (last["step"], len(steps), *export.counts.values()) == (999_999, 10**6, 999_999)
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read there")
+def test_a_million_records_are_read_in_a_stream(root: Path, tmp_path: Path) -> None:
+    """Of a file above the size of a text that is read as a whole."""
+    make(tmp_path, status="running")
+    manifest.claim(tmp_path / layout.METRICS)
+    with open(tmp_path / layout.METRICS, "w") as file:
+        file.writelines(
+            f'{{"step": {step}, "train_loss": 0.5, "test_loss": null, "text": "{"x" * 250}"}}\n'
+            for step in range(10**6)
+        )
+    assert (tmp_path / layout.METRICS).stat().st_size > readers.LARGEST_TEXT
+    with pytest.raises(StoreError, match=r"metrics\.jsonl is larger than 256 MiB"):
+        rundir.read_metrics(tmp_path)
+    done = subprocess.run([sys.executable, "-c", READ, str(tmp_path)], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 64  # of which two columns, as they grow and as arrays, are 32
+
+
 def test_a_line_that_does_not_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines may be as long as LARGEST_LINE, so that a file without line breaks does not fill the memory."""
     monkeypatch.setattr(readers, "LARGEST_LINE", 2**20)

@@ -265,3 +265,26 @@ def test_a_run_that_is_in_work_has_its_host_and_sweeps_have_their_counts(tmp_pat
     assert not [line for line in lines(tmp_path) if line.startswith("sweep ")]
     (tmp_path / "sweep" / "plan_results.json").write_text("{}")
     assert lines(tmp_path)[-1] == f"sweep {tmp_path / 'sweep'}: 1 done, 1 running"
+
+
+def test_a_run_whose_process_on_this_host_has_ended_is_shown_as_killed(tmp_path: Path) -> None:
+    run = made(tmp_path / "sweep" / "cell", status="running")
+    (tmp_path / "sweep" / "plan_results.json").write_text("{}")
+    me, dead = (
+        owners.this_process(),
+        subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True),
+    )
+    gone = {
+        "ended": me._replace(pid=int(dead.stdout), start="17"),
+        "another process of its number": me._replace(start="1"),
+    }
+    for owner in gone.values():
+        (run / layout.LOCK).write_bytes(owner.content())
+        assert line_of(run, tmp_path).split()[1:3] == ["killed", "1"]
+        assert lines(tmp_path)[-1] == f"sweep {tmp_path / 'sweep'}: 1 killed"
+    (run / layout.LOCK).write_bytes(me.content())
+    assert line_of(run, tmp_path).split()[1:4] == ["running", "on", me.host.split()[0]]
+    rundir.update_meta(run, status="done")
+    (run / layout.LOCK).write_bytes(gone["ended"].content())
+    write_json(run / layout.SUMMARY, SUMMARIES["regression"])
+    assert line_of(run, tmp_path).split()[1] == "done"

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from executors.signals import Signals
 from executors.task import Outcome
 from runners import training
 from runners.persistence import DEFAULT_PERSISTENCE, Persistence
-from store import checkpoint, layout, rundir
+from store import checkpoint, layout, lock, owners, rundir
 from sweeps.plan import Pack, cell_of, cells
-from sweeps.training import PackResult, result_of, task_of, train
+from sweeps.training import LOCK_TIMEOUT, PackResult, result_of, task_of, train
 from tests.doors import snapshot
 from tests.runners.test_training import BASE, FakePack, fake_finish
 from tests.sweeps.tiny_sweep import tiny_plan
@@ -119,6 +120,49 @@ def test_a_pack_whose_process_died_takes_what_it_had_not_finished(tmp_path: Path
     statuses = [rundir.read_status(run) for run in (done, diverged, stopped, fresh)]
     assert statuses == ["done", "diverged", "failed", "new"]
     assert rundir.read_meta(stopped)["error"] == "it is dead"
+
+
+def test_a_cell_that_a_process_still_has_is_not_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process elsewhere that is reported dead may be alive, and done a moment later. It is not waited for."""
+    pack = Pack(tuple(cells(tiny_plan()))[:3])
+    elsewhere, here, gone = (tmp_path / cell.name for cell in pack.cells)
+    for run, cell in zip((elsewhere, here, gone), pack.cells, strict=True):
+        rundir.begin(run, cell.config)
+        rundir.update_meta(run, status="running")
+    me = owners.this_process()
+    lock_files = {elsewhere: me._replace(host="elsewhere boot 1"), here: me, gone: me._replace(start="1")}
+    for run, owner in lock_files.items():
+        (run / layout.LOCK).write_bytes(owner.content())
+    before = [(run / layout.META).read_bytes() for run in (elsewhere, here)]
+    monkeypatch.setattr(lock, "RETRY_SECONDS", None)  # waiting is an error
+    task = task_of(pack, tmp_path, 8, DEFAULT_PERSISTENCE)
+    outcome = result_of(Outcome(task, died="its node is lost"), pack, tmp_path)
+    assert outcome == PackResult(pack, dict.fromkeys([cell.name for cell in pack.cells], "its node is lost"))
+    assert [(run / layout.META).read_bytes() for run in (elsewhere, here)] == before
+    assert rundir.read_status(gone) == "failed"
+
+
+def test_a_cell_whose_owner_elsewhere_beats_for_a_while_is_trained(
+    pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that was cut off from its cluster does not end at once."""
+    run, clock = tmp_path / pack.cells[0].name, [0.0]
+    rundir.begin(run, pack.cells[0].config)
+    owner = owners.Owner("0" * 16, "elsewhere boot 1", 1, "1")
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+        if clock[0] < 3 * LOCK_TIMEOUT:
+            beat = f"{int(clock[0]):0{owners.DIGITS}d}"
+            (run / layout.LOCK).write_bytes(owner._replace(beat=beat).content())
+
+    monkeypatch.setattr(lock, "RETRY_SECONDS", 1.0)
+    for module in (lock, owners):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    (run / layout.LOCK).write_bytes(owner.content())
+    assert trained(pack, tmp_path).errors == {}
+    assert rundir.read_status(run) == "done"
+    assert clock[0] > 3 * LOCK_TIMEOUT + owners.STALE_SECONDS - 2
 
 
 def test_how_a_task_ends_is_how_its_pack_ends(tmp_path: Path) -> None:

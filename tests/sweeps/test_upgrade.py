@@ -8,8 +8,10 @@ import pytest
 
 from configs.overrides import resolve
 from configs.presets import preset
-from store import layout, rundir
+from store import StoreError, layout, owners, rundir
+from store.atomic import replace_file
 from store.lock import locked
+from sweeps import upgrade
 from sweeps.plan import Row, cell_of, find_plan, read_plan
 from sweeps.upgrade import earlier_cells, rename_cells
 from tests.doors import Ran, snapshot
@@ -100,6 +102,33 @@ def test_what_a_kill_leaves_undone_is_done_by_the_next(
     assert rename_cells(rows, at.runs, at.out) == f"renamed {left} cells of an earlier version"
     assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names}
     assert rename_cells(rows, at.runs, at.out) == ""
+
+
+def test_while_another_process_has_a_cell_nothing_is_renamed(earlier: tuple[Paths, dict[str, str]], ran: Ran) -> None:
+    at, names = earlier
+    held = at.runs / max(names.values())
+    with locked(held):
+        before = snapshot(held), at.table()
+        done = ran(DRIVER, *GRID, "--seeds", "0,1", *at.flags())
+        assert (done.status, done.out) == (2, "")
+        assert done.err == f"error: {held} is in use by another process\n"
+        assert (snapshot(held), at.table()) == before
+    assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names.values()}
+
+
+def test_who_has_lost_the_folder_renames_nothing(
+    earlier: tuple[Paths, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, names = earlier
+
+    def then_lost(path: Path, content: bytes) -> None:
+        replace_file(path, content)
+        (at.runs / layout.LOCK).write_bytes(owners.Owner("0" * 16, "elsewhere boot 1", 1, "1").content())
+
+    monkeypatch.setattr(upgrade, "replace_file", then_lost)
+    with pytest.raises(StoreError, match="was taken over by another process"):
+        rename_cells(read_plan(find_plan(at.runs, at.out)), at.runs, at.out)
+    assert {path.name for path in at.runs.iterdir() if path.is_dir()} == {*names.values()}
 
 
 def test_another_table_over_the_same_cells_is_renamed_too(
