@@ -31,7 +31,7 @@ from src.registries import CONJECTURES, OPPONENTS, Conjecture
 from src.registry import LOADED
 from store import layout
 from store.lock import locked
-from store.readers import read_csv
+from store.readers import expecting, read_csv
 from studies.claim import OURS, Claim
 from studies.distance_figure import Distances
 from studies.runs import CONTROL_SEEDS, Runs
@@ -237,7 +237,8 @@ def _cosines(run: Path) -> dict[tuple[str, str], float]:
 
 def _cosines_over_training(run: Path) -> dict[tuple[str, int], float]:
     rows = [row for row in table_of(run) if row["step"] != FINAL and row["measure"] == "cosine"]
-    return {(row["column"], int(row["step"])): row["value"] for row in rows}
+    with expecting(run / layout.ALGORITHM_DISTANCE, "the algorithm distances of a run"):
+        return {(row["column"], int(row["step"])): row["value"] for row in rows}
 
 
 FIGURES = (

@@ -13,7 +13,7 @@ from typing import Any
 from store import outputs
 from store.atomic import csv_bytes
 from store.lock import locked_file
-from store.readers import expecting, read_csv
+from store.readers import StoreError, expecting, read_csv
 from studies.claim import LISTS, OURS, Claim, Earlier, Measurement
 from studies.study import Study, all_studies
 from studies.template import rendered
@@ -96,11 +96,12 @@ def write(out: Path, measured: Mapping[str, Measurement]) -> None:
 def error_rates_in(out: Path) -> list[Row]:
     """The table of `studies.error_rates`, if it lies there."""
     path = out / ERROR_RATES
-    return (
-        read_csv(path, ("seeds", "rate", "draws", "used"), ("rule", "distribution")).to_dict("records")
-        if path.exists()
-        else []
-    )
+    if not path.exists():
+        return []
+    table = read_csv(path, ("seeds", "rate", "draws", "used"), ("rule", "distribution"))
+    if not (table["rate"].between(0, 1) & (table["draws"] >= 1)).all():
+        raise StoreError(f"{path} has rates that are not between 0 and 1, or of no draws")
+    return [*table.to_dict("records")]
 
 
 def page(rows: Sequence[Row], error_rates: Sequence[Row] = ()) -> str:
