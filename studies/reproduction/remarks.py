@@ -41,6 +41,7 @@ REMARKS: dict[str, str] = {
     "five_layers_plus_plus_paper": "Three seeds, all below .29; a few contexts decide the mean.",
     "five_layers_gd_own_steps": "Three seeds, all below .19; a few contexts decide the mean.",
     "five_layers_predictions": "Three seeds at .056 to .067, about the plotted value; the range ends at .06.",
+    "twelve_layers_median": "Seeds have .03, .71 and 5.4. The stacks' own medians differ by a tenth (claim twelve_layers_median_paper); those of GD++ do by a factor of 180, for the fit of its 24 rates ends elsewhere for each seed's tasks.",
     "tuned_gd_10": "The mean of 10 000 tasks at ten steps is made by few contexts of large eigenvalues: seeds of tasks differ by 3 %, as much as the range is wide.",
     "tuned_gd_12": "As of ten steps: a few contexts of large eigenvalues make the mean, and seeds of tasks differ by 6 %.",
     "sine_predictions": "Three seeds at .024 to .036; the plotted value is the lowest of these.",
