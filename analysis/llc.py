@@ -70,12 +70,13 @@ def measure(run: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from analysis.measures import llc_run, llc_traces
     from plots.llc import draw_llc
 
+    executor = _executor(run, flags)
     settings, selection = settings_of(flags), flags.checkpoints or ("all" if flags.follow else "last")
     shown: list[dict[str, Any]] = []
     for row in llc_run.follow(run, settings, selection) if flags.follow else ():
         yield from _new(row, shown)
     with locked(run, timeout=math.inf if flags.follow else 0):
-        for row in llc_run.estimate_run(run, settings, selection, _executor(run, flags)):
+        for row in llc_run.estimate_run(run, settings, selection, executor):
             yield from _new(row, shown)
         draw_llc(run, settings.name)
         for path in llc_traces.left_out(run):
@@ -86,10 +87,11 @@ def measure(run: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def _executor(run: Path, flags: argparse.Namespace) -> Executor | None:
     """Who estimates the checkpoints, each as a task; None: this process, one after another."""
+    resources = choice.resources_of(flags, run.resolve().parent)
     if flags.executor in (None, "packed", "serial"):
         return None
-    choice.check(flags.executor, choice.resources_of(flags, run.parent))
-    return choice.executor(flags.executor, choice.resources_of(flags, run.resolve().parent))
+    choice.check(flags.executor, resources)
+    return choice.executor(flags.executor, resources)
 
 
 def _new(row: dict[str, Any], shown: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

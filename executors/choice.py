@@ -53,6 +53,13 @@ EXECUTORS: Mapping[str, Kind] = {
     "ray": Kind(on_ray, 1, needs="ray"),
     "slurm": Kind(by_slurm, 1, needs="submitit"),
 }
+CLUSTERS = tuple(name for name, kind in EXECUTORS.items() if kind.needs)
+# flag -> the executors that it has an effect on
+TAKEN_BY = {
+    **dict.fromkeys(("task_cpus", "task_gpus", "task_retries"), CLUSTERS),
+    "ray_address": ("ray",),
+    "slurm": ("slurm",),
+}
 
 
 def executor(name: str, resources: Resources) -> Executor:
@@ -71,7 +78,7 @@ def check(name: str, resources: Resources) -> None:
 
 
 def default_width(name: str, resources: Resources) -> int:
-    """Trainings in a pack: packs fill a GPU, processors are better used by one training each."""
+    """Trainings in a pack: packs fill a GPU, CPUs are better used by one training each."""
     kind = EXECUTORS[name]
     return PACKED_WIDTH if kind.needs and resources.gpus else kind.width
 
@@ -91,11 +98,13 @@ def add_flags(built: cli.Parser, text: str = OF_SWEEPS) -> None:
     """Adds the flags that choose the executor and say what a cluster gives to a task."""
     built.add_argument("--executor", choices=EXECUTORS, help=text)
     built.add_argument("--ray_address", default="", help="of a Ray cluster, as in auto or HOST:PORT; default: one here")
-    built.add_argument("--task_cpus", type=_count, default=1, help="on a cluster: processors, and threads, of a task")
-    built.add_argument("--task_gpus", type=_share, default=0.0, help="on a cluster: GPUs of a task, as in 1 or 0.25")
-    built.add_argument(
-        "--task_retries", type=_retries, default=3, help="on a cluster: how often a task is done again that has died"
-    )
+    for name, (kind, about) in {
+        "cpus": (_count, "CPUs, and threads, of a task"),
+        "gpus": (_gpus, "GPUs of a task, as in 1 or 0.25"),
+        "retries": (_retries, "how often a task that has died is retried"),
+    }.items():
+        default = Resources._field_defaults[name]
+        built.add_argument(f"--task_{name}", type=kind, help=f"on a cluster: {about} (default: {default:g})")
     text = "settings of SLURM jobs: partition, account, qos, constraint, minutes, at_once or any of sbatch"
     cli.add_list(built, "--slurm", _setting, (), f"{text}, as in partition=cpu,minutes=60")
 
@@ -103,14 +112,23 @@ def add_flags(built: cli.Parser, text: str = OF_SWEEPS) -> None:
 def resources_of(flags: argparse.Namespace, folder: Path) -> Resources:
     """The resources that flags ask for; logs of SLURM jobs go below a folder.
 
-    `UsageError` for a share of a GPU where jobs are SLURM's.
+    `UsageError` for flags without effect, and for a fraction of a GPU where jobs are SLURM's.
     """
-    named = {name: getattr(flags, f"task_{name}") for name in ("cpus", "gpus", "retries")}
-    resources = Resources(**named, ray_address=flags.ray_address, slurm=tuple(flags.slurm), jobs=folder / ".jobs")
+    for flag, executors in TAKEN_BY.items():
+        if getattr(flags, flag) not in (None, "", []) and flags.executor not in executors:
+            raise cli.UsageError(f"argument --{flag}: only --executor {' or '.join(executors)} takes it")
+    of_task = {name: getattr(flags, f"task_{name}") for name in ("cpus", "gpus", "retries")}
+    given = {name: value for name, value in of_task.items() if value is not None}
+    resources = Resources(**given, ray_address=flags.ray_address, slurm=tuple(flags.slurm), jobs=folder / ".jobs")
+    unused = [name for name, _ in resources.slurm if name not in ("cluster", "minutes", "at_once")]
+    if unused and not resources.slurm_cluster:
+        raise cli.UsageError(
+            f"argument --slurm: cluster=local takes only minutes and at_once, and would ignore {unused[0]}"
+        )
     if flags.executor == "slurm" and resources.slurm_cluster and 0 < resources.gpus < 1:
         raise cli.UsageError(
-            f"argument --task_gpus: a SLURM job has whole GPUs, and {resources.gpus:g} is a share of one; "
-            "ask for 1, or for shares use --executor ray"
+            f"argument --task_gpus: a SLURM job has whole GPUs, and {resources.gpus:g} is a fraction of one; "
+            "ask for 1, or for fractions use --executor ray"
         )
     return resources
 
@@ -125,13 +143,13 @@ def _retries(text: str) -> int:
     return 0 if text == "0" else _count(text)
 
 
-def _share(text: str) -> float:
+def _gpus(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not (0 <= value <= 1 or (1 < value <= 64 and value == int(value))):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs: a share from 0 to 1, or a whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs: a fraction from 0 to 1, or a whole number")
     return value
 
 
@@ -141,4 +159,6 @@ def _setting(text: str) -> tuple[str, Any]:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     if name in ("minutes", "at_once"):
         return name, _count(value)
+    if name == "cluster" and value not in ("slurm", "local"):
+        raise argparse.ArgumentTypeError(f"cluster is {value!r}; choose slurm or local")
     return name, value

@@ -1,6 +1,6 @@
 """Carries out tasks on a Ray cluster: the one that an address names, else one of this machine alone.
 
-A task whose process or machine dies is done again on another, and so is one whose process alone has received a signal.
+A task whose process or machine dies is retried on another, and so is one whose process alone has received a signal.
 At a signal to the command the tasks are cancelled, which they see as Ctrl-C: they stop at their next safe point.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from environment import UnusableEnvironment, extra
-from executors.remote import Resources, Surroundings, carry_out_there, surroundings
+from executors.remote import Resources, TaskEnvironment, run_remote, task_environment
 from executors.signals import HANDLED, Signals, catch_signals
 from executors.task import Context, Outcome, Report, Task
 from executors.worker import available_cores
@@ -30,22 +30,21 @@ OBJECT_STORE = 80 * 2**20  # bytes; results are on disk, and outcomes are small
 
 def on_ray(tasks: Sequence[Task], report: Report, signals: Signals, resources: Resources) -> Iterator[Outcome]:
     """Carries out tasks on a Ray cluster, a bounded number at a time."""
-    if resources.ray_address:
-        _show_token()
-    ray, around = extra("ray"), surroundings(resources)
-    with _cluster(ray, resources, around):
+    _set_variables(resources)
+    ray, environment = extra("ray"), task_environment(resources)
+    with _cluster(ray, resources):
         remote = ray.remote(
             num_cpus=resources.cpus,
             num_gpus=resources.gpus,
             max_retries=resources.retries,
-            runtime_env={"env_vars": around.variables},
+            runtime_env={"env_vars": environment.variables},
         )(_carry_out)
         waiting, working, stops = deque(tasks), dict[Any, Task](), Counter[str]()
         stopping = False
         while working or (waiting and not stopping):
             while waiting and not stopping and len(working) < _window(ray, resources):
                 task = waiting.popleft()
-                working[remote.remote(task._replace(alike=None), around)] = task
+                working[remote.remote(task._replace(alike=None), environment)] = task
             if signals.received and not stopping:
                 stopping = True
                 for reference in working:
@@ -63,7 +62,7 @@ def on_ray(tasks: Sequence[Task], report: Report, signals: Signals, resources: R
                 yield outcome
 
 
-def _carry_out(task: Task, around: Surroundings) -> Outcome:
+def _carry_out(task: Task, environment: TaskEnvironment) -> Outcome:
     """Does a task in a process of Ray. A cancelled one receives SIGINT."""
     reported = [0]
 
@@ -71,7 +70,7 @@ def _carry_out(task: Task, around: Surroundings) -> Outcome:
         reported[0] += amount
 
     with catch_signals() as signals:
-        outcome = carry_out_there(task, around, Context(report, signals))
+        outcome = run_remote(task, environment, Context(report, signals))
     return outcome._replace(reported=reported[0])
 
 
@@ -98,21 +97,24 @@ def _window(ray: Any, resources: Resources) -> int:
 
 
 @contextmanager
-def _cluster(ray: Any, resources: Resources, around: Surroundings) -> Iterator[None]:
+def _cluster(ray: Any, resources: Resources) -> Iterator[None]:
     """Connects to the cluster, or starts one of this machine, and leaves it; `UnusableEnvironment` if there is none."""
     _check_reachable(resources.ray_address)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     where: dict[str, Any] = {"address": resources.ray_address}
     if not resources.ray_address:
         where = {"address": "local", "num_cpus": len(available_cores()), "object_store_memory": OBJECT_STORE}
         where |= {"include_dashboard": False}
     handlers = {number: signal.getsignal(number) for number in HANDLED}
-    with _stderr_aside() as said:
+    with _captured_stderr() as text:
         try:
             ray.init(**where, log_to_driver=False, logging_level="error")
-        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-            reason = _refusal(f"{error} {said()}")
-            raise UnusableEnvironment(f"there is no Ray cluster at {resources.ray_address!r}: {reason}") from None
+        except Exception as error:  # some of Ray's are of no class of their own
+            what = (
+                f"there is no Ray cluster at {resources.ray_address!r}"
+                if resources.ray_address
+                else "Ray has not started"
+            )
+            raise UnusableEnvironment(f"{what}: {_refusal(f'{error} {text()}')}") from None
     try:
         with suppress(ValueError):  # not the main thread, which has no handlers
             for number, handler in handlers.items():  # Ray sets its own
@@ -124,32 +126,44 @@ def _cluster(ray: Any, resources: Resources, around: Surroundings) -> Iterator[N
 
 
 @contextmanager
-def _stderr_aside() -> Iterator[Callable[[], str]]:
-    """Hides, and yields, what Ray's C++ code writes to the terminal while it connects: a line a second."""
-    with tempfile.TemporaryFile() as aside:
+def _captured_stderr() -> Iterator[Callable[[], str]]:
+    """Captures what Ray's C++ code writes to the terminal while it connects: a line a second."""
+    with tempfile.TemporaryFile() as file:
         kept = os.dup(2)
-        os.dup2(aside.fileno(), 2)
+        os.dup2(file.fileno(), 2)
         try:
-            yield lambda: os.pread(aside.fileno(), os.fstat(aside.fileno()).st_size, 0).decode(errors="replace")
+            yield lambda: os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
         finally:
             os.dup2(kept, 2)
             os.close(kept)
 
 
-def _refusal(said: str) -> str:
+def _refusal(text: str) -> str:
     """Why Ray did not connect, in a sentence."""
-    if "authentication token" in said.lower():
+    if "authentication token" in text.lower():
         return (
             "it asks for a token that this user does not have; copy ~/.ray/auth_token from its first machine, "
             "or set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
         )
-    return " ".join(said.split("\n")[0].split())
+    return " ".join(text.split("\n")[0].split())
 
 
-def _show_token(home: Path | None = None) -> None:
-    """Has Ray show the user's token, if there is one: a cluster of `ray start` then asks for it.
+def _set_variables(resources: Resources) -> None:
+    """Sets variables that Ray reads when it is imported, unless the user has.
 
-    `ray start` itself turns this on by the same rule. To be called before Ray is imported.
+    Kills by Ray's memory monitor have a limit of their own, which the process that submits a task reads: by default
+    none.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_task_oom_retries", str(resources.retries))
+    if resources.ray_address:
+        _use_token()
+
+
+def _use_token(home: Path | None = None) -> None:
+    """Has Ray send the user's token, if there is one: a cluster of `ray start` then asks for it.
+
+    `ray start` itself turns this on by the same rule.
     """
     if ((home or Path.home()) / ".ray" / "auth_token").exists():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
@@ -172,5 +186,5 @@ def _check(ray: Any, resources: Resources) -> None:
         has = node["Resources"] if node["Alive"] else {}
         if has.get("CPU", 0) >= resources.cpus and has.get("GPU", 0) >= min(resources.gpus, 1):
             return
-    asked = f"{resources.cpus} processors" + f" and {resources.gpus:g} GPUs" * bool(resources.gpus)
+    asked = f"{resources.cpus} CPUs" + f" and {resources.gpus:g} GPUs" * bool(resources.gpus)
     raise UnusableEnvironment(f"no machine of the Ray cluster has {asked} for a task; set --task_cpus and --task_gpus")

@@ -12,14 +12,14 @@ from executors.task import Context, Outcome, Task, carry_out
 from src.registry import LOADED
 
 ROOT = Path(__file__).resolve().parent.parent
-GPU_SHARE = 0.9  # of a GPU's memory, divided among the tasks on it; the rest is for the programs themselves
+GPU_MEMORY = 0.9  # of a GPU's memory is divided among the tasks on it; the rest is for the programs themselves
 
 
 class Resources(NamedTuple):
     """What a cluster gives to a task, and where it is.
 
     cpus: also the number of threads. gpus: may be a fraction, for several tasks on one GPU. retries: how often a task
-    is done again whose process has died. jobs: folder of the logs and results of SLURM jobs.
+    is retried whose process has died. jobs: folder of the logs and results of SLURM jobs.
     """
 
     cpus: int = 1
@@ -35,7 +35,7 @@ class Resources(NamedTuple):
         return bool(dict(self.slurm).get("cluster", "slurm") == "slurm")
 
 
-class Surroundings(NamedTuple):
+class TaskEnvironment(NamedTuple):
     """The command's working folder and plugins, and the environment variables of its tasks."""
 
     folder: str
@@ -43,24 +43,24 @@ class Surroundings(NamedTuple):
     variables: dict[str, str]
 
 
-def surroundings(resources: Resources) -> Surroundings:
-    """Those of this process. Variables have to be set before JAX is imported, which reads them once."""
+def task_environment(resources: Resources) -> TaskEnvironment:
+    """That of this process. Variables have to be set before JAX is imported, which reads them once."""
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     variables = {"NPROC": str(resources.cpus), "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *inherited]))}
     if not resources.gpus:
         variables["JAX_PLATFORMS"] = "cpu"
     elif resources.gpus < 1:
-        variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{GPU_SHARE * resources.gpus:.3f}"
+        variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{GPU_MEMORY * resources.gpus:.3f}"
     plugins = tuple(str(plugin.path.resolve()) for plugin in LOADED.values())
-    return Surroundings(os.getcwd(), plugins, variables)
+    return TaskEnvironment(os.getcwd(), plugins, variables)
 
 
-def carry_out_there(task: Task, around: Surroundings, context: Context) -> Outcome:
+def run_remote(task: Task, environment: TaskEnvironment, context: Context) -> Outcome:
     """Does a task in this process, which a cluster has started."""
-    os.chdir(around.folder)
-    os.environ.update(around.variables)
+    os.chdir(environment.folder)
+    os.environ.update(environment.variables)
     try:
-        cli.load_plugins(around.plugins)
+        cli.load_plugins(environment.plugins)
     except Exception as error:
         return Outcome(task, error=error)
     return carry_out(task, context)

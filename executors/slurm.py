@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import threading
 import time
 import uuid
@@ -17,16 +18,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import cli
 from environment import UnusableEnvironment, extra
 from executors.pace import Pace
-from executors.remote import Resources, Surroundings, carry_out_there, surroundings
+from executors.remote import Resources, TaskEnvironment, run_remote, task_environment
 from executors.signals import Signals
 from executors.slurm_queue import Queue, most_in_an_array
 from executors.task import Context, Outcome, Report, Task
 from executors.worker import available_cores
 
 POLL_SECONDS = 0.5  # at least, between two looks for outcomes, which are files
-MOST_ARRAYS = 2  # in the queue
+AT_ONCE = 256  # jobs in the queue
+PARTS = 8  # jobs are submitted whenever one in so many has ended: arrays stay large, and most of the queue is filled
+RESUBMIT_SECONDS = 60.0
 # how often a job may reach its time limit: it progresses each time, so this only stops one that never ends
 MOST_LIMITS = 1000
 LIMIT = {"slurm": 60, "local": 10**5}  # minutes; a process of this machine needs no limit
@@ -42,17 +46,16 @@ def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources:
     jobs, died = Jobs(tasks, folder, resources), Counter[str]()
     try:
         while jobs.fill():
+            time.sleep(POLL_SECONDS)
             if signals.received:
                 yield from jobs.stop()
             for outcome in jobs.ended():
                 died[outcome.task.name] += bool(outcome.died)
-                if outcome.died and died[outcome.task.name] <= resources.retries:
-                    jobs.submit([outcome.task])
+                if outcome.died and not signals.received and died[outcome.task.name] <= resources.retries:
+                    jobs.waiting.append(outcome.task)
                     continue
                 report(outcome.reported)
                 yield outcome
-            if jobs.working:
-                time.sleep(POLL_SECONDS)
     finally:
         jobs.cancel()  # if the caller stopped iterating
         if not died.total():  # else the logs say why
@@ -62,47 +65,58 @@ def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources:
 class Jobs:
     """Jobs in SLURM's queue, or processes of this machine, by submitit; a folder has their logs and results.
 
-    At most two arrays are in the queue, so that large plans do not load the cluster. A process is an array of its
-    own, and as many run at once as the machine has cores and GPUs for.
+    At most `at_once` jobs are in the queue, waiting or running, so that large plans do not load the cluster. Processes
+    are submitted one by one, and as many run at once as the machine has cores and GPUs for.
     """
 
     def __init__(self, tasks: Sequence[Task], folder: Path, resources: Resources):
-        self.folder, self.working = folder, dict[Any, Task]()
-        self._submitit, self._around, self._stop = extra("submitit"), surroundings(resources), folder / "stop"
+        self.folder, self.waiting, self.working = folder, deque(tasks), dict[Any, Task]()
+        self._submitit, self._environment, self._stop = extra("submitit"), task_environment(resources), folder / "stop"
         self._queue, self._pace = Queue() if resources.slurm_cluster else None, Pace(POLL_SECONDS)
-        size, self._most = (most_in_an_array(), MOST_ARRAYS) if self._queue else (1, _at_once_here(resources))
-        self._arrays = deque(tasks[start : start + size] for start in range(0, len(tasks), size))
-        self._executor = _executor(self._submitit, folder, resources, min(len(self._arrays), MOST_ARRAYS))
-        os.environ["PYTHONPATH"] = self._around.variables["PYTHONPATH"]  # jobs inherit the environment
+        self._at_once = _at_once(resources)
+        self._least, self._most = (max(self._at_once // PARTS, 1), most_in_an_array()) if self._queue else (1, 1)
+        self._executor = _executor(self._submitit, folder, resources)
+        self._accepted, self._refusal, self._again = False, "", float("-inf")
+        os.environ["PYTHONPATH"] = self._environment.variables["PYTHONPATH"]  # jobs inherit the environment
 
     def fill(self) -> bool:
-        """Submits further arrays, up to as many as may stand in the queue; whether any job is working."""
-        while self._arrays and len({job.job_id.partition("_")[0] for job in self.working}) < self._most:
-            self.submit(self._arrays.popleft())
-        return bool(self.working)
+        """Submits tasks while there is room for an array of them; whether any task waits or is in work."""
+        while self.waiting and time.monotonic() >= self._again:
+            room = self._at_once - len(self.working)
+            if room < min(self._least, len(self.waiting)):
+                break
+            self._submit([self.waiting.popleft() for _ in range(min(room, self._most, len(self.waiting)))])
+        return bool(self.waiting or self.working)
 
-    def submit(self, tasks: Sequence[Task]) -> None:
-        """Submits tasks as one array."""
+    def _submit(self, tasks: Sequence[Task]) -> None:
+        """Submits tasks as one array. If SLURM has taken jobs before, tasks that it refuses wait for the next try."""
         try:
             with self._executor.batch():
-                jobs = [self._executor.submit(Resumable(task, self._around, self._stop)) for task in tasks]
+                jobs = [self._executor.submit(Resumable(task, self._environment, self._stop)) for task in tasks]
         except self._submitit.core.utils.FailedJobError as error:
             reason = str(error).strip().splitlines()[-1].removeprefix("sbatch: error: ")
-            raise UnusableEnvironment(f"SLURM does not take the jobs: {reason}") from None
-        self.working |= dict(zip(jobs, tasks, strict=True))
+            if not self._accepted:
+                raise UnusableEnvironment(f"SLURM does not take the jobs: {reason}") from None
+            if reason != self._refusal:
+                sentence = f"SLURM does not take more jobs now: {reason}; the command tries again every minute"
+                print(cli.printable(sentence), file=sys.stderr, flush=True)
+            self._refusal, self._again = reason, time.monotonic() + RESUBMIT_SECONDS
+            self.waiting.extendleft(reversed(tasks))
+        else:
+            self._accepted, self._refusal = True, ""
+            self.working |= dict(zip(jobs, tasks, strict=True))
 
     def stop(self) -> Iterator[Outcome]:
-        """Stops the running jobs at their next safe point, and cancels those that wait; a second call does nothing.
+        """Stops the running jobs at their next safe point, and cancels those that wait in the queue.
 
         The outcomes are those of tasks that have not been submitted.
         """
-        if self._stop.exists():
-            return
-        self._stop.touch()
-        if self._queue:
-            self._queue.cancel([job.job_id for job in self.working], waiting=True)
-        yield from (Outcome(task, stopped=True) for array in self._arrays for task in array)
-        self._arrays.clear()
+        if not self._stop.exists():
+            self._stop.touch()
+            if self._queue:
+                self._queue.cancel([job.job_id for job in self.working], waiting=True)
+        while self.waiting:
+            yield Outcome(self.waiting.popleft(), stopped=True)
 
     def cancel(self) -> None:
         """Ends all jobs."""
@@ -150,8 +164,8 @@ class Resumable:
     process ends without a result, so that a requeued job is not taken for one that has ended.
     """
 
-    def __init__(self, task: Task, around: Surroundings, stop: Path):
-        self.task, self.around, self.stop = task._replace(alike=None), around, stop
+    def __init__(self, task: Task, environment: TaskEnvironment, stop: Path):
+        self.task, self.environment, self.stop = task._replace(alike=None), environment, stop
 
     def __call__(self) -> Outcome:
         """Does the task, in a job."""
@@ -162,7 +176,7 @@ class Resumable:
             reported[0] += amount
 
         def work() -> None:
-            outcomes.append(carry_out_there(self.task, self.around, Context(report, self.signals)))
+            outcomes.append(run_remote(self.task, self.environment, Context(report, self.signals)))
 
         self.thread = threading.Thread(target=work)
         self.thread.start()
@@ -178,23 +192,26 @@ class Resumable:
         """Saves the state, and gives submitit what to queue again."""
         self.signals.received.append(signal.SIGTERM)
         self.thread.join()
-        return extra("submitit").helpers.DelayedSubmission(Resumable(self.task, self.around, self.stop))
+        return extra("submitit").helpers.DelayedSubmission(Resumable(self.task, self.environment, self.stop))
 
 
-def _reason(said: str) -> str:
+def _reason(text: str) -> str:
     """The exception in submitit's message on a failed job: the last line of a traceback between two rules."""
-    trace = said.split(f"\n{RULE}\n")[1:2] or [said]
+    trace = text.split(f"\n{RULE}\n")[1:2] or [text]
     return trace[0].strip().splitlines()[-1]
 
 
-def _at_once_here(resources: Resources) -> int:
-    """How many processes of this machine work at a time; submitit gives all of them the same GPUs."""
-    most = int(dict(resources.slurm).get("at_once", 0)) or max(len(available_cores()) // resources.cpus, 1)
+def _at_once(resources: Resources) -> int:
+    """How many jobs are in the queue, or processes of this machine at work; submitit gives these all the same GPUs."""
+    asked = int(dict(resources.slurm).get("at_once", 0))
+    if resources.slurm_cluster:
+        return asked or AT_ONCE
+    most = asked or max(len(available_cores()) // resources.cpus, 1)
     return min(most, max(int(1 / resources.gpus), 1)) if resources.gpus else most
 
 
-def _executor(submitit: Any, folder: Path, resources: Resources, arrays: int) -> Any:
-    """submitit's executor, with what a job asks for; `at_once` is divided among the arrays."""
+def _executor(submitit: Any, folder: Path, resources: Resources) -> Any:
+    """submitit's executor, with what a job asks for."""
     settings = dict(resources.slurm)
     cluster = settings.pop("cluster", "slurm")
     limits = {f"{name}_max_num_timeout": MOST_LIMITS for name in LIMIT}
@@ -206,7 +223,7 @@ def _executor(submitit: Any, folder: Path, resources: Resources, arrays: int) ->
         "timeout_min": int(settings.pop("minutes", LIMIT.get(cluster, LIMIT["slurm"]))),
     }
     if cluster == "slurm":
-        known |= {"slurm_array_parallelism": max(int(settings.pop("at_once", 256)) // arrays, 1)}
+        known["slurm_array_parallelism"] = int(settings.pop("at_once", AT_ONCE))
         named = {name: settings.pop(name) for name in ("partition", "account", "qos", "constraint") if name in settings}
         known |= {f"slurm_{name}": value for name, value in named.items()}
         known["slurm_additional_parameters"] = settings

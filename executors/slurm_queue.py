@@ -11,10 +11,10 @@ import subprocess
 import time
 from collections.abc import Iterable, Sequence
 
-LOOK_SECONDS = 5.0  # between two looks at the queue; one call lists all jobs
+POLL_SECONDS = 5.0  # between two polls of the queue; one call lists all jobs
 # how long a job must be missing: a requeued job may be in no list, and over a network its result arrives late
 GONE_SECONDS = 20.0
-ANSWER_SECONDS = 60.0  # SLURM may be busy; a look without an answer is none
+ANSWER_SECONDS = 60.0  # SLURM may be busy; a poll without an answer counts for nothing
 AT_A_TIME = 1000  # ids in one command line
 
 
@@ -28,15 +28,15 @@ class Queue:
 
     def left(self, ids: Iterable[str], at_once: bool = False) -> set[str]:
         """Which of these jobs have left the queue, for some time or, where nobody queues them again, at once."""
-        if time.monotonic() - self._asked >= LOOK_SECONDS:
-            self._look()
+        if time.monotonic() - self._asked >= POLL_SECONDS:
+            self._poll()
         if self._answered < 0:
             return set()
         since = {job: self._missing_since.get(job, self._answered) for job in ids if job not in self._listed}
         self._missing_since = since
         return {job for job, missed in since.items() if at_once or self._answered - missed >= GONE_SECONDS}
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         listed = _answer("squeue", "--noheader", "--array", f"--user={os.getuid()}", "--format=%i")
         self._asked = time.monotonic()
         if listed is not None:

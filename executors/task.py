@@ -61,7 +61,7 @@ class Executor(Protocol):
 
 
 def carry_out(task: Task, context: Context) -> Outcome:
-    """Does a task in this process. One that has received a signal counts as stopped: done again, it goes on."""
+    """Does a task in this process. One that has received a signal counts as stopped: retried, it goes on."""
     module, _, function = task.does.partition(":")
     try:
         value = getattr(import_module(module), function)(context, **task.arguments)

@@ -3,10 +3,13 @@
 import json
 import math
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.measures import llc_traces
@@ -46,6 +49,15 @@ def traces(run: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (run / layout.LLC_TRACES).iterdir()}
 
 
+def check_rows(rows: pd.DataFrame, records: Sequence[dict[str, Any]]) -> None:
+    """Rows of llc.csv are records of the training, to the bit."""
+    for record, (_, row) in zip(records, rows.iterrows(), strict=True):
+        assert row["step"] == record["step"]
+        for name, column in IN_A_RECORD.items():
+            is_none = isinstance(row[column], float) and math.isnan(row[column])
+            assert record[name] == (None if is_none else row[column]), (record["step"], name)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", OF_FAMILIES)
 def test_records_of_a_training_are_the_commands_rows_to_the_bit(
@@ -59,10 +71,7 @@ def test_records_of_a_training_are_the_commands_rows_to_the_bit(
     recorded = [record["step"] for record in rundir.read_metrics(run)]
     assert rows["step"].tolist() == [record["step"] for record in records] == recorded[::EVERY_SECOND]
     assert [line.split()[1] for line in done.stdout.splitlines()] == [str(step) for step in rows["step"]]
-    for record, (_, row) in zip(records, rows.iterrows(), strict=True):
-        for name, column in IN_A_RECORD.items():
-            is_none = isinstance(row[column], float) and math.isnan(row[column])
-            assert record[name] == (None if is_none else row[column]), (record["step"], name)
+    check_rows(rows, records)
     assert (run / layout.LLC_FIGURE).read_bytes().startswith(b"\x89PNG")
 
 
@@ -111,6 +120,20 @@ def test_in_processes_of_their_own_checkpoints_have_the_same_rows(
     assert (run / layout.LLC).read_bytes() == (alone / layout.LLC).read_bytes()
 
 
+@pytest.mark.slow
+def test_as_a_job_of_slurm_a_checkpoint_has_the_same_row(run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    """To the byte: a task has one processor, and one thread."""
+    pytest.importorskip("submitit")
+    alone = copied(run, tmp_path / "alone")
+    flags = ("--checkpoints", "60", *words())
+    one = estimated(workshop, alone, *flags, NPROC="1")
+    job = estimated(workshop, run, *flags, "--executor", "slurm", "--slurm", "cluster=local")
+    assert job.stdout == one.stdout
+    assert len(traces(run)) == 1
+    assert traces(run) == traces(alone)
+    assert (run / layout.LLC).read_bytes() == (alone / layout.LLC).read_bytes()
+
+
 def test_a_checkpoint_that_is_stopped_before_it_begins_has_no_row(run: Path) -> None:
     def stopped(tasks: Sequence[Task], report: Report, signals: Signals) -> Iterator[Outcome]:
         signals.receive(signal.SIGTERM, None)
@@ -131,6 +154,21 @@ def test_settings_share_a_table_and_leave_each_other_alone(run: Path, workshop: 
     assert sorted(zip(after["gamma"], after["step"], strict=True)) == [(10.0, 60), (667.0, 0), (667.0, 60)]
     assert after["settings"].nunique() == 2
     assert str(after[after["gamma"] == 667.0].to_dict("records")) == str(before)
+
+
+def test_a_kill_costs_one_checkpoint_and_no_digit(run: Path, workshop: Workshop) -> None:
+    """The rows are the records of the run's own training, which was not killed."""
+    line = ["--run", run, "--checkpoints", "0,60", *words()]
+    interrupted = {"INTERRUPT": "before:*_step_00000060.npz:SIGKILL", "PYTHONPATH": INTERRUPTED}
+    killed = workshop.run("analysis.llc", *line, **interrupted)
+    assert killed.returncode == -9, killed.stderr
+    kept = llc_traces.trace_file(run, OWN, 0)
+    assert [*(run / layout.LLC_TRACES).glob("[!.]*")] == [kept]
+    inode = kept.stat().st_ino
+    estimated(workshop, *line[1:])
+    assert kept.stat().st_ino == inode
+    records = {record["step"]: record for record in rundir.read_metrics(run)}
+    check_rows(table(run), [records[0], records[60]])
 
 
 @pytest.mark.slow
@@ -211,6 +249,8 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
         (["--nbeta", "inf"], "nbeta is inf; it must be above 0"),
         (["--gamma", -0.5], "gamma is -0.5; it must not be negative"),
         (["--mask", "(w"], "mask is '(w', which is no regular expression"),
+        (["--mask", "w{99999999999}"], "which is no regular expression: the repetition number is too large"),
+        (["--mask", "[[w]"], "which is no regular expression: Possible nested set at position 1"),
         (["--mask", "no_such"], "mask 'no_such' is found in no parameter; there are "),
         (["--gamma", 0], "with gamma 0 nothing bounds the flat directions at these parameters"),
         (["--batch_size", 129], "batch_size is 129, more than the 128 tasks it is drawn from; raise tasks"),
@@ -222,10 +262,18 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
         (["--checkpoints", "every:0"], "checkpoints is 'every:0'; choose all, last, every:K or steps"),
         (["--checkpoints", "0,31"], "has no snapshot of step 31; it has 0, 30, 60, 90, 100"),
         (["--follow"], "is not training: its status is done; leave --follow out"),
+        (["--task_cpus", 2], "argument --task_cpus: only --executor ray or slurm takes it"),
     ],
 )
 def test_bad_input_is_one_sentence(flags: list[object], sentence: str, run: Path, refused: Refused) -> None:
     assert sentence in refused("analysis.llc", "--run", run, *words(), *flags)
+
+
+def test_a_missing_package_is_reported_before_the_training_is_followed(
+    run: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert "lacks the package ray" in refused("analysis.llc", "--run", run, *words(), "--follow", "--executor", "ray")
 
 
 @pytest.mark.parametrize("flags", [["--checkpoints", "all"], ["--checkpoints", "30"], ["--follow"]])

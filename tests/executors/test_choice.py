@@ -8,7 +8,7 @@ import pytest
 
 import cli
 from executors import choice
-from executors.remote import Resources, surroundings
+from executors.remote import Resources, task_environment
 from tests.doors import Refused
 
 SWEEP = ["eval_noise", "--runs_dir", "runs", "--out", "table.csv", "--steps", "1"]
@@ -21,21 +21,26 @@ def read(*words: str) -> argparse.Namespace:
 
 
 def test_flags_say_what_a_task_gets(tmp_path: Path) -> None:
-    words = "--task_cpus 2 --task_gpus 0.25 --task_retries 0 --ray_address auto --slurm partition=cpu,minutes=5,mem=2G"
+    words = "--executor ray --task_cpus 2 --task_gpus 0.25 --task_retries 0 --ray_address auto"
     found = choice.resources_of(read(*words.split()), tmp_path)
+    assert found == Resources(2, 0.25, 0, "auto", jobs=tmp_path / ".jobs")
+    words = "--executor slurm --task_gpus 2 --slurm partition=cpu,minutes=5,mem=2G"
     slurm = (("partition", "cpu"), ("minutes", 5), ("mem", "2G"))
-    assert found == Resources(2, 0.25, 0, "auto", slurm, tmp_path / ".jobs")
-    assert choice.resources_of(read(), tmp_path) == Resources(jobs=tmp_path / ".jobs")
+    assert choice.resources_of(read(*words.split()), tmp_path) == Resources(
+        gpus=2, slurm=slurm, jobs=tmp_path / ".jobs"
+    )
+    for executor in ([], *(["--executor", name] for name in choice.EXECUTORS)):
+        assert choice.resources_of(read(*executor), tmp_path) == Resources(jobs=tmp_path / ".jobs")
     assert [choice.default_width(name, found) for name in choice.EXECUTORS] == [8, 1, 1, 8, 8]
     assert [choice.default_width(name, Resources()) for name in choice.EXECUTORS] == [8, 1, 1, 1, 1]
 
 
 def test_tasks_find_threads_and_devices_in_their_environment() -> None:
-    assert surroundings(Resources(cpus=3)).variables.items() >= {"NPROC": "3", "JAX_PLATFORMS": "cpu"}.items()
-    shared = surroundings(Resources(gpus=0.25)).variables
+    assert task_environment(Resources(cpus=3)).variables.items() >= {"NPROC": "3", "JAX_PLATFORMS": "cpu"}.items()
+    shared = task_environment(Resources(gpus=0.25)).variables
     assert shared["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.225"
     assert "JAX_PLATFORMS" not in shared
-    assert surroundings(Resources(gpus=2)).variables.keys() == {"NPROC", "PYTHONPATH"}
+    assert task_environment(Resources(gpus=2)).variables.keys() == {"NPROC", "PYTHONPATH"}
 
 
 @pytest.mark.parametrize(
@@ -50,6 +55,7 @@ def test_tasks_find_threads_and_devices_in_their_environment() -> None:
         "--task_retries -1",
         "--slurm partition",
         "--slurm minutes=soon",
+        "--slurm cluster=debug --executor slurm",
     ],
 )
 def test_wrong_flags_are_refused(words: str, refused: Refused, tmp_path: Path) -> None:
@@ -57,15 +63,34 @@ def test_wrong_flags_are_refused(words: str, refused: Refused, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_share_of_a_gpu_is_refused_where_jobs_get_whole_ones(
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--task_cpus 1", "argument --task_cpus: only --executor ray or slurm takes it"),  # its default, given
+        ("--task_gpus 0 --executor packed", "argument --task_gpus: only --executor ray or slurm takes it"),
+        ("--task_retries 0 --executor serial", "argument --task_retries: only --executor ray or slurm takes it"),
+        ("--ray_address auto --executor slurm", "argument --ray_address: only --executor ray takes it"),
+        ("--slurm minutes=5 --executor ray", "argument --slurm: only --executor slurm takes it"),
+        (
+            "--slurm cluster=local,minutes=5,partition=cpu --executor slurm",
+            "argument --slurm: cluster=local takes only minutes and at_once, and would ignore partition",
+        ),
+    ],
+)
+def test_flags_without_effect_are_refused(words: str, sentence: str, refused: Refused, tmp_path: Path) -> None:
+    assert refused(*SWEEP, *words.split()) == f"error: {sentence}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fraction_of_a_gpu_is_refused_where_jobs_get_whole_ones(
     refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choice, "extra", lambda module: None)
     monkeypatch.setattr(choice.shutil, "which", lambda name: name)
     said = refused(*SWEEP, "--executor", "slurm", "--task_gpus", "0.25")
     assert said == (
-        "error: argument --task_gpus: a SLURM job has whole GPUs, and 0.25 is a share of one; "
-        "ask for 1, or for shares use --executor ray\n"
+        "error: argument --task_gpus: a SLURM job has whole GPUs, and 0.25 is a fraction of one; "
+        "ask for 1, or for fractions use --executor ray\n"
     )
     assert list(tmp_path.iterdir()) == []
     here = read("--executor", "slurm", "--task_gpus", "0.25", "--slurm", "cluster=local")

@@ -66,7 +66,7 @@ def test_a_process_that_dies_takes_its_task_and_no_more(tmp_path: Path) -> None:
     assert {name: outcome.value for name, outcome in found.items() if name != "dies"} == {
         str(n): n * n for n in range(4)
     }
-    assert done(in_processes, tasks[0])["dies"].value == "done again"
+    assert done(in_processes, tasks[0])["dies"].value == "retried"
 
 
 @pytest.mark.parametrize("run", LOCAL)

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from environment import UnusableEnvironment
-from executors import ray_cluster
 from executors.ray_cluster import on_ray
 from executors.remote import Resources
 from executors.signals import Signals
@@ -43,7 +42,7 @@ def test_outcomes_are_those_of_any_executor(tmp_path: Path) -> None:
     }
     assert isinstance(found["bad"].error, KeyError)
     assert str(found["odd"].error) == "Odd: 1 and 2"
-    assert found["dies"].value == "done again"
+    assert found["dies"].value == "retried"
     assert found["where"].value[1] == "1"
     assert found["where"].value[0] != os.getpid()
 
@@ -54,13 +53,13 @@ def test_a_task_that_dies_each_time_is_said(tmp_path: Path) -> None:
     assert found["good"].value == 9
 
 
-def test_a_signal_that_reaches_a_process_alone_has_its_task_done_again(tmp_path: Path) -> None:
+def test_a_signal_that_reaches_a_process_alone_has_its_task_retried(tmp_path: Path) -> None:
     twice, always = tmp_path / "twice", tmp_path / "always"
     tasks = [task("twice", "stop_alone", times=twice, up_to=2), task("always", "stop_alone", times=always, up_to=100)]
     found = done(*tasks, retries=2)
     assert found["twice"] == Outcome(tasks[0], value=3)
     assert found["always"] == Outcome(tasks[1], died="a signal stopped its process, not the command")
-    assert int(always.read_text()) == 3  # once, and as often again as may be
+    assert int(always.read_text()) == 3  # once, and two retries
 
 
 def test_a_signal_stops_tasks(tmp_path: Path) -> None:
@@ -77,28 +76,29 @@ def test_a_signal_stops_tasks(tmp_path: Path) -> None:
     assert outcomes["long"].value == int(file.read_text()) > 0
 
 
+MEMORY = """
+from executors.ray_cluster import on_ray
+from executors.remote import Resources
+from executors.signals import Signals
+from tests.executors.work import task
+for outcome in on_ray([task("a", "square", number=1)], lambda amount: None, Signals(), Resources(retries=1)):
+    print(outcome.died)
+"""
+
+
+def test_a_task_that_is_killed_for_memory_each_time_is_said() -> None:
+    """Ray's memory monitor retries without end by default; here it finds any use of memory too large."""
+    variables = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "100"}
+    line = [sys.executable, "-W", "ignore", "-c", MEMORY]
+    done = subprocess.run(line, cwd=ROOT, env=os.environ | variables, capture_output=True, text=True, timeout=500)
+    assert "killed due to the node running low on memory" in done.stdout, done.stderr
+
+
 def test_what_a_cluster_lacks_is_said() -> None:
-    with pytest.raises(UnusableEnvironment, match="no machine of the Ray cluster has 900 processors"):
+    with pytest.raises(UnusableEnvironment, match="no machine of the Ray cluster has 900 CPUs"):
         done(task("a", "square", number=1), cpus=900)
     with pytest.raises(UnusableEnvironment, match="there is no Ray cluster at"):
         done(task("a", "square", number=1), ray_address="127.0.0.1:1")
-
-
-@pytest.mark.parametrize(
-    ("exists", "before", "after"), [(True, None, "token"), (False, None, None), (True, "k8s", "k8s")]
-)
-def test_a_token_is_shown_where_there_is_one(
-    exists: bool, before: str | None, after: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As `ray start` asks for it; whoever has set the mode is left alone."""
-    monkeypatch.setenv("RAY_AUTH_MODE", before or "")  # so that it is put back, whatever is set here
-    if not before:
-        monkeypatch.delenv("RAY_AUTH_MODE")
-    if exists:
-        (tmp_path / ".ray").mkdir()
-        (tmp_path / ".ray" / "auth_token").write_text("secret")
-    ray_cluster._show_token(tmp_path)
-    assert os.environ.get("RAY_AUTH_MODE") == after
 
 
 # --- a sweep on a cluster that asks for a token ---
@@ -133,7 +133,7 @@ def free_port() -> int:
         return port
 
 
-def test_a_sweep_shows_the_token_that_a_cluster_asks_for(
+def test_a_sweep_uses_the_token_that_a_cluster_asks_for(
     guarded: tuple[str, Path], swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     """A user who has none is told so in one sentence."""
@@ -152,12 +152,30 @@ def test_a_sweep_shows_the_token_that_a_cluster_asks_for(
 
 # --- a sweep on two nodes ---
 
+
+@pytest.fixture
+def gpu() -> Iterator[str]:
+    """The address of a node with four CPUs and a GPU, which only Ray counts."""
+    from ray.cluster_utils import Cluster
+
+    arguments = {"num_cpus": 4, "num_gpus": 1, "object_store_memory": 80 * 2**20}
+    node = Cluster(initialize_head=True, head_node_args=arguments)
+    yield node.address
+    node.shutdown()
+
+
+def test_tasks_share_a_gpu_and_its_memory(gpu: str, tmp_path: Path) -> None:
+    tasks = [task(name, "meet", file=tmp_path / name, number=4) for name in "abcd"]
+    found = done(*tasks, ray_address=gpu, gpus=0.25)
+    assert {name: outcome.value for name, outcome in found.items()} == dict.fromkeys("abcd", ("0.225", "0"))
+
+
 SEEDS = [*EVERY_CHUNK, "--seeds", "0,1,2"]
 
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    """Two nodes of one processor each, on this machine."""
+    """Two nodes of one CPU each, on this machine."""
     from ray.cluster_utils import Cluster
 
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 80 * 2**20})

@@ -1,20 +1,25 @@
-"""SLURM's executor with submitit's local jobs: outcomes, pre-emption with the state saved at the signal, and a stop."""
+"""SLURM's executor with submitit's local jobs, and with a stand-in for submitit that refuses and counts."""
 
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 
-from executors import slurm
+from environment import UnusableEnvironment
+from executors import slurm, slurm_queue
 from executors.pace import Pace
 from executors.remote import Resources
 from executors.signals import Signals
-from executors.slurm import Jobs, by_slurm
+from executors.slurm import Jobs, Resumable, by_slurm
 from executors.task import Outcome, Task
 from tests.executors.waiting import until
 from tests.executors.work import Unreadable, task
@@ -40,7 +45,7 @@ def test_outcomes_are_those_of_any_executor(resources: Resources, tmp_path: Path
     found = done(resources, *tasks)
     assert (found["two"].value, found["two"].reported) == (4, 1)
     assert isinstance(found["bad"].error, KeyError)
-    assert found["dies"].value == "done again"
+    assert found["dies"].value == "retried"
     assert list(by_slurm([], lambda amount: None, Signals(), resources)) == []
 
 
@@ -82,7 +87,7 @@ def test_processes_share_the_gpus_that_all_of_them_get(
     gpus: float, settings: dict[str, int], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slurm, "available_cores", lambda: list(range(6)))
-    assert slurm._at_once_here(Resources(gpus=gpus, slurm=tuple(settings.items()))) == most
+    assert slurm._at_once(Resources(gpus=gpus, slurm=(("cluster", "local"), *settings.items()))) == most
 
 
 def test_a_folder_that_is_long_to_list_is_listed_rarely(resources: Resources, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,14 +116,14 @@ def test_preempted_it_goes_on_from_the_state_saved_at_the_signal(
     resources = resources._replace(retries=0, slurm=(*resources.slurm, *limit.items()))
     file = tmp_path / "counted"
     outcomes: list[Outcome] = []
-    one = task("long", "count", file=file, up_to=400)
+    one = task("long", "count_saving_at_signals", file=file, up_to=400)
 
     def wait() -> None:
         outcomes.extend(by_slurm([one], lambda amount: None, Signals(), resources))
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    until("twenty steps", lambda: file.exists() and int(file.read_text()) >= 20)
+    until("the first step", file.with_suffix(".begun").exists)
     jobs = subprocess.run(["pgrep", "-f", f"submitit.core._submit {resources.jobs}"], capture_output=True, text=True)
     assert jobs.stdout, sys.executable
     for process in jobs.stdout.split():
@@ -126,7 +131,8 @@ def test_preempted_it_goes_on_from_the_state_saved_at_the_signal(
     waiting.join(120)
     (outcome,) = outcomes
     assert (outcome.value, outcome.stopped) == (400, False)
-    assert outcome.reported < 400 - 10  # the rest was counted before
+    assert 0 < outcome.reported < 400
+    assert int(file.read_text()) + outcome.reported == 400  # what was counted before the signal is not counted again
 
 
 @pytest.mark.slow
@@ -141,3 +147,161 @@ def test_a_signal_to_the_command_stops_jobs(resources: Resources, tmp_path: Path
     found = done(resources, task("long", "count", file=file, up_to=100_000), signals=signals)
     assert found["long"].stopped
     assert found["long"].value == int(file.read_text())
+
+
+# --- a stand-in for submitit ---
+
+
+class Refusal(Exception):
+    """submitit's FailedJobError."""
+
+
+class Paths(NamedTuple):
+    """Where a job leaves its result."""
+
+    result_pickle: Path
+
+
+class Job(NamedTuple):
+    """A job as submitit gives it."""
+
+    job_id: str
+    paths: Paths
+    result: Callable[[], Outcome]
+
+
+class Cluster:
+    """Takes arrays, unless it is to refuse them. Jobs end after a while, with their id as value, or die."""
+
+    def __init__(self) -> None:
+        self.arrays: list[list[str]] = []
+        self.refusals, self.deaths = deque[str](), list[str]()  # "" takes an array
+        self.seconds: dict[str, float] = {}  # which jobs take; others none
+        self.cancelled: list[str] = []
+        self.now = 0.0
+        self._ends: list[tuple[float, Path]] = []
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        self._batch: list[str] = []
+        yield
+        if self.refusals and (reason := self.refusals.popleft()):
+            raise Refusal(f"sbatch failed:\nsbatch: error: {reason}")
+        self.arrays.append(self._batch)
+
+    def submit(self, resumable: Resumable) -> Job:
+        name = resumable.task.name
+        self._batch.append(name)
+        job_id = f"{len(self.arrays)}_{len(self._batch)}"
+        result = self.folder / f"{job_id}_result.pkl"
+        self._ends.append((self.now + self.seconds.get(name, 0), result))
+
+        def end() -> Outcome:
+            if name in self.deaths:
+                self.deaths.remove(name)
+                raise Refusal("it has died")
+            return Outcome(resumable.task, value=job_id)
+
+        return Job(job_id, Paths(result), end)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        for end, result in self._ends:
+            if end <= self.now:
+                result.touch()
+
+    def answer(self, command: str, *words: str) -> None:
+        if command == "scancel":
+            self.cancelled.extend(words)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    made = Cluster()
+
+    def executor(submitit: object, folder: Path, resources: Resources) -> Cluster:
+        made.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        return made
+
+    utils = SimpleNamespace(FailedJobError=Refusal)
+    monkeypatch.setattr(slurm, "extra", lambda module: SimpleNamespace(core=SimpleNamespace(utils=utils)))
+    monkeypatch.setattr(slurm, "_executor", executor)
+    monkeypatch.setattr(slurm, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=made.sleep))
+    monkeypatch.setattr(slurm, "Pace", partial(Pace, clock=lambda: made.now))
+    monkeypatch.setattr(slurm, "most_in_an_array", lambda: 10)
+    monkeypatch.setattr(slurm_queue, "_answer", made.answer)
+    return made
+
+
+def numbered(amount: int) -> list[Task]:
+    return [task(str(number), "square", number=number) for number in range(amount)]
+
+
+def test_jobs_are_submitted_as_others_end_whatever_arrays_these_are_of(cluster: Cluster, tmp_path: Path) -> None:
+    """At most `at_once` are in the queue, and more than seven eighths, beside a job that takes long too."""
+    jobs = Jobs(numbered(100), tmp_path, Resources(slurm=(("at_once", 16),)))
+    assert jobs.fill()
+    assert [len(array) for array in cluster.arrays] == [10, 6]  # an array has ten at most
+    straggler, *others = jobs.working
+    for ended, expected in ((1, []), (1, [2]), (9, [9]), (4, [4])):
+        before = len(cluster.arrays)
+        for job in others[:ended]:
+            jobs.working.pop(job)
+        assert jobs.fill()
+        assert [len(array) for array in cluster.arrays[before:]] == expected
+        others = [job for job in jobs.working if job is not straggler]
+    assert len(jobs.working) == 16
+    while len(jobs.working) > 1:
+        for job in [job for job in jobs.working if job is not straggler]:
+            jobs.working.pop(job)
+        jobs.fill()
+    assert sorted(name for array in cluster.arrays for name in array) == sorted(one.name for one in numbered(100))
+    jobs.working.clear()
+    assert not jobs.fill()
+
+
+def test_what_slurm_does_not_take_during_a_sweep_waits_a_minute(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A later array, twice, and the retry of a task that has died. A job that runs meanwhile goes on."""
+    limit, network = "QOSMaxSubmitJobPerUserLimit", "Socket timed out on send/recv operation"
+    cluster.refusals.extend(["", limit, limit, "", network])
+    cluster.deaths.append("3")
+    cluster.seconds["0"] = 100
+    outcomes = []
+    for outcome in by_slurm(numbered(5), lambda amount: None, Signals(), resources_of(tmp_path, at_once=3)):
+        outcomes.append(outcome)
+        assert cluster.cancelled == []
+    assert cluster.arrays == [["0", "1", "2"], ["3", "4"], ["3"]]
+    assert {outcome.task.name: outcome.value for outcome in outcomes} == {
+        **{"0": "0_1", "1": "0_2", "2": "0_3"},
+        **{"3": "2_1", "4": "1_2"},
+    }
+    assert 180 <= cluster.now < 185
+    assert capsys.readouterr().err.splitlines() == [
+        f"SLURM does not take more jobs now: {reason}; the command tries again every minute"
+        for reason in (limit, network)
+    ]
+
+
+def test_what_slurm_does_not_take_at_first_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.refusals.append("invalid partition")
+    with pytest.raises(UnusableEnvironment, match=r"^SLURM does not take the jobs: invalid partition$"):
+        list(by_slurm(numbered(5), lambda amount: None, Signals(), resources_of(tmp_path)))
+
+
+def test_a_signal_ends_the_wait_for_slurm_to_take_more(cluster: Cluster, tmp_path: Path) -> None:
+    signals = Signals()
+    cluster.refusals.extend(["", "Socket timed out"])
+    outcomes = []
+    for outcome in by_slurm(numbered(5), lambda amount: None, signals, resources_of(tmp_path, at_once=3)):
+        outcomes.append(outcome)
+        signals.received += [signal.SIGTERM] * (len(outcomes) == 3)
+    assert [outcome.stopped for outcome in outcomes] == [False] * 3 + [True] * 2
+    assert cluster.arrays == [["0", "1", "2"]]
+    assert cluster.now < slurm.RESUBMIT_SECONDS
+
+
+def resources_of(tmp_path: Path, **settings: int) -> Resources:
+    return Resources(slurm=tuple(settings.items()), jobs=tmp_path / "jobs")

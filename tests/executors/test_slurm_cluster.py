@@ -13,7 +13,7 @@ from environment import UnusableEnvironment
 from executors import slurm_queue
 from executors.remote import Resources
 from executors.signals import Signals
-from executors.slurm import MOST_ARRAYS, by_slurm
+from executors.slurm import by_slurm
 from executors.task import Outcome, Task
 from tests.executors.slurm_cluster import LARGEST_ARRAY, queued, running_jobs, slurm_cluster
 from tests.executors.waiting import until
@@ -32,7 +32,7 @@ def cluster() -> Iterator[None]:
 
 @pytest.fixture
 def resources(cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Resources:
-    monkeypatch.setattr(slurm_queue, "LOOK_SECONDS", 0.5)
+    monkeypatch.setattr(slurm_queue, "POLL_SECONDS", 0.5)
     monkeypatch.setattr(slurm_queue, "GONE_SECONDS", 2.0)
     return Resources(jobs=tmp_path / "jobs")
 
@@ -47,14 +47,15 @@ def test_outcomes_are_those_of_any_executor_in_arrays_as_large_as_the_cluster_ta
 ) -> None:
     many = [task(f"square {number}", "square", number=number) for number in range(3 * LARGEST_ARRAY)]
     others = [task("bad", "fail", word="so"), task("dies", "die", once=tmp_path / "once")]
-    found, arrays = {}, set()
+    found, in_queue = {}, set()
+    resources = resources._replace(slurm=(("at_once", 2 * LARGEST_ARRAY),))
     for outcome in by_slurm([*others, *many], lambda amount: None, Signals(), resources):
         found[outcome.task.name] = outcome
-        arrays.add(len(set(queued("%F"))))
+        in_queue.add(len(queued("%i")))
     assert [found[one.name].value for one in many] == [number * number for number in range(3 * LARGEST_ARRAY)]
     assert isinstance(found["bad"].error, KeyError)
-    assert found["dies"].value == "done again"  # nobody but the queue says that it has died
-    assert max(arrays) <= MOST_ARRAYS + 1  # and the one that is done again
+    assert found["dies"].value == "retried"  # nobody but the queue says that it has died
+    assert LARGEST_ARRAY < max(in_queue) <= 2 * LARGEST_ARRAY
 
 
 def test_a_job_that_dies_each_time_is_said_with_its_log(resources: Resources, tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_a_preempted_job_saves_its_state_at_the_signal_and_is_queued_again(
     assert int(file.read_text()) + outcome.reported == 400
 
 
-def test_a_cancelled_job_is_done_again_from_the_state_it_saved(resources: Resources, tmp_path: Path) -> None:
+def test_a_cancelled_job_is_retried_from_the_state_it_saved(resources: Resources, tmp_path: Path) -> None:
     file = tmp_path / "counted"
     one = task("long", "count_saving_at_signals", file=file, up_to=400)
     outcome, _ = preempted(resources, one, tmp_path / "counted.begun", "scancel")
@@ -109,7 +110,7 @@ def test_a_cancelled_job_is_done_again_from_the_state_it_saved(resources: Resour
 
 def test_a_signal_to_the_command_stops_what_runs_and_cancels_what_waits(resources: Resources, tmp_path: Path) -> None:
     signals = Signals()
-    files = [tmp_path / f"counted_{number}" for number in range(3 * LARGEST_ARRAY)]  # two processors, two arrays
+    files = [tmp_path / f"counted_{number}" for number in range(3 * LARGEST_ARRAY)]  # two CPUs, two arrays in the queue
 
     def stop_when_begun() -> None:
         until("two jobs", lambda: sum(file.exists() for file in files) == 2)
@@ -117,7 +118,7 @@ def test_a_signal_to_the_command_stops_what_runs_and_cancels_what_waits(resource
 
     threading.Thread(target=stop_when_begun).start()
     tasks = [task(file.name, "count", file=file, up_to=100_000) for file in files]
-    found = done(resources, *tasks, signals=signals)
+    found = done(resources._replace(slurm=(("at_once", 2 * LARGEST_ARRAY),)), *tasks, signals=signals)
     assert len(found) == len(tasks)
     assert {outcome.stopped for outcome in found.values()} == {True}
     assert sum(file.exists() for file in files) == 2

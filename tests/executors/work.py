@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from executors.task import Context, Task
+from tests.executors.waiting import until
 
 
 def square(context: Context, number: int) -> int:
@@ -34,7 +35,7 @@ def die(context: Context, once: Path) -> str:
     if not once.exists():
         once.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return "done again"
+    return "retried"
 
 
 def count(context: Context, file: Path, up_to: int) -> int:
@@ -88,6 +89,13 @@ class Unreadable:
 def process(context: Context) -> tuple[int, str | None]:
     """The process that does it, and how many threads JAX will have there."""
     return os.getpid(), os.environ.get("NPROC")
+
+
+def meet(context: Context, file: Path, number: int) -> tuple[str | None, ...]:
+    """Ends when so many tasks are in work at once; gives its fraction of a GPU's memory, and which GPUs it sees."""
+    file.touch()
+    until("a meeting", lambda: len([*file.parent.iterdir()]) >= number)
+    return tuple(os.environ.get(name) for name in ("XLA_PYTHON_CLIENT_MEM_FRACTION", "CUDA_VISIBLE_DEVICES"))
 
 
 def task(name: str, does: str, **arguments: object) -> Task:
