@@ -20,6 +20,8 @@ from analysis.command import Command
 from analysis.llc import SELECTIONS, check_selection
 from analysis.measures.llc_settings import Settings
 from src.checks import require
+from store import layout
+from store.readers import expecting
 
 CHAINS = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
 PARTS = ("eps", "nbeta", "gamma")
@@ -40,6 +42,11 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     check_stages(run, flags.checkpoints)
     facts = develop(run, Recipe(settings_of(flags), flags.checkpoints, seed=flags.seed, hessian=flags.hessian))
     draw_development(run)
+    with expecting(run / layout.DEVELOP, "the development of a run"):  # it may be of an earlier command
+        return _summary(facts)
+
+
+def _summary(facts: Mapping[str, Any]) -> dict[str, Any]:
     lines = {f"LLC, {name}": _line(facts["lines"].get(name)) for name in facts["settings"]}
     explained = zip(facts["dynamics"]["explained"], facts["dynamics"]["null"]["explained"], strict=True)
     stages = facts["stages"]

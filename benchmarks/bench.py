@@ -17,7 +17,7 @@ from runners.progress import ConsoleLogger, Logger
 from store import outputs
 from store.atomic import json_bytes
 from store.provenance import now
-from store.readers import StoreError, read_json
+from store.readers import StoreError, expecting, read_json
 
 WRITER = "benchmarks.bench"
 RESULTS = Path("benchmarks/results")
@@ -86,12 +86,17 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
 
 
 def _earlier(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """The results in a file; `StoreError` if machine or settings differ."""
+    """The results in a file; `StoreError` if machine or settings differ, or if they are none of a benchmark."""
+    from benchmarks import table
+
     earlier = read_json(path)
     for name in ("machine", "settings"):
         if earlier.get(name) != facts[name]:
             raise StoreError(f"{path} holds results of another {name.rstrip('s')}; choose another --out")
-    return dict(earlier["results"])
+    with expecting(path, "results of the benchmark"):
+        results = dict(earlier["results"])
+        table.text(results)  # as it is shown with the new ones
+        return results
 
 
 if __name__ == "__main__":

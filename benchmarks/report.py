@@ -5,14 +5,15 @@ python -m benchmarks.report [--page docs/performance.md]
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import cli
 from benchmarks import table
 from benchmarks.cases import SWEEPS
 from store.atomic import write_bytes
-from store.readers import StoreError, read_json
+from store.readers import StoreError, expecting, read_json
 
 RESULTS = Path("benchmarks/results")
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
@@ -25,12 +26,17 @@ def section(files: Sequence[Path]) -> str:
 
 def _one(path: Path) -> str:
     result = read_json(path)
+    with expecting(path, "results of the benchmark"):
+        return _in_words(path.name, result)
+
+
+def _in_words(name: str, result: Mapping[str, Any]) -> str:
     versions = result["versions"]
     commits = ", ".join(sorted({str(entry["git_hash"])[:12] for entry in result["results"].values()}))
     title = (
         f"**{result['machine']}**, {result['memory_gib']:g} GiB, jax {versions['jax']}, Python {versions['python']}, "
         f"{result['date'][:10]}, commit {commits}, load average before {result['load_average']:.2f}; medians of "
-        f"{result['settings']['repeats']} turns and their range (`benchmarks/results/{path.name}`)"
+        f"{result['settings']['repeats']} turns and their range (`benchmarks/results/{name}`)"
     )
     return f"{title}\n\n{table.text(result['results'])}"
 

@@ -29,7 +29,7 @@ def text(results: Mapping[str, Entry]) -> str:
 
 def duration(measured: Mapping[str, float]) -> str:
     """A median and its range, in a suitable unit."""
-    _, unit, factor = next(row for row in UNITS if measured["median"] >= row[0])
+    _, unit, factor = next((row for row in UNITS if measured["median"] >= row[0]), UNITS[-1])
     return f"{between(measured, factor)} {unit}"
 
 

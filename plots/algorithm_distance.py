@@ -9,7 +9,7 @@ import numpy as np
 
 from plots import style
 from store import layout
-from store.readers import read_csv
+from store.readers import expecting, read_csv
 from store.rundir import read_config
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ COSINES = (0.0, 0.5, 0.9, 0.95, 0.99, 0.995, 0.999)
 
 def draw_algorithm_distance(run: Path) -> list[Path]:
     """algorithm_distance.png and, of a table with snapshots, algorithms_over_training.png."""
-    table = read_csv(
-        run / layout.ALGORITHM_DISTANCE, ("value", "value_se"), ("step", "row", "column", "measure", "reason")
-    )
-    drawn = [_draw_matrix(run, table[table["step"] == FINAL])]
-    snapshots = table[(table["step"] != FINAL) & (table["measure"] == "cosine")].dropna(subset=["value"])
-    return drawn if snapshots.empty else [*drawn, _draw_training(run, snapshots)]
+    path = run / layout.ALGORITHM_DISTANCE
+    table = read_csv(path, ("value", "value_se"), ("step", "row", "column", "measure", "reason"))
+    with expecting(path, "the algorithm distances of a run"):
+        drawn = [_draw_matrix(run, table[table["step"] == FINAL])]
+        snapshots = table[(table["step"] != FINAL) & (table["measure"] == "cosine")].dropna(subset=["value"])
+        return drawn if snapshots.empty else [*drawn, _draw_training(run, snapshots)]
 
 
 @style.styled

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plots import curve_marks, style
-from store.readers import StoreError, read_csv
+from store.readers import StoreError, expecting, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,8 @@ def draw_curves(source: Path, labels: Mapping[str, Any]) -> list[Path]:
     """
     table = read_csv(source, NUMBERS, TEXT, infinite=("x",)).fillna({"panel": ""})
     _check_marks(source, table)
-    return style.save_both(_figure(table, labels), source)
+    with expecting(source, "a table of curves"):
+        return style.save_both(_figure(table, labels), source)
 
 
 def _check_marks(source: Path, table: pd.DataFrame) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from plots import style
 from plots.essential_dynamics import NUMBERS, SERIES, draw_plane
 from store import layout
-from store.readers import read_csv, read_json
+from store.readers import expecting, read_csv, read_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,10 +43,12 @@ FIRST = 0.5  # of the first step after 0: where step 0 stands on a logarithmic a
 def draw_development(run: Path) -> Path:
     """figs/develop.png, of what is in analysis/develop/ and of the essential dynamics."""
     facts = read_json(run / layout.DEVELOP)
-    health = [f"health_{name}" for name in facts["settings"]]
+    with expecting(run / layout.DEVELOP, "the development of a run"):
+        health = [f"health_{name}" for name in facts["settings"]]
     table = read_csv(run / layout.DEVELOP_TABLE, ("step", "loss"), health).sort_values("step")
     paths = read_csv(run / layout.ESSENTIAL_DYNAMICS, NUMBERS, ("series",))
-    return _draw(run, table, paths, facts)
+    with expecting(run / layout.DEVELOPMENT, "the development of a run"):
+        return _draw(run, table, paths, facts)
 
 
 @style.styled

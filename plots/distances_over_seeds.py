@@ -9,10 +9,11 @@ import numpy as np
 
 from plots import style
 from plots.algorithm_distance import CELL, LABELS, LOOKS, NEAREST, heat_map, scale_of_cosines
-from store.readers import StoreError, read_csv
+from store.readers import StoreError, expecting, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 NUMBERS = ("mean", "low", "high", "seeds")
 NARROWEST = 4.0  # inches: a caption of one line has room
@@ -24,6 +25,11 @@ def draw_matrix(source: Path, title: str) -> list[Path]:
     table = read_csv(source, NUMBERS, ("row", "column"))
     if table.duplicated(["row", "column"]).any():
         raise StoreError(f"{source} has a row and column twice")
+    with expecting(source, "a table of distances"):
+        return style.save_both(_matrix(table, title), source)
+
+
+def _matrix(table: pd.DataFrame, title: str) -> Figure:
     names = list(dict.fromkeys(table["row"]))
     size = CELL * len(names)
     figure, axes = style.new_figure(width=max(size + 1.3, NARROWEST), height=size + 1.4)
@@ -34,13 +40,18 @@ def draw_matrix(source: Path, title: str) -> list[Path]:
     panel.set_xticks(range(len(names)), labels, rotation=40, ha="right", rotation_mode="anchor")
     panel.set_yticks(range(len(names)), labels)
     style.caption(figure, f"{title}; {_seeds(table)}")
-    return style.save_both(figure, source)
+    return figure
 
 
 @style.styled
 def draw_nearest(source: Path, title: str) -> list[Path]:
     """Draws a table of algorithm, step, mean, low, high, seeds next to it: the transformer's cosines over training."""
     table = read_csv(source, ("step", *NUMBERS), ("algorithm",))
+    with expecting(source, "a table of distances over training"):
+        return style.save_both(_nearest(table, title), source)
+
+
+def _nearest(table: pd.DataFrame, title: str) -> Figure:
     figure, axes = style.new_figure(width=6.4, height=3.8)
     panel = axes[0, 0]
     for name in dict.fromkeys(table["algorithm"]):
@@ -52,7 +63,7 @@ def draw_nearest(source: Path, title: str) -> list[Path]:
     scale_of_cosines(panel)
     style.legend_above(figure)
     style.caption(figure, f"{title}; {_seeds(table)}, 95 % intervals")
-    return style.save_both(figure, source)
+    return figure
 
 
 def _seeds(table: pd.DataFrame) -> str:

@@ -6,10 +6,14 @@ A row is a mean with its interval, or a seed.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plots import style
-from store.readers import read_csv
+from store.readers import expecting, read_csv
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 TEXT, NUMBERS = ("setting", "panel", "series"), ("mean", "low", "high", "seeds")
 COLOURS = (*style.SERIES, style.OTHER)
@@ -20,9 +24,14 @@ ROW, AROUND = 0.24, 0.75  # inches of a setting, and around all
 @style.compact
 def draw_dots(source: Path, title: str, intervals: str = "95 % t intervals") -> list[Path]:
     """Draws a table's dots next to it, as .png and .pdf; `intervals`: what they are, "" of rows that are seeds."""
+    table = read_csv(source, NUMBERS, TEXT)
+    with expecting(source, "a table of dots"):
+        return style.save_both(_figure(table, title, intervals), source)
+
+
+def _figure(table: pd.DataFrame, title: str, intervals: str) -> Figure:
     from matplotlib.lines import Line2D
 
-    table = read_csv(source, NUMBERS, TEXT)
     settings, panels = list(dict.fromkeys(table["setting"])), list(dict.fromkeys(table["panel"]))
     series = list(dict.fromkeys(table["series"]))
     looks: dict[str, dict[str, Any]] = {
@@ -50,4 +59,4 @@ def draw_dots(source: Path, title: str, intervals: str = "95 % t intervals") -> 
     style.legend_above(figure, handles)
     what = f"means over {counts} seeds, {intervals}" if intervals else "a dot is a seed"
     style.caption(figure, f"{title}; {what}")
-    return style.save_both(figure, source)
+    return figure

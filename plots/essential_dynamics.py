@@ -10,7 +10,7 @@ import numpy as np
 
 from plots import style
 from store import layout
-from store.readers import read_csv, read_json
+from store.readers import expecting, read_csv, read_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,11 +27,9 @@ FORM: dict[str, Any] = {"marker": "o", "s": 40, "facecolors": "none", "edgecolor
 
 def draw_dynamics(run: Path) -> Path:
     """figs/essential_dynamics.png, of essential_dynamics.csv and .json."""
-    return _draw(run, read_csv(run / layout.ESSENTIAL_DYNAMICS, NUMBERS, ("series",)), _facts(run))
-
-
-def _facts(run: Path) -> Mapping[str, Any]:
-    return read_json(run / layout.ESSENTIAL_DYNAMICS_FACTS)
+    table, facts = run / layout.ESSENTIAL_DYNAMICS, run / layout.ESSENTIAL_DYNAMICS_FACTS
+    with expecting(facts, "the essential dynamics of a run"):
+        return _draw(run, read_csv(table, NUMBERS, ("series",)), read_json(facts))
 
 
 @style.styled

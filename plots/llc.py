@@ -15,7 +15,7 @@ import numpy as np
 
 from plots import style
 from store import layout
-from store.readers import StoreError, read_csv, read_npz
+from store.readers import StoreError, expecting, read_csv, read_npz
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,8 @@ def draw_llc(run: Path, settings: str) -> Path:
     rows = table[table["settings"] == settings].sort_values("step")
     if rows.empty:
         raise StoreError(f"{run / layout.LLC} has no rows of settings {settings}")
-    return _dashboard(run, settings, rows)
+    with expecting(run / layout.LLC, "a table of LLCs"):
+        return _dashboard(run, settings, rows)
 
 
 @style.styled

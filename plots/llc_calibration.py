@@ -11,7 +11,7 @@ import numpy as np
 from plots import style
 from plots.llc import HEALTHY
 from store import layout
-from store.readers import read_csv, read_json
+from store.readers import expecting, read_csv, read_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,8 @@ CELL, ROW = 0.52, 0.3  # inches of a cell
 def draw_calibration(run: Path) -> Path:
     """figs/llc_calibration.png, from llc_calibration.csv and .json."""
     table = read_csv(run / layout.LLC_CALIBRATION, NUMBERS, ("health",))
-    return _draw(run, table, read_json(run / layout.LLC_ADVICE).get("cell"))
+    with expecting(run / layout.LLC_ADVICE, "the advice of a calibration"):
+        return _draw(run, table, read_json(run / layout.LLC_ADVICE).get("cell"))
 
 
 @style.styled

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import cli
 from plots import style
 from plots.table_command import draw_from_table
-from store.readers import StoreError, read_csv
+from store.readers import StoreError, expecting, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,9 @@ NEAR = 0.015  # changes below it have a panel of their own
 
 def draw_predictions(source: Path, out: Path) -> list[Path]:
     """The figure, as .png."""
-    return [_draw(read_csv(source, NUMBERS, TEXT), out / FIGURE)]
+    table = read_csv(source, NUMBERS, TEXT)
+    with expecting(source, "a table of predicted and measured changes"):
+        return [_draw(table, out / FIGURE)]
 
 
 @style.compact

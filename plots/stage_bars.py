@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from plots import style
-from store.readers import read_csv
+from store.readers import expecting, read_csv
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 NO_STAGE = "none"
 LOOKS = {
@@ -26,9 +30,14 @@ FIRST = 1.0  # of a logarithmic axis of steps, counted from 1
 @style.compact
 def draw_stage_bars(source: Path, title: str) -> list[Path]:
     """Draws a table of runs, seed, stage, start, end, type, claimed and delta_llc next to it, as .png and .pdf."""
+    table = read_csv(source, ("seed", "stage", "start", "end"), ("runs", "type"))
+    with expecting(source, "a table of stages"):
+        return style.save_both(_figure(table, title), source)
+
+
+def _figure(table: pd.DataFrame, title: str) -> Figure:
     from matplotlib.patches import Patch
 
-    table = read_csv(source, ("seed", "stage", "start", "end"), ("runs", "type"))
     table = table.drop_duplicates(["runs", "seed", "stage"])  # of a stage's settings the first
     names = list(dict.fromkeys(zip(table["runs"], table["seed"], strict=True)))
     figure, axes = style.new_figure(width=1.6 * style.COLUMN, height=ROW * len(names) + AROUND)
@@ -51,4 +60,4 @@ def draw_stage_bars(source: Path, title: str) -> list[Path]:
     shown = [look for name, look in LOOKS.items() if name in set(table["type"])]
     style.legend_above(figure, {label: Patch(color=colour) for label, colour in shown})
     style.caption(figure, f"{title}; the number is the change of the LLC, a full colour a claimed stage")
-    return style.save_both(figure, source)
+    return figure

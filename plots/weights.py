@@ -10,7 +10,7 @@ import numpy as np
 
 from plots import style
 from store import layout
-from store.readers import check_arrays, read_csv, read_npz
+from store.readers import check_arrays, expecting, read_csv, read_npz
 from store.rundir import read_config
 
 if TYPE_CHECKING:
@@ -63,23 +63,25 @@ def _scales(config: Any, arrays: Mapping[str, np.ndarray]) -> list[str]:
 def draw_products(source: Path, text: str) -> list[Path]:
     """Draws a table of row, matrix (0 for W_K^T W_Q, 1 for P W_V), i, j, value next to it, as .png and .pdf."""
     table = read_csv(source, ("matrix", "i", "j", "value"), ("row",))
-    rows = [
-        (
-            str(name),
-            *(part.pivot(index="i", columns="j", values="value").to_numpy() for _, part in of.groupby("matrix")),
-        )
-        for name, of in table.groupby("row", sort=False)
-    ]
-    return style.save_both(_figure(rows, text), source)
+    with expecting(source, "a table of matrices"):
+        rows = [
+            (
+                str(name),
+                *(part.pivot(index="i", columns="j", values="value").to_numpy() for _, part in of.groupby("matrix")),
+            )
+            for name, of in table.groupby("row", sort=False)
+        ]
+        return style.save_both(_figure(rows, text), source)
 
 
 @style.styled
 def draw_matrix(source: Path, text: str) -> list[Path]:
     """Draws a table of i, j, value, limit next to it, as .png and .pdf: one matrix, its colours up to the limit."""
     table = read_csv(source, ("i", "j", "value", "limit"))
-    matrix = table.pivot(index="i", columns="j", values="value").to_numpy()
     figure, axes = style.new_figure(width=3.6, height=3.2)
-    style.heat_map(axes[0, 0], matrix, "", limit=float(table["limit"].iloc[0]))
+    with expecting(source, "a table of a matrix"):
+        matrix = table.pivot(index="i", columns="j", values="value").to_numpy()
+        style.heat_map(axes[0, 0], matrix, "", limit=float(table["limit"].iloc[0]))
     axes[0, 0].set(xlabel="channel", ylabel="channel")
     style.caption(figure, text)
     return style.save_both(figure, source)

@@ -3,12 +3,13 @@
 python -m scripts.gpu_check
 
 Each part is a command of its own, killed and resumed as it is by itself. The file is written after every part; a part
-that is in it at this commit, and ended without an error, is not done again. Without a GPU the same parts run on the
-CPU, and the file says so.
+that is in it at this commit, and ended without an error, is not done again. Claims are measured on runs that the check
+trains itself, on this device. Without a GPU the same parts run on the CPU, and the file says so.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -24,13 +25,13 @@ from src.checks import ConfigError
 from store import outputs
 from store.atomic import json_bytes
 from store.provenance import git_commit, now, versions
-from store.readers import StoreError, read_json
+from store.readers import StoreError, expecting, read_json
 from studies.ledger import TABLE
 from studies.study import all_studies
 
-WORK = Path("runs/gpu_check")  # what the parts write besides their results
+WORK = Path("runs/gpu_check")  # what the parts write besides their results, in a folder for each device
 NUMERICAL = ("src", "baselines", "curricula", "families")  # folders of tests that compute
-A_QUICK_CLAIM = "gamma"
+QUICK_CLAIMS = ("gamma", "size_5_ratio")  # one without runs, and one of a minute's training
 WRITER = "gpu_check"
 HIGHEST = {"JAX_DEFAULT_MATMUL_PRECISION": "highest"}  # of the tests; whatever trains or measures asks for it itself
 
@@ -38,13 +39,13 @@ Words = list[str]
 
 
 class Part(NamedTuple):
-    """A part of the check: its commands, in full and in short, and what of their files is kept."""
+    """A part of the check: its commands in a folder, in full or in short, and what of their files there is kept."""
 
-    commands: Callable[[bool], list[Words]]
-    result: Callable[[], Any]
+    commands: Callable[[Path, bool], list[Words]]
+    result: Callable[[Path], Any]
 
 
-def _tests(quick: bool) -> list[Words]:
+def _tests(work: Path, quick: bool) -> list[Words]:
     folders = ["tests/src/test_attn.py"] if quick else [f"tests/{folder}" for folder in NUMERICAL]
     return [
         [
@@ -56,15 +57,15 @@ def _tests(quick: bool) -> list[Words]:
             "-p",
             "no:cacheprovider",
             "--junitxml",
-            str(WORK / "tests.xml"),
+            str(work / "tests.xml"),
             *folders,
         ]
     ]
 
 
-def _test_results() -> dict[str, Any]:
+def _test_results(work: Path) -> dict[str, Any]:
     """How many tests there were, and the names of those that failed."""
-    (suite,) = ElementTree.parse(WORK / "tests.xml").getroot().iter("testsuite")
+    (suite,) = ElementTree.parse(work / "tests.xml").getroot().iter("testsuite")
     failed = [
         f"{case.get('classname')}::{case.get('name')}"
         for case in suite.iter("testcase")
@@ -73,23 +74,26 @@ def _test_results() -> dict[str, Any]:
     return {"tests": int(suite.get("tests", 0)), "skipped": int(suite.get("skipped", 0)), "failed": failed}
 
 
-def _bench(quick: bool) -> list[Words]:
+def _bench(work: Path, quick: bool) -> list[Words]:
     short = ["--quick", "--only", "lsa1_1", "evaluation"] if quick else []
-    return [["-m", "benchmarks.bench", "--out", str(WORK / "bench.json"), *short]]
+    return [["-m", "benchmarks.bench", "--out", str(work / "bench.json"), *short]]
 
 
-def _ledger(quick: bool) -> list[Words]:
-    places = ["--report", str(WORK / "report"), "--quiet"]
+def _ledger(work: Path, quick: bool) -> list[Words]:
+    def measured(study: str, *chosen: str) -> Words:
+        places = ["--report", str(work / "report"), "--runs_dir", str(work / study), "--quiet"]
+        return ["-m", "studies.run", study, *chosen, *places]
+
     if quick:
-        return [["-m", "studies.run", "reproduction", "--claims", A_QUICK_CLAIM, *places]]
-    return [["-m", "studies.run", study.name, "--profile", study.profiles[-1], *places] for study in all_studies()]
+        return [measured("reproduction", "--claims", *QUICK_CLAIMS)]
+    return [measured(study.name, "--profile", study.profiles[-1]) for study in all_studies()]
 
 
-def _claims() -> list[dict[str, Any]]:
+def _claims(work: Path) -> list[dict[str, Any]]:
     """The lines of the ledger that were measured here."""
     import pandas as pd
 
-    table = pd.read_csv(WORK / "report" / TABLE)
+    table = pd.read_csv(work / "report" / TABLE)
     return list(
         table[table["verdict"] != "not run"].astype(object).where(lambda value: value.notna(), None).to_dict("records")
     )
@@ -97,7 +101,7 @@ def _claims() -> list[dict[str, Any]]:
 
 PARTS = {
     "tests": Part(_tests, _test_results),
-    "bench": Part(_bench, lambda: read_json(WORK / "bench.json")),
+    "bench": Part(_bench, lambda work: read_json(work / "bench.json")),
     "ledger": Part(_ledger, _claims),
 }
 
@@ -120,16 +124,17 @@ def _part(text: str) -> str:
 def main(argv: list[str]) -> int:
     """The command line."""
     flags = parser().parse(argv)
-    outputs.check_free(flags.out, WRITER)
+    outputs.check([flags.out], WRITER)
     check_devices()
     results = _so_far(flags.out, flags.quick)
-    WORK.mkdir(parents=True, exist_ok=True)
+    work = _folder(results)
+    work.mkdir(parents=True, exist_ok=True)
     parts = results["parts"]
     for name in flags.parts:
         if name in parts and not any(parts[name]["exit_status"]):
             print(f"{name} is done at this commit", flush=True)
             continue
-        parts[name] = _done(PARTS[name], flags.quick)
+        parts[name] = _done(PARTS[name], work, flags.quick)
         outputs.write({flags.out: json_bytes(results)}, WRITER)
     failed = [name for name, part in parts.items() if any(part["exit_status"])]
     print(f"{cli.printable(flags.out)}: {', '.join(parts)}{'; failed: ' if failed else ''}{', '.join(failed)}")
@@ -137,13 +142,25 @@ def main(argv: list[str]) -> int:
 
 
 def _so_far(out: Path, quick: bool) -> dict[str, Any]:
-    """The content of the file if it was made at this commit, on this device and as quick; else what it begins with."""
+    """The content of the file if it was made at this commit, on this device and as quick; else what it begins with.
+
+    `StoreError` if its parts are none of such a check.
+    """
     begun = {"git_hash": git_commit(), "device": _device(), "versions": versions(), "quick": quick}
     if out.exists():
         before = read_json(out)
-        if {name: before.get(name) for name in begun} == begun and isinstance(before.get("parts"), dict):
+        if {name: before.get(name) for name in begun} == begun:
+            with expecting(out, "the file of such a check"):
+                for part in before["parts"].values():
+                    any(part["exit_status"])
             return before
     return {**begun, "begun": now(), "parts": {}}
+
+
+def _folder(results: dict[str, Any]) -> Path:
+    """Where the parts of a check write: by device, versions and whether it is quick."""
+    of = [results[name] for name in ("device", "versions", "quick")]
+    return WORK / hashlib.sha256(json_bytes(of)).hexdigest()[:8]
 
 
 def _device() -> str:
@@ -152,15 +169,15 @@ def _device() -> str:
     return subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
 
 
-def _done(part: Part, quick: bool) -> dict[str, Any]:
+def _done(part: Part, work: Path, quick: bool) -> dict[str, Any]:
     """Carries out a part; its result is null if its commands left none."""
     began, statuses = time.monotonic(), []
-    commands = part.commands(quick)
+    commands = part.commands(work, quick)
     for words in commands:
         print(" ".join(["python", *words]), flush=True)
         statuses.append(subprocess.run([sys.executable, *words], env=os.environ | HIGHEST, check=False).returncode)
     try:
-        result = part.result()
+        result = part.result(work)
     except (OSError, StoreError, ElementTree.ParseError):
         result = None
     seconds = round(time.monotonic() - began, 1)

@@ -53,7 +53,10 @@ def read(out: Path) -> list[Line]:
     if not set(read_csv(out, ()).columns) >= SWEEP_COLUMNS:
         raise StoreError(f"{out} exists and is not a sweep table; choose another --out")
     with reading(out):
-        return list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"), newline="")))
+        lines = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"), newline="")))
+    if any(None in line or None in line.values() for line in lines):
+        raise StoreError(f"{out} has a row with more or fewer fields than columns; choose another --out")
+    return lines
 
 
 def check(

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+import warnings
 from dataclasses import asdict, dataclass, replace
 
 from src.checks import ConfigError, require
@@ -53,8 +54,10 @@ class Settings:
         )
         require(self.preconditioner in PRECONDITIONERS, f"preconditioner is {self.preconditioner!r}; choose rmsprop")
         try:
-            re.compile(self.mask)
-        except re.error as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", FutureWarning)  # at a set in a set, whose meaning is to change
+                re.compile(self.mask)
+        except (re.error, FutureWarning, OverflowError, RecursionError) as error:
             raise ConfigError(f"mask is {self.mask!r}, which is no regular expression: {error}") from None
 
     @property

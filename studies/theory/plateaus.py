@@ -109,7 +109,11 @@ there it is SGD of rate lr/ε, and d⁻² again.""",
             "{value} of the derived step",
             "Merged matrices under SGD: steps per factor e of the initial scale (1.00); at the rate κ: 3.16",
         ),
-        Statement("merged_time", "{value} of the derived step", "The step at which they leave, from the logistic equation (1.00)"),
+        Statement(
+            "merged_time",
+            "{value} of the derived step",
+            "The step at which they leave, from the logistic equation (1.00)",
+        ),
         Statement(
             "factors_exponent",
             "exponent {value}",

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from scripts import gpu_check
+from scripts.gpu_check import QUICK_CLAIMS
 from src.checks import ConfigError
 from store.readers import StoreError
+from studies.study import load
 from tests.runners.tiny import Workshop
 
 
@@ -25,8 +27,9 @@ def test_it_leaves_tests_benchmark_and_claims_in_one_file(workshop: Workshop, tm
     assert {*found["parts"]} == {"tests", "ledger"}
     assert found["parts"]["tests"]["result"]["tests"] > 10
     assert found["parts"]["tests"]["result"]["failed"] == []
-    (claim,) = found["parts"]["ledger"]["result"]
-    assert (claim["claim"], claim["verdict"]) == ("gamma", "reproduced")
+    claims = {claim["claim"]: claim for claim in found["parts"]["ledger"]["result"]}
+    assert {name: claim["verdict"] for name, claim in claims.items()} == dict.fromkeys(QUICK_CLAIMS, "reproduced")
+    assert len(claims["size_5_ratio"]["cells"].split()) == 11  # eight trainings, and three networks untrained
     again = check(workshop, out)
     assert again.returncode == 0, again.stderr
     assert "tests is done at this commit\nledger is done at this commit\n" not in first.stdout
@@ -40,8 +43,8 @@ def test_a_part_that_fails_is_said_and_the_others_are_done(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(gpu_check, "_device", lambda: "cpu")
-    good = gpu_check.Part(lambda quick: [["-c", "pass"], ["-c", f"assert {quick}"]], lambda: 7)
-    bad = gpu_check.Part(lambda quick: [["-c", "raise SystemExit(3)"]], lambda: json.loads(Path("none").read_text()))
+    good = gpu_check.Part(lambda work, quick: [["-c", "pass"], ["-c", f"assert {quick}"]], lambda work: 7)
+    bad = gpu_check.Part(lambda *_: [["-c", "raise SystemExit(3)"]], lambda work: json.loads((work / "no").read_text()))
     monkeypatch.setattr(gpu_check, "PARTS", {"bad": bad, "good": good})
     assert gpu_check.main(["--quick"]) == 1
     found = json.loads(Path("gpu_check.json").read_text())["parts"]
@@ -55,9 +58,9 @@ def test_a_part_that_failed_is_done_again_and_what_went_well_is_not(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(gpu_check, "_device", lambda: "cpu")
     count = "from pathlib import Path; file = Path('{}'); file.write_text(file.read_text() + 'x')"
-    good = gpu_check.Part(lambda quick: [["-c", count.format("good")]], lambda: len(Path("good").read_text()))
+    good = gpu_check.Part(lambda *_: [["-c", count.format("good")]], lambda work: len(Path("good").read_text()))
     mended = f"{count.format('bad')}; assert file.read_text() == 'xx'"
-    bad = gpu_check.Part(lambda quick: [["-c", "pass"], ["-c", mended]], lambda: len(Path("bad").read_text()))
+    bad = gpu_check.Part(lambda *_: [["-c", "pass"], ["-c", mended]], lambda work: len(Path("bad").read_text()))
     monkeypatch.setattr(gpu_check, "PARTS", {"bad": bad, "good": good})
     for name in ("good", "bad"):
         Path(name).write_text("")
@@ -70,11 +73,47 @@ def test_a_part_that_failed_is_done_again_and_what_went_well_is_not(
     assert capsys.readouterr().out.count("bad is done at this commit") == 1
 
 
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", gpu_check.PARTS)
+def test_all_is_written_into_the_checks_own_folder(name: str, quick: bool, tmp_path: Path) -> None:
+    """Finished runs in runs/ may have been trained on another device, and would be measured as this one's."""
+    places = {"tests": ["--junitxml"], "bench": ["--out"], "ledger": ["--report", "--runs_dir"]}[name]
+    for words in gpu_check.PARTS[name].commands(tmp_path, quick):
+        assert all(Path(words[words.index(flag) + 1]).parent == tmp_path for flag in places)
+
+
+def test_the_quick_claims_are_one_without_runs_and_one_that_trains() -> None:
+    claims = {claim.name: claim for claim in load("reproduction").claims}
+    assert [bool(claims[name].runs) for name in QUICK_CLAIMS] == [False, True]
+
+
+def test_another_device_has_runs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    leave = gpu_check.Part(lambda work, quick: [["-c", f"open({str(work / 'run')!r}, 'x')"]], lambda work: None)
+    monkeypatch.setattr(gpu_check, "PARTS", {"leave": leave})
+    for device in ("cpu", "gpu"):
+        monkeypatch.setattr(gpu_check, "_device", lambda device=device: device)
+        assert gpu_check.main(["--out", f"{device}.json"]) == 0
+    assert len(list(tmp_path.glob("runs/gpu_check/*/run"))) == 2
+
+
+def test_a_damaged_file_of_the_check_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_check, "_device", lambda: "cpu")
+    out = tmp_path / "gpu_check.json"
+    for parts in (None, [], {"tests": None}, {"tests": {}}, {"tests": {"exit_status": 0}}):
+        out.write_text(json.dumps(gpu_check._so_far(tmp_path / "none", True) | {"parts": parts}))
+        with pytest.raises(StoreError, match=r"gpu_check\.json is not the file of such a check"):
+            gpu_check._so_far(out, True)
+
+
 def test_a_file_of_somebody_elses_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(gpu_check, "_device", lambda: "cpu")
-    monkeypatch.setattr(gpu_check, "PARTS", {"good": gpu_check.Part(lambda quick: [], lambda: None)})
+    done: list[Path] = []
+    part = gpu_check.Part(lambda work, quick: done.append(work) or [], lambda work: None)
+    monkeypatch.setattr(gpu_check, "PARTS", {"good": part})
     (tmp_path / "mine.json").write_text('{"mine": 1}')
     with pytest.raises((StoreError, ConfigError), match=r"mine\.json"):
         gpu_check.main(["--out", "mine.json"])
     assert (tmp_path / "mine.json").read_text() == '{"mine": 1}'
+    assert done == []  # before an hour's work, not after

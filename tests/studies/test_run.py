@@ -14,60 +14,72 @@ from store import outputs
 from studies import ledger, page
 from studies.study import all_studies, load
 from tests.doors import Ran
-from tests.runners.tiny import ROOT
+from tests.runners.tiny import INTERRUPTED, ROOT, Workshop
+from tests.studies.results import without_clock
 
 WHERE = ("--report", "ledger", "--runs_dir", "runs", "--out", "runs.csv")
+CHECK = "eigenvalue_max_10"  # a claim that needs no training
 
 
 def read(path: Path) -> dict[str, tuple[float, ...]]:
     return {name: found.values for name, found in ledger.known(path.parent).items()}
 
 
-def test_a_claim_that_needs_no_training_is_measured_and_the_others_stay_as_they_are(ran: Ran, tmp_path: Path) -> None:
-    folder = tmp_path / "ledger"
-    folder.mkdir()
+def places(folder: Path) -> list[str]:
+    """The flags of a command that writes into a folder alone."""
+    return [word if word.startswith("--") else str(folder / word) for word in WHERE]
+
+
+def with_ledger(folder: Path) -> Path:
+    """A folder with the committed ledger."""
     known = (ROOT / "report" / ledger.TABLE).read_bytes()
-    outputs.write({folder / ledger.TABLE: known}, ledger.WRITER)
-    before = read(folder / ledger.TABLE)
-    done = ran("studies.run", "reproduction", "--claims", "eigenvalue_max_10", *WHERE)
-    assert done.status == 0, done.err
-    assert "1 of 1, eigenvalue_max_10: reproduced\n" in done.out
-    after = read(folder / ledger.TABLE)
-    assert len(after.pop("eigenvalue_max_10")) == 8
-    before.pop("eigenvalue_max_10", None)
+    outputs.write({folder / "ledger" / ledger.TABLE: known}, ledger.WRITER)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def measured(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ledger after one of its claims, which needs no training, was measured again. Read only."""
+    folder = with_ledger(tmp_path_factory.mktemp("measured"))
+    done = workshop.run("studies.run", "reproduction", "--claims", CHECK, *places(folder))
+    assert done.returncode == 0, done.stderr
+    (folder / "said").write_text(done.stdout)
+    return folder
+
+
+def test_a_claim_that_needs_no_training_is_measured_and_the_others_stay_as_they_are(
+    measured: Path, tmp_path: Path
+) -> None:
+    assert f"1 of 1, {CHECK}: reproduced\n" in (measured / "said").read_text()
+    before = read(with_ledger(tmp_path) / "ledger" / ledger.TABLE)
+    after = read(measured / "ledger" / ledger.TABLE)
+    assert len(after.pop(CHECK)) == 8
+    before.pop(CHECK, None)
     assert after == before
-    text = (folder / ledger.PAGE).read_text()
+    text = (measured / "ledger" / ledger.PAGE).read_text()
     assert all(claim.says.replace("|", "\\|") in text for study in all_studies() for claim in study.claims)
 
 
-@pytest.mark.slow
-def test_the_control_of_a_claim_of_runs_that_learnt_is_measured_alone_and_without_that_criterion(
-    ran: Ran, tmp_path: Path
+def test_killed_in_the_middle_of_its_results_it_ends_with_the_same_bytes(
+    measured: Path, workshop: Workshop, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "ledger"
-    folder.mkdir()
-    outputs.write({folder / ledger.TABLE: (ROOT / "report" / ledger.TABLE).read_bytes()}, ledger.WRITER)
-    before = ledger.known(folder)["size_5_ratio"]
-    done = ran("studies.run", "reproduction", "--claims", "size_5_ratio", "--controls", *WHERE)
-    assert done.status == 0, done.err
-    after = ledger.known(folder)["size_5_ratio"]
-    assert (after.values, after.seeds, after.git_hash) == (before.values, before.seeds, before.git_hash)
-    assert len(after.control_values) == 3
-    assert all(1.5 < value < 2.5 for value in after.control_values)  # predicting 0, over one step
-    assert set(before.cells) <= set(after.cells)
+    line = ["studies.run", "reproduction", "--claims", CHECK, *places(with_ledger(tmp_path))]
+    killed = workshop.run(*line, INTERRUPT="after:claims.csv:SIGKILL", PYTHONPATH=INTERRUPTED)
+    assert killed.returncode == -9, killed.stderr
+    assert not (tmp_path / "ledger" / ledger.PAGE).exists()
+    done = workshop.run(*line)
+    assert done.returncode == 0, done.stderr
+    assert without_clock(tmp_path / "ledger", CHECK) == without_clock(measured / "ledger", CHECK)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--controls", "--controls needs --claims"),
-        ("--claims size_5_ratio --controls", "size_5_ratio is not measured; leave --controls out"),
-    ],
-)
-def test_controls_are_of_claims_that_are_measured(words: str, said: str, ran: Ran, tmp_path: Path) -> None:
-    done = ran("studies.run", "reproduction", *words.split(), *WHERE)
-    assert (done.status, done.out, done.err) == (2, "", f"error: {said}\n")
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.slow
+def test_as_jobs_of_slurm_claims_have_the_same_values(measured: Path, workshop: Workshop, tmp_path: Path) -> None:
+    pytest.importorskip("submitit")
+    slurm = ["--executor", "slurm", "--slurm", "cluster=local"]
+    done = workshop.run("studies.run", "reproduction", "--claims", CHECK, *places(with_ledger(tmp_path)), *slurm)
+    assert done.returncode == 0, done.stderr
+    assert f"1 of 1, {CHECK}: reproduced\n" in done.stdout
+    assert without_clock(tmp_path / "ledger", CHECK) == without_clock(measured / "ledger", CHECK)
 
 
 @pytest.mark.slow
@@ -82,7 +94,7 @@ def test_claims_of_any_study_are_measured_once_each(ran: Ran, tmp_path: Path) ->
 
 
 def test_the_table_of_a_study_is_not_replaced(ran: Ran, tmp_path: Path) -> None:
-    done = ran("studies.run", "reproduction", "--claims", "eigenvalue_max_10", "--replace_table", *WHERE)
+    done = ran("studies.run", "reproduction", "--claims", CHECK, "--replace_table", *WHERE)
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     assert "leave --replace_table out" in done.err
     assert list(tmp_path.iterdir()) == []
@@ -97,7 +109,7 @@ def test_a_dry_run_writes_nothing(ran: Ran, tmp_path: Path) -> None:
 
 def test_a_table_that_cannot_be_written_is_said_before_anything_is_measured(ran: Ran, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    done = ran("studies.run", "reproduction", "--claims", "eigenvalue_max_10", "--report", "ledger", "--out", "folder")
+    done = ran("studies.run", "reproduction", "--claims", CHECK, "--report", "ledger", "--out", "folder")
     assert (done.status, done.out, done.err) == (2, "", "error: folder is a folder, not a file\n")
     assert not (tmp_path / "ledger").exists()
 
@@ -107,8 +119,7 @@ def test_killed_it_goes_on_and_ends_with_the_same_numbers(tmp_path: Path) -> Non
     """A kill of the sweep and its workers loses what the last checkpoints do not hold, and no more."""
 
     def command(folder: str) -> list[str]:
-        place = tmp_path / folder
-        where = [word if word.startswith("--") else str(place / word) for word in WHERE]
+        where = places(tmp_path / folder)
         return [sys.executable, "-m", "studies.run", "reproduction", "--claims", "size_5_ratio", *where]
 
     killed = subprocess.Popen(
@@ -145,7 +156,7 @@ def test_a_figure_of_somebody_elses_is_said_before_anything_is_measured(ran: Ran
     theirs = tmp_path / "ledger" / ledger.FIGURES / "paper.png"
     theirs.parent.mkdir(parents=True)
     theirs.write_bytes(b"theirs")
-    done = ran("studies.run", "reproduction", "--claims", "eigenvalue_max_10", *WHERE)
+    done = ran("studies.run", "reproduction", "--claims", CHECK, *WHERE)
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     assert "paper.png was not written by plots" in done.err
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [theirs]

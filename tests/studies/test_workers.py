@@ -5,10 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from executors.choice import by_slurm
+from executors.remote import Resources
 from executors.signals import RESUME_HINT
 from executors.worker import available_cores
 from store.readers import StoreError
@@ -138,3 +141,19 @@ def test_runs_are_analysed_with_the_studys_own_analysis(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="absent"):
         list(analysed(stages, ["linear_layer/absent"], tmp_path))
     assert list(analysed(stages, [], tmp_path)) == []
+
+
+@pytest.mark.slow
+def test_jobs_of_slurm_analyse_and_measure_as_processes_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit: a job has one thread too."""
+    pytest.importorskip("submitit")
+    monkeypatch.setenv("PYTHONPATH", "")  # to which jobs add the repository's root
+    cluster = partial(by_slurm, resources=Resources(slurm=(("cluster", "local"),), jobs=tmp_path / "jobs"))
+    with pytest.raises(StoreError, match="absent"):
+        list(analysed(load("stages"), ["linear_layer/absent"], tmp_path, cluster))
+    found, expected = (
+        {claim.name: measurement and measurement.values for claim, measurement in those}
+        for those in (measured(REPRODUCTION, CHECKS, tmp_path, cluster), measured(REPRODUCTION, CHECKS, tmp_path))
+    )
+    assert found == expected
+    assert {*found} == {claim.name for claim in CHECKS}

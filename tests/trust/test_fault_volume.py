@@ -1,4 +1,4 @@
-"""Two hundred kills, each at a named place of the work: everything ends with the bytes of what never was killed.
+"""Over two hundred kills, each at a named place of the work: everything ends with the bytes of what never was killed.
 
 A place is a file that is being written, is about to be renamed, or just was; a kill there does not depend on the clock.
 Runs, sweeps, estimates of the LLC and studies are each killed again and again, and go on by the same command.
@@ -14,6 +14,7 @@ from store import layout
 from studies import ledger
 from tests.analysis.llc_runs import trained, words
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, TWOLAYER, Workshop, copied, results
+from tests.studies.results import without_clock
 from tests.sweeps.tiny_sweep import GRID, Paths, sweep_paths
 
 WHEN = ("during", "before", "after")
@@ -27,8 +28,14 @@ SWEEP = (
     *("plan_results.json", "results.csv", "config.json", "meta.json", "step_*.safetensors", "params.safetensors"),
     *("attention_stats.json", "comparators.json", "ood.csv", "metrics_summary.json"),
 )
-STUDY = ("claims.csv", "claims.md", "reproduction.md", "index.json")
-CLAIMS = ("eigenvalue_max_10", "eigenvalue_max_25")
+# places of a study in order: of its table and plan, its trainings, a finished run, and what it writes of its claims
+STUDY_TRAINING = (
+    *("before:plan_cells.json", "after:cells.csv", "after:config.json", "during:metrics.jsonl", "synced:metrics.jsonl"),
+    *("during:step_*", "before:step_*", "after:step_*", "synced:metrics.jsonl", "during:metrics.jsonl"),
+)
+STUDY_RUN = ("params.safetensors", "metrics_summary.json", "meta.json", "cells.csv")
+STUDY_RESULTS = ("claims.csv", "claims.md", "languages.md", "index.json")
+CLAIM = "autoencoder_accuracy"  # of three trainings of 2000 steps, and the same networks untrained
 
 
 def run_places(seed: int) -> list[str]:
@@ -48,7 +55,8 @@ def llc_places(seed: int) -> list[str]:
 
 def study_places(seed: int) -> list[str]:
     draw = random.Random(seed)
-    return [f"{when}:{name}" for name in STUDY for when in draw.sample(WHEN, 3)]
+    of_run = [f"{draw.choice(WHEN)}:{name}" for name in STUDY_RUN]
+    return [*STUDY_TRAINING, *of_run, *(f"{when}:{name}" for name in STUDY_RESULTS for when in draw.sample(WHEN, 3))]
 
 
 def all_places() -> Iterator[list[str]]:
@@ -62,7 +70,7 @@ def test_there_are_two_hundred_kills_at_places_of_every_kind() -> None:
     places = [place for those in all_places() for place in those]
     assert len(places) > 200
     assert len({*places}) >= 60
-    assert {place.partition(":")[0] for place in places} == {*WHEN}
+    assert {place.partition(":")[0] for place in places} == {*WHEN, "synced"}
 
 
 def killed_at_each(workshop: Workshop, places: list[str], line: list[object], **environment: str) -> None:
@@ -109,23 +117,32 @@ def test_estimates_of_the_llc(seed: int, workshop: Workshop, tmp_path: Path) -> 
     is_the_same(results(run), results(whole))
 
 
+def study_line(place: Path) -> list[object]:
+    where = ["--report", place / "report", "--runs_dir", place / "runs", "--out", place / "cells.csv"]
+    return ["studies.run", "languages", "--claims", CLAIM, *where, *EVERY_CHUNK, "--executor", "serial"]
+
+
+@pytest.fixture(scope="module")
+def whole_study(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study that never was killed. Read only."""
+    place = tmp_path_factory.mktemp("whole")
+    done = workshop.run(*study_line(place), NPROC="1")
+    assert done.returncode == 0, done.stderr
+    return place
+
+
+def files_of_study(place: Path) -> dict[str, bytes]:
+    """What a study writes: its table of cells, the results of its runs, and the report without minutes and dates."""
+    files = {"cells.csv": (place / "cells.csv").read_bytes(), **without_clock(place / "report", CLAIM)}
+    for run in (path.parent for path in place.glob(f"runs/*/{layout.CONFIG}")):
+        files |= {f"{run.name}/{name}": content for name, content in results(run).items()}
+    return files
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", STUDY_SEEDS)
-def test_a_study(seed: int, workshop: Workshop, tmp_path: Path) -> None:
-    def line(folder: str) -> list[object]:
-        place = tmp_path / folder
-        where = ["--report", place / "report", "--runs_dir", place / "runs", "--out", place / "cells.csv"]
-        return ["studies.run", "reproduction", "--claims", *CLAIMS, *where]
-
-    assert workshop.run(*map(str, line("whole"))).returncode == 0
-    killed_at_each(workshop, study_places(seed), line("killed"))
-    free = ("minutes", "date")  # of the clock
-    found, expected = (
-        {
-            name: {field: value for field, value in one._asdict().items() if field not in free}
-            for name, one in ledger.read_measurements(tmp_path / folder / "report" / ledger.TABLE).items()
-        }
-        for folder in ("killed", "whole")
-    )
-    assert found == expected
-    assert {*found} == {*CLAIMS}
+def test_a_study(seed: int, workshop: Workshop, whole_study: Path, tmp_path: Path) -> None:
+    killed_at_each(workshop, study_places(seed), study_line(tmp_path), NPROC="1")
+    found = files_of_study(tmp_path)
+    assert {*STUDY_RESULTS, f"{ledger.FIGURES}/ours.png"} <= found.keys()
+    is_the_same(found, files_of_study(whole_study))

@@ -21,6 +21,8 @@ from store.provenance import provenance
 from store.readers import is_number
 from tests.doors import ANALYSES, Ran, snapshot
 from tests.runners.tiny import SIZES, TWOLAYER, copied
+from tests.sweeps.tiny_sweep import Paths
+from tests.sweeps.tiny_sweep import copied as copied_sweep
 
 READERS: dict[str, tuple[str, ...]] = {
     layout.CONFIG: (*ANALYSES, "analysis.compare", "plots.attention_quick", "plots.run_figures", TWOLAYER),
@@ -256,6 +258,16 @@ def test_attention_names_are_no_paths(twolayer_run: Path, tmp_path: Path, ran: R
         (run / layout.ATTENTION_SUMMARY).write_bytes(with_value(original, ("layers", 0, "layer"), value))
         check_refused(ran, "plots.attention_quick", run, layout.ATTENTION_SUMMARY)
     assert not list(tmp_path.rglob("x_head0.png"))
+
+
+@pytest.mark.parametrize("line", [b"a\n", b"a" + b"," * 100 + b"\n"])
+def test_a_row_of_a_sweep_that_has_not_all_fields_is_named(line: bytes, swept: Paths, tmp_path: Path, ran: Ran) -> None:
+    at = copied_sweep(swept, tmp_path / "sweep")
+    at.out.write_bytes(at.out.read_bytes() + line)
+    before = contents(tmp_path)
+    done = ran("sweeps.collect", *at.flags(), "--append")
+    assert (done.status, str(at.out) in done.err, done.err.count("\n")) == (2, True, 1), done
+    assert contents(tmp_path) == before
 
 
 def test_a_finished_run_without_a_status_is_not_trained_anew(twolayer_run: Path, tmp_path: Path, ran: Ran) -> None:

@@ -1,15 +1,14 @@
 """Ten thousand damaged inputs to every reader and parser: each is accepted or one of the user's errors.
 
-Nothing hangs, nothing else is raised, nothing is written. Inputs are valid ones with bytes flipped, cut, doubled,
-spliced or replaced by what parsers trip over; seeds are fixed, so the same inputs come each time.
+Nothing hangs, nothing else is raised, nothing is written. Figures are drawn from damaged files in `test_fuzz_figures`.
 """
 
+import json
+import math
 import random
-import signal
 import string
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,98 +17,73 @@ import pytest
 
 import cli
 import store
-from analysis import llc, shifts
+from analysis import compare, llc, shifts
 from analysis.measures import llc_traces
+from analysis.measures.development.llc_curve import read_curve, read_like
+from analysis.measures.llc_settings import Settings
+from benchmarks import bench, report
 from configs.overrides import resolve, set_values
 from configs.presets import preset
 from executors import choice
 from languages import automata
-from src.checks import ConfigError
+from scripts import gpu_check
 from src.data_config import DataConfig
-from store import checkpoint, conditions, layout, listing, manifest, owners, rundir, snapshots, sources
+from store import checkpoint, conditions, export, journal, layout, listing, manifest, owners, rundir, snapshots, sources
+from store.atomic import csv_bytes, write_csv
 from store.params import read_params
-from store.readers import StoreError, read_csv, read_npy
-from studies import ledger
-from sweeps import status, table
+from store.readers import read_csv, read_npy
+from studies import conjecture, conjecture_page, drawing, ledger
+from studies.study import load
+from sweeps import collect, status, table
 from sweeps.plan import read_plan
 from tests.analysis.llc_runs import estimated, trained, words
 from tests.doors import snapshot
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
-from tests.sweeps.tiny_sweep import Paths
+from tests.sweeps.tiny_sweep import GRID, Paths
 from tests.sweeps.tiny_sweep import copied as copied_sweep
+from tests.trust.damage import BY_SUBPROCESS, INPUTS, Readers, damage, is_read, mutated
 
-USER_ERRORS = (cli.UsageError, ConfigError, StoreError)
-SECONDS = 10  # in which an input must be read
-TOKENS = (
-    *(b"null", b"NaN", b"-Infinity", b"1e999", b"-1", b"0", b"9" * 400, b"true", b"[]", b"{}", b"[" * 3000, b'""'),
-    *(b"\x00", b"\xff\xfe", b"\xe2\x80\xae", b"\n", b"\r\n", b",", b'"', b"\\u0000", b"../../x", b"/", b"%s", b"$(x)"),
-)
-FILES, WORDS, BY_SUBPROCESS = 7100, 3000, 200
+REPRODUCTION = load("reproduction")
+SHARES = [0.03, pytest.param(1.0, marks=pytest.mark.slow)]
 
 
-def mutated(draw: random.Random, content: bytes) -> bytes:
-    """A content with one to four kinds of damage."""
-    for _ in range(draw.choice((1, 1, 2, 4))):
-        at, size = draw.randint(0, len(content)), draw.choice((1, 2, 8, 64))
-        change = draw.randrange(6)
-        if change == 0 and content:
-            flipped = bytearray(content)
-            for _ in range(size):
-                flipped[draw.randrange(len(flipped))] ^= 1 << draw.randrange(8)
-            content = bytes(flipped)
-        elif change == 1:
-            content = content[:at]
-        elif change == 2:
-            content = content[:at] + content[at + size :]
-        elif change == 3:
-            content = content[:at] + content[max(0, at - size) :]
-        elif change == 4:
-            content = content[:at] + draw.choice(TOKENS) + content[at + draw.choice((0, size)) :]
-        else:
-            other = draw.randint(0, len(content))
-            content = content[:at] + content[other : other + size] + content[at:]
-    return content
-
-
-@contextmanager
-def limited() -> Iterator[None]:
-    """An error instead of a hang."""
-
-    def late(number: int, frame: object) -> None:
-        raise AssertionError(f"it takes longer than {SECONDS} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def is_read_or_refused(read: Callable[[], object], what: object) -> bool:
-    """Whether it was accepted; anything but one of the user's errors, of one line, fails."""
-    with limited(), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        try:
-            read()
-        except USER_ERRORS as error:
-            return not str(error) and bool(pytest.fail(f"{what!r} is refused without a word"))
-        except Exception as error:
-            raise AssertionError(f"{what!r} raises {type(error).__name__}: {error}") from error
-    return True
+def test_there_are_ten_thousand_inputs() -> None:
+    assert sum(INPUTS.values()) >= 10_000
+    assert BY_SUBPROCESS >= 200
 
 
 # --- files ---
 
 
-def of_run(run: Path) -> dict[str, list[Callable[[], object]]]:
-    """file of a run -> who reads it."""
+class Ignored:
+    """TensorBoard's place, where nothing is written."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def write(self, step: int, values: dict[str, float]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def run(workshop: Workshop, tmp_path: Path) -> Path:
+    """A finished run with snapshots and traces, to be damaged."""
+    run = copied(trained(workshop, "lsa1"), tmp_path / "runs" / "run")
+    estimated(workshop, run, *words())
+    (run / layout.LOCK).write_bytes(owners.Owner("0" * 16, "elsewhere", 1, "1").content())
+    return run
+
+
+def of_run(run: Path) -> Readers:
+    """Who reads each file of a run."""
 
     def listed() -> list[listing.Entry]:
         return listing.list_runs(run.parent)
 
-    return {
+    def exported() -> object:
+        return export.main([str(run.parent), "--tensorboard", str(run.parent / "logs")])
+
+    readers: dict[str, list[Callable[[], object]]] = {
         layout.CONFIG: [
             lambda: rundir.read_config(run),
             lambda: store.load(run),
@@ -122,9 +96,15 @@ def of_run(run: Path) -> dict[str, list[Callable[[], object]]]:
             lambda: sources.changed_files(rundir.read_meta(run)),
             lambda: conditions.notice([rundir.read_meta(run)]),
             listed,
+            exported,
         ],
-        layout.METRICS: [lambda: rundir.read_metrics(run), lambda: rundir.read_metrics(run, ("gd_loss",)), listed],
-        layout.SUMMARY: [lambda: rundir.read_json(run / layout.SUMMARY), listed],
+        layout.METRICS: [
+            lambda: rundir.read_metrics(run),
+            lambda: rundir.read_metrics(run, ("gd_loss",)),
+            listed,
+            exported,
+        ],
+        layout.SUMMARY: [lambda: rundir.read_json(run / layout.SUMMARY), listed, lambda: compare.compare([run])],
         layout.PARAMS: [lambda: read_params(run), lambda: store.load(run)],
         layout.ANALYSIS_BATCH: [lambda: store.load(run)],
         layout.SNAPSHOTS: [lambda: list(snapshots.read(run)), lambda: snapshots.steps(run)],
@@ -138,64 +118,129 @@ def of_run(run: Path) -> dict[str, list[Callable[[], object]]]:
         layout.LLC: [lambda: read_csv(run / layout.LLC, ("step", "llc"))],
         layout.WEIGHTS: [lambda: store.readers.read_npz(run / layout.WEIGHTS, ("kq",))],
     }
+    return {run / name: those for name, those in readers.items()}
 
 
-@pytest.fixture
-def run(workshop: Workshop, tmp_path: Path) -> Path:
-    """A finished run with snapshots and traces, to be damaged."""
-    run = copied(trained(workshop, "lsa1"), tmp_path / "runs" / "run")
-    estimated(workshop, run, *words())
-    (run / layout.LOCK).write_bytes(owners.Owner("0" * 16, "elsewhere", 1, "1").content())
-    return run
-
-
-def damage(path: Path, readers: list[Callable[[], object]], number: int, draw: random.Random, tmp_path: Path) -> int:
-    """Reads a file damaged in many ways; how often it was accepted."""
-    good, accepted = path.read_bytes(), 0
-    for _ in range(number):
-        content = mutated(draw, good)
-        path.write_bytes(content)
-        before = snapshot(tmp_path) if draw.random() < 0.02 else None
-        accepted += is_read_or_refused(draw.choice(readers), (path.name, content[:4000]))
-        if before is not None:
-            assert snapshot(tmp_path) == before
-    path.write_bytes(good)
-    return accepted
-
-
-@pytest.mark.parametrize("share", [0.03, pytest.param(1.0, marks=pytest.mark.slow)])
-def test_damaged_files_of_runs_are_read_or_refused(share: float, run: Path, tmp_path: Path) -> None:
-    readers, draw = of_run(run), random.Random(1)
-    each = int(share * FILES * 0.7 / len(readers))
-    accepted = [damage(run / name, those, each, draw, tmp_path) for name, those in readers.items()]
-    assert 0 < sum(accepted) < each * len(readers)  # some damage is none
-
-
-@pytest.mark.parametrize("share", [0.03, pytest.param(1.0, marks=pytest.mark.slow)])
-def test_damaged_files_of_sweeps_and_studies_are_read_or_refused(
-    share: float, swept: Paths, run: Path, root: Path, tmp_path: Path
+@pytest.mark.parametrize("share", SHARES)
+def test_damaged_files_of_runs_are_read_or_refused(
+    share: float, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at, draw = copied_sweep(swept, tmp_path / "sweep"), random.Random(2)
-    plan = next(at.runs.glob("plan_*.json"))
-    claims = tmp_path / ledger.TABLE
-    claims.write_bytes(b"".join((root / "report" / ledger.TABLE).read_bytes().splitlines(keepends=True)[:6]))
+    monkeypatch.setattr(export, "TensorBoard", Ignored)
+    assert 0 < damage("runs", share, of_run(run), 1, tmp_path) < 1  # some damage is none
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_damaged_files_of_sweeps_are_read_or_refused(share: float, swept: Paths, run: Path, tmp_path: Path) -> None:
+    at = copied_sweep(swept, tmp_path / "sweep")
+    plan, cell = next(at.runs.glob("plan_*.json")), next(at.runs.glob(f"*/{layout.SUMMARY}")).parent
     trace = next((run / layout.LLC_TRACES).iterdir())
     state = {"w": np.ones((3, 2), np.float32), "step": np.int32(4)}
     checkpoint.save(run, 7, state, {"step": 7})
     array = tmp_path / "array.npy"
     np.save(array, np.arange(12.0).reshape(3, 4))
-    readers: dict[Path, list[Callable[[], object]]] = {
+    config = rundir.read_config(cell)
+    readers: Readers = {
         plan: [lambda: read_plan(plan)],
         at.out: [lambda: table.read(at.out)],
-        claims: [lambda: ledger.read_measurements(claims)],
         trace: [lambda: llc_traces.read_row(trace), lambda: llc_traces.read_digest(trace)],
         layout.checkpoint(run, 7): [lambda: checkpoint.restore_last([run], state)],
         array: [lambda: read_npy(array)],
-        next(at.runs.glob("*/meta.json")): [lambda: status.main(["--runs_dir", str(at.runs)])],
+        cell / layout.META: [lambda: status.main(["--runs_dir", str(at.runs)])],
+        cell / layout.SUMMARY: [lambda: collect.cell_files(cell, config)],
     }
-    each = int(share * FILES * 0.3 / len(readers))
-    for path, those in readers.items():
-        damage(path, those, each, draw, tmp_path)
+    assert 0 < damage("sweeps", share, readers, 2, tmp_path) < 1
+
+
+def growing_snapshots(folder: Path) -> Readers:
+    """Of a run in training, with two of three snapshots."""
+    params = {"layer": {"w": np.ones((2, 3), np.float32), "b": np.ones(3, np.float32)}}
+    snapshots.begin(folder, [0, 5, 7], params)
+    for step in (0, 5):
+        snapshots.write(folder, step, params)
+        rundir.append_metrics(folder, {"step": step})
+
+    def so_far() -> object:
+        snapshots.check(folder)
+        return list(snapshots.so_far(folder, snapshots.steps(folder)))
+
+    names = (layout.GROWING_SNAPSHOTS, layout.SNAPSHOTS_INDEX, layout.METRICS)
+    return {folder / name: [so_far] for name in names}
+
+
+def llc_curve(folder: Path, config: bytes) -> Readers:
+    """Of a run with an LLC at each of twelve checkpoints."""
+    chains = {"settings": "0123abcd", "health": "healthy", "null_loss": 2.0, **asdict(Settings())}
+    rows = [
+        chains | {"step": step, "llc": step, "llc_low": step - 1, "llc_high": step + 1, "loss": 1 / (1 + step)}
+        for step in range(12)
+    ]
+    write_csv(folder / layout.LLC, rows)
+    (folder / layout.CONFIG).write_bytes(config)
+    first = read_curve(folder)
+    return {folder / layout.LLC: [lambda: read_curve(folder), lambda: read_like(folder, first)]}
+
+
+def benchmark_results(path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> Readers:
+    """Of a machine, some of them; and of a check of a GPU that was begun."""
+    facts = json.loads(next(results.glob("*.json")).read_bytes())
+    facts["results"] = {name: facts["results"][name] for name in ("lsa1_1", "evaluation", "same_loss")}
+    path.write_text(json.dumps(facts))
+    monkeypatch.setattr(gpu_check, "_device", lambda: "cpu")
+    monkeypatch.setattr(gpu_check, "git_commit", lambda: "0123")
+    check = path.with_name("gpu_check.json")
+    check.write_text(json.dumps(gpu_check._so_far(check, True) | {"parts": {"tests": {"exit_status": [0, 1]}}}))
+    return {
+        path: [lambda: bench._earlier(path, facts), lambda: report.section([path])],
+        check: [lambda: [any(part["exit_status"]) for part in gpu_check._so_far(check, True)["parts"].values()]],
+    }
+
+
+def of_studies(folder: Path, report: Path) -> Readers:
+    """The ledger, the rates at which its rules err, what a figure is drawn with, and a conjecture's results."""
+    (folder / "ledger").mkdir(parents=True)
+    claims, rates, bundle = folder / ledger.TABLE, folder / ledger.ERROR_RATES, folder / "sizes.json"
+    claims.write_bytes(b"".join((report / ledger.TABLE).read_bytes().splitlines(keepends=True)[:6]))
+    rates.write_bytes((report / ledger.ERROR_RATES).read_bytes())
+    bundle.write_bytes((report / "reproduction" / "sizes.json").read_bytes())
+    bundle.with_suffix(".png").touch()
+    history = folder / conjecture_page.HISTORY
+    row = {"date": "2026-01-01", "file_hash": "a", "file_commit": "", "profile": "quick", "accepted": "", "n": 3}
+    history.write_bytes(csv_bytes([row | {"verdict": "reproduced"}]))
+    distances = folder / layout.ALGORITHM_DISTANCE
+    columns = ("step", "row", "column", "measure", "value", "reason")
+    lines = [(step, "tf", "gd", "cosine", 0.5, "") for step in (0, 100, "final")]
+    write_csv(distances, [dict(zip(columns, line, strict=True)) for line in lines])
+
+    def distances_over_training() -> object:
+        conjecture.table_of.cache_clear()
+        return conjecture._final(folder), conjecture._cosines_over_training(folder)
+
+    return {
+        claims: [
+            lambda: ledger.read_measurements(claims),
+            lambda: ledger.page(ledger.rows_of([REPRODUCTION], ledger.known(folder))),
+        ],
+        rates: [lambda: ledger.page([], ledger.error_rates_in(folder))],
+        bundle: [lambda: drawing.as_drawn(REPRODUCTION, folder)],
+        history: [lambda: conjecture_page._history(history, row | {"file_hash": "b"})],
+        distances: [distances_over_training],
+    }
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_damaged_results_are_read_or_refused(
+    share: float, run: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "record.jsonl"
+    journal.append(record, [{"file": "a.csv", "writer": "b", "sha256": "0" * 64}] * 3)
+    readers: Readers = {
+        record: [lambda: list(journal.entries(record))],
+        **growing_snapshots(tmp_path / "growing"),
+        **llc_curve(tmp_path / "curve", (run / layout.CONFIG).read_bytes()),
+        **benchmark_results(tmp_path / "bench.json", root / "benchmarks" / "results", monkeypatch),
+        **of_studies(tmp_path / "report", root / "report"),
+    }
+    assert 0 < damage("results", share, readers, 3, tmp_path) < 1
 
 
 def test_a_damaged_checkpoint_is_left_for_the_one_before(run: Path) -> None:
@@ -261,39 +306,47 @@ def damaged_text(draw: random.Random, text: str) -> str:
 def test_damaged_words_are_parsed_or_refused(kind: str, share: float, tmp_path: Path) -> None:
     texts, parse = parsers()[kind]
     draw = random.Random(4)
-    for _ in range(int(share * WORDS / len(parsers()))):
+    for _ in range(math.ceil(share * INPUTS["words"] / len(parsers()))):
         text = damaged_text(draw, draw.choice(texts))
-        is_read_or_refused(lambda text=text: parse(text), text)
+        is_read(lambda text=text: parse(text), text)
     assert list(tmp_path.iterdir()) == []
 
 
 # --- the same by commands ---
 
 
-def commands(run: Path) -> dict[str, list[Any]]:
-    """file of a run -> a command that reads it."""
-    return {
-        layout.CONFIG: ["analysis.losses", "--run", run],
-        layout.META: [LSA1, *SIZES, "--out", run],
-        layout.METRICS: ["plots.run_figures", "--run", run],
-        layout.PARAMS: ["analysis.losses", "--run", run],
-        layout.SUMMARY: ["store.runs", run.parent],
-    }
+def commands(run: Path, at: Paths) -> list[tuple[Path, list[Any]]]:
+    """Files of a run and of a sweep, each with a command that reads it."""
+    plan, cell = next(at.runs.glob("plan_*.json")), next(at.runs.glob(f"*/{layout.SUMMARY}")).parent
+    places = ["--runs_dir", at.runs]
+    return [
+        (run / layout.CONFIG, ["analysis.losses", "--run", run]),
+        (run / layout.META, [LSA1, *SIZES, "--out", run]),
+        (run / layout.METRICS, ["plots.run_figures", "--run", run]),
+        (run / layout.PARAMS, ["analysis.losses", "--run", run]),
+        (run / layout.SUMMARY, ["store.runs", run.parent]),
+        (plan, ["sweeps.status", *places]),
+        (cell / layout.CONFIG, ["sweeps.status", *places]),
+        (cell / layout.SUMMARY, ["sweeps.collect", *at.flags()]),
+        (at.out, ["sweeps.collect", *at.flags(), "--append"]),
+        (cell / layout.META, ["eval_noise", *GRID, "--seeds", "0,1", *at.flags(), "--executor", "serial"]),
+    ]
 
 
 @pytest.mark.slow
-def test_commands_end_with_one_sentence(run: Path, workshop: Workshop, tmp_path: Path) -> None:
+def test_commands_end_with_one_sentence(run: Path, swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     """What is refused leaves every file as it is, and none that is new."""
     draw, refused = random.Random(5), 0
     (run / layout.LOCK).unlink()
-    kept = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    pairs = commands(run, copied_sweep(swept, tmp_path / "sweep"))
+    kept = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for number in range(BY_SUBPROCESS):
-        name = list(commands(run))[number % len(commands(run))]
-        content = mutated(draw, kept[run / name])
-        (run / name).write_bytes(content)
+        damaged, command = pairs[number % len(pairs)]
+        content = mutated(draw, kept[damaged])
+        damaged.write_bytes(content)
         before = snapshot(tmp_path)
-        done = workshop.run(*commands(run)[name])
-        what = f"{name} as {content[:2000]!r}: {done.stderr[-3000:]}"
+        done = workshop.run(*command, NPROC="1")
+        what = f"{damaged.name} as {content[:2000]!r} to {command[0]}: {done.stderr[-3000:]}"
         assert "Traceback" not in done.stderr, what
         assert done.returncode in (0, 1, 2), what
         if done.returncode == 2:
@@ -304,12 +357,12 @@ def test_commands_end_with_one_sentence(run: Path, workshop: Workshop, tmp_path:
         for path, good in kept.items():
             if not path.exists() or path.read_bytes() != good:
                 path.write_bytes(good)
-        for path in {path for path in run.rglob("*") if path.is_file()} - {*kept}:
+        for path in {path for path in tmp_path.rglob("*") if path.is_file()} - {*kept}:
             path.unlink()
     assert refused > BY_SUBPROCESS / 4
 
 
 def changed(before: dict[str, tuple[bytes, int]], after: dict[str, tuple[bytes, int]]) -> list[str]:
-    """The files and folders that are new, gone or written, but for the run's lock, which trying makes."""
-    names = {name for name in before.keys() | after.keys() if Path(name).name != layout.LOCK}
+    """The files and folders that are new, gone or written, but for locks, which trying makes."""
+    names = {name for name in before.keys() | after.keys() if not name.endswith(".lock")}
     return sorted(name for name in names if before.get(name) != after.get(name))
