@@ -131,15 +131,17 @@ def groups(rows: Sequence[Row]) -> int:
 def known(out: Path) -> dict[str, Measurement]:
     """The measurements in the existing ledger that are of today's runs, possibly of only some of their seeds.
 
-    A claim whose runs have changed counts as not run.
+    A claim whose runs have changed counts as not run. `StoreError` for values that its scale does not have.
     """
-    measurements = read_measurements(out / TABLE)
-    return {
-        claim.name: measurements[claim.name]
-        for study in all_studies()
-        for claim in study.claims
-        if claim.name in measurements and set(measurements[claim.name].cells) <= study.cell_names(claim)
-    }
+    measurements, of_today = read_measurements(out / TABLE), {}
+    for study in all_studies():
+        for claim in study.claims:
+            measurement = measurements.get(claim.name)
+            if measurement is not None and set(measurement.cells) <= study.cell_names(claim):
+                with expecting(out / TABLE, f"a ledger of claims: {claim.name} has values that it cannot have"):
+                    judge(claim, measurement)
+                of_today[claim.name] = measurement
+    return of_today
 
 
 def read_measurements(path: Path) -> dict[str, Measurement]:

@@ -10,6 +10,7 @@ REMARKS = {
     "nearest_ridge_8": "The dip is partial: where the network is nearest to ridge, its distance is .70 of that of dMMSE, and the rule asks for .25. An untrained network is further from ridge than dMMSE is.",
     "nearest_ridge_16": "The dip is partial: where the network is nearest to ridge, its distance is .43 of that of dMMSE, and the rule asks for .25.",
     "quick_dip": "5000 steps are too few to turn far; see `transient_8` (20 000 steps) and `transient_long_8` (constant learning rate).",
+    "beyond_the_threshold": "Two networks that are not trained have a ratio of 1 too. That both are near ridge is claimed apart (`many_tasks`, `infinite_tasks`).",
     "quick_infinite": "After the quick profile's 5000 steps one of eight seeds is at .28, the others at .02 to .07; after 20 000 all are near ridge (claim infinite_tasks).",
     "more_training_few_tasks": "Four of five seeds move away from ridge, by 6 to 12 %, one moves closer by 5 %.",
     "transient_16": "Four of five seeds rise by .02 or more, one by .015; at a constant learning rate all eight do (`transient_long_16`).",

@@ -12,7 +12,7 @@ from store.atomic import csv_bytes, write_bytes
 from store.readers import StoreError
 from studies import measuring, page
 from studies.claim import CHECK_SEEDS, UNBOUNDED, UNTRAINED_SUFFIX, VON_OSWALD, Claim, Earlier, Measurement
-from studies.ledger import PAGE, error_rates_in, groups, known, read_measurements, row, rows_of
+from studies.ledger import ERROR_RATES, PAGE, error_rates_in, groups, known, read_measurements, row, rows_of
 from studies.ledger import page as ledger_page
 from studies.profile import PROFILES, of_profile
 from studies.study import Study, all_studies, load
@@ -49,6 +49,26 @@ def test_what_was_measured_is_read_back_and_the_rest_is_not_run(tmp_path: Path) 
     written(tmp_path / "claims.csv", row(A_STUDY, one, found), row(A_STUDY, other, None))
     assert read_measurements(tmp_path / "claims.csv") == {"c": found}
     assert read_measurements(tmp_path / "none.csv") == {}
+
+
+def test_values_that_a_claim_cannot_have_are_named(tmp_path: Path) -> None:
+    """As where it has another scale than when it was measured: a ratio of losses is above 0."""
+    name = "one_layer_loss"
+    found = measured(1.0, -0.5)._replace(cells=())
+    written(tmp_path / "claims.csv", row(A_STUDY, claim(0, 1)._replace(name=name), found))
+    with pytest.raises(StoreError, match=rf"claims\.csv is not a ledger of claims: {name} has values"):
+        known(tmp_path)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.1])
+def test_rates_that_are_none_are_named(rate: float, tmp_path: Path) -> None:
+    (tmp_path / "ledger").mkdir()
+    line = {"rule": "a", "distribution": "b", "seeds": 3, "rate": rate, "draws": 10, "used": 1}
+    written(tmp_path / ERROR_RATES, line)
+    with pytest.raises(StoreError, match=r"error_rates\.csv has rates that are not between 0 and 1"):
+        error_rates_in(tmp_path)
+    written(tmp_path / ERROR_RATES, line | {"rate": 0.05})
+    assert error_rates_in(tmp_path)[0]["rate"] == 0.05
 
 
 def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
@@ -188,13 +208,16 @@ def test_what_was_not_reproduced_has_a_remark_and_remarks_are_of_claims() -> Non
 
 @pytest.mark.parametrize("study", [study for study in all_studies() if study.claims], ids=lambda study: study.name)
 def test_a_revised_range_names_a_commit_that_revised_ranges(study: Study) -> None:
-    """Its change of the study's claims is the one that puts earlier ranges beside today's."""
-    for commit in {c.earlier.commit for c in study.claims if c.earlier}:
+    """Its change of the study's claims puts earlier ranges beside today's, or takes away the line of the earlier one."""
+    for claim in (c for c in study.claims if c.earlier):
+        assert claim.earlier is not None
+        commit = claim.earlier.commit
         words = ["git", "-C", str(ROOT), "show", "--format=", commit, "--", f"studies/{study.name}/claims.py"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             pytest.skip("the history is not here")
-        assert re.search(r"^\+.*(Earlier\(|earlier=|_was\()", done.stdout, re.M), commit
+        revised = rf"^\+.*(Earlier\(|earlier=|_was\()|^-.*Claim\(\"{claim.name}\""
+        assert re.search(revised, done.stdout, re.M), (claim.name, commit)
 
 
 def test_a_claim_that_is_none_is_one_sentence(ran: Ran) -> None:
