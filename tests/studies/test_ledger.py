@@ -208,7 +208,7 @@ def test_what_was_not_reproduced_has_a_remark_and_remarks_are_of_claims() -> Non
 
 @pytest.mark.parametrize("study", [study for study in all_studies() if study.claims], ids=lambda study: study.name)
 def test_a_revised_range_names_a_commit_that_revised_ranges(study: Study) -> None:
-    """Its change of the study's claims puts earlier ranges beside today's, or takes away the line of the earlier one."""
+    """It puts earlier ranges beside today's, or takes away the line with the claim's earlier one."""
     for claim in (c for c in study.claims if c.earlier):
         assert claim.earlier is not None
         commit = claim.earlier.commit
