@@ -35,7 +35,7 @@ def said(claim: Claim, measurement: Measurement | None, statement: Statement = S
     ("values", "control", "expected"),
     [
         ((1.0, 1.0), (), "They are equal: the ratio is 1 [1, 1; n = 2]."),
-        ((0.9, 1.0, 1.1), (), "Undecided: the ratio is 1 [0.8314, 1.169; n = 3] (accepted: 0.9 to 1.1)."),
+        ((0.9, 1.0, 1.1), (), "Undecided: the ratio is 1.00 [0.83, 1.17; n = 3] (accepted: 0.9 to 1.1)."),
         ((3.0, 3.0), (), "Not what the paper finds: the ratio is 3 [3, 3; n = 2] (accepted: 0.9 to 1.1)."),
         ((2.0, 2.0), (), "No effect is found: the ratio is 2 [2, 2; n = 2] (accepted: 0.9 to 1.1)."),
         (
