@@ -28,7 +28,7 @@ TOKENS = (
 )
 WORD = re.compile(rb'"[^"\n]*"|[^\s,:"{}\[\]]+')  # of JSON or CSV: a name or a value
 # what is damaged -> the number of inputs
-INPUTS = {"runs": 5000, "sweeps": 2000, "results": 1500, "figures": 420, "development": 60, "words": 3000}
+INPUTS = {"runs": 5000, "sweeps": 2000, "results": 3000, "figures": 1000, "development": 100, "words": 3000}
 BY_SUBPROCESS = 200
 
 Readers = dict[Path, list[Callable[[], object]]]  # file -> who reads it

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -22,11 +23,11 @@ from plots.stages import draw_stages
 from plots.training import draw_alignment, draw_loss
 from plots.weights import draw_weights
 from store import layout, outputs
-from store.atomic import write_csv, write_json
+from store.atomic import write_csv, write_json, write_npz
 from studies import drawing, ledger
 from studies.study import Study, load
-from tests.analysis.llc_runs import estimated, trained, words
 from tests.plots.test_compare_depth import GD, TF
+from tests.plots.test_llc import NAME, ROW
 from tests.plots.test_stages import FACTS
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
 from tests.sweeps.tiny_sweep import Paths
@@ -96,9 +97,11 @@ def of_tables(report: Path, swept: Paths, out: Path) -> Readers:
 
 
 def of_runs(run: Path, sine: Path, llc: Path) -> Readers:
-    """Files of runs: with attention, of the sine, with estimates of the LLC."""
-    summary = llc / layout.LLC
-    name = summary.read_text().splitlines()[1].partition(",")[0]
+    """Files of runs: with attention, of the sine, and what analyses leave of the LLC."""
+    checkpoints = [{"settings": NAME, **ROW, "step": step} for step in (0, 100, 200)]
+    write_csv(llc / layout.LLC, checkpoints)
+    for one in checkpoints:
+        write_npz(llc / layout.LLC_TRACES / f"{NAME}_step_{one['step']:08d}.npz", {"excess": np.full((3, 80), 0.005)})
     columns = ("step", "row", "column", "measure", "value", "value_se", "reason")
     pairs = [(row, column) for row in ("tf", "gd") for column in ("tf", "gd")]
     lines = [
@@ -126,7 +129,7 @@ def of_runs(run: Path, sine: Path, llc: Path) -> Readers:
         run / layout.ALGORITHM_DISTANCE: [lambda: draw_algorithm_distance(run)],
         sine / layout.SINE_FUNCTIONS: [lambda: draw_functions(sine)],
         sine / layout.SINE_FUNCTIONS_FACTS: [lambda: draw_functions(sine)],
-        summary: [lambda: draw_llc(llc, name)],
+        llc / layout.LLC: [lambda: draw_llc(llc, NAME)],
         llc / layout.LLC_CALIBRATION: [lambda: draw_calibration(llc)],
         llc / layout.LLC_ADVICE: [lambda: draw_calibration(llc)],
         llc / layout.STAGES: [lambda: draw_stages(llc)],
@@ -136,16 +139,14 @@ def of_runs(run: Path, sine: Path, llc: Path) -> Readers:
 
 @pytest.mark.parametrize("share", SHARES)
 def test_figures_of_damaged_files_are_drawn_or_refused(
-    share: float, workshop: Workshop, swept: Paths, twolayer_run: Path, sine_run: Path, root: Path, tmp_path: Path
+    share: float, swept: Paths, twolayer_run: Path, sine_run: Path, root: Path, tmp_path: Path
 ) -> None:
     run, sine = copied(twolayer_run, tmp_path / "run"), copied(sine_run, tmp_path / "sine")
-    llc = copied(trained(workshop, "lsa1"), tmp_path / "llc")
-    estimated(workshop, llc, *words())
     (tmp_path / "tables").mkdir()
     readers = {
         **of_studies(root / "report", tmp_path / "report"),
         **of_tables(root / "report", swept, tmp_path / "tables"),
-        **of_runs(run, sine, llc),
+        **of_runs(run, sine, tmp_path / "llc"),
     }
     assert 0 < damage("figures", share, readers, 6, tmp_path, draws=True) < 1
 
