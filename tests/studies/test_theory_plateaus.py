@@ -45,6 +45,7 @@ def test_a_run_leaves_the_first_plateau_and_has_learnt_later(tmp_path: Path) -> 
     """One direction of four is a quarter of the way: the plateau is left, but nothing is learnt until the rest is."""
     run = made(tmp_path / "run", {200: 0.25, 700: 1.0})
     assert (measures.left(run), measures.learnt(run)) == (195.0, 695.0)
+    assert measures.stays(run)
     assert measures.second_plateau(run) == pytest.approx(1.0)
     assert [measures.learnt_by(step)(run) for step in (600, math.inf)] == [0.0, 1.0]
     (steps, ways) = measures.way(run, "")["", "Trained Transformer"]
@@ -52,13 +53,14 @@ def test_a_run_leaves_the_first_plateau_and_has_learnt_later(tmp_path: Path) -> 
 
 
 def test_a_run_that_learns_directly_has_no_second_plateau(tmp_path: Path) -> None:
-    assert math.isnan(measures.second_plateau(made(tmp_path / "run", {200: 1.0})))
+    assert not measures.stays(made(tmp_path / "run", {200: 1.0}))
 
 
 def test_a_run_that_stays_has_one_to_the_end(tmp_path: Path) -> None:
     run = made(tmp_path / "run", {200: 0.25})
     assert measures.learnt(run) == math.inf
     assert measures.learnt_by()(run) == 0.0
+    assert measures.stays(run)
     assert measures.second_plateau(run) == pytest.approx(1.0)
 
 
