@@ -21,7 +21,7 @@ from store import layout, ownership
 from store.atomic import naming_file, safetensors_metadata, write_blocks, write_json
 from store.manifest import claim
 from store.params import Params, flattened, nested
-from store.readers import StoreError, expecting, json_lines, read_json, reading, safetensors_rows
+from store.readers import StoreError, expecting, is_count, json_lines, read_json, reading, safetensors_rows
 from store.streaming import Streamed, safetensors_blocks
 
 KIND = np.dtype("<f4")
@@ -132,7 +132,7 @@ def _index(run: Path) -> tuple[list[int], dict[str, list[int]]]:
         index = read_json(run / layout.SNAPSHOTS_INDEX)
         with expecting(path, "the snapshots of a run"):
             steps, shapes = list(index["steps"]), dict(index["arrays"])
-            if path.stat().st_size != len(steps) * _row_bytes(shapes):
+            if not all(map(is_count, steps)) or path.stat().st_size != len(steps) * _row_bytes(shapes):
                 raise ValueError
     except (StoreError, OSError) as error:
         raise StoreError(f"{error}; --overwrite retrains the run") from None

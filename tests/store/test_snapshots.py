@@ -65,6 +65,14 @@ def test_a_file_cut_short_is_seen(run: Path) -> None:
         snapshots.check(run)
 
 
+@pytest.mark.parametrize("steps", [[0, [5], 7], [0, {}, 7], [0, "5", 7], [0, -5, 7]])
+def test_an_index_of_steps_that_are_none_is_named(run: Path, steps: list[object]) -> None:
+    index = run / layout.SNAPSHOTS_INDEX
+    index.write_text(json.dumps(json.loads(index.read_text()) | {"steps": steps}))
+    with pytest.raises(StoreError, match="is not the snapshots of a run; --overwrite"):
+        snapshots.steps(run)
+
+
 def test_a_run_without_them_says_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"has no snapshots of its training; --config\.snapshots=true keeps them"):
         next(snapshots.read(tmp_path))
