@@ -131,12 +131,12 @@ def main(argv: list[str]) -> int:
     work.mkdir(parents=True, exist_ok=True)
     parts = results["parts"]
     for name in flags.parts:
-        if name in parts and not any(parts[name]["exit_status"]):
+        if name in parts and not _failed(parts[name]):
             print(f"{name} is done at this commit", flush=True)
             continue
         parts[name] = _done(PARTS[name], work, flags.quick)
         outputs.write({flags.out: json_bytes(results)}, WRITER)
-    failed = [name for name, part in parts.items() if any(part["exit_status"])]
+    failed = [name for name, part in parts.items() if _failed(part)]
     print(f"{cli.printable(flags.out)}: {', '.join(parts)}{'; failed: ' if failed else ''}{', '.join(failed)}")
     return 1 if failed else 0
 
@@ -152,9 +152,14 @@ def _so_far(out: Path, quick: bool) -> dict[str, Any]:
         if {name: before.get(name) for name in begun} == begun:
             with expecting(out, "the file of such a check"):
                 for part in before["parts"].values():
-                    any(part["exit_status"])
+                    _failed(part)  # an error where it is no part
             return before
     return {**begun, "begun": now(), "parts": {}}
+
+
+def _failed(part: dict[str, Any]) -> bool:
+    """Whether a command of a part ended with an error."""
+    return any(part["exit_status"])
 
 
 def _folder(results: dict[str, Any]) -> Path:

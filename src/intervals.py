@@ -36,9 +36,8 @@ def _from_minus_log_complement(transforms: Any) -> Any:
 
 
 # linear: values of either sign. log: losses, ratios, distances and times, whose mean is then the geometric one.
-# nonnegative and fraction: those that can be exactly 0. complement: R^2 and shares near 1, by the logarithm of 1 - v.
-# fisher: cosines and correlations. share: 0 or 1 for each seed, whose mean is the share of
-# the seeds.
+# nonnegative and fraction: those that can be exactly 0. complement: R^2 and fractions near 1, by the log of 1 - v.
+# fisher: cosines and correlations. share: 0 or 1 for each seed, whose mean is the share of the seeds.
 SCALES = {
     "linear": Scale(np.positive, np.positive, -np.inf, np.inf),
     "nonnegative": Scale(np.positive, np.positive, 0.0, np.inf),

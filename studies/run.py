@@ -76,8 +76,8 @@ def _conjecture(file: Path, flags: argparse.Namespace) -> int:
     if file.suffix != ".py" and not file.is_dir():
         near = cli.did_you_mean(str(file), RUNS_DIRS)
         raise cli.UsageError(f"there is no study {str(file)!r}{near}; choose {', '.join(RUNS_DIRS)} or name a file.py")
-    if flags.claims:
-        raise cli.UsageError("all predictions of a conjecture are measured; leave --claims out")
+    if flags.claims or flags.controls:
+        raise cli.UsageError("all predictions of a conjecture are measured; leave --claims and --controls out")
     check_devices()
     from studies import conjecture, conjecture_page
 
@@ -136,13 +136,14 @@ def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) ->
 
 def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) -> int:
     """The controls of claims that are measured: their runs are trained, and they are measured alike."""
-    from studies import ledger
+    from studies import ledger, page
     from studies.measuring import can_measure, with_control
+    from studies.verdict import judge
     from studies.workers import measured
 
-    before = ledger.known(flags.report)
+    known = ledger.known(flags.report)
     for _, claim in chosen:
-        if claim.name not in before:
+        if claim.name not in known:
             raise cli.UsageError(f"{claim.name} is not measured; leave --controls out")
         if not claim.control_names:
             raise cli.UsageError(f"{claim.name} has no control: {claim.uncontrolled or 'it is a check'}")
@@ -150,14 +151,18 @@ def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) 
         claims = [claim for owner, claim in chosen if owner is study]
         names = dict.fromkeys(name for claim in claims for name in claim.control_names)
         how = _execution(study, flags)
+        page.check(study, study.profiles[-1], flags.report)
         status = carry_out(planned([study.runs_of(name).grid for name in names], flags.quiet), how)
         if how.dry_run or status > 128:
             return status
         ready = [claim for claim in claims if can_measure(study, claim, how.folder, controls=True)]
         for claim, control in measured(study, ready, how.folder, how.cluster, controls=True):
             if control:
-                ledger.write(flags.report, {claim.name: with_control(before[claim.name], control)})
-                print(f"{claim.name}: control {control.control_values}", flush=True)
+                measurement = with_control(known[claim.name], control)
+                ledger.write(flags.report, {claim.name: measurement})
+                print(f"control of {claim.name}: {judge(claim, measurement).verdict}", flush=True)
+        if left := len(claims) - len(ready):
+            print(f"{left} of {len(claims)} controls are not measured: their runs have not ended")
         _write_pages(study, study.profiles[-1], flags.report)
     return 0
 

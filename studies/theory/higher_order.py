@@ -72,12 +72,12 @@ DEPTHS = {
 }
 
 TWO_STEPS = DEPTHS["exact_100_2"][1]
-share_of_zero = measures.over("tf_loss", "zero_loss")
+loss_over_zero = measures.over("tf_loss", "zero_loss")
 
 
 def has_learnt(run: Path) -> float:
     """Whether a stack does better than two steps of GD++; the one of seeds 0 to 7 that is stuck does worse."""
-    return float(share_of_zero(run) < TWO_STEPS)
+    return float(loss_over_zero(run) < TWO_STEPS)
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -99,7 +99,7 @@ CLAIMS: tuple[Claim, ...] = (
         0.0,
         0.0,
         0.001,
-        share_of_zero,
+        loss_over_zero,
         "exact_isotropic_1",
         **GD_PLUS_PLUS,
     ),
@@ -139,7 +139,7 @@ CLAIMS: tuple[Claim, ...] = (
         0.004,
         0.0,
         0.02,
-        share_of_zero,
+        loss_over_zero,
         "exact_100_3_further",
         among=has_learnt,
         **GD_PLUS_PLUS,
@@ -219,7 +219,7 @@ ALGORITHMS = {
 def of_depth(run: Path) -> Numbers:
     """The loss over zero's, and 1 - cosine of sensitivities with each algorithm of as many steps that is defined."""
     distances = between.distances(run)
-    left = {("loss / loss of predicting zero", "Trained Transformer"): share_of_zero(run)}
+    left = {("loss / loss of predicting zero", "Trained Transformer"): loss_over_zero(run)}
     apart = {
         ("1 - cosine of sensitivities", words): 1 - distances["tf", name, "cosine"]
         for name, words in ALGORITHMS.items()

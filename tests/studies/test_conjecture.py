@@ -212,7 +212,7 @@ def test_preconditioned_descent_is_found_and_plain_descent_contradicted(tmp_path
 
 
 def test_words_that_are_no_study_and_no_file_are_said(tmp_path: Path) -> None:
-    for words, said in (("stagez", "did you mean stages"), ("mine.py --claims a", "leave --claims out")):
+    for words, said in (("stagez", "did you mean stages"), ("mine.py --claims a", "leave --claims and --controls out")):
         done = subprocess.run(
             [sys.executable, "-m", "studies.run", *words.split()], cwd=ROOT, capture_output=True, text=True
         )
