@@ -289,6 +289,7 @@ def test_weights_and_biases_is_offline_unless_asked(runs: Path, tmp_path: Path) 
 def test_what_weights_and_biases_refuses_is_one_sentence(
     words: tuple[str, ...], sentence: str, runs: Path, tmp_path: Path
 ) -> None:
+    pytest.importorskip("wandb")
     line = [sys.executable, "-m", "store.export", str(runs), *words, "--wandb_dir", str(tmp_path / "w")]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WANDB")}
     environment |= {"HOME": str(tmp_path), "NETRC": str(tmp_path / "netrc")}  # no key of the user's
