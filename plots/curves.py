@@ -1,13 +1,14 @@
 """Curves from a table of panel, series, x, mean, low, high, seeds: a panel below another.
 
 Rows are means with intervals. Rows with a `seed` are that seed's own values; rows with `censored` "above" or "below"
-are bounds on a seed's value; `diverged` counts seeds whose values are too large to draw.
+are bounds on a seed's value; `diverged` counts seeds whose values are too large to draw. `scale` "log": the mean is
+the geometric one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ HEIGHT, LONE_HEIGHT = 1.05, 1.7  # inches of a panel, of one alone
 SHORT = 30.0  # last over first of a logarithmic axis, below which matplotlib's minor labels overlap
 REACH, MARGIN = 2.0, 1.3  # factors of a logarithmic axis: see `_shown`; around what it shows
 TEXT = ("panel", "series")
+LOG = "log"  # as scale
 NUMBERS = ("x", "mean", "low", "high", "seeds")
 # series -> how it looks, where a series has a look of its own
 LOOKS: Mapping[str, dict[str, Any]] = {
@@ -88,7 +90,7 @@ def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
         rows = table[table["panel"] == name]
         for series, handle in _draw_panel(panel, rows, looks).items():
             handles.setdefault(series, handle)
-        _set_axes(panel, rows, labels, _is_log(labels["log_y"], name))
+        _set_axes(panel, rows, labels, is_log(labels["log_y"], name))
         panel.set_title(style.plain(name))
         panel.set_ylabel(labels["y_label"])
     for panel in axes[:, 0] if ticks else ():
@@ -104,12 +106,13 @@ def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
 
 def _with_marks(table: pd.DataFrame) -> pd.DataFrame:
     """The table with the columns that mark rows, empty where it has none."""
-    empty = {"seed": float("nan"), "censored": "", "diverged": 0}
+    empty = {"seed": float("nan"), "censored": "", "diverged": 0, "scale": ""}
     table = table.assign(**{name: value for name, value in empty.items() if name not in table})
-    return table.fillna({"censored": ""})
+    return table.fillna({"censored": "", "scale": ""})
 
 
-def _is_log(log_y: Any, panel: str) -> bool:
+def is_log(log_y: bool | Collection[str], panel: str) -> bool:
+    """Whether y is logarithmic in a panel."""
     return log_y if isinstance(log_y, bool) else panel in log_y
 
 
@@ -151,7 +154,10 @@ def _seeds(table: pd.DataFrame) -> str:
     if len(means):
         fewest, most = int(means.min()), int(means.max())
         counts = f"{most if fewest == most else f'{fewest} to {most}'} seeds"
-        said.append("one seed" if most == 1 else f"means over {counts}, 95 % t intervals")
+        intervals = ", 95 % t intervals" if (table["low"] < table["high"]).any() else ""
+        said.append("one seed" if most == 1 else f"means over {counts}{intervals}")
+    if (table["scale"] == LOG).any():
+        said[-1] += ", of logarithms on logarithmic axes"
     if table["seed"].notna().any():
         said.append(f"{'dots: ' * bool(said)}{table['seed'].nunique()} seeds, each on its own")
     return "; ".join(said)

@@ -36,7 +36,7 @@ MOVED = {  # scales of `src.intervals` that are not straight
     "fisher": lambda values: np.arctanh(np.clip(values, -1 + 1e-6, 1 - 1e-6)),
 }
 LARGEST = 1e5  # an upper end beyond it is none
-ROW, ROWS = 0.17, 44  # inches of a claim, claims in a column
+ROW, ROWS, COLUMNS = 0.17, 44, 2  # inches of a claim; claims in a column, unless they need more columns than a page has
 CONTROL: dict[str, Any] = {"marker": "D", "color": "white", "markeredgecolor": "#444444", "markersize": 3}
 CAPTION = (
     "dots: seeds; bars: 90 % intervals; diamonds: controls, measured alike; bands: accepted ranges, open where they "
@@ -57,7 +57,7 @@ def draw_ledger(source: Path, out: Path) -> list[Path]:
 
 @style.compact
 def _draw_list(rows: Sequence[Mapping[str, Any]], source: Path, path: Path) -> Path:
-    columns = -(-len(rows) // ROWS)
+    columns = min(-(-len(rows) // ROWS), COLUMNS)
     per_column = -(-len(rows) // columns)
     figure, axes = style.new_figure(1, columns, WIDTH, ROW * per_column + 0.9, gridspec_kw={"wspace": SPACE})
     for column in range(columns):

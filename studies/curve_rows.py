@@ -5,18 +5,21 @@ Columns: panel, series, x, mean, low, high, seeds; further ones only where a row
 - seed: the row is this seed's value, without an interval; empty in rows of means.
 - censored: the seed's value lies `above` the one given, or `below` it; it is in no mean.
 - diverged: how many of the row's seeds are beyond the limit or not a number; where any is, there is no mean.
+- scale: log where the mean is the geometric one, and its interval one of logarithms; empty where both are linear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from src.statistics import mean_and_interval
+from src import intervals
+from src.statistics import LEVEL
 
 ABOVE, BELOW = "above", "below"
+FEWEST = 3  # seeds of an interval
 
 Row = dict[str, Any]
 Values = Sequence[float] | np.ndarray
@@ -41,12 +44,21 @@ class Value(NamedTuple):
     censored: str
 
 
+def _never(panel: str) -> bool:
+    return False
+
+
 def curve_rows(
-    curves: Iterable[tuple[int, Series]], limit: float = np.inf, means: bool = True, by_seed: bool = False
+    curves: Iterable[tuple[int, Series]],
+    limit: float = np.inf,
+    means: bool = True,
+    by_seed: bool = False,
+    is_log: Callable[[str], bool] = _never,
 ) -> list[Row]:
     """Means over seeds with 95 % t intervals, and `by_seed` the values of seeds, at each point of their curves.
 
-    What is censored always has rows of its own.
+    is_log: the panels with a logarithmic axis, where means and intervals of positive values are those of logarithms.
+    What is censored always has rows of its own. Fewer than three seeds have no interval.
     """
     rows = []
     for (panel, series, x), values in _points(curves).items():
@@ -56,7 +68,7 @@ def curve_rows(
         if len(kept) < len(values):
             rows.append(place | _no_mean(values, len(values) - len(kept)))
         elif exact and means:
-            rows.append(place | _mean([value.y for value in exact]))
+            rows.append(place | _mean(np.array([value.y for value in exact]), is_log(panel)))
         rows += [place | _alone(value) for value in kept if by_seed or value.censored]
     return _filled(rows)
 
@@ -70,10 +82,11 @@ def _points(curves: Iterable[tuple[int, Series]]) -> dict[tuple[str, str, float]
     return points
 
 
-def _mean(values: Sequence[float]) -> Row:
-    mean, width = mean_and_interval(np.array(values))
-    half = 0.0 if np.isnan(width) else float(width)
-    return {"mean": float(mean), "low": mean - half, "high": mean + half, "seeds": len(values)}
+def _mean(values: np.ndarray, is_log: bool) -> Row:
+    scale = "log" if is_log and (values > 0).all() else "linear"
+    mean, *ends, seeds = intervals.of(values, scale, LEVEL)
+    low, high = ends if seeds >= FEWEST else (mean, mean)
+    return {"mean": mean, "low": low, "high": high, "seeds": seeds} | ({"scale": scale} if scale == "log" else {})
 
 
 def _no_mean(values: Sequence[Value], diverged: int) -> Row:
@@ -87,7 +100,7 @@ def _alone(value: Value) -> Row:
 
 def _filled(rows: Sequence[Row]) -> list[Row]:
     """The rows with the same columns, of the further ones those that any row has."""
-    further = {"seed": "", "censored": "", "diverged": 0}
+    further = {"seed": "", "censored": "", "diverged": 0, "scale": ""}
     shown = {name: empty for name, empty in further.items() if any(name in row for row in rows)}
     base = ("panel", "series", "x", "mean", "low", "high", "seeds")
     return [{name: row[name] for name in base} | {name: row.get(name, e) for name, e in shown.items()} for row in rows]

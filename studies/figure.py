@@ -6,27 +6,27 @@ A figure's rows become a table, NAME.csv, and NAME.png and .pdf are drawn from t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plots.curves import draw_curves
+from plots.curves import draw_curves, is_log
 from plots.trajectories import draw_trajectories
 from plots.weights import draw_products
 from store.rundir import read_config
+from studies.claim import CHECK_SEEDS
 from studies.curve_rows import Row, Series, curve_rows
 from studies.distance_figure import Distances
 from studies.dot_figure import Dots
 from studies.matrix_figure import Matrix
 from studies.stage_figure import Stages
 
-SEEDS = (0, 1, 2)  # of what needs no training
-
 RunsByName = Mapping[str, Sequence[Path]]
 Labels = Mapping[str, Any]
 
 
 class Figure(NamedTuple):
-    """Curves of runs: `means` over seeds with 95 % t intervals, or `by_seed` each seed's own, or both.
+    """Curves of runs: `means` over seeds with 95 % intervals, or `by_seed` each seed's own, or both.
 
     Where there are no runs, curves takes a seed; where they go `together`, all runs of a seed. A value beyond `limit`
     has diverged. log_y: whether y is logarithmic, or in which panels. Use `by_seed` where a mean describes no run:
@@ -58,12 +58,12 @@ class Figure(NamedTuple):
 
     def rows(self, runs: RunsByName) -> list[Row]:
         """Rows as in `studies.curve_rows`."""
-        return curve_rows(self._by_seed(runs), self.limit, self.means, self.by_seed)
+        return curve_rows(self._by_seed(runs), self.limit, self.means, self.by_seed, partial(is_log, self.log_y))
 
     def _by_seed(self, runs: RunsByName) -> Iterator[tuple[int, Series]]:
         """A seed and its curves, for each seed or run."""
         if not self.run_names:
-            yield from ((seed, self.curves(seed, "")) for seed in SEEDS)
+            yield from ((seed, self.curves(seed, "")) for seed in CHECK_SEEDS)
         elif not self.together:
             yield from ((_seed(run), self.curves(run, name)) for name, group in runs.items() for run in group)
         else:

@@ -53,6 +53,26 @@ def test_rows_are_means_with_t_intervals_over_runs() -> None:
     assert row["seeds"] == 3
 
 
+def test_on_a_logarithmic_axis_means_and_intervals_are_those_of_logarithms(tmp_path: Path) -> None:
+    values = np.array([1.0, 10.0, 1000.0])
+    runs = [{(panel, "a"): ([1, 2], [value, value - 5]) for panel in ("loss", "cosine")} for value in values]
+    rows = rows_of(runs, is_log=lambda panel: panel == "loss")
+    found = {(row["panel"], row["x"]): row for row in rows}
+    ends = stats.t.interval(0.95, 2, np.log(values).mean(), np.log(values).std(ddof=1) / np.sqrt(3))
+    assert found["loss", 1]["mean"] == pytest.approx(stats.gmean(values))
+    assert (found["loss", 1]["low"], found["loss", 1]["high"]) == pytest.approx(tuple(np.exp(ends)))
+    assert found["cosine", 1]["mean"] == pytest.approx(values.mean())
+    assert [row["scale"] for row in found.values()] == ["log", "", "", ""]  # with a negative value all are linear
+    written = caption(drawn(rows, tmp_path, log_y=("loss",)))
+    assert written == "A title; means over 3 seeds, 95 % t intervals, of logarithms on logarithmic axes"
+
+
+def test_two_seeds_have_no_interval(tmp_path: Path) -> None:
+    rows = rows_of(RUNS[:2])
+    assert all(row["low"] == row["mean"] == row["high"] for row in rows)
+    assert caption(drawn(rows, tmp_path)) == "A title; means over 2 seeds"
+
+
 def test_a_figure_is_drawn_beside_its_table(tmp_path: Path) -> None:
     source = tmp_path / "fig.csv"
     write_csv(source, rows_of(RUNS))
