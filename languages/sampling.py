@@ -46,16 +46,20 @@ class Sampler:
     def of_lengths(self, rng: np.random.Generator, lengths: np.ndarray) -> np.ndarray:
         """A member of each of these lengths [count], which must have some: [count, max_length]."""
         left, count = lengths.copy(), len(lengths)
+        cumulative, transitions = self.cumulative, self.automaton.transitions
         strings = np.full((count, self.max_length), self.automaton.pad, np.uint8)
         state = np.zeros(count, np.int64)
         for place in range(self.max_length):
-            going = np.flatnonzero(left > 0)
-            chances = self.cumulative[left[going], state[going]]
+            (going,) = (left > 0).nonzero()
+            if not len(going):
+                break
+            before = state[going]
+            chances = cumulative[left[going], before]
             # scaled by the total, which rounding may leave below 1
             drawn = rng.random(len(going))[:, None] * chances[:, -1:]
-            symbol = np.argmax(chances > drawn, axis=1)
+            symbol = (chances > drawn).argmax(axis=1)
             strings[going, place] = symbol
-            state[going] = self.automaton.transitions[state[going], symbol]
+            state[going] = transitions[before, symbol]
             left[going] -= 1
         return strings
 
