@@ -34,7 +34,7 @@ RUNS: dict[str, Runs] = {
         for tasks in (128, 512, 2048, 8192)
     },
     "block_on_a_pool": Runs(
-        "lsa1", {**PUBLISHED_MLP, "batch_size": 8192, "full_batch": True, "steps": 15_000}, SOME_SEEDS
+        "lsa1", {**PUBLISHED_MLP, "batch_size": 8192, "full_batch": True, "steps": 15_000}, MANY_SEEDS
     ),
     "interleaved": Runs("twolayer", {"eval_every": 100, "snapshots": True}, MANY_SEEDS),
     "sine": Runs("sine", {}, SOME_SEEDS),
