@@ -34,8 +34,10 @@ PACKAGES = {
 }
 # import name of an extra -> how it is installed
 EXTRAS = {
-    **dict.fromkeys(("ray", "submitit"), "-r requirements-cluster.txt"),
-    **dict.fromkeys(("tensorboard", "wandb"), "-r requirements-watch.txt"),
+    "ray": "-r requirements-ray.txt",
+    "submitit": "-r requirements-slurm.txt",
+    "tensorboard": "-r requirements-tensorboard.txt",
+    "wandb": "-r requirements-wandb.txt",
 }
 MOST_THREADS = 1024  # no machine has more, and 100 000 threads would need gigabytes before the first step
 

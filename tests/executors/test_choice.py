@@ -103,7 +103,7 @@ def test_a_missing_package_is_a_sentence_with_its_command(
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     said = refused(*SWEEP, "--executor", name)
-    assert f"lacks the package {module}; install it with `{sys.executable} -m pip install -r requirements" in said
+    assert f"lacks the package {module}; install it with `{sys.executable} -m pip install -r requirements-{name}.txt" in said
     assert list(tmp_path.iterdir()) == []
 
 
@@ -119,8 +119,7 @@ def test_without_a_slurm_cluster_it_is_refused(
 def test_the_packages_are_those_of_the_requirements(root: Path) -> None:
     from environment import EXTRAS
 
-    for name in ("cluster", "watch"):
-        file = f"requirements-{name}.txt"
+    for file in (words.removeprefix("-r ") for words in EXTRAS.values()):
         first = (root / file).read_text().split("\n\n")[0]
         packages = [line.partition("==")[0] for line in first.splitlines() if "==" in line]
         assert packages == [module for module, words in EXTRAS.items() if words == f"-r {file}"]

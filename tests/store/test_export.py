@@ -203,7 +203,7 @@ def test_flags_are_checked(runs: Path, refused: Refused, monkeypatch: pytest.Mon
         monkeypatch.setitem(sys.modules, module, None)
         said = refused("store.export", runs, *words)
         assert f"lacks the package {module}; install it with" in said
-        assert "-m pip install -r requirements-watch.txt" in said
+        assert f"-m pip install -r requirements-{module}.txt" in said
 
 
 @pytest.mark.slow
