@@ -213,17 +213,18 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
     begun = [run for run in runs if rundir.has_begun(run)]
     if begun:
         _check_parts(chosen)
-    with ExitStack() as locks:
-        for run in begun:
-            locks.enter_context(locked(run))
-        locks.enter_context(locked_file(how.out, table.LOCK_TIMEOUT))
+    for run in begun:  # one after another, since a lock keeps a file open, and there may be 10^5
+        with locked(run):
+            pass
+    with locked_file(how.out, table.LOCK_TIMEOUT):
         together = check_plan(how.folder, how.out, rows, how.append)
         cleared = {cell.name for cell in chosen if how.overwrite}
         rows = [*rows, *(row for row in together if row.cell.name in cleared and row not in rows)]
         start(rows, how.folder, how.out, how.policy, [run.name for run in begun])
         write_plan(how.folder, how.out, together)
         for run in begun:
-            print_kept_files(run, rundir.clear(run))
+            with locked(run):
+                print_kept_files(run, rundir.clear(run))
     return rows
 
 

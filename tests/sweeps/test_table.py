@@ -1,8 +1,11 @@
 """The table of a sweep: who writes it when, and what it says of cells that failed or whose numbers are not finite."""
 
 import json
+import os
+import resource
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,8 @@ from store.atomic import write_bytes
 from store.lock import locked, locked_file
 from store.readers import StoreError
 from sweeps import collect, command, table
-from sweeps.plan import Row, cells, write_plan
+from sweeps.grid import Grid
+from sweeps.plan import Row, cells, plan, write_plan
 from sweeps.status import cell_status, statuses
 from tests.doors import Ran
 from tests.runners.tiny import Workshop
@@ -165,6 +169,30 @@ def test_a_dry_run_knows_what_overwriting_and_shards_do(tmp_path: Path, capsys: 
     counts = [tuple(map(int, line.split()[:4:3])) for line in shards]
     assert tuple(map(sum, zip(*counts, strict=True))) == (8, 4)
     assert all(8 * of == 4 * number for number, of in counts)  # each cell has two rows
+
+
+def test_overwriting_more_cells_than_files_may_be_open(tmp_path: Path) -> None:
+    at, rows = sweep_paths(tmp_path), plan([Grid(("lsa1",), {}, tuple(range(30)), {"dim": 2})])
+    for cell in cells(rows):
+        rundir.begin(at.runs / cell.name, cell.config)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = (number for number in range(soft) if str(number) not in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next(islice(free, 20, None)), hard))
+    try:
+        command._start(rows, cells(rows), execution(at, overwrite=True))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert not any(rundir.has_begun(at.runs / cell.name) for cell in cells(rows))
+
+
+def test_overwriting_changes_nothing_while_a_cell_is_in_use(tmp_path: Path) -> None:
+    at, rows = sweep_paths(tmp_path), tiny_plan()
+    for cell in cells(rows):
+        rundir.begin(at.runs / cell.name, cell.config)
+    with locked(at.runs / cells(rows)[-1].name), pytest.raises(StoreError, match="in use by another process"):
+        command._start(rows, cells(rows), execution(at, overwrite=True))
+    assert all(rundir.has_begun(at.runs / cell.name) for cell in cells(rows))
+    assert not at.out.exists()
 
 
 def test_checkpoints_that_a_kill_left_with_a_done_cell_are_removed(
