@@ -73,7 +73,7 @@ def report(study: Study, profile: str, runs_dir: Path, out: Path, cluster: Execu
     history = _history(folder / HISTORY, _now(plugin, profile, rows))
     tables = {TABLE: csv_bytes(rows), DISTANCES: csv_bytes(distances), HISTORY: csv_bytes(history)}
     outputs.write({folder / name: content for name, content in tables.items()}, ledger.WRITER)
-    draw(study, study.figures_of(profile), runs_dir, out)
+    draw(study, study.figures_of(profile), runs_dir, out, cluster)
     text = page(study, profile, out, rows, distances, history, _reasons(finished))
     outputs.write({out / f"{study.name}.md": text.encode()}, ledger.WRITER)
     for row in rows:

@@ -8,6 +8,7 @@ from typing import Any
 
 import cli
 from configs.run import to_dict
+from executors.task import Executor
 from store import outputs, rundir
 from store.atomic import csv_bytes, json_bytes
 from store.readers import expecting, read_json
@@ -44,16 +45,25 @@ def redraw(study: Study, out: Path) -> None:
             outputs.write({path: json_bytes(bundle | today)}, WRITER)
 
 
-def draw(study: Study, figures: Sequence[AnyFigure], runs_dir: Path, out: Path) -> None:
-    """Draws those of a study's figures all of whose runs are done."""
-    for figure in figures:
-        runs = {name: study.runs[name].finished(runs_dir) for name in figure.run_names}
-        if all(runs.values()):
-            table = out / study.name / f"{figure.name}.csv"
-            bundle = _bundle(study, figure, [run for group in runs.values() for run in group])
-            outputs.write({table: csv_bytes(figure.rows(runs))}, WRITER)
-            figure.draw(table, bundle["labels"])
-            outputs.write({table.with_suffix(".json"): json_bytes(bundle)}, WRITER)
+def draw(
+    study: Study, figures: Sequence[AnyFigure], runs_dir: Path, out: Path, cluster: Executor | None = None
+) -> None:
+    """Draws those of a study's figures all of whose runs are done; their rows are tasks, as measuring claims is."""
+    from studies.workers import tabulated
+
+    runs_of = {figure.name: finished(study, figure, runs_dir) for figure in figures}
+    ready = [figure for figure in figures if all(runs_of[figure.name].values())]
+    for figure, rows in tabulated(study, ready, runs_dir, cluster):
+        table = out / study.name / f"{figure.name}.csv"
+        bundle = _bundle(study, figure, [run for group in runs_of[figure.name].values() for run in group])
+        outputs.write({table: csv_bytes(rows)}, WRITER)
+        figure.draw(table, bundle["labels"])
+        outputs.write({table.with_suffix(".json"): json_bytes(bundle)}, WRITER)
+
+
+def finished(study: Study, figure: AnyFigure, runs_dir: Path) -> dict[str, list[Path]]:
+    """A figure's runs by name; none of a name unless all of them are done."""
+    return {name: study.runs[name].finished(runs_dir) for name in figure.run_names}
 
 
 def _labels(figure: AnyFigure, table: Path, bundle: Mapping[str, Any]) -> Labels:

@@ -112,7 +112,7 @@ def _study(study: Study, flags: argparse.Namespace) -> int:
     status = _train_and_measure(study, of_profile(study.claims, flags.profile), rows, how, flags.report)
     if how.dry_run or status > 128:
         return status
-    draw(study, study.figures_of(flags.profile), how.folder, flags.report)
+    draw(study, study.figures_of(flags.profile), how.folder, flags.report, how.cluster)
     if not study.conditions or _compare(study, rows, how, flags):
         _write_pages(study, flags.profile, flags.report)
     return status
@@ -129,7 +129,7 @@ def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) ->
     page.check(study, study.profiles[-1], flags.report, figures)
     status = _train_and_measure(study, claims, rows, how, flags.report)
     if not how.dry_run and status <= 128:
-        draw(study, figures, how.folder, flags.report)
+        draw(study, figures, how.folder, flags.report, how.cluster)
         _write_pages(study, study.profiles[-1], flags.report)
     return status
 

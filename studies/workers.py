@@ -1,7 +1,7 @@
-"""Analysing runs and measuring claims, as tasks.
+"""Analysing runs, measuring claims and reading figures' numbers off runs, as tasks.
 
-Without a cluster they are done in processes of one thread each, whichever executor trains, so that a claim's
-values are bitwise reproducible; on an accelerator, in this process.
+Without a cluster they are done in processes of one thread each, whichever executor trains, so that values are bitwise
+reproducible; on an accelerator, in this process.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from executors.task import Context, Executor, Outcome, Task
 from runners.training import device_text
 from store.readers import StoreError
 from studies.claim import Claim, Measurement
+from studies.curve_rows import Row
+from studies.drawing import finished
+from studies.figure import AnyFigure
 from studies.measuring import measure
 from studies.study import Study, load
 
@@ -48,6 +51,15 @@ def analysed(study: Study, runs: Sequence[str], runs_dir: Path, cluster: Executo
         yield outcome.task.name
 
 
+def tabulated(
+    study: Study, figures: Sequence[AnyFigure], runs_dir: Path, cluster: Executor | None = None
+) -> Iterator[tuple[AnyFigure, list[Row]]]:
+    """Each figure with the rows of its table, in the order in which they are done."""
+    by_name = {figure.name: figure for figure in figures}
+    for outcome in _done("tabulated", figure_task, study, list(by_name), runs_dir, cluster):
+        yield by_name[outcome.task.name], outcome.value
+
+
 def measure_task(
     context: Context, study: bytes, name: str, runs_dir: Path, controls: bool = False
 ) -> Measurement | None:
@@ -69,6 +81,14 @@ def analyse_task(context: Context, study: bytes, name: str, runs_dir: Path) -> N
     compile_cache.enable()
     runs, _, cell = name.partition("/")
     _study(study).analyses[runs](runs_dir / cell)
+
+
+def figure_task(context: Context, study: bytes, name: str, runs_dir: Path) -> list[Row]:
+    """The rows of a figure's table, by its name."""
+    compile_cache.enable()
+    loaded_study = _study(study)
+    figure = {figure.name: figure for figure in loaded_study.figures}[name]
+    return figure.rows(finished(loaded_study, figure, runs_dir))
 
 
 @lru_cache(maxsize=1)

@@ -8,6 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from executors.choice import by_slurm
@@ -17,7 +18,7 @@ from executors.worker import available_cores
 from store.readers import StoreError
 from studies.measuring import measure
 from studies.study import load
-from studies.workers import analysed, measured
+from studies.workers import analysed, measured, tabulated
 
 REPRODUCTION = load("reproduction")
 CLAIMS = {claim.name: claim for claim in REPRODUCTION.claims}
@@ -37,6 +38,17 @@ def test_each_claim_is_measured_once_as_in_this_process(tmp_path: Path) -> None:
         assert measurement.values == pytest.approx(here.values, rel=1e-4)
         assert "1 threads" in measurement.device
     assert list(measured(REPRODUCTION, [], tmp_path)) == []
+
+
+def test_a_figures_numbers_are_those_of_this_process(tmp_path: Path) -> None:
+    (figure,) = (figure for figure in REPRODUCTION.figures if figure.name == "spectrum")
+    ((found, rows),) = tabulated(REPRODUCTION, [figure], tmp_path)
+    here = figure.rows({})
+    assert found is figure
+    assert [(row["series"], row["x"], row["seeds"]) for row in rows] == [
+        (row["series"], row["x"], row["seeds"]) for row in here
+    ]
+    np.testing.assert_allclose([row["mean"] for row in rows], [row["mean"] for row in here], rtol=1e-4)
 
 
 def test_a_claim_without_its_runs_has_no_measurement(tmp_path: Path) -> None:
