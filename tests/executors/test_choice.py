@@ -103,7 +103,10 @@ def test_a_missing_package_is_a_sentence_with_its_command(
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     said = refused(*SWEEP, "--executor", name)
-    assert f"lacks the package {module}; install it with `{sys.executable} -m pip install -r requirements-{name}.txt" in said
+    assert (
+        f"lacks the package {module}; install it with `{sys.executable} -m pip install -r requirements-{name}.txt"
+        in said
+    )
     assert list(tmp_path.iterdir()) == []
 
 
