@@ -1,8 +1,8 @@
 """Curves from a table of panel, series, x, mean, low, high, seeds: a panel below another.
 
 Rows are means with intervals. Rows with a `seed` are that seed's own values; rows with `censored` "above" or "below"
-are bounds on a seed's value; `diverged` counts seeds whose values are too large to draw. `scale` "log": the mean is
-the geometric one.
+are bounds on a seed's value; `diverged` counts seeds whose values are too large to draw. `average` "geometric": of
+logarithms.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEIGHT, LONE_HEIGHT = 1.05, 1.7  # inches of a panel, of one alone
 SHORT = 30.0  # last over first of a logarithmic axis, below which matplotlib's minor labels overlap
 REACH, MARGIN = 2.0, 1.3  # factors of a logarithmic axis: see `_shown`; around what it shows
 TEXT = ("panel", "series")
-LOG = "log"  # as scale
+GEOMETRIC = "geometric"  # average
 NUMBERS = ("x", "mean", "low", "high", "seeds")
 # series -> how it looks, where a series has a look of its own
 LOOKS: Mapping[str, dict[str, Any]] = {
@@ -106,9 +106,9 @@ def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
 
 def _with_marks(table: pd.DataFrame) -> pd.DataFrame:
     """The table with the columns that mark rows, empty where it has none."""
-    empty = {"seed": float("nan"), "censored": "", "diverged": 0, "scale": ""}
+    empty = {"seed": float("nan"), "censored": "", "diverged": 0, "average": ""}
     table = table.assign(**{name: value for name, value in empty.items() if name not in table})
-    return table.fillna({"censored": "", "scale": ""})
+    return table.fillna({"censored": "", "average": ""})
 
 
 def is_log(log_y: bool | Collection[str], panel: str) -> bool:
@@ -156,7 +156,7 @@ def _seeds(table: pd.DataFrame) -> str:
         counts = f"{most if fewest == most else f'{fewest} to {most}'} seeds"
         intervals = ", 95 % t intervals" if (table["low"] < table["high"]).any() else ""
         said.append("one seed" if most == 1 else f"means over {counts}{intervals}")
-    if (table["scale"] == LOG).any():
+    if (table["average"] == GEOMETRIC).any():
         said[-1] += ", of logarithms on logarithmic axes"
     if table["seed"].notna().any():
         said.append(f"{'dots: ' * bool(said)}{table['seed'].nunique()} seeds, each on its own")

@@ -5,7 +5,7 @@ Columns: panel, series, x, mean, low, high, seeds; further ones only where a row
 - seed: the row is this seed's value, without an interval; empty in rows of means.
 - censored: the seed's value lies `above` the one given, or `below` it; it is in no mean.
 - diverged: how many of the row's seeds are beyond the limit or not a number; where any is, there is no mean.
-- scale: log where the mean is the geometric one, and its interval one of logarithms; empty where both are linear.
+- average: geometric where the mean and its interval are those of logarithms; empty where both are linear.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from src import intervals
 from src.statistics import LEVEL
 
 ABOVE, BELOW = "above", "below"
+GEOMETRIC = "geometric"
 FEWEST = 3  # seeds of an interval
 
 Row = dict[str, Any]
@@ -83,10 +84,11 @@ def _points(curves: Iterable[tuple[int, Series]]) -> dict[tuple[str, str, float]
 
 
 def _mean(values: np.ndarray, is_log: bool) -> Row:
-    scale = "log" if is_log and (values > 0).all() else "linear"
-    mean, *ends, seeds = intervals.of(values, scale, LEVEL)
+    geometric = is_log and bool((values > 0).all())
+    mean, *ends, seeds = intervals.of(values, "log" if geometric else "linear", LEVEL)
     low, high = ends if seeds >= FEWEST else (mean, mean)
-    return {"mean": mean, "low": low, "high": high, "seeds": seeds} | ({"scale": scale} if scale == "log" else {})
+    row = {"mean": mean, "low": low, "high": high, "seeds": seeds}
+    return row | ({"average": GEOMETRIC} if geometric else {})
 
 
 def _no_mean(values: Sequence[Value], diverged: int) -> Row:
@@ -100,7 +102,7 @@ def _alone(value: Value) -> Row:
 
 def _filled(rows: Sequence[Row]) -> list[Row]:
     """The rows with the same columns, of the further ones those that any row has."""
-    further = {"seed": "", "censored": "", "diverged": 0, "scale": ""}
+    further = {"seed": "", "censored": "", "diverged": 0, "average": ""}
     shown = {name: empty for name, empty in further.items() if any(name in row for row in rows)}
     base = ("panel", "series", "x", "mean", "low", "high", "seeds")
     return [{name: row[name] for name in base} | {name: row.get(name, e) for name, e in shown.items()} for row in rows]

@@ -51,7 +51,7 @@ def draw(
     """Draws those of a study's figures all of whose runs are done; their rows are tasks, as measuring claims is."""
     from studies.workers import tabulated
 
-    runs_of = {figure.name: finished(study, figure, runs_dir) for figure in figures}
+    runs_of = {figure.name: study.finished(figure.run_names, runs_dir) for figure in figures}
     ready = [figure for figure in figures if all(runs_of[figure.name].values())]
     for figure, rows in tabulated(study, ready, runs_dir, cluster):
         table = out / study.name / f"{figure.name}.csv"
@@ -59,11 +59,6 @@ def draw(
         outputs.write({table: csv_bytes(rows)}, WRITER)
         figure.draw(table, bundle["labels"])
         outputs.write({table.with_suffix(".json"): json_bytes(bundle)}, WRITER)
-
-
-def finished(study: Study, figure: AnyFigure, runs_dir: Path) -> dict[str, list[Path]]:
-    """A figure's runs by name; none of a name unless all of them are done."""
-    return {name: study.runs[name].finished(runs_dir) for name in figure.run_names}
 
 
 def _labels(figure: AnyFigure, table: Path, bundle: Mapping[str, Any]) -> Labels:

@@ -119,6 +119,10 @@ class Study:
         """The cells that a claim and its control are measured on."""
         return {cell.name for name in claim.trained for cell in self.runs_of(name).cells}
 
+    def finished(self, names: Iterable[str], runs_dir: Path) -> dict[str, list[Path]]:
+        """Runs by name; none of a name unless all of them are done."""
+        return {name: self.runs[name].finished(runs_dir) for name in names}
+
     def to_analyse(self, cells: Collection[str], runs_dir: Path) -> list[str]:
         """The runs of these cells that are done and have an analysis, as RUNS/CELL; each cell once."""
         runs = {

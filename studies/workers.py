@@ -23,7 +23,6 @@ from runners.training import device_text
 from store.readers import StoreError
 from studies.claim import Claim, Measurement
 from studies.curve_rows import Row
-from studies.drawing import finished
 from studies.figure import AnyFigure
 from studies.measuring import measure
 from studies.study import Study, load
@@ -88,7 +87,7 @@ def figure_task(context: Context, study: bytes, name: str, runs_dir: Path) -> li
     compile_cache.enable()
     loaded_study = _study(study)
     figure = {figure.name: figure for figure in loaded_study.figures}[name]
-    return figure.rows(finished(loaded_study, figure, runs_dir))
+    return figure.rows(loaded_study.finished(figure.run_names, runs_dir))
 
 
 @lru_cache(maxsize=1)

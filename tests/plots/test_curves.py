@@ -62,7 +62,12 @@ def test_on_a_logarithmic_axis_means_and_intervals_are_those_of_logarithms(tmp_p
     assert found["loss", 1]["mean"] == pytest.approx(stats.gmean(values))
     assert (found["loss", 1]["low"], found["loss", 1]["high"]) == pytest.approx(tuple(np.exp(ends)))
     assert found["cosine", 1]["mean"] == pytest.approx(values.mean())
-    assert [row["scale"] for row in found.values()] == ["log", "", "", ""]  # with a negative value all are linear
+    assert [row["average"] for row in found.values()] == [
+        "geometric",
+        "",
+        "",
+        "",
+    ]  # with a negative value all are linear
     written = caption(drawn(rows, tmp_path, log_y=("loss",)))
     assert written == "A title; means over 3 seeds, 95 % t intervals, of logarithms on logarithmic axes"
 
