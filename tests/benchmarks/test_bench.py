@@ -51,6 +51,7 @@ def run(root: Path, out: Path, repeats: int, *names: str) -> subprocess.Complete
     return subprocess.run(line, cwd=root, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_quick_measurements_end_to_end(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "quick.json"
     done = run(root, out, 2, "lsa1_1")

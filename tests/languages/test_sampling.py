@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from languages.automata import of_expression
-from languages.sampling import Sampler, SplitSampler
+from languages.sampling import FEW, Sampler, SplitSampler
 from tests.languages.derivatives import members, texts_of
 
 DRAWS = 30_000
@@ -72,6 +72,21 @@ def test_draws_are_of_the_seed() -> None:
     one, again, other = (sampler.draw(np.random.default_rng(seed), 50) for seed in (0, 0, 1))
     np.testing.assert_array_equal(one, again)
     assert (one != other).any()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, FEW - 1])
+def test_a_few_are_those_that_arrays_give(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And they leave the generator where arrays leave it."""
+    sampler = Sampler(of_expression("(a|bc)*c?", "abc"), 1, 12)
+    lengths = np.random.default_rng(count).choice(np.array(sampler.lengths), size=count)
+    found = []
+    for few in (FEW, 0):
+        monkeypatch.setattr("languages.sampling.FEW", few)
+        rng = np.random.default_rng(3)
+        found.append((sampler.of_lengths(rng, lengths), rng.random()))
+    (strings, after), (by_arrays, after_arrays) = found
+    np.testing.assert_array_equal(strings, by_arrays)
+    assert after == after_arrays
 
 
 def test_lengths_without_members_are_left_out() -> None:

@@ -40,6 +40,7 @@ def test_each_claim_is_measured_once_as_in_this_process(tmp_path: Path) -> None:
     assert list(measured(REPRODUCTION, [], tmp_path)) == []
 
 
+@pytest.mark.slow
 def test_a_figures_numbers_are_those_of_this_process(tmp_path: Path) -> None:
     (figure,) = (figure for figure in REPRODUCTION.figures if figure.name == "spectrum")
     ((found, rows),) = tabulated(REPRODUCTION, [figure], tmp_path)
