@@ -34,7 +34,7 @@ RUNS: dict[str, Runs] = {
     # what training again on other tasks changes
     "pools_short_again": Runs("tiny", DEEP | SHORT, SOME_SEEDS, {"num_tasks": (16,)}, data_offset=100),
     "twin": Runs("tiny", DEEP | {"num_tasks": math.inf}, SOME_SEEDS, data_offset=100),
-    "two_blocks": Runs("tiny", {"num_tasks": math.inf, "steps": BUDGET, "snapshots": False}, MANY_SEEDS),
+    "two_blocks": Runs("tiny", {"num_tasks": math.inf, "steps": BUDGET, "snapshots": False}, SOME_SEEDS),
     "narrow": _pools(MANY_SEEDS, 16, **SHORT, d_model=16, mlp_width=64),
     "wide": _pools(MANY_SEEDS, 16, **SHORT, d_model=64, mlp_width=256),
     "decay": _pools(SOME_SEEDS, 16, **SHORT, weight_decay=0.1),
