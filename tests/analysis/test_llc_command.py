@@ -203,7 +203,6 @@ def test_a_checkpoint_whose_parameters_have_changed_is_estimated_again(run: Path
 # --- files of others, and broken ones ---
 
 
-@pytest.mark.slow
 def test_what_is_not_the_runs_stays_and_is_in_no_table(run: Path, workshop: Workshop) -> None:
     estimated(workshop, run, "--checkpoints", "0", *words())
     good = llc_traces.trace_file(run, OWN, 0).read_bytes()
@@ -289,7 +288,6 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, refused: Refused) ->
     assert "is not a run directory: it has no config.json" in refused("analysis.llc", "--run", tmp_path, "--follow")
 
 
-@pytest.mark.slow
 def test_a_mask_counts_what_moves(workshop: Workshop, run: Path) -> None:
     """The radius is that of the parameters that move, sqrt(d / gamma), and |w*| theirs."""
     estimated(workshop, run, "--checkpoints", "last", *words(), "--mask", "value")
