@@ -78,7 +78,6 @@ class Sampler:
             left[going] -= 1
         return strings
 
-
     def _of_few(self, rng: np.random.Generator, lengths: Sequence[int]) -> np.ndarray:
         """The same members, to the last symbol, one symbol after another: faster than arrays of a few numbers."""
         strings = np.full((len(lengths), self.max_length), self.automaton.pad, np.uint8)

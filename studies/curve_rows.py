@@ -3,7 +3,7 @@
 Columns: panel, series, x, mean, low, high, seeds; further ones only where a row needs them:
 
 - seed: the row is this seed's value, without an interval; empty in rows of means.
-- censored: the seed's value lies `above` the one given, or `below` it; it is in no mean.
+- censored: the seed's value lies `above` the one given, or `below` it; where any does, there is no mean.
 - diverged: how many of the row's seeds are beyond the limit or not a number; where any is, there is no mean.
 - average: geometric where the mean and its interval are those of logarithms; empty where both are linear.
 """
@@ -65,11 +65,10 @@ def curve_rows(
     for (panel, series, x), values in _points(curves).items():
         place = {"panel": panel, "series": series, "x": x}
         kept = [value for value in values if abs(value.y) <= limit]
-        exact = [value for value in kept if not value.censored]
         if len(kept) < len(values):
             rows.append(place | _no_mean(values, len(values) - len(kept)))
-        elif exact and means:
-            rows.append(place | _mean(np.array([value.y for value in exact]), is_log(panel)))
+        elif means and not any(value.censored for value in kept):
+            rows.append(place | _mean(np.array([value.y for value in kept]), is_log(panel)))
         rows += [place | _alone(value) for value in kept if by_seed or value.censored]
     return _filled(rows)
 
