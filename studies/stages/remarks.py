@@ -4,9 +4,8 @@ from __future__ import annotations
 
 # fmt: off
 REMARKS: dict[str, str] = {
-    "narrow_is_loss_later": "The first checkpoint, at which chains find a lower loss than the model has (an LLC of -16 to -64), is far from the others and fixes the slope; without it the slope is .95 to 1.02.",
-    "narrow_variance": "In four of five runs the first component has more of the variance than in 96 % of walks that take the same steps with random signs, .77 against .67 on average: steps agree with those before them. It is no walk, which is not to say that it has stages.",
-    "narrow_forms": "The runs have 13 to 16 forms and walks of their steps 11 to 12 on average: a few more, of which the page makes nothing.",
+    "narrow_variance": "In seven of eight runs the first component has more of the variance than in 97 % of walks that take the same steps with random signs, .78 against .66 on average: steps agree with those before them. It is no walk, which is not to say that it has stages.",
+    "narrow_forms": "The runs have 12 to 16 forms and walks of their steps 11 to 12 on average: a few more, of which the page makes nothing.",
     "linear_stage_end": "In five seeds the plateau begins at step 516 to 730, in two at 1320 and 2470, where the fitted curve still rises or falls too steeply before, and in one, whose loss stays on its plateau until step 1500, at 2830.",
     "linear_stage_support": "In two seeds only .46 and .66 of the curves that the LLCs allow have a plateau there: the others go over into the slow fall after it.",
     "linear_alignment": "Runs approach gradient descent along nearly the same curve, so another seed's cosine predicts the LLC nearly as well as the run's own.",
