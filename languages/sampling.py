@@ -58,9 +58,9 @@ class Sampler:
 
     def of_lengths(self, rng: np.random.Generator, lengths: np.ndarray) -> np.ndarray:
         """A member of each of these lengths [count], which must have some: [count, max_length]."""
-        left, count = lengths.copy(), len(lengths)
-        if count < FEW:
+        if (count := len(lengths)) < FEW:
             return self._of_few(rng, lengths.tolist())
+        left = lengths.copy()
         cumulative, transitions = self.cumulative, self.automaton.transitions
         strings = np.full((count, self.max_length), self.automaton.pad, np.uint8)
         state = np.zeros(count, np.int64)

@@ -4,7 +4,7 @@ Columns: panel, series, x, mean, low, high, seeds; further ones only where a row
 
 - seed: the row is this seed's value, without an interval; empty in rows of means.
 - censored: the seed's value lies `above` the one given, or `below` it; where any does, there is no mean.
-- diverged: how many of the row's seeds are beyond the limit or not a number; where any is, there is no mean.
+- diverged: how many of the row's seeds are beyond the limit or not finite; where any is, there is no mean.
 - average: geometric where the mean and its interval are those of logarithms; empty where both are linear.
 """
 
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plots.curves import GEOMETRIC
 from src import intervals
 from src.statistics import LEVEL
 
 ABOVE, BELOW = "above", "below"
-GEOMETRIC = "geometric"
 FEWEST = 3  # seeds of an interval
 
 Row = dict[str, Any]
@@ -64,7 +64,7 @@ def curve_rows(
     rows = []
     for (panel, series, x), values in _points(curves).items():
         place = {"panel": panel, "series": series, "x": x}
-        kept = [value for value in values if abs(value.y) <= limit]
+        kept = [value for value in values if np.isfinite(value.y) and abs(value.y) <= limit]
         if len(kept) < len(values):
             rows.append(place | _no_mean(values, len(values) - len(kept)))
         elif means and not any(value.censored for value in kept):

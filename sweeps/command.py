@@ -206,8 +206,8 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
     """Writes the table and the plan, and clears the cells to retrain; returns the rows that the sweep writes.
 
     These are its own rows and those of other plans of the table whose cells it clears. All checks come first, so
-    nothing is lost if a cell is in use. The table is written before cells are cleared, so that after a kill it has no
-    numbers without a cell.
+    nothing is lost if a cell is in use; one that is taken later is refused at its turn. The table is written before
+    cells are cleared, so that after a kill it has no numbers without a cell.
     """
     runs = [how.folder / cell.name for cell in chosen if how.overwrite]
     begun = [run for run in runs if rundir.has_begun(run)]

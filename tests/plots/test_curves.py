@@ -162,6 +162,12 @@ def test_a_point_of_which_a_seed_has_diverged_has_no_mean_and_says_how_many() ->
     assert seeds == [(1, "0"), (1, "1"), (1, "2"), (2, "0"), (2, "1"), *((1, seed) for seed in "012")]
 
 
+@pytest.mark.parametrize("is_log", [False, True])
+def test_an_infinite_value_leaves_no_mean_whatever_the_limit(is_log: bool) -> None:
+    (row,) = rows_of([{("", "a"): ([1], [value])} for value in (1.0, 2.0, np.inf)], is_log=lambda panel: is_log)
+    assert (row["mean"], row["seeds"], row["diverged"]) == (None, 3, 1)
+
+
 def test_what_has_diverged_is_crossed_at_the_upper_edge_above_all_ticks(tmp_path: Path) -> None:
     figure = drawn(rows_of(DIVERGING, limit=100.0), tmp_path)
     (panel,) = figure.axes
