@@ -47,7 +47,8 @@ def _check(architecture: Architecture[StackConfig]) -> None:
     model, width = architecture.model, architecture.token_width
     other = [kind for kind in map(model.kind, range(model.num_layers)) if kind != "linear"]
     obstacles = {
-        "interleaved tokens": getattr(model, "tokens", "concatenated") != "concatenated",
+        "interleaved tokens": architecture.layout.rows_of_a_pair > 1,
+        "a prediction in a channel of the code": architecture.prediction_channel >= architecture.data_width,
         f"{''.join(other[:1])} attention": bool(other),
         "several heads": model.num_heads != 1,
         "a key size below the token width": 0 < model.key_size < width,

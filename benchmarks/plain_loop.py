@@ -59,7 +59,7 @@ def predict(params: Any, batch: Batch, config: Any) -> Array:
         tokens = tokens + model.damping * jnp.einsum("bhrk,hkw->brw", mixed, part["projection"])
         if model.activation_clip > 0:
             tokens = jnp.clip(tokens, -model.activation_clip, model.activation_clip)
-    return -tokens[:, -1, config.data.dim]
+    return -tokens[:, -1, config.architecture.prediction_channel]
 
 
 class Plain(NamedTuple):

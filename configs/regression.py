@@ -4,7 +4,7 @@ The presets: `paper` follows the published code of von Oswald et al. 2023; where
 curves follow the code (inputs U(-1/2, 1/2), loss with the 1/2, an initial *variance* of .002/K over fan-in). `default`
 is the same for lsa1; for twolayer it starts from larger weights on smaller batches, which ends the plateau at
 .41 early. `published` adds what the code's stacks do otherwise (docs/fidelity.md): it counts where there are layer
-norms or MLPs.
+norms, MLPs or interleaved tokens.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from configs.family import (
 from configs.run import RunConfig
 from src import loss_conventions
 from src.checks import require, sizes
-from src.config import DIFFICULTIES, PLACEMENTS, TOKENS, Architecture, ContextConfig, ModelConfig
+from src.config import DIFFICULTIES, PLACEMENTS, PREDICTION_CHANNELS, TOKENS, Architecture, ContextConfig, ModelConfig
 from src.data_config import AXES, QUERY_COVARIANCES, SPECTRA, TASK_COVARIANCES, TEACHERS, DataConfig
 from src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, TASK_DISTRIBUTIONS, WITHOUT_SIGMA
 
@@ -124,6 +124,7 @@ TWOLAYER = {"tokens": "interleaved", "attention": ("softmax", "linear"), "num_la
 TWOLAYER |= {"b1": 0.9, "b2": 0.98}
 PAPER = {"batch_size": 2048, "init_scale": 0.02, "steps": 10_000}
 PUBLISHED = {"mlp_bias": False, "clip_before_mlp": True}  # the code's MLP has biases where attention has
+PUBLISHED_TOKENS = {"tokens": "interleaved_shared", "prediction_channel": "last"}
 
 MODELS: dict[str, dict[str, Preset]] = {
     "lsa1": {name: Preset(LSA1 | {"pos_enc_size": 0}, lsa1) for name in PRESETS}
@@ -132,7 +133,7 @@ MODELS: dict[str, dict[str, Preset]] = {
     "twolayer": {
         "default": Preset(TWOLAYER | {"batch_size": 512, "init_scale": 0.5, "steps": 5000}, interleaved),
         "paper": Preset(TWOLAYER | PAPER, interleaved),
-        "published": Preset(TWOLAYER | PAPER | PUBLISHED, published(interleaved)),
+        "published": Preset(TWOLAYER | PAPER | PUBLISHED | PUBLISHED_TOKENS, published(interleaved)),
     },
 }
 
@@ -206,7 +207,8 @@ MEANINGS: dict[str, Meaning] = {
     "data.task_covariance": Meaning("covariance of the tasks: that of the inputs, or its inverse", TASK_COVARIANCES),
     "data.task_mean": Meaning("mean of each coordinate of a task"),
     "data.teacher": Meaning("function of w.x that labels are", TEACHERS),
-    "model.tokens": Meaning("what a token holds", TOKENS),
+    "model.tokens": Meaning("what a token holds; shared: the label in the last channel of x", TOKENS),
+    "model.prediction_channel": Meaning("channel of the query's row that is read", PREDICTION_CHANNELS),
     "model.pos_enc_size": Meaning("channels of the sinusoidal code concatenated to each token"),
     **{
         f"{context}.{field}": Meaning(text.format(words), names)

@@ -83,7 +83,7 @@ def finish(
     weights.write(compared)
     yield {}
     for name, measure in MEASURES.items():
-        if name != "copying" or config.model.tokens == "interleaved":
+        if name != "copying" or config.model.interleaved:
             yield {name: measure(compared)}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from src.checks import TOO_MANY, finite, in_range, one_of, require, sizes
 from src.registries import (
@@ -22,7 +22,20 @@ from src.registries import (
     SCHEDULES,
 )
 
-TOKENS = ("concatenated", "interleaved")
+
+class TokenLayout(NamedTuple):
+    """How many rows a pair takes, and whether the label has a channel of its own or stands in the last one of x."""
+
+    rows_of_a_pair: int
+    own_label_channel: bool
+
+
+TOKENS = {
+    "concatenated": TokenLayout(1, True),
+    "interleaved": TokenLayout(2, True),
+    "interleaved_shared": TokenLayout(2, False),
+}
+PREDICTION_CHANNELS = ("label", "last")
 DIFFICULTIES = ("residual", "gd_error")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
 BLOCKS = ("gpt2", "regression")
@@ -100,16 +113,27 @@ class StackConfig:
 
 @dataclass(frozen=True)
 class ModelConfig(StackConfig):
-    """A stack on the tokens of a context with one query, and what each token holds."""
+    """A stack on the tokens of a context with one query, what each token holds, and where the prediction is read.
+
+    `prediction_channel` is the label's, or the last of a token, as in the published code: behind a positional code that
+    is a channel of the code, which does not start at 0.
+    """
 
     tokens: str = "concatenated"
     pos_enc_size: int = 0
+    prediction_channel: str = "label"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("tokens", self.tokens, TOKENS)
+        one_of("prediction_channel", self.prediction_channel, PREDICTION_CHANNELS)
         sizes(self, "pos_enc_size", least=0)
         require(self.pos_enc_size % 2 == 0, f"pos_enc_size is {self.pos_enc_size}; sines come with cosines, so even")
+
+    @property
+    def interleaved(self) -> bool:
+        """Whether a pair's input and label stand in rows of their own."""
+        return TOKENS[self.tokens].rows_of_a_pair == 2
 
 
 @dataclass(frozen=True)
@@ -214,9 +238,25 @@ class Architecture(Generic[Stack]):
         return int(getattr(self.model, "pos_enc_size", 0))
 
     @property
+    def layout(self) -> TokenLayout:
+        """What a token holds."""
+        return TOKENS[getattr(self.model, "tokens", "concatenated")]
+
+    @property
+    def data_width(self) -> int:
+        """Channels of input and label; the label's is the last of them."""
+        return self.dim + self.layout.own_label_channel
+
+    @property
     def token_width(self) -> int:
         """W: input, label and positional code side by side."""
-        return self.dim + 1 + self.code_size
+        return self.data_width + self.code_size
+
+    @property
+    def prediction_channel(self) -> int:
+        """The channel of the query's row of which the prediction is minus the value, where no read-out is learned."""
+        last = getattr(self.model, "prediction_channel", "label") == "last"
+        return (self.token_width if last else self.data_width) - 1
 
     @property
     def width(self) -> int:
@@ -226,8 +266,7 @@ class Architecture(Generic[Stack]):
     @property
     def num_rows(self) -> int:
         """R: the context's rows and the queries'."""
-        rows_of_a_pair = {"concatenated": 1, "interleaved": 2}[getattr(self.model, "tokens", "concatenated")]
-        return rows_of_a_pair * self.num_pairs + self.num_queries
+        return self.layout.rows_of_a_pair * self.num_pairs + self.num_queries
 
     def check(self, counts: Mapping[str, int]) -> None:
         """`ConfigError` if arrays would have too many elements, for these named numbers of tasks."""

@@ -2,7 +2,7 @@
 
 A `Batch` holds pairs, so whatever acts on a context (noise, ordering, placement) means the same for every tokenisation
 and never separates an input from its label. Tokenising is the last step. In every token the input comes first, then the
-label, then the positional code: the label channel is always number D.
+label, then the positional code: the label's channel is number D, or number D - 1 where it is one of the input's.
 """
 
 from __future__ import annotations
@@ -142,15 +142,27 @@ def concatenated_tokens(batch: Batch) -> Array:
 
 def interleaved_tokens(batch: Batch) -> Array:
     """Rows (x_1, 0), (0, y_1), ..., (x_N, 0), (0, y_N), (x_query, 0): [B, 2N + 1, D + 1]."""
+    return interleaved_shared_tokens(
+        batch._replace(x=jnp.pad(batch.x, ((0, 0), (0, 0), (0, 1))), x_query=jnp.pad(batch.x_query, ((0, 0), (0, 1))))
+    )
+
+
+def interleaved_shared_tokens(batch: Batch) -> Array:
+    """Rows x_1, (0, ..., 0, y_1), ..., x_N, (0, ..., 0, y_N), x_query: [B, 2N + 1, D]; y is where x_D is.
+
+    Von Oswald et al. 2023, Sec. 5 (published code).
+    """
     size, pairs, dim = batch.x.shape
-    inputs = jnp.pad(batch.x, ((0, 0), (0, 0), (0, 1)))
-    outputs = jnp.pad(batch.y[:, :, None], ((0, 0), (0, 0), (dim, 0)))
-    context = jnp.stack([inputs, outputs], axis=2).reshape(size, 2 * pairs, dim + 1)
-    query = jnp.pad(batch.x_query, ((0, 0), (0, 1)))
-    return jnp.concatenate([context, query[:, None, :]], axis=1)
+    outputs = jnp.pad(batch.y[:, :, None], ((0, 0), (0, 0), (dim - 1, 0)))
+    context = jnp.stack([batch.x, outputs], axis=2).reshape(size, 2 * pairs, dim)
+    return jnp.concatenate([context, batch.x_query[:, None, :]], axis=1)
 
 
-TOKENISERS = {"concatenated": concatenated_tokens, "interleaved": interleaved_tokens}
+TOKENISERS = {
+    "concatenated": concatenated_tokens,
+    "interleaved": interleaved_tokens,
+    "interleaved_shared": interleaved_shared_tokens,
+}
 
 
 def tokenise(batch: Batch, model: ModelConfig) -> Array:

@@ -1,7 +1,7 @@
 """The stack: tokens in, a prediction for the query out, and what happens between in a `Trace`.
 
 The prediction is minus the label channel of the query's row (von Oswald et al. 2023, Sec. 2: gradient descent in token
-space subtracts predictions from labels, and the query's label starts at 0).
+space subtracts predictions from labels, and the query's label starts at 0), or minus the last channel if asked for.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def run_stack(tokens: Array, architecture: Architecture[StackConfig], hook: Hook
     ("attention", [B, H, R, N]), ("tokens", [B, R, W]) and ("prediction", [B]); what it returns for the first two
     replaces them, so a hook can patch as well as read.
     """
-    model, label_channel = architecture.model, architecture.dim
+    model, channel = architecture.model, architecture.prediction_channel
     blocks = make_blocks(architecture)
     for layer, block in enumerate(blocks):
         only_query = layer == len(blocks) - 1 and hook is no_hook
         tokens = clipped(block(tokens, layer, 1 if only_query else architecture.num_rows, hook), model.activation_clip)
         tokens = hook("tokens", layer, tokens)
-        hook("prediction", layer, -tokens[:, -1, label_channel])
-    return -tokens[:, -1, label_channel]
+        hook("prediction", layer, -tokens[:, -1, channel])
+    return -tokens[:, -1, channel]
 
 
 def make_blocks(architecture: Architecture[StackConfig]) -> list[Block]:

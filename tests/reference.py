@@ -88,6 +88,13 @@ def gelu(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
+def prediction_channel(config):
+    """The label's channel, behind the input or its last, or the last of a token."""
+    if config.model.prediction_channel == "last":
+        return -1
+    return config.data.dim - 1 if config.model.tokens == "interleaved_shared" else config.data.dim
+
+
 def stack(params, config, tokens):
     """The whole transformer on tokens [B, R, W]: tokens, attention and prediction after every layer."""
     model, bound = config.model, config.model.activation_clip or np.inf
@@ -106,5 +113,5 @@ def stack(params, config, tokens):
             hidden = gelu(hidden @ mlp["mlp_in"]["w"] + mlp["mlp_in"].get("b", 0.0))
             tokens = tokens + model.damping * (hidden @ mlp["mlp_out"]["w"] + mlp["mlp_out"].get("b", 0.0))
         tokens = np.clip(tokens, -bound, bound)
-        history.append((tokens, maps, -tokens[:, -1, config.data.dim]))
+        history.append((tokens, maps, -tokens[:, -1, prediction_channel(config)]))
     return history

@@ -159,16 +159,17 @@ def test_every_departure_names_a_test_and_settings_that_are_there(root: Path) ->
         assert len(row) == 6, row
         assert f"def {test}(" in (root / file).read_text(), row
     said = {words for row in rows for words in re.findall(r"--config\.(\w+=[\w.]+)", row[4])}
-    known = {"lsa1": resolve(preset("lsa1")), "sine": resolve(preset("sine"))}
+    known = {model: resolve(preset(model)) for model in ("lsa1", "sine", "twolayer")}
     for words in said:
-        model = "sine" if words.startswith(("amplitude", "tied")) else "lsa1"
+        models = {"amplitude": "sine", "tied": "sine", "tokens": "twolayer", "prediction": "twolayer"}
+        model = models.get(re.split("[_=]", words)[0], "lsa1")
         changed = flags.read(model, "a", "", [f"--config.{words}"]).config
         assert changed != known[model], words
     for line in blocks(page)[0][2].splitlines():
         *_, model = line.partition(" --")[0].split()
         published = flags.read(model, "a", "", line.split()[4:]).config
         assert published.preset == "published"
-        differs = {"lsa1": "model.mlp_bias", "twolayer": "model.mlp_bias"}.get(model, "data.tied_phase")
+        differs = {"lsa1": "model.mlp_bias", "twolayer": "model.tokens"}.get(model, "data.tied_phase")
         assert value_at(published, differs) != value_at(resolve(preset(model)), differs), line
 
 

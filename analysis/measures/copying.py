@@ -29,9 +29,10 @@ def first_layer_gradients(loaded: LoadedRun, with_label: bool = True) -> tuple[n
 
     Two versions: the gradient averaged over tasks before the norm is taken, and the norm of each task averaged after.
     The data channels are those of x and, `with_label`, that of y: of a layer that changes nothing the norm of a row's
-    gradient towards itself is sqrt(D), with the label's channel sqrt(D + 1).
+    gradient towards itself is sqrt(D), with a label's channel beside them sqrt(D + 1).
     """
-    config, channels = loaded.config, loaded.config.data.dim + with_label
+    config = loaded.config
+    channels = config.architecture.data_width if with_label else config.data.dim
     batch = jax.tree.map(jnp.asarray, loaded.batch)
     norms = [
         _row_norms(loaded.model, config.model, channels, loaded.params, batch, row)
@@ -96,7 +97,7 @@ def sensitivities(loaded: LoadedRun) -> dict[str, dict[str, float]]:
 
 def copying(loaded: LoadedRun) -> dict[str, Any]:
     """The sensitivities of the first layer, and those before training; `ConfigError` unless tokens are interleaved."""
-    if loaded.config.model.tokens != "interleaved":
+    if not loaded.config.model.interleaved:
         raise ConfigError(
             f"copying is defined for interleaved tokens; {loaded.run} has {loaded.config.model.tokens} ones"
         )

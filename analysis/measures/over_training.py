@@ -47,7 +47,7 @@ def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:
     measures: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
         partial(_compared, name, other) for name, other in baselines_of(loaded).items()
     ]
-    if loaded.config.model.tokens == "interleaved":
+    if loaded.config.model.interleaved:
         measures.append(_copied)
     return [
         {"step": step} | {name: value for measure in measures for name, value in measure(checkpoint).items()}

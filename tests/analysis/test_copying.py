@@ -90,6 +90,19 @@ def test_at_dimension_10_the_channels_of_x_give_the_papers_root_of_10() -> None:
     assert found["averaged_before_norm"]["own"] == pytest.approx(math.sqrt(11), rel=1e-6)
 
 
+def test_labels_in_a_channel_of_x_leave_the_root_of_10() -> None:
+    """The published tokens: a row has ten channels of data, whether it holds an input or a label."""
+    model = replace(MODEL, tokens="interleaved_shared", prediction_channel="last")
+    config = replace(CONFIG, data=DataConfig(dim=10, num_pairs=3), model=model)
+    width = 10 + CODE
+    nothing = {name: np.zeros((width, 1, width), np.float32) for name in ("query", "key", "value")}
+    nothing["projection"] = np.zeros((1, width, width), np.float32)
+    found = copying(replace(subject(config, 0, 0), params={f"layer_{layer}/attention": nothing for layer in (0, 1)}))
+    for version in ("averaged_before_norm", "averaged_before_norm_x"):
+        assert found[version]["own"] == pytest.approx(math.sqrt(10), rel=1e-6)
+        assert found[version]["other_with_next"] == 0
+
+
 def test_channels_of_x_leave_out_what_is_copied_of_the_label_alone() -> None:
     """A value matrix that takes y alone from the next row: in the channels of x that row does not count."""
     run = subject(CONFIG, sharpness=1000, data=1)

@@ -21,6 +21,7 @@ MODELS = {
     "recurrent": ModelConfig(num_layers=3, recurrent=True, init_scale=0.5, num_heads=2),
     "clipped": ModelConfig(num_layers=2, init_scale=4.0, activation_clip=0.5, damping=0.7),
     "twolayer": ModelConfig(("softmax", "linear"), 2, tokens="interleaved", pos_enc_size=4, init_scale=0.5),
+    "published": resolve(preset("twolayer", "published")).model,
 }
 
 

@@ -64,6 +64,8 @@ def test_steps(model: str, name: str, depth: int, recurrent: bool, steps: int) -
 # What the published stacks do otherwise: an MLP without biases and a clip before it; and where each of several layers
 # has untied weights, one MLP for all of them and no norm before the first. Source: a comparison with that program.
 PUBLISHED_STACK = {"mlp_bias": False, "clip_before_mlp": True}
+# Its interleaved tokens have as many channels as x and are read in their last, which is one of the code's.
+PUBLISHED_TOKENS = {"lsa1": {}, "twolayer": {"tokens": "interleaved_shared", "prediction_channel": "last"}}
 
 
 @pytest.mark.parametrize("model", ["lsa1", "twolayer"])
@@ -71,7 +73,7 @@ PUBLISHED_STACK = {"mlp_bias": False, "clip_before_mlp": True}
 def test_published_is_paper_with_the_published_stack(model: str, depth: int, recurrent: bool) -> None:
     own = depth > 1 and not recurrent
     paper, published = (resolve(preset(model, name, depth, recurrent)) for name in ("paper", "published"))
-    stack = replace(paper.model, **PUBLISHED_STACK, shared_mlp=own, first_norm=not own)
+    stack = replace(paper.model, **PUBLISHED_STACK, shared_mlp=own, first_norm=not own, **PUBLISHED_TOKENS[model])
     assert published == replace(paper, model=stack, preset="published")
 
 

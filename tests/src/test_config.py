@@ -148,7 +148,8 @@ BAD_VALUES = (
     (StackConfig, "damping", 0.0, "above 0"),
     (StackConfig, "activation_clip", -1.0, "at least 0"),
     (StackConfig, "init_scale", 0.0, "above 0"),
-    (ModelConfig, "tokens", "words", "concatenated, interleaved"),
+    (ModelConfig, "tokens", "words", "concatenated, interleaved, interleaved_shared"),
+    (ModelConfig, "prediction_channel", "first", "label, last"),
     (ModelConfig, "pos_enc_size", -2, "at least 0"),
     (ModelConfig, "pos_enc_size", 3, "even"),
     (EmbeddedModel, "d_model", -1, "at least 0"),
@@ -282,11 +283,19 @@ def test_moments_of_the_input_laws(law, input_range):
     assert data.input_fourth_moment == pytest.approx(exact.moment(4), rel=1e-12)
 
 
-@pytest.mark.parametrize(("tokens", "rows"), [("concatenated", 8), ("interleaved", 15)])
-def test_derived_sizes(tokens, rows):
-    value = RegressionConfig(data=DataConfig(dim=3, num_pairs=7), model=ModelConfig(tokens=tokens, pos_enc_size=4))
-    assert value.architecture.num_rows == rows
-    assert value.architecture.token_width == 3 + 1 + 4
+@pytest.mark.parametrize(
+    ("tokens", "rows", "data_width"), [("concatenated", 8, 4), ("interleaved", 15, 4), ("interleaved_shared", 15, 3)]
+)
+def test_derived_sizes(tokens, rows, data_width):
+    """The label's channel is the last of the data's; the last of all is one of the code's, if there is a code."""
+    data = DataConfig(dim=3, num_pairs=7)
+    for channel, size, read in (("label", 4, data_width - 1), ("last", 4, data_width + 3), ("last", 0, data_width - 1)):
+        model = ModelConfig(tokens=tokens, pos_enc_size=size, prediction_channel=channel)
+        architecture = RegressionConfig(data=data, model=model).architecture
+        assert (architecture.num_rows, architecture.data_width) == (rows, data_width)
+        assert architecture.token_width == data_width + size
+        assert architecture.prediction_channel == read
+        assert model.interleaved == (rows == 15)
 
 
 def test_the_last_kind_of_attention_repeats():

@@ -12,7 +12,7 @@ from baselines.gradient_descent import gd
 from src import data as data_module
 from src import prng
 from src.batch import Batch
-from src.config import ModelConfig
+from src.config import TOKENS, ModelConfig
 from src.data import positional_code, sample_batch, sample_other_batch, scale_inputs, take_pairs, tokenise
 from src.data_config import DataConfig
 from tests.reference import random_batch
@@ -193,20 +193,23 @@ def test_the_other_query_takes_its_contexts_factor():
 PAIRS = Batch(*(np.float32(part) for part in ([[[1, 2], [3, 4]]], [[5, 6]], [[7, 8]], [9], [[0, 0]])))
 CONCATENATED = [[1, 2, 5], [3, 4, 6], [7, 8, 0]]
 INTERLEAVED = [[1, 2, 0], [0, 0, 5], [3, 4, 0], [0, 0, 6], [7, 8, 0]]
+SHARED = [[1, 2], [0, 5], [3, 4], [0, 6], [7, 8]]
+LAYOUTS = {"concatenated": CONCATENATED, "interleaved": INTERLEAVED, "interleaved_shared": SHARED}
 
 
-@pytest.mark.parametrize(("tokens", "rows"), [("concatenated", CONCATENATED), ("interleaved", INTERLEAVED)])
+@pytest.mark.parametrize(("tokens", "rows"), LAYOUTS.items())
 def test_layout_of_tokens(tokens, rows):
-    """Input first, label in channel D, the codes behind it; the query's label is nowhere."""
+    """Input first, label in channel D, or shared in D - 1, the codes behind it; the query's label is nowhere."""
     np.testing.assert_array_equal(tokenise(PAIRS, ModelConfig(tokens=tokens)), [rows])
     coded = np.asarray(tokenise(PAIRS, ModelConfig(tokens=tokens, pos_enc_size=4)))
-    np.testing.assert_array_equal(coded[:, :, :3], [rows])
-    np.testing.assert_array_equal(coded[0, :, 3:], positional_code(len(rows), 4).astype(np.float32))
+    width = len(rows[0])
+    np.testing.assert_array_equal(coded[:, :, :width], [rows])
+    np.testing.assert_array_equal(coded[0, :, width:], positional_code(len(rows), 4).astype(np.float32))
     assert 9 not in coded
 
 
 def test_every_name_of_tokens_has_a_tokeniser():
-    assert set(data_module.TOKENISERS) == {"concatenated", "interleaved"}
+    assert set(data_module.TOKENISERS) == set(TOKENS) == set(LAYOUTS)
 
 
 @pytest.mark.parametrize("size", [2, 6, 20])

@@ -10,11 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from configs.overrides import resolve
+from configs.presets import preset
 from configs.regression import RegressionConfig
 from families.regression import make_model
 from src import attn, prng, transformer
 from src.batch import Batch
-from src.config import ModelConfig, TrainConfig
+from src.config import TOKENS, ModelConfig, TrainConfig
 from src.data import sample_batch, tokenise
 from src.data_config import DataConfig
 from tests import reference
@@ -34,6 +36,7 @@ FULL = ModelConfig(
     mlp_width=5,
 )
 PUBLISHED = {"first_norm": False, "shared_mlp": True, "mlp_bias": False, "clip_before_mlp": True}
+PUBLISHED_TOKENS = {"tokens": "interleaved_shared", "prediction_channel": "last"}
 STACKS = {
     "one linear layer": PLAIN,
     "three linear layers": ModelConfig(num_layers=3),
@@ -49,7 +52,9 @@ STACKS = {
     "recurrent with all": replace(FULL, attention=("softmax",), recurrent=True),
     "with all": FULL,
     "merged": ModelConfig(num_layers=2, num_heads=2, merged=True),
-    "published with all": replace(FULL, activation_clip=0.7, **PUBLISHED),
+    "labels in a channel of x": replace(FULL, tokens="interleaved_shared"),
+    "read from the code": ModelConfig(num_layers=2, pos_enc_size=4, prediction_channel="last"),
+    "published with all": replace(FULL, activation_clip=0.7, **PUBLISHED, **PUBLISHED_TOKENS),
 }
 
 
@@ -158,7 +163,21 @@ def test_initial_parameters_depend_on_the_key_alone():
     assert len(np.unique(matrices, axis=0)) == 2 * 2 * 4
 
 
-@pytest.mark.parametrize("tokens", ["concatenated", "interleaved"])
+def test_the_published_prediction_starts_at_minus_a_channel_of_the_code():
+    """Untrained, it is -cos(2N / 10000^.8) = -.99992, so the loss is (D/12 + 1)/2 = .917 and not D/24 = .417.
+
+    The rows are 0, ..., 2N, the channels of the code 0, ..., 9; the last one is the cosine of the slowest angle.
+    """
+    config = resolve(preset("twolayer", "published"))
+    model, batch = make_model(config), sample_batch(prng.key(1), config.data, 4000)
+    params = model.init(prng.key(0))
+    np.testing.assert_allclose(model.predict(params, batch), -np.cos(20 / 10_000**0.8), atol=0.01)
+    assert float(model.loss(params, batch)) == pytest.approx((10 / 12 + 1) / 2, rel=0.05)
+    ours = replace(config, model=replace(config.model, tokens="interleaved", prediction_channel="label"))
+    np.testing.assert_allclose(make_model(ours).predict(make_model(ours).init(prng.key(0)), batch), 0, atol=0.01)
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
 def test_the_last_layer_computes_the_querys_row_alone(tokens):
     """The only attention of one layer is [B, 1, 1, N], where a trace has all rows."""
     config = run(ModelConfig(tokens=tokens))
@@ -174,7 +193,7 @@ def test_the_last_layer_computes_the_querys_row_alone(tokens):
 # What order can do.
 
 
-@pytest.mark.parametrize("tokens", ["concatenated", "interleaved"])
+@pytest.mark.parametrize("tokens", TOKENS)
 @pytest.mark.parametrize("size", [0, 4])
 def test_the_order_of_pairs_counts_only_with_codes(tokens, size, x64):
     model = ModelConfig(tokens=tokens, attention=("softmax", "linear"), num_layers=2, pos_enc_size=size)

@@ -174,8 +174,8 @@ def _attention_part(loaded: LoadedRun) -> Part:
 
 
 def _kinds(maps: list[np.ndarray], config: Any) -> Kinds:
-    tokens = getattr(getattr(config, "model", None), "tokens", "")  # a plugin's family need not have either
-    interleaved = isinstance(config, DiversityConfig) or tokens == "interleaved"
+    model = getattr(config, "model", None)  # a plugin's family need not have one
+    interleaved = isinstance(config, DiversityConfig) or getattr(model, "interleaved", False)
     return tuple(
         attention_patterns.Kind(attention_patterns.are_causal(layer_maps), interleaved, layer == len(maps) - 1)
         if attention_patterns.are_distributions(layer_maps)
