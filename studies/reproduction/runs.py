@@ -37,6 +37,7 @@ RUNS: dict[str, Runs] = {
         "lsa1", {**PUBLISHED_MLP, "batch_size": 8192, "full_batch": True, "steps": 15_000}, MANY_SEEDS
     ),
     "interleaved": Runs("twolayer", {"eval_every": 100, "snapshots": True}, MANY_SEEDS),
+    "interleaved_shared": Runs("twolayer", {"tokens": "interleaved_shared", "prediction_channel": "last"}, MANY_SEEDS),
     "sine": Runs("sine", {}, SOME_SEEDS),
     "sine_control": Runs("sine_control", {}, SOME_SEEDS),
     "sine_tied": Runs("sine", {"tied_phase": True}, SOME_SEEDS),
