@@ -195,6 +195,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("interleaved_shared_loss", "5", "two layers on the published interleaved tokens, labels in a channel of x: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_shared", "full"),
     Claim("interleaved_shared_ratio", "5", "published interleaved tokens, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved_shared", "full"),
     Claim("interleaved_shared_next", "5", "published interleaved tokens, first layer: sensitivity to the next token", 0.85, *around(0.85, 0.2), PLOT, trained.sensitivity_to("next"), "interleaved_shared", "full"),
+    Claim("interleaved_published_loss", "5", "two layers trained as published, on its tokens and from its weights: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_published", "full"),
+    Claim("interleaved_published_ratio", "5", "trained as published, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved_published", "full"),
+    Claim("interleaved_published_next", "5", "trained as published, first layer: sensitivity to the next token", 0.85, *around(0.85, 0.2), PLOT, trained.sensitivity_to("next"), "interleaved_published", "full"),
+    Claim("interleaved_published_plateau", "5", "trained as published: step of the first record below the plateau", 15_000, 10_000, 24_000, PLOT, over_training.steps_until_learnt, "interleaved_published", "full", spacing=500),
     # sines
     Claim("sine_ratio", "4", "sines, an MLP below one linear layer: loss ratio to its meta-learned control", 1.0, 0.8, 1.2, PLOT, sines.beside_control("loss_ratio"), "sine", "full", "sine_control"),
     Claim("sine_cosine", "4", "sines: cosine of the sensitivities of model and control", 0.93, 0.88, 1.0, PLOT, sines.beside_control("model_cos"), "sine", "full", "sine_control", **COSINE),

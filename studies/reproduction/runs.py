@@ -11,6 +11,7 @@ from studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 SINE_PAPER = {"lr": 3e-4, "batch_size": 2048, "micro_batches": 16, "steps": 50_000}
 # as the published program has them: one MLP for all layers, without biases, of width 4 (D + 1)
 PUBLISHED_MLP = {"mlp_width": 44, "mlp_bias": False, "clip_before_mlp": True}
+PUBLISHED_TOKENS = {"tokens": "interleaved_shared", "prediction_channel": "last"}
 BLOCKS = {"num_heads": 4, "shared_mlp": True, **PUBLISHED_MLP}
 TEN_SEEDS = tuple(range(10))
 
@@ -37,7 +38,10 @@ RUNS: dict[str, Runs] = {
         "lsa1", {**PUBLISHED_MLP, "batch_size": 8192, "full_batch": True, "steps": 15_000}, MANY_SEEDS
     ),
     "interleaved": Runs("twolayer", {"eval_every": 100, "snapshots": True}, MANY_SEEDS),
-    "interleaved_shared": Runs("twolayer", {"tokens": "interleaved_shared", "prediction_channel": "last"}, MANY_SEEDS),
+    "interleaved_shared": Runs("twolayer", PUBLISHED_TOKENS, MANY_SEEDS),
+    "interleaved_published": Runs(
+        "twolayer", PUBLISHED_TOKENS | {"batch_size": 2048, "init_scale": 0.02, "steps": 10_000}, SOME_SEEDS
+    ),
     "sine": Runs("sine", {}, SOME_SEEDS),
     "sine_control": Runs("sine_control", {}, SOME_SEEDS),
     "sine_tied": Runs("sine", {"tied_phase": True}, SOME_SEEDS),
