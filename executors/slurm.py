@@ -6,6 +6,7 @@ command the jobs in work stop at their next safe point and the others are cancel
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -91,7 +92,7 @@ class Jobs:
     def _submit(self, tasks: Sequence[Task]) -> None:
         """Submits tasks as one array. If SLURM has taken jobs before, tasks that it refuses wait for the next try."""
         try:
-            with self._executor.batch():
+            with deaf_to_interrupts(), self._executor.batch():
                 jobs = [self._executor.submit(Resumable(task, self._environment, self._stop)) for task in tasks]
         except self._submitit.core.utils.FailedJobError as error:
             reason = str(error).strip().splitlines()[-1].removeprefix("sbatch: error: ")
@@ -154,6 +155,20 @@ class Jobs:
         if self._stop.exists():
             return Outcome(task, stopped=True)
         return Outcome(task, died=f"its job {job.job_id} ended without a result; its log is {job.paths.stderr}")
+
+
+@contextlib.contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Processes begun in this block never get SIGINT; one that this process gets meanwhile arrives after the block.
+
+    A terminal sends Ctrl-C to all its processes. submitit's local ones would print a traceback each, and the command
+    that began them stops them.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Resumable:

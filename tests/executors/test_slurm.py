@@ -1,5 +1,6 @@
 """SLURM's executor with submitit's local jobs, and with a stand-in for submitit that refuses and counts."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from executors.slurm import Jobs, Resumable, by_slurm
 from executors.task import Outcome, Task
 from tests.executors.waiting import until
 from tests.executors.work import Unreadable, task
+from tests.runners.tiny import ROOT
 
 
 @pytest.fixture
@@ -147,6 +149,36 @@ def test_a_signal_to_the_command_stops_jobs(resources: Resources, tmp_path: Path
     found = done(resources, task("long", "count", file=file, up_to=100_000), signals=signals)
     assert found["long"].stopped
     assert found["long"].value == int(file.read_text())
+
+
+COMMAND = """
+import sys
+from pathlib import Path
+from executors.remote import Resources
+from executors.signals import catch_signals
+from executors.slurm import by_slurm
+from tests.executors.work import task
+
+folder = Path(sys.argv[1])
+with catch_signals() as signals:
+    one = task("long", "count", file=folder / "counted", up_to=100_000)
+    resources = Resources(slurm=(("cluster", "local"),), jobs=folder / "jobs")
+    for outcome in by_slurm([one], lambda amount: None, signals, resources):
+        print(outcome.stopped, outcome.value, outcome.died)
+"""
+
+
+@pytest.mark.slow
+def test_an_interrupt_of_the_whole_terminal_stops_jobs_without_a_traceback(tmp_path: Path) -> None:
+    """Ctrl-C reaches the command and submitit's processes alike: the command alone acts on it."""
+    words = [sys.executable, "-c", COMMAND, str(tmp_path)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, cwd=ROOT, text=True, start_new_session=True, **pipes) as process:
+        until("the first step", (tmp_path / "counted").exists)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    assert err == ""
+    assert out == f"True {(tmp_path / 'counted').read_text()} \n"
 
 
 # --- a stand-in for submitit ---
