@@ -76,6 +76,7 @@ OF_20_INPUTS = OF_LINEAR | {
     "tight": {"eps": 3e-5, "nbeta": 133.3, "gamma": 4000.0},
 }
 AT_TWO, AT_ONE = "0,208,500,790,2000,2500,3000", "2000,2500,3000"  # steps of the narrow decoders
+LATE = "3500,4000,4500,5000"  # the last third of training on one task, which its twin is compared in
 
 
 def _settings(chains: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]] = SETTINGS) -> dict[str, Settings]:
@@ -94,7 +95,7 @@ RECIPES: Mapping[str, dict[str, Any]] = {
     "linear_layer": {"settings": _settings(FULL, OF_LINEAR)},
     "two_unit_tasks": {"settings": _settings(FULL)},
     "one_unit_task": {"settings": _settings(FULL)},
-    "one_unit_task_again": {"settings": _only(FULL)},
+    "one_unit_task_again": {"settings": _only(FULL), "checkpoints": LATE},
     "short_schedule": {"settings": _settings(FULL), "checkpoints": "every:4"},
     "constant_rate": {"settings": _settings(FULL), "checkpoints": "every:4"},
     "no_layer_norm": {"settings": _settings(FULL), "checkpoints": "every:4"},
