@@ -43,7 +43,7 @@ FLAGS: Mapping[str, tuple[type, str]] = {
     "seed": (int, "seed of the chains"),
 }
 EXECUTOR = "who estimates the checkpoints: process, ray or slurm do each as a task; without, this process all in turn"
-SELECTIONS = "all, last, every:K or steps such as 100,500"
+SELECTIONS = "all, last, every:K, log:N[:FROM] or steps such as 100,500"
 COLUMNS = ("step", "llc", "llc_low", "llc_high", "loss", "saturation", "health")  # of the rows that are printed
 
 
@@ -111,7 +111,7 @@ def _add(parser: cli.Parser) -> None:
 
 def check_selection(words: str) -> None:
     """`ConfigError` for an invalid selection."""
-    known = words in ("all", "last") or re.fullmatch(r"every:[1-9]\d*|\d+(,\d+)*", words)
+    known = words in ("all", "last") or re.fullmatch(r"every:[1-9]\d*|log:([2-9]|[1-9]\d+)(:\d+)?|\d+(,\d+)*", words)
     require(bool(known), f"checkpoints is {words!r}; choose {SELECTIONS}")
 
 

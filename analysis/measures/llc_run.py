@@ -8,6 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import compile_cache
 from analysis.measures import llc_traces
 from analysis.measures.llc import Estimator
@@ -171,7 +173,10 @@ def _recorded(run: Path, selection: str) -> list[int]:
 
 
 def checkpoints(run: Path, last: int, selection: str) -> Iterator[tuple[int, Params]]:
-    """(step, parameters) of the selected checkpoints: all, last, every:K (one in K of them) or steps.
+    """(step, parameters) of the selected checkpoints: all, last, every:K (one in K of them), log:N or steps.
+
+    log:N are those nearest to N places at equal distances of log(1 + step), the first and the last among them;
+    log:N:FROM begin at FROM, beside the first.
 
     Of a run that is not finished those that it has so far. `StoreError` for a run that has no snapshots, unless only
     the last is asked for; `ConfigError` for a step without.
@@ -190,12 +195,22 @@ def selected(run: Path, last: int, selection: str) -> list[int]:
 def _choose(run: Path, known: list[int], last: int, selection: str) -> list[int]:
     if selection == "last":
         return [last]
-    if selection == "all" or selection.startswith("every:"):
-        return known[:: int(selection.partition(":")[2] or 1)]
+    kind, _, number = selection.partition(":")
+    if kind in ("all", "every"):
+        return known[:: int(number or 1)]
+    if kind == "log":
+        return _log_spaced(known, *map(int, number.split(":")))
     wanted = {int(word) for word in selection.split(",")}
     missing = sorted(wanted - {*known})
     require(not missing, f"{run} has no snapshot of step {missing[0] if missing else ''}; it has {_listed(known)}")
     return sorted(wanted)
+
+
+def _log_spaced(known: list[int], number: int, begin: int = 0) -> list[int]:
+    """The first step, and those nearest to `number` places at equal distances of log(1 + step) from `begin` on."""
+    places = np.log1p(known)
+    wanted = np.linspace(np.log1p(begin), places[-1], number)
+    return sorted({known[0], *(known[int(np.abs(places - place).argmin())] for place in wanted)})
 
 
 def _at(run: Path, steps: Sequence[int], selection: str) -> Iterator[tuple[int, Params]]:

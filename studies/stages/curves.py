@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from store.rundir import read_config
 from studies.curve_rows import Series
+from studies.stages import measures
 from studies.stages.measures import facts, healthy, late_llc, table
 from studies.stages.published import LLC as PAPERS_LLC
 from studies.task_diversity.measures import gain
@@ -92,7 +93,7 @@ def metrics(columns: Mapping[str, str], labels: Mapping[str, str]) -> Curves:
     """Metrics over training, a panel each; a series for each runs' name."""
 
     def curves(run: Path, name: str) -> Series:
-        rows = table(run)
+        rows = measures.metrics(run)
         steps = from_one(rows["step"])
         return {
             (panel, labels[name]): (steps, rows[column].to_numpy(float))
@@ -132,7 +133,7 @@ def over_training_by_tasks(setting: str) -> Curves:
     """The LLC of healthy checkpoints, and the distance to ridge of all, over training; a series for each M."""
 
     def curves(run: Path, name: str) -> Series:
-        good, rows, tasks = healthy(run, setting), table(run), read_config(run).data.num_tasks
+        good, rows, tasks = healthy(run, setting), measures.metrics(run), read_config(run).data.num_tasks
         label = f"M = {tasks:.0f}" if np.isfinite(tasks) else "M = ∞"
         return {
             (f"LLC, {setting}", label): (from_one(good["step"]), good[f"llc_{setting}"].to_numpy(float)),

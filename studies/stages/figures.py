@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 from studies.figure import AnyFigure, Figure
 from studies.stage_figure import Stages
 from studies.stages import curves
@@ -28,32 +31,34 @@ STRUCTURE = {
 LONG = {"long_schedule": "batch 64"}
 OVER_LENGTHS = {"llc_published": "LLC, published", "weight_norm": "norm of the weights"}
 
+_figure = partial(Figure, limit=math.inf)  # an LLC or a norm above 100 has not diverged
+
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
-    Figure("narrow_llc", "One task and two tasks, 16 channels: LLC of healthy checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True),
-    Figure("narrow_published", "Two tasks, 16 channels: LLC at the published setting, and nβ times the loss's fall", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True, means=False, by_seed=True),
-    Figure("narrow_components", "Two tasks, 16 channels: variance of the trajectory's components", ("narrow_two_tasks",), curves.components(NARROW), "component", "share"),
-    Figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.together(curves.llc(LINEAR, "default", "tight"), curves.smoothed(LINEAR)), STEP, LLC, log_x=True, means=False, by_seed=True),
+    _figure("narrow_llc", "One task and two tasks, 16 channels: LLC of healthy checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True),
+    _figure("narrow_published", "Two tasks, 16 channels: LLC at the published setting, and nβ times the loss's fall", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True, means=False, by_seed=True),
+    _figure("narrow_components", "Two tasks, 16 channels: variance of the trajectory's components", ("narrow_two_tasks",), curves.components(NARROW), "component", "share"),
+    _figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.together(curves.llc(LINEAR, "default", "tight"), curves.smoothed(LINEAR)), STEP, LLC, log_x=True, means=False, by_seed=True),
     Stages("linear_stages", "One layer of linear attention: stages of the LLC", {"linear_layer": "one layer"}),
-    Figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.together(curves.llc(UNIT, "default", "tight"), curves.smoothed(UNIT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.together(curves.llc(UNIT, "default", "tight"), curves.smoothed(UNIT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     Stages("unit_stages", "One task and two tasks: stages of the LLC", ONE_AND_TWO, profile="full"),
-    Figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("linear_llcs", "Linear attention, each at settings of its own: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(SHORT), curves.llc(SHORT, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and nβ times the loss's fall", tuple(SHORT), curves.published(SHORT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(SHORT), curves.metrics(BEHAVIOUR, SHORT), STEP, "", log_x=True, profile="full"),
-    Figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(SHORT), curves.metrics(STRUCTURE, SHORT), STEP, "", log_x=True, profile="full"),
-    Figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", tuple(SHORT), curves.components(SHORT), "component", "share", profile="full"),
+    _figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("linear_llcs", "Linear attention, each at settings of its own: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(SHORT), curves.llc(SHORT, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and nβ times the loss's fall", tuple(SHORT), curves.published(SHORT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(SHORT), curves.metrics(BEHAVIOUR, SHORT), STEP, "", log_x=True, profile="full"),
+    _figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(SHORT), curves.metrics(STRUCTURE, SHORT), STEP, "", log_x=True, profile="full"),
+    _figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", tuple(SHORT), curves.components(SHORT), "component", "share", profile="full"),
     Stages("regression_stages", "The regression transformer, 70 000 steps: stages of the LLC", SHORT, profile="full"),
-    Figure("controls_llc", "The regression transformer and its controls: LLC of healthy checkpoints", tuple(CONTROLS), curves.llc(CONTROLS, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("controls_published", "The regression transformer and its controls: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("controls_behaviour", "The regression transformer and its controls: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full"),
-    Figure("controls_structure", "The regression transformer and its controls: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full"),
-    Figure("schedules", "Three lengths of one schedule", ("schedules",), curves.by_length(OVER_LENGTHS), SHARE, "", profile="full"),
-    Figure("long_schedule", "500 000 steps: LLC of healthy checkpoints", ("long_schedule",), curves.together(curves.llc(LONG, "default", "tight"), curves.beside_the_papers(LONG)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    Figure("batches", "500 000 steps: LLC of healthy checkpoints, two batch sizes", ("long_schedule", "large_batch"), curves.llc({"long_schedule": "batch 64", "large_batch": "batch 256"}, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="gpu"),
-    Figure("pools", "Decoders on pools of M tasks, last third of training", ("pools_of_tasks",), curves.llc_of_tasks("default", "tight"), "M", "", log_x=True, profile="full"),
-    Figure("pools_over_training", "Decoders on pools of M tasks: LLC of healthy checkpoints, and distance to ridge", ("pools_of_tasks",), curves.over_training_by_tasks("default"), STEP, "", log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("controls_llc", "The regression transformer and its controls: LLC of healthy checkpoints", tuple(CONTROLS), curves.llc(CONTROLS, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("controls_published", "The regression transformer and its controls: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("controls_behaviour", "The regression transformer and its controls: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full"),
+    _figure("controls_structure", "The regression transformer and its controls: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full"),
+    _figure("schedules", "Three lengths of one schedule", ("schedules",), curves.by_length(OVER_LENGTHS), SHARE, "", profile="full"),
+    _figure("long_schedule", "500 000 steps: LLC, of healthy checkpoints except at the published setting", ("long_schedule",), curves.together(curves.llc(LONG, "default", "tight"), curves.beside_the_papers(LONG)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("batches", "500 000 steps: LLC of healthy checkpoints, two batch sizes", ("long_schedule", "large_batch"), curves.llc({"long_schedule": "batch 64", "large_batch": "batch 256"}, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="gpu"),
+    _figure("pools", "Decoders on pools of M tasks, last third of training", ("pools_of_tasks",), curves.llc_of_tasks("default", "tight"), "M", "", log_x=True, profile="full"),
+    _figure("pools_over_training", "Decoders on pools of M tasks: LLC of healthy checkpoints, and distance to ridge", ("pools_of_tasks",), curves.over_training_by_tasks("default"), STEP, "", log_x=True, means=False, by_seed=True, profile="full"),
 )
 # fmt: on

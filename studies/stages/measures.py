@@ -46,6 +46,12 @@ def table(run: Path) -> pd.DataFrame:
     return read_csv(run / layout.DEVELOP_TABLE, ("step", "loss"), health).sort_values("step").reset_index(drop=True)
 
 
+@lru_cache(maxsize=512)
+def metrics(run: Path) -> pd.DataFrame:
+    """The metrics of all checkpoints of a run, in order: more of them than have an LLC."""
+    return read_csv(run / layout.DEVELOPMENTAL_METRICS, ("step",)).sort_values("step").reset_index(drop=True)
+
+
 def healthy(run: Path, setting: str) -> pd.DataFrame:
     """Its healthy checkpoints at a setting."""
     rows = table(run)
@@ -90,7 +96,7 @@ def late_llc(setting: str) -> Callable[[Path], float]:
     """The mean LLC of the healthy checkpoints in the last third of training; nan if there is none."""
 
     def measure(run: Path) -> float:
-        rows, last = healthy(run, setting), table(run)["step"].iloc[-1]
+        rows, last = healthy(run, setting), read_config(run).training.steps
         return float(rows[rows["step"] >= LATE * last][f"llc_{setting}"].mean())
 
     return measure
@@ -200,8 +206,8 @@ def peak_step(setting: str) -> Callable[[Path], float]:
 
 
 def dip_step(run: Path) -> float:
-    """The step of the checkpoint with the least squared prediction."""
-    rows = table(run)
+    """The step of the record with the least squared prediction."""
+    rows = metrics(run)
     return float(rows["step"].iloc[int(np.argmin(rows["id_squared_prediction"]))])
 
 
@@ -209,17 +215,17 @@ def dip_step(run: Path) -> float:
 
 
 def end_of(column: str, times: float = 1.0) -> Measure:
-    """A metric at the last checkpoint."""
+    """A column of `table` at the last checkpoint."""
     return lambda run: float(table(run)[column].iloc[-1]) * times
 
 
 def least_of(column: str) -> Measure:
     """A metric's least value over training."""
-    return lambda run: float(table(run)[column].min())
+    return lambda run: float(metrics(run)[column].min())
 
 
 def largest(column: str) -> Measure:
-    """A metric's largest value over training."""
+    """A column's largest value over the checkpoints of `table`."""
     return lambda run: float(table(run)[column].max())
 
 
@@ -257,7 +263,8 @@ def rank_with_tasks(setting: str, most: float) -> Measure:
 
     def measure(runs: OfSeed) -> float:
         by_tasks = {tasks: run for run in runs if (tasks := read_config(run).data.num_tasks) <= most}
-        return float(spearmanr([*by_tasks], [late_llc(setting)(run) for run in by_tasks.values()]).statistic)
+        rank = spearmanr([*by_tasks], [late_llc(setting)(run) for run in by_tasks.values()]).statistic
+        return round(float(rank), 12)  # .8, and not a little less
 
     return measure
 
@@ -309,7 +316,7 @@ def rank_with_distance(setting: str, num_tasks: int) -> Callable[[OfSeed, OfSeed
 
     def measure(runs: OfSeed, of_distance: OfSeed) -> float:
         run, other = (_of_tasks(seed_runs, num_tasks) for seed_runs in (runs, of_distance))
-        rows, distances = healthy(run, setting), table(other).set_index("step")["id_delta_ridge"]
+        rows, distances = healthy(run, setting), metrics(other).set_index("step")["id_delta_ridge"]
         rows = rows.assign(distance=distances.reindex(rows["step"]).to_numpy()).dropna(subset=["distance"])
         return _rank_given_step(rows, f"llc_{setting}", "distance")
 

@@ -26,7 +26,7 @@ UNIT_TASKS = {"task_distribution": "sphere", "noise_std": 0.0}  # noise-free tas
 DISTINCT = UNIT_TASKS | {"steps": 5000, "eval_every": 500, "log_records": 18, "test_tasks": 512}
 REGRESSION = {"num_tasks": math.inf, "eval_every": 1750, "log_records": 40}  # 70 records or more, which forms need
 SHORT = REGRESSION | {"steps": LENGTHS[0]}
-POOLS = {"num_layers": 4, "steps": 5000, "log_records": 7, "eval_every": 1000}
+POOLS = {"num_layers": 4, "steps": 5000, "log_records": 8, "eval_every": 500}
 # those of rules that were revised after seeds 0 to 23, of narrow decoders 0 to 2 and 8 to 17, had been read
 FRESH_SEEDS, FRESH_NARROW = tuple(range(24, 32)), tuple(range(18, 26))
 LINEAR = {"snapshots": True, "eval_every": 1000, "log_records": 30}
@@ -76,6 +76,7 @@ OF_20_INPUTS = OF_LINEAR | {
     "tight": {"eps": 3e-5, "nbeta": 133.3, "gamma": 4000.0},
 }
 AT_TWO, AT_ONE = "0,208,500,790,2000,2500,3000", "2000,2500,3000"  # steps of the narrow decoders
+OVER_LONG = "log:30:50"  # of the regression transformer, whatever the length of its schedule
 LATE = "3500,4000,4500,5000"  # the last third of training on one task, which its twin is compared in
 
 
@@ -87,6 +88,10 @@ def _only(chains: Mapping[str, Any]) -> dict[str, Settings]:
     return {"default": _settings(chains)["default"]}
 
 
+def _unsaturated(chains: Mapping[str, Any]) -> dict[str, Settings]:
+    return {name: setting for name, setting in _settings(chains).items() if name != "published"}
+
+
 # runs -> the recipe of `analysis.measures.development.develop`
 RECIPES: Mapping[str, dict[str, Any]] = {
     "narrow_two_tasks": {"settings": _settings(QUICK), "checkpoints": AT_TWO},
@@ -96,14 +101,14 @@ RECIPES: Mapping[str, dict[str, Any]] = {
     "two_unit_tasks": {"settings": _settings(FULL)},
     "one_unit_task": {"settings": _settings(FULL)},
     "one_unit_task_again": {"settings": _only(FULL), "checkpoints": LATE},
-    "short_schedule": {"settings": _settings(FULL), "checkpoints": "every:4"},
-    "constant_rate": {"settings": _settings(FULL), "checkpoints": "every:4"},
-    "no_layer_norm": {"settings": _settings(FULL), "checkpoints": "every:4"},
-    "doubled_residual": {"settings": _settings(FULL), "checkpoints": "every:4"},
-    "schedules": {"settings": _settings(FULL), "checkpoints": "every:2"},
-    "long_schedule": {"settings": _settings(FULL), "checkpoints": "every:4"},
-    "large_batch": {"settings": _settings(FULL), "checkpoints": "every:4"},
-    "pools_of_tasks": {"settings": _settings(FULL), "checkpoints": "every:2"},
+    "short_schedule": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
+    "constant_rate": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
+    "no_layer_norm": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
+    "doubled_residual": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
+    "schedules": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
+    "long_schedule": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
+    "large_batch": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
+    "pools_of_tasks": {"settings": _unsaturated(FULL)},
     "linear_layers": {"settings": _settings(FULL, OF_TWO_LAYERS)},
     "linear_layer_of_20": {"settings": _settings(FULL, OF_20_INPUTS)},
 }

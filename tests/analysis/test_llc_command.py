@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.llc import check_selection
 from analysis.measures import llc_traces
-from analysis.measures.llc_run import estimate_run
+from analysis.measures.llc_run import _choose, estimate_run
 from analysis.measures.llc_settings import Settings
 from executors.signals import Signals
 from executors.task import Outcome, Report, Task
@@ -93,12 +94,34 @@ def test_a_row_is_what_its_traces_say(run: Path, workshop: Workshop) -> None:
         assert json.loads(arrays["row"].tobytes())["step"] == row["step"]
 
 
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        ("log:4", [0, 4, 20, 100]),  # 1 + step: 1, 4.7, 21.7, 101
+        ("log:2", [0, 100]),
+        ("log:100", [0, 1, 2, 4, 10, 20, 50, 100]),
+        ("log:3:10", [0, 10, 50, 100]),  # 1 + step: 11, 33, 101
+        ("every:3", [0, 4, 50]),
+    ],
+)
+def test_evenly_in_the_logarithm_the_first_and_the_last_are_among_them(selection: str, expected: list[int]) -> None:
+    known = [0, 1, 2, 4, 10, 20, 50, 100]
+    check_selection(selection)
+    assert _choose(Path("run"), known, 100, selection) == expected
+
+
 @pytest.mark.slow
 def test_checkpoints_are_all_the_last_one_in_k_or_those_named(run: Path, workshop: Workshop) -> None:
     estimated(workshop, run, "--checkpoints", "all", *words())
     whole, files = (run / layout.LLC).read_bytes(), traces(run)
     inodes = {path.name: path.stat().st_ino for path in (run / layout.LLC_TRACES).iterdir()}
-    for words_of, expected in {"last": (100,), "every:3": (0, 90), "60,0": (0, 60), "all": RECORDED}.items():
+    for words_of, expected in {
+        "last": (100,),
+        "every:3": (0, 90),
+        "log:2": (0, 100),
+        "60,0": (0, 60),
+        "all": RECORDED,
+    }.items():
         said = estimated(workshop, run, "--checkpoints", words_of, *words()).stdout.splitlines()
         assert [int(line.split()[1]) for line in said] == list(expected), words_of
     assert (run / layout.LLC).read_bytes() == whole
@@ -258,8 +281,12 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
         (["--chains", 1], "chains is 1; it must be 2 or more"),
         (["--data", "new"], "data is 'new'; choose fixed, fresh, full"),
         (["--preconditioner", "adam"], "preconditioner is 'adam'; choose rmsprop"),
-        (["--checkpoints", "first"], "checkpoints is 'first'; choose all, last, every:K or steps"),
-        (["--checkpoints", "every:0"], "checkpoints is 'every:0'; choose all, last, every:K or steps"),
+        (["--checkpoints", "first"], "checkpoints is 'first'; choose all, last, every:K, log:N[:FROM] or steps"),
+        (
+            ["--checkpoints", "every:0"],
+            "checkpoints is 'every:0'; choose all, last, every:K, log:N[:FROM] or steps",
+        ),
+        (["--checkpoints", "log:1"], "checkpoints is 'log:1'; choose all, last, every:K, log:N[:FROM] or steps"),
         (["--checkpoints", "0,31"], "has no snapshot of step 31; it has 0, 30, 60, 90, 100"),
         (["--follow"], "is not training: its status is done; leave --follow out"),
         (["--task_cpus", 2], "argument --task_cpus: only --executor ray or slurm takes it"),

@@ -69,7 +69,10 @@ def test_the_settings_differ_in_eps_and_gamma_alone() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--checkpoints sometimes", "checkpoints is 'sometimes'; choose all, last, every:K or steps"),
+        (
+            "--checkpoints sometimes",
+            "checkpoints is 'sometimes'; choose all, last, every:K, log:N[:FROM] or steps",
+        ),
         ("--chains 1", "chains is 1; it must be 2 or more"),
     ],
 )

@@ -16,6 +16,7 @@ from analysis.measures.llc_settings import Settings
 from configs.overrides import resolve
 from configs.presets import preset
 from store import layout, rundir
+from studies.figure import Figure
 from studies.stages import curves, measures
 from studies.stages.runs import ANALYSES, RECIPES, RUNS
 from studies.stages.study import STUDY
@@ -32,7 +33,8 @@ def made(
     """A finished decoder with this LLC at the default setting; at the published one it is the loss turned over."""
     run = folder / f"run{len(list(folder.iterdir()))}"
     config = resolve(preset("hoogland"))
-    rundir.begin(run, replace(config, data=replace(config.data, num_tasks=tasks)))
+    training = replace(config.training, steps=int(STEPS[-1]))
+    rundir.begin(run, replace(config, data=replace(config.data, num_tasks=tasks), training=training))
     table = pd.DataFrame({"step": STEPS, "loss": LOSSES, "id_squared_prediction": [0.4, 0.1, 0.2, 0.3]})
     columns: Mapping[str, Sequence[float]] = {"default": llc, "published": [*(NBETA * (2.1 - LOSSES))]}
     for name, values in columns.items():
@@ -40,6 +42,8 @@ def made(
         table[f"health_{name}"], table[f"norm_{name}"] = health, [1.0, 1.0, 2.0, 4.0]
     (run / layout.DEVELOP).parent.mkdir(parents=True)
     table.to_csv(run / layout.DEVELOP_TABLE, index=False)
+    metrics = pd.DataFrame({"step": [50], "id_squared_prediction": [0.05]})  # a record without an LLC
+    pd.concat([table, metrics]).to_csv(run / layout.DEVELOPMENTAL_METRICS, index=False)
     settings = {name: asdict(Settings(**own)) for name, own in SETTINGS.items() if name != "tight"}
     (run / layout.DEVELOP).write_text(json.dumps({"settings": settings, **facts}))
     return run
@@ -194,17 +198,18 @@ def test_the_llc_of_a_pool_goes_with_its_distance_to_ridge(tmp_path: Path, monke
         for run, sign in zip(runs, (-1, 1), strict=True)
     }
     monkeypatch.setattr(measures, "healthy", lambda run, setting: tables[run])
-    monkeypatch.setattr(measures, "table", lambda run: tables[run])
+    monkeypatch.setattr(measures, "metrics", lambda run: tables[run])
     assert measures.rank_with_distance("default", 16)(runs, runs) == pytest.approx(1.0)
     assert measures.rank_with_distance("default", 4)(runs, runs) == pytest.approx(-1.0)
 
 
 def test_the_end_of_a_metric_its_least_and_its_step(tmp_path: Path) -> None:
+    """The least is looked for among all records, of which some have no LLC."""
     run = made(tmp_path, [0.0, 1.0, 4.0, 2.0])
     assert measures.end_of("id_squared_prediction", 2.0)(run) == 0.6
-    assert measures.least_of("id_squared_prediction")(run) == 0.1
+    assert measures.least_of("id_squared_prediction")(run) == 0.05
     assert measures.largest("llc_default")(run) == 4.0
-    assert measures.dip_step(run) == 10
+    assert measures.dip_step(run) == 50
     assert measures.peak_step("default")(run) == 100
 
 
@@ -247,6 +252,8 @@ def test_the_llc_ranks_pools_by_their_tasks(tmp_path: Path) -> None:
     low = made(tmp_path, [0.0] * 4, tasks=16)
     assert measures.rank_with_tasks("default", 64)([*runs[1:], low]) < 1.0
     assert measures.rank_with_tasks("default", 4)([*runs[1:], low]) == pytest.approx(1.0)
+    swapped = [made(tmp_path, [0.0, 0.0, 0.0, llc], tasks=m) for m, llc in ((1, 1.0), (4, 3.0), (16, 2.0), (64, 4.0))]
+    assert measures.rank_with_tasks("default", 64)(swapped) == 0.8  # and not .7999999999999999
     assert measures.pool_over_infinite("default", 4)(runs) == pytest.approx(0.5)
 
 
@@ -277,7 +284,7 @@ def test_pools_are_drawn_by_their_tasks_beside_what_memorising_gains(tmp_path: P
 def test_pools_over_training_have_a_series_for_each_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = made(tmp_path, [0.0, 1.0, 4.0, 2.0], ("moving: 3", "healthy", "healthy", "healthy"), tasks=16)
     with_ridge = measures.table(run).assign(id_delta_ridge=[1.0, 0.5, 0.2, 0.3])
-    monkeypatch.setattr(curves, "table", lambda run: with_ridge)
+    monkeypatch.setattr(measures, "metrics", lambda run: with_ridge)
     found = curves.over_training_by_tasks("default")(run, "pools")
     assert set(found) == {("LLC, default", "M = 16"), ("distance to ridge", "M = 16")}
     np.testing.assert_array_equal(found["LLC, default", "M = 16"][1], [1.0, 4.0, 2.0])
@@ -299,6 +306,18 @@ def test_the_smoothed_curve_is_drawn_where_there_is_one(tmp_path: Path) -> None:
     assert set(drawn(without, "one")) == {("LLC, default", "one")}
     steps, values = drawn(run, "one")[curves.SMOOTHED, "one"]
     np.testing.assert_array_equal([steps, values], [[1.0, 10.0], [1.0, 2.0]])
+
+
+def test_a_cell_is_analysed_in_one_way() -> None:
+    """Runs that share cells share the recipe: a later one would replace the measurements of the earlier."""
+    recipes: dict[str, Any] = {}
+    for name, recipe in RECIPES.items():
+        for cell in RUNS[name].cells:
+            assert recipes.setdefault(cell.name, recipe) == recipe, (name, cell.name)
+
+
+def test_an_llc_or_a_norm_above_100_is_drawn() -> None:
+    assert all(figure.limit == math.inf for figure in STUDY.figures if isinstance(figure, Figure))
 
 
 def test_every_run_has_its_analysis_and_it_has_what_its_claims_ask() -> None:
