@@ -77,6 +77,8 @@ OF_20_INPUTS = OF_LINEAR | {
 }
 AT_TWO, AT_ONE = "0,208,500,790,2000,2500,3000", "2000,2500,3000"  # steps of the narrow decoders
 OVER_LONG = "log:30:50"  # of the regression transformer, whatever the length of its schedule
+# 25 of the 28 records of one and two tasks at full width: all but those right after the first
+OF_UNIT_TASKS = "0,4,7,12,20,33,55,91,150,247,408,500,674,1000,1112,1500,1836,2000,2500,3000,3030,3500,4000,4500,5000"
 LATE = "3500,4000,4500,5000"  # the last third of training on one task, which its twin is compared in
 
 
@@ -98,8 +100,8 @@ RECIPES: Mapping[str, dict[str, Any]] = {
     "narrow_one_task": {"settings": _only(QUICK), "checkpoints": AT_ONE},
     "narrow_one_task_again": {"settings": _only(QUICK), "checkpoints": AT_ONE},
     "linear_layer": {"settings": _settings(FULL, OF_LINEAR)},
-    "two_unit_tasks": {"settings": _settings(FULL)},
-    "one_unit_task": {"settings": _settings(FULL)},
+    "two_unit_tasks": {"settings": _settings(FULL), "checkpoints": OF_UNIT_TASKS},
+    "one_unit_task": {"settings": _settings(FULL), "checkpoints": OF_UNIT_TASKS},
     "one_unit_task_again": {"settings": _only(FULL), "checkpoints": LATE},
     "short_schedule": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
     "constant_rate": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
