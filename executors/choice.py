@@ -19,6 +19,7 @@ from executors.signals import Signals
 from executors.task import Executor, Outcome, Report, Task
 
 PACKED_WIDTH = 8  # trainings in a pack, where packs are worth while
+LEAST_MINUTES = 3  # of a SLURM job: submitit signals it a minute and a half before its time is over
 
 
 def on_ray(tasks: Sequence[Task], report: Report, signals: Signals, resources: Resources) -> Iterator[Outcome]:
@@ -125,6 +126,12 @@ def resources_of(flags: argparse.Namespace, folder: Path) -> Resources:
         raise cli.UsageError(
             f"argument --slurm: cluster=local takes only minutes and at_once, and would ignore {unused[0]}"
         )
+    minutes = dict(resources.slurm).get("minutes", LEAST_MINUTES)
+    if resources.slurm_cluster and minutes < LEAST_MINUTES:
+        raise cli.UsageError(
+            f"argument --slurm: minutes is {minutes}; a job saves its state a minute and a half before its time is "
+            f"over, so ask for {LEAST_MINUTES} or more"
+        )
     if flags.executor == "slurm" and resources.slurm_cluster and 0 < resources.gpus < 1:
         raise cli.UsageError(
             f"argument --task_gpus: a SLURM job has whole GPUs, and {resources.gpus:g} is a fraction of one; "
@@ -161,4 +168,4 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, _count(value)
     if name == "cluster" and value not in ("slurm", "local"):
         raise argparse.ArgumentTypeError(f"cluster is {value!r}; choose slurm or local")
-    return name, value
+    return name, True if value == "true" else value  # an option of sbatch without a value, as in exclusive=true

@@ -184,7 +184,7 @@ def _check(ray: Any, resources: Resources) -> None:
     """`UnusableEnvironment` if no machine of the cluster has what a task asks for."""
     for node in ray.nodes():
         has = node["Resources"] if node["Alive"] else {}
-        if has.get("CPU", 0) >= resources.cpus and has.get("GPU", 0) >= min(resources.gpus, 1):
+        if has.get("CPU", 0) >= resources.cpus and has.get("GPU", 0) >= resources.gpus:
             return
     asked = f"{resources.cpus} CPUs" + f" and {resources.gpus:g} GPUs" * bool(resources.gpus)
     raise UnusableEnvironment(f"no machine of the Ray cluster has {asked} for a task; set --task_cpus and --task_gpus")

@@ -57,9 +57,9 @@ def task_environment(resources: Resources) -> TaskEnvironment:
 
 def run_remote(task: Task, environment: TaskEnvironment, context: Context) -> Outcome:
     """Does a task in this process, which a cluster has started."""
-    os.chdir(environment.folder)
     os.environ.update(environment.variables)
     try:
+        os.chdir(environment.folder)
         cli.load_plugins(environment.plugins)
     except Exception as error:
         return Outcome(task, error=error)

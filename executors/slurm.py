@@ -32,6 +32,7 @@ POLL_SECONDS = 0.5  # at least, between two looks for outcomes, which are files
 AT_ONCE = 256  # jobs in the queue
 PARTS = 8  # jobs are submitted whenever one in so many has ended: arrays stay large, and most of the queue is filled
 RESUBMIT_SECONDS = 60.0
+PATIENCE_SECONDS = 30.0  # with a process of this machine that is to stop: as long as SLURM gives its jobs
 # how often a job may reach its time limit: it progresses each time, so this only stops one that never ends
 MOST_LIMITS = 1000
 LIMIT = {"slurm": 60, "local": 10**5}  # minutes; a process of this machine needs no limit
@@ -59,7 +60,7 @@ def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources:
                 yield outcome
     finally:
         jobs.cancel()  # if the caller stopped iterating
-        if not died.total():  # else the logs say why
+        if not died.total() and not jobs.working:  # else logs say why, or jobs look for the stop file
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -90,13 +91,19 @@ class Jobs:
         return bool(self.waiting or self.working)
 
     def _submit(self, tasks: Sequence[Task]) -> None:
-        """Submits tasks as one array. If SLURM has taken jobs before, tasks that it refuses wait for the next try."""
+        """Submits tasks as one array. If SLURM has taken jobs before, tasks that it refuses wait for the next try.
+
+        What answers too late may have been taken: jobs that this command does not know are cancelled before that try.
+        """
+        if self._refusal:
+            self._cancel_others()
         try:
             with deaf_to_interrupts(), self._executor.batch():
                 jobs = [self._executor.submit(Resumable(task, self._environment, self._stop)) for task in tasks]
         except self._submitit.core.utils.FailedJobError as error:
             reason = str(error).strip().splitlines()[-1].removeprefix("sbatch: error: ")
             if not self._accepted:
+                self._cancel_others()
                 raise UnusableEnvironment(f"SLURM does not take the jobs: {reason}") from None
             if reason != self._refusal:
                 sentence = f"SLURM does not take more jobs now: {reason}; the command tries again every minute"
@@ -106,6 +113,10 @@ class Jobs:
         else:
             self._accepted, self._refusal = True, ""
             self.working |= dict(zip(jobs, tasks, strict=True))
+
+    def _cancel_others(self) -> None:
+        if self._queue:
+            self._queue.cancel_others(_job_name(self.folder), {job.job_id for job in self.working})
 
     def stop(self) -> Iterator[Outcome]:
         """Stops the running jobs at their next safe point, and cancels those that wait in the queue.
@@ -120,12 +131,18 @@ class Jobs:
             yield Outcome(self.waiting.popleft(), stopped=True)
 
     def cancel(self) -> None:
-        """Ends all jobs."""
+        """Ends all jobs. Processes of this machine stop at their next safe point, which is waited for."""
         if self._queue:
             self._queue.cancel([job.job_id for job in self.working])
             return
         for job in self.working:
-            job.cancel(check=False)
+            if not job.done():
+                self._stop.touch()  # a stopped process, and not one to be queued again
+                os.kill(int(job.job_id), signal.SIGTERM)  # which submitit passes on; it sends SIGINT itself
+        last = time.monotonic() + PATIENCE_SECONDS
+        while self.working and time.monotonic() < last:
+            self.working = {job: task for job, task in self.working.items() if not job.done()}
+            time.sleep(POLL_SECONDS * bool(self.working))
 
     def ended(self) -> list[Outcome]:
         """The outcomes of the jobs that have ended since the last check; checks are rarer in a large folder."""
@@ -225,6 +242,11 @@ def _at_once(resources: Resources) -> int:
     return min(most, max(int(1 / resources.gpus), 1)) if resources.gpus else most
 
 
+def _job_name(folder: Path) -> str:
+    """The name of a command's jobs in the queue, which no other command's have."""
+    return f"icl-lab-{folder.name}"
+
+
 def _executor(submitit: Any, folder: Path, resources: Resources) -> Any:
     """submitit's executor, with what a job asks for."""
     settings = dict(resources.slurm)
@@ -232,7 +254,7 @@ def _executor(submitit: Any, folder: Path, resources: Resources) -> Any:
     limits = {f"{name}_max_num_timeout": MOST_LIMITS for name in LIMIT}
     executor = submitit.AutoExecutor(folder=folder, cluster=cluster, **limits)
     known: dict[str, Any] = {
-        "name": "icl-lab",
+        "name": _job_name(folder),
         "cpus_per_task": resources.cpus,
         "gpus_per_node": int(-(-resources.gpus // 1)),
         "timeout_min": int(settings.pop("minutes", LIMIT.get(cluster, LIMIT["slurm"]))),
@@ -241,6 +263,6 @@ def _executor(submitit: Any, folder: Path, resources: Resources) -> Any:
         known["slurm_array_parallelism"] = int(settings.pop("at_once", AT_ONCE))
         named = {name: settings.pop(name) for name in ("partition", "account", "qos", "constraint") if name in settings}
         known |= {f"slurm_{name}": value for name, value in named.items()}
-        known["slurm_additional_parameters"] = settings
+        known["slurm_additional_parameters"] = {"requeue": True} | settings  # where the cluster's default is not to
     executor.update_parameters(**known)
     return executor

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 POLL_SECONDS = 5.0  # between two polls of the queue; one call lists all jobs
 # how long a job must be missing: a requeued job may be in no list, and over a network its result arrives late
@@ -41,6 +41,12 @@ class Queue:
         self._asked = time.monotonic()
         if listed is not None:
             self._listed, self._answered = frozenset(listed.split()), self._asked
+
+    def cancel_others(self, name: str, known: Collection[str]) -> None:
+        """Cancels the jobs of a name that are none of the known ones."""
+        listed = _answer("squeue", "--noheader", "--array", f"--user={os.getuid()}", f"--name={name}", "--format=%i")
+        if others := sorted({*(listed or "").split()} - {*known}):
+            self.cancel(others)
 
     def cancel(self, ids: Sequence[str], waiting: bool = False) -> None:
         """Cancels these jobs, or those that are still waiting; whoever has left the queue is passed over."""

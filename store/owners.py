@@ -23,6 +23,7 @@ from store.readers import StoreError
 STALE_SECONDS = 60.0  # without a beat, while we watch, after which an owner on another host is gone; syncs may be slow
 DIGITS = 12  # of a beat, which is written over the one before
 LARGEST = 4096  # bytes of a lock file
+HIDDEN = "running"  # in place of the start of a process that is there
 
 
 class Owner(NamedTuple):
@@ -60,20 +61,22 @@ def host() -> str:
 
 
 def started(pid: int) -> str:
-    """When a process of this host began, in the kernel's ticks; "" if it has ended."""
+    """When a process of this host began, in the kernel's ticks; "" if it has ended, `HIDDEN` if that is not shown.
+
+    It is not on systems without /proc, nor of other users' processes where /proc is mounted with hidepid.
+    """
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return "" if words[0] in "ZX" else words[19]
-    except FileNotFoundError:
-        if Path("/proc/self/stat").exists():
-            return ""
-    try:  # a system without /proc
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        pass
+    try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return ""
     except PermissionError:
         pass
-    return "running"
+    return HIDDEN
 
 
 def this_process() -> Owner:
@@ -84,7 +87,7 @@ def this_process() -> Owner:
 def has_ended(writer: str) -> bool:
     """Whether the process that wrote a draft is known to have ended: it was one of this host."""
     name, pid, start = writer.split("-")
-    return this_process().writer().startswith(f"{name}-") and started(int(pid)) != start
+    return this_process().writer().startswith(f"{name}-") and started(int(pid)) not in (start, HIDDEN)
 
 
 def read(lock: Path) -> Owner | None:
@@ -147,11 +150,16 @@ class Watch:
         self._alive: Owner | None = None
 
     def observe(self, path: Path, owner: Owner) -> LockBusy | None:
-        """What is known of the owner of a file; None if it is gone."""
-        if owner.host != host():
+        """What is known of the owner of a file; None if it is gone.
+
+        Where a process of this host hides when it began, its number may be another's by now: its heartbeat is watched.
+        """
+        here = owner.host == host()
+        began = started(owner.pid) if here else HIDDEN
+        if began == HIDDEN and not (here and owner.pid == os.getpid()):
             obstacle = self._changes(path, owner)
         else:
-            obstacle = LockBusy.OWNED if started(owner.pid) == owner.start else None
+            obstacle = LockBusy.OWNED if began == owner.start else None
         if obstacle is LockBusy.OWNED:
             self._alive = owner
         return obstacle

@@ -219,7 +219,8 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
     with locked_file(how.out, table.LOCK_TIMEOUT):
         together = check_plan(how.folder, how.out, rows, how.append)
         cleared = {cell.name for cell in chosen if how.overwrite}
-        rows = [*rows, *(row for row in together if row.cell.name in cleared and row not in rows)]
+        known = {*rows}
+        rows = [*rows, *(row for row in together if row.cell.name in cleared and row not in known)]
         start(rows, how.folder, how.out, how.policy, [run.name for run in begun])
         write_plan(how.folder, how.out, together)
         for run in begun:

@@ -75,6 +75,11 @@ def test_wrong_flags_are_refused(words: str, refused: Refused, tmp_path: Path) -
             "--slurm cluster=local,minutes=5,partition=cpu --executor slurm",
             "argument --slurm: cluster=local takes only minutes and at_once, and would ignore partition",
         ),
+        (
+            "--slurm minutes=2 --executor slurm",
+            "argument --slurm: minutes is 2; a job saves its state a minute and a half before its time is over, "
+            "so ask for 3 or more",
+        ),
     ],
 )
 def test_flags_without_effect_are_refused(words: str, sentence: str, refused: Refused, tmp_path: Path) -> None:
@@ -95,6 +100,11 @@ def test_a_fraction_of_a_gpu_is_refused_where_jobs_get_whole_ones(
     assert list(tmp_path.iterdir()) == []
     here = read("--executor", "slurm", "--task_gpus", "0.25", "--slurm", "cluster=local")
     assert choice.resources_of(here, tmp_path).gpus == 0.25
+
+
+def test_an_option_of_sbatch_without_a_value_is_true() -> None:
+    flags = read("--executor", "slurm", "--slurm", "exclusive=true,comment=true_story,minutes=9")
+    assert flags.slurm == [("exclusive", True), ("comment", "true_story"), ("minutes", 9)]
 
 
 @pytest.mark.parametrize(("name", "module"), [("ray", "ray"), ("slurm", "submitit")])

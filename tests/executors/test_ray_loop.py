@@ -155,6 +155,9 @@ def test_what_a_cluster_lacks_is_said(ray: Ray) -> None:
     with pytest.raises(UnusableEnvironment, match=r"no machine of the Ray cluster has 4 CPUs and 0\.5 GPUs"):
         list(on_ray(numbered(1), lambda amount: None, Signals(), Resources(cpus=4, gpus=0.5)))
     assert not ray.open
+    ray.have = {"CPU": 2.0, "GPU": 1.0}
+    with pytest.raises(UnusableEnvironment, match=r"no machine of the Ray cluster has 1 CPUs and 2 GPUs"):
+        list(on_ray(numbered(1), lambda amount: None, Signals(), Resources(gpus=2)))
 
 
 @pytest.mark.parametrize(

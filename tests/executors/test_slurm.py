@@ -63,6 +63,24 @@ def test_a_job_that_always_dies_is_said_and_its_log_stays(resources: Resources, 
 
 
 @pytest.mark.slow
+def test_jobs_in_work_are_stopped_where_the_command_gives_up(resources: Resources, tmp_path: Path) -> None:
+    """As after another task's error: no process goes on unseen."""
+    file = tmp_path / "counted"
+    outcomes = by_slurm(
+        [task("two", "square", number=2), task("long", "count", file=file, up_to=100_000)],
+        lambda amount: None,
+        Signals(),
+        resources,
+    )
+    assert next(outcomes).task.name == "two"
+    until("the first step", file.exists)
+    outcomes.close()  # type: ignore[attr-defined]
+    jobs = subprocess.run(["pgrep", "-f", f"submitit.core._submit {resources.jobs}"], capture_output=True, text=True)
+    assert jobs.stdout == ""
+    assert [*resources.jobs.iterdir()] == []
+
+
+@pytest.mark.slow
 def test_a_job_that_fails_outside_its_task_is_said_with_the_exception(resources: Resources) -> None:
     one = task("unreadable", "square", number=Unreadable())
     found = done(resources._replace(retries=0), one)
@@ -210,6 +228,7 @@ class Cluster:
         self.refusals, self.deaths = deque[str](), list[str]()  # "" takes an array
         self.seconds: dict[str, float] = {}  # which jobs take; others none
         self.cancelled: list[str] = []
+        self.taken_late: list[str] = []  # in the queue although sbatch did not answer
         self.now = 0.0
         self._ends: list[tuple[float, Path]] = []
 
@@ -242,9 +261,12 @@ class Cluster:
             if end <= self.now:
                 result.touch()
 
-    def answer(self, command: str, *words: str) -> None:
+    def answer(self, command: str, *words: str) -> str | None:
         if command == "scancel":
             self.cancelled.extend(words)
+        if command == "squeue" and f"--name=icl-lab-{self.folder.name}" in words:
+            return "\n".join(self.taken_late)
+        return None
 
 
 @pytest.fixture
@@ -315,6 +337,18 @@ def test_what_slurm_does_not_take_during_a_sweep_waits_a_minute(
         f"SLURM does not take more jobs now: {reason}; the command tries again every minute"
         for reason in (limit, network)
     ]
+
+
+def test_what_slurm_has_taken_without_an_answer_is_cancelled_before_it_is_submitted_again(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Else the tasks would be done twice, each in the other's way. Jobs in work go on."""
+    cluster.refusals.extend(["", "Socket timed out on send/recv operation"])
+    cluster.seconds["0"] = 100
+    cluster.taken_late = ["0_1", "7_1", "7_2"]
+    outcomes = [*by_slurm(numbered(5), lambda amount: None, Signals(), resources_of(tmp_path, at_once=3))]
+    assert len(outcomes) == 5
+    assert cluster.cancelled == ["--quiet", "7_1", "7_2"]
 
 
 def test_what_slurm_does_not_take_at_first_is_refused(cluster: Cluster, tmp_path: Path) -> None:

@@ -199,6 +199,32 @@ def test_how_long_an_owner_that_is_alive_is_waited_for(
     assert clock[0] == waited
 
 
+@pytest.mark.parametrize("refusal", [PermissionError, FileNotFoundError])
+def test_an_owner_whose_start_is_hidden_is_watched(
+    refusal: type[OSError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As under /proc with hidepid: another user's process may be the owner, or have its number since."""
+
+    def hidden(path: Path) -> str:
+        raise refusal(str(path))
+
+    monkeypatch.setattr(owners.Path, "read_text", hidden)
+    clock = [0.0]
+    monkeypatch.setattr(owners, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait(60)
+    assert (owners.started(os.getppid()), owners.started(ended.pid)) == (owners.HIDDEN, "")
+    owner = owners.this_process()._replace(pid=os.getppid(), start="123")
+    assert not owners.has_ended(owner.writer())
+    watch, beating = owners.Watch(), owner._replace(beat="000000000001")
+    assert watch.observe(tmp_path, owner) is owners.LockBusy.WATCHED
+    assert watch.observe(tmp_path, beating) is owners.LockBusy.OWNED
+    for clock[0] in range(0, 61, 20):
+        still = watch.observe(tmp_path, beating)
+    assert still is None  # its beat stands still
+    assert owners.Watch().observe(tmp_path, owner._replace(pid=ended.pid)) is None
+
+
 # --- owners of other hosts, without waiting ---
 
 LOCK = layout.LOCK
