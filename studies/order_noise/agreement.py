@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 AGREEMENT = "agreement.csv"
 SHARE, LEAST = 0.25, 0.005  # tolerance: a quarter of the prediction, but at least this
+MARGIN_WORDS = "a quarter of the prediction (at least .5 %, 1 % where gradient descent is compared with)"
 VERDICTS = ("as predicted", "no change, as predicted", "undecided", "not as predicted")
 
 

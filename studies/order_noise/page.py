@@ -13,7 +13,7 @@ from store.readers import read_json
 from studies.contrast import by_name, change_of, results
 from studies.findings import WrittenFinding, image, numbered, value
 from studies.ledger import known, rows_of
-from studies.order_noise.agreement import VERDICTS, agreement, predicts_a_change
+from studies.order_noise.agreement import MARGIN_WORDS, VERDICTS, agreement, predicts_a_change
 from studies.order_noise.claims import SHORT
 from studies.order_noise.curves import RUN_FIGURES
 from studies.order_noise.figures import FIGURES
@@ -113,12 +113,13 @@ def _explained(agreed: Sequence[Mapping[str, Any]], lines: Mapping[str, Mapping[
         if row["verdict"] == "not as predicted"
     )
     met, _, undecided, not_met = (counts[name] for name in VERDICTS)
+    smaller = sum(abs(row["change"]) < abs(row["predicted"]) for row in effects)
     return [
         f"A step size for each position predicts {100 * changes[0]:+.1f} and {100 * changes[1]:+.1f} % from the "
-        f"task distribution alone (R² of the learned step sizes with the predicted ones: {read}); of "
-        f"{len(effects)} contrasts with a predicted change beyond the margin {met} are as predicted, {undecided} "
-        f"undecided, {not_met} not{f' ({missed})' if missed else ''}; of {len(agreed) - len(effects)} others "
-        f"{of_all[VERDICTS[1]]} show none."
+        f"task distribution alone (R² of the learned step sizes with the predicted ones: {read}).",
+        f"Of {len(effects)} contrasts with a predicted change {met} are as predicted, within {MARGIN_WORDS}, {undecided} "
+        f"undecided, {not_met} not{f' ({missed})' if missed else ''}; {smaller} changes are smaller than predicted. Of "
+        f"{len(agreed) - len(effects)} others {of_all[VERDICTS[1]]} show none.",
     ]
 
 

@@ -29,11 +29,30 @@ def contrasts_of(rows: Rows, question: str, *words: str) -> list[Row]:
 
 
 def in_percent(row: Row) -> str:
-    """The mean relative change over seeds with its 90 % interval and n; of an AUROC, the difference."""
+    """The mean relative change over seeds with its 90 % interval and n; of an AUROC, the difference.
+
+    Where seeds are still on the plateau, that of all seeds first.
+    """
     low, high = row["equivalence_low"], row["equivalence_high"]
     if row["unit"] == "auroc":
         return f"{(low + high) / 2:+.4f} [{low:+.4f}, {high:+.4f}; n = {row['n']}]"
-    return f"{50 * (low + high):+.2f} % [{100 * low:+.2f}, {100 * high:+.2f}; n = {row['n']}]"
+    learnt = _percent(low, high, row["n"])
+    if row["n_all"] == row["n"]:
+        return learnt
+    return f"{_percent(*_of_all_seeds(row), row['n_all'])}, of those that left the plateau {learnt}"
+
+
+def _percent(low: float, high: float, seeds: int) -> str:
+    return f"{50 * (low + high):+.2f} % [{100 * low:+.2f}, {100 * high:+.2f}; n = {seeds}]"
+
+
+def _of_all_seeds(row: Row) -> tuple[float, float]:
+    """The 90 % interval of the change over all seeds, of which a contrast has the 95 % one."""
+    from scipy.stats import t
+
+    ratio = t.ppf(0.95, row["n_all"] - 1) / t.ppf(0.975, row["n_all"] - 1)
+    half = ratio * (row["change_all_high"] - row["change_all_low"]) / 2
+    return row["change_all"] - half, row["change_all"] + half
 
 
 def auroc(table: pd.DataFrame, name: str) -> str:
