@@ -130,8 +130,7 @@ def noise_training_cost(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     contrasts = contrasts_of(rows, "noise in training", ", tested clean")
     shown = [row for row in contrasts if row["verdict"] == "higher"]
     return (
-        f"On clean contexts training on noise raises the loss significantly in {len(shown)} of {len(contrasts)} "
-        f"contrasts: {_named(shown)}.",
+        f"Tested clean, training on noise costs in {len(shown)} of {len(contrasts)}: {_named(shown)}.",
         len(shown) > 0 and not any(row["verdict"] == "lower" for row in contrasts),
     )
 

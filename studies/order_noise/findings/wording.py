@@ -39,7 +39,7 @@ def in_percent(row: Row) -> str:
     learnt = _percent(low, high, row["n"])
     if row["n_all"] == row["n"]:
         return learnt
-    return f"{_percent(*_of_all_seeds(row), row['n_all'])}, of those that left the plateau {learnt}"
+    return f"{_percent(*_of_all_seeds(row), row['n_all'])}, learnt: {learnt}"
 
 
 def _percent(low: float, high: float, seeds: int) -> str:
