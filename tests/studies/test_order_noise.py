@@ -107,7 +107,8 @@ def test_the_page_says_how_many_seeds_reach_the_targets_and_how_predicted_change
     text, agreed = PAGE.read_text(), pd.read_csv(FOLDER / "agreement.csv")
     effects = agreed[agreed["predicted"].abs() > agreed["margin"]]
     counts = effects["verdict"].value_counts()
-    words = f"Of {len(effects)} contrasts with a predicted change {counts['as predicted']} are as predicted, within a quarter"
+    met = counts["as predicted"]
+    words = f"Of {len(effects)} contrasts with a predicted change {met} are as predicted, within a quarter of the"
     assert words in text
     missed = effects[effects["verdict"] == "not as predicted"]
     for _, row in missed.iterrows():

@@ -67,8 +67,8 @@ def noise_like_descent(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     same, worst = sum(map(is_equivalent, linear)), max(two, key=lambda row: row["change"])
     return (
         "Trained clean and tested on noise, the linear models match one GD step tuned on clean contexts within 1 % in "
-        f"{same} of {len(linear)} conditions, twolayer in {sum(map(is_equivalent, two))} of {len(two)}; its loss differs "
-        f"most by {in_percent(worst)}.",
+        f"{same} of {len(linear)} conditions, twolayer in {sum(map(is_equivalent, two))} of {len(two)}; its loss "
+        f"differs most by {in_percent(worst)}.",
         all_equivalent(linear) and worst["change"] < 0.02,
     )
 
