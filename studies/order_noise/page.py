@@ -118,8 +118,8 @@ def _explained(agreed: Sequence[Mapping[str, Any]], lines: Mapping[str, Mapping[
         f"A step size for each position predicts {100 * changes[0]:+.1f} and {100 * changes[1]:+.1f} % from the "
         f"task distribution alone (R² of the learned step sizes with the predicted ones: {read}).",
         f"Of {len(effects)} contrasts with a predicted change {met} are as predicted, within {MARGIN_WORDS}, "
-        f"{undecided} undecided, {not_met} not{f' ({missed})' if missed else ''}; {smaller} changes are smaller than predicted. "
-        f"Of {len(agreed) - len(effects)} others {of_all[VERDICTS[1]]} show none.",
+        f"{undecided} undecided, {not_met} not{f' ({missed})' if missed else ''}; {smaller} changes are smaller "
+        f"than predicted. Of {len(agreed) - len(effects)} others {of_all[VERDICTS[1]]} show none.",
     ]
 
 
