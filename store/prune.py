@@ -31,7 +31,7 @@ DIGITS = 8  # of a list's code
 
 
 def listed(folder: Path, statuses: Sequence[str], older_than: timedelta, now: datetime) -> list[Entry]:
-    """The runs that would be deleted, by path."""
+    """The runs that are asked for and that no others build on, by path."""
     entries = [entry for entry in list_runs(folder) if not entry.reason]
     needed = required_ids(folder)
     return sorted(
@@ -41,7 +41,6 @@ def listed(folder: Path, statuses: Sequence[str], older_than: timedelta, now: da
             if entry.status in statuses
             and (not older_than or entry.time is None or now - entry.time >= older_than)
             and rundir.stored_id(entry.path) not in needed
-            and not in_use(entry.path)
         ),
         key=lambda entry: entry.path,
     )
@@ -123,7 +122,11 @@ def _duration(text: str) -> timedelta:
 def main(argv: list[str]) -> int:
     """The command line; 2 if a run of the list was refused."""
     flags, now = parser().parse(argv), datetime.now(UTC)
-    entries = listed(flags.folder, flags.status, flags.older_than, now)
+    asked = listed(flags.folder, flags.status, flags.older_than, now)
+    entries = [entry for entry in asked if not in_use(entry.path)]
+    for entry in asked:
+        if entry not in entries:
+            print(cli.printable(f"not listed: {entry.path} is locked by a process of {entry.host}"), file=sys.stderr)
     code = code_of(entries)
     if flags.delete not in (None, code):
         raise StoreError(f"the list with the code {flags.delete} is not that of today, {code}; look at it first")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,10 +65,14 @@ def test_files_of_others_stay(runs: Path, ran: Ran) -> None:
 
 
 def test_runs_that_are_locked_or_that_others_build_on_stay(runs: Path, ran: Ran) -> None:
-    needed = rundir.stored_id(runs / "b")
-    made(runs / "f", status="done", config={"requires": [needed]})
+    """What is locked is named; runs of one config have one id, so both are needed."""
     with locked(runs / "a"):
-        assert ran("store.prune", runs).out == "no run is to be deleted\n"
+        said = ran("store.prune", runs)
+    assert [line.split()[0] for line in said.out.splitlines()[:-1]] == [str(runs / "b")]
+    assert said.err == f"not listed: {runs / 'a'} is locked by a process of {platform.node()}\n"
+    assert rundir.stored_id(runs / "a") == rundir.stored_id(runs / "b")
+    made(runs / "f", status="done", config={"requires": [rundir.stored_id(runs / "b")]})
+    assert ran("store.prune", runs).out == "no run is to be deleted\n"
 
 
 @pytest.mark.parametrize("dependent", ["runs/sweep/f", "others/f"])
