@@ -314,7 +314,7 @@ def _at(*path: Any) -> Callable[[Results], Any]:
 
 
 def _scaled(alpha: float, name: str) -> Callable[[Results], Any]:
-    return lambda results: next(row for row in results["ood"] if row["alpha"] == alpha)[name]
+    return lambda results: {row["alpha"]: row for row in results["ood"]}[alpha][name]
 
 
 def _score(whose: str, score: str) -> Callable[[Results], Any]:

@@ -28,6 +28,7 @@ from executors import choice
 from languages import automata
 from scripts import gpu_check
 from src.data_config import DataConfig
+from src.registries import FAMILIES
 from store import checkpoint, conditions, export, journal, layout, listing, manifest, owners, rundir, snapshots, sources
 from store.atomic import csv_bytes, write_csv
 from store.params import read_params
@@ -35,7 +36,7 @@ from store.readers import read_csv, read_npy
 from studies import conjecture, conjecture_page, drawing, ledger
 from studies.study import load
 from sweeps import collect, status, table
-from sweeps.plan import read_plan
+from sweeps.plan import read_plan, read_plans
 from tests.analysis.llc_runs import estimated, trained, words
 from tests.doors import snapshot
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
@@ -138,7 +139,9 @@ def test_damaged_files_of_sweeps_are_read_or_refused(share: float, swept: Paths,
     checkpoint.save(run, 7, state, {"step": 7})
     array = tmp_path / "array.npy"
     np.save(array, np.arange(12.0).reshape(3, 4))
-    config = rundir.read_config(cell)
+    config, rows = rundir.read_config(cell), read_plans(at.runs)
+    analyses = [name for name in FAMILIES[config.family].columns.files.values() if (cell / name).exists()]
+    assert analyses
     readers: Readers = {
         plan: [lambda: read_plan(plan)],
         at.out: [lambda: table.read(at.out)],
@@ -146,7 +149,10 @@ def test_damaged_files_of_sweeps_are_read_or_refused(share: float, swept: Paths,
         layout.checkpoint(run, 7): [lambda: checkpoint.restore_last([run], state)],
         array: [lambda: read_npy(array)],
         cell / layout.META: [lambda: status.main(["--runs_dir", str(at.runs)])],
-        cell / layout.SUMMARY: [lambda: collect.cell_files(cell, config)],
+        **{
+            cell / name: [lambda: collect.cell_files(cell, config), lambda: collect.current_rows(rows, at.runs, at.out)]
+            for name in (layout.SUMMARY, *analyses)
+        },
     }
     assert 0 < damage("sweeps", share, readers, 2, tmp_path) < 1
 
@@ -286,7 +292,7 @@ def parsers() -> dict[str, tuple[tuple[str, ...], Callable[[str], object]]]:
             ("num_pairs=5", "spectrum=given,eigenvalues=1:.5:.25", "task_mean=1,noise_std=.5"),
             lambda text: shifts.shifted(DataConfig(dim=3), text),
         ),
-        "selection": (("all", "last", "every:3", "100,200"), llc.check_selection),
+        "selection": (("all", "last", "every:3", "log:30:50", "100,200"), llc.check_selection),
         "settings": (flags, settings),
         "words": (("a,b", "(a, b)", "a{1,2},b", "((a|b)c)*"), cli.words_of),
     }
@@ -303,7 +309,10 @@ def damaged_text(draw: random.Random, text: str) -> str:
 
 @pytest.mark.parametrize("share", [0.05, pytest.param(1.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", parsers())
-def test_damaged_words_are_parsed_or_refused(kind: str, share: float, tmp_path: Path) -> None:
+def test_damaged_words_are_parsed_or_refused(
+    kind: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where a stray file would be
     texts, parse = parsers()[kind]
     draw = random.Random(4)
     for _ in range(math.ceil(share * INPUTS["words"] / len(parsers()))):
