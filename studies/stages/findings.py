@@ -16,6 +16,8 @@ FINDINGS: tuple[Finding, ...] = (
                 "a stage of one linear layer's LLC differs from its nulls at two unsaturated settings in {value}",
                 "One layer of linear attention has a stage",
             ),
+            Statement("one_task_stage", "one of a decoder's on one task does in {value}"),
+            Statement("two_tasks_stage", "one of a decoder's on two tasks does in {value}"),
             Statement("regression_stage", "one of the regression transformer's, over 70 000 steps, does in {value}"),
         ),
     ),

@@ -12,7 +12,6 @@ REMARKS: dict[str, str] = {
     "linear_layers_stage": "Six of eight runs have one. In seed 9 the fitted curve has no plateau, and in seed 11 a change at one setting is not told from its nulls.",
     "linear_layers_turn": "In six of eight runs the LLC rises while the cosine falls more than it does beside another seed's cosine; in seeds 11 and 14 it does not.",
     "linear_alignment_20": "As with ten inputs: another seed's cosine predicts the LLC as well as the run's own.",
-    "regression_stage": "One of three runs has a stage that differs from its nulls at all unsaturated settings; the other two have none. Three seeds of 70 000 steps of 64 sequences; the paper has 500 000 of 256.",
     "decline_is_norm": "The LLC falls by .52, .64 and .67 of the fall that weight growth alone predicts: the norm explains the sign and overpredicts the size. The fall of the loss, which raises the LLC at this setting, is taken into account in `decline_is_norm_and_loss`.",
 }
 # fmt: on
