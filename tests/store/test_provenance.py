@@ -25,6 +25,7 @@ from store import provenance
 CHOICES = {
     "input_distribution": registries.INPUT_DISTRIBUTIONS,
     "tokens": known.TOKENS,
+    "prediction_channel": known.PREDICTION_CHANNELS,
     "ordering": registries.ORDERINGS,
     "difficulty": known.DIFFICULTIES,
     "noise_mode": registries.NOISE_MODES,
