@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -58,8 +58,14 @@ def hashed(family: str | None, values: dict[str, Any]) -> str:
 
 def _differing(config: RunConfig) -> dict[str, Any]:
     """The fields of a config that differ from its family's defaults, under their first names."""
-    defaults = first_fields(type(config)()) | {"plugins": []}  # a family's own plugin is in its defaults too
-    return differences(first_fields(config), defaults)
+    kind: Any = type(config)
+    return differences(first_fields(config), _default_fields(kind))
+
+
+@cache
+def _default_fields(kind: type[RunConfig]) -> Mapping[str, Any]:
+    """The fields of a family's default config, under their first names."""
+    return first_fields(kind()) | {"plugins": []}  # a family's own plugin is in its defaults too
 
 
 def _text(family: str | None, values: dict[str, Any]) -> str:
@@ -72,7 +78,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def differences(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+def differences(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The entries that differ from the defaults, sections within sections."""
     return {
         name: differences(value, defaults[name]) if isinstance(value, dict) else value

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from cli import UsageError, did_you_mean
@@ -30,31 +31,36 @@ FIRST_VALUES: dict[type[Any], dict[str, dict[Any, Any]]] = {PoolData: {"num_task
 TODAYS = {old: new for names in FIRST_NAMES.values() for new, old in names.items()}
 
 
-def first_names(kind: type[Any]) -> dict[str, str]:
+@cache
+def first_names(kind: type[Any]) -> Mapping[str, str]:
     """Field of a config's class -> the name it had first, of those that were renamed."""
     return {new: old for base in kind.__mro__ for new, old in FIRST_NAMES.get(base, {}).items()}
 
 
 def first_fields(config: Any) -> dict[str, Any]:
     """`configs.run.fields_of` under the names, and with the values, that the fields had first: ids are hashes of it."""
-    names = first_names(type(config))
+    kind: Any = type(config)
+    names, values = first_names(kind), _first_values(kind)
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
-        plain = list(value) if isinstance(value, tuple) else _first_value(type(config), field.name, value)
-        fields[names.get(field.name, field.name)] = first_fields(value) if dataclasses.is_dataclass(value) else plain
+        if dataclasses.is_dataclass(value):
+            value = first_fields(value)
+        elif isinstance(value, tuple):
+            value = list(value)
+        elif field.name in values:
+            value = values[field.name].get(value, value)
+        fields[names.get(field.name, field.name)] = value
     return fields
 
 
-def _first_value(kind: type[Any], name: str, value: Any) -> Any:
-    """What a field's value was written as first."""
-    for base in kind.__mro__:
-        if name in FIRST_VALUES.get(base, {}):
-            return FIRST_VALUES[base][name].get(value, value)
-    return value
+@cache
+def _first_values(kind: type[Any]) -> Mapping[str, Mapping[Any, Any]]:
+    """Field of a config's class -> what its values were written as first, of those that were written otherwise."""
+    return {name: values for base in reversed(kind.__mro__) for name, values in FIRST_VALUES.get(base, {}).items()}
 
 
-def todays_fields(values: Any, kind: type[Any]) -> Any:
+def todays_fields(values: Any, kind: Any) -> Any:
     """The fields of a written config of a class under today's names, whichever they were written under."""
     if not isinstance(values, Mapping):
         return values

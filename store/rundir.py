@@ -77,8 +77,12 @@ def has_begun(run: Path) -> bool:
 
 def stored_id(run: Path) -> str:
     """The id that a run was trained under; today's id for a run of an earlier schema."""
-    config, stored = read_config(run), read_meta(run).get("config_id")
-    return config_id(config) if stored in (None, earlier_id(config)) else str(stored)
+    return _stored_id(read_config(run), read_meta(run))
+
+
+def _stored_id(config: RunConfig, meta: Mapping[str, Any]) -> str:
+    stored, todays = meta.get("config_id"), config_id(config)
+    return todays if stored in (None, todays) or stored == earlier_id(config) else str(stored)
 
 
 def find_required(config: RunConfig, run: Path) -> list[Path]:
@@ -298,12 +302,13 @@ def _check_same(out: Path, config: RunConfig) -> None:
     read_status(out)
     if why := why_changed(read_json(out / layout.CONFIG)):
         raise StoreError(f"{out} {why}, choose another --out, or --overwrite it")
-    if stored_id(out) != config_id(config):
+    there, identity = read_config(out), config_id(config)
+    if _stored_id(there, read_meta(out)) != identity:
         _check_shared(out, config)
         raise StoreError(
             f"{out} holds a run of another config or results version; choose another --out, or --overwrite it"
         )
-    if config_id(read_config(out)) != config_id(config):
+    if config_id(there) != identity:
         raise StoreError(f"{out / layout.CONFIG} is not the config that the run was trained with")
 
 
