@@ -9,15 +9,16 @@ from studies.findings import Finding, Statement
 FINDINGS: tuple[Finding, ...] = (
     Finding(
         "are_there_stages",
-        "linear_llc",
+        "unit_llc",
         (
             Statement(
-                "linear_stage",
-                "a stage of one linear layer's LLC differs from its nulls at two unsaturated settings in {value}",
-                "One layer of linear attention has a stage",
+                "two_tasks_stage",
+                "a stage of the LLC of a decoder on two tasks differs from its nulls at two unsaturated settings in "
+                "{value}",
+                "Decoders on two tasks and one layer of linear attention have stages",
             ),
+            Statement("linear_stage", "one of a linear layer's does in {value}"),
             Statement("one_task_stage", "one of a decoder's on one task does in {value}"),
-            Statement("two_tasks_stage", "one of a decoder's on two tasks does in {value}"),
             Statement("regression_stage", "one of the regression transformer's, over 70 000 steps, does in {value}"),
         ),
     ),

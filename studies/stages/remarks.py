@@ -4,6 +4,8 @@ from __future__ import annotations
 
 # fmt: off
 REMARKS: dict[str, str] = {
+    "one_task_stage": "In four runs the fitted curve has no plateau between its ends: the LLC falls slowly from step 250 on. The other four rise by 2.4 to 4.5 until step 250 or 400 and then fall by 2.1 to 2.9.",
+    "two_tasks_cost": "At the end two tasks have 1.09 to 1.32 times the LLC of one; at its largest, near step 400, it is 2.5 times.",
     "narrow_variance": "In seven of eight runs the first component has more of the variance than in 97 % of walks that take the same steps with random signs, .78 against .66 on average: steps agree with those before them. It is no walk, which is not to say that it has stages.",
     "narrow_forms": "The runs have 12 to 16 forms and walks of their steps 11 to 12 on average: a few more, of which the page makes nothing.",
     "linear_stage_end": "In five seeds the plateau begins at step 516 to 730, in two at 1320 and 2470, where the fitted curve still rises or falls too steeply before, and in one, whose loss stays on its plateau until step 1500, at 2830.",
