@@ -30,7 +30,7 @@ UNITS = {"min": "minutes", "h": "hours", "d": "days"}
 DIGITS = 8  # of a list's code
 
 
-def listed(folder: Path, statuses: Sequence[str], older_than: timedelta, now: datetime) -> list[Entry]:
+def chosen(folder: Path, statuses: Sequence[str], older_than: timedelta, now: datetime) -> list[Entry]:
     """The runs that are asked for and that no others build on, by path."""
     entries = [entry for entry in list_runs(folder) if not entry.reason]
     needed = required_ids(folder)
@@ -122,11 +122,12 @@ def _duration(text: str) -> timedelta:
 def main(argv: list[str]) -> int:
     """The command line; 2 if a run of the list was refused."""
     flags, now = parser().parse(argv), datetime.now(UTC)
-    asked = listed(flags.folder, flags.status, flags.older_than, now)
-    entries = [entry for entry in asked if not in_use(entry.path)]
-    for entry in asked:
-        if entry not in entries:
+    entries = []
+    for entry in chosen(flags.folder, flags.status, flags.older_than, now):
+        if in_use(entry.path):
             print(cli.printable(f"not listed: {entry.path} is locked by a process of {entry.host}"), file=sys.stderr)
+        else:
+            entries.append(entry)
     code = code_of(entries)
     if flags.delete not in (None, code):
         raise StoreError(f"the list with the code {flags.delete} is not that of today, {code}; look at it first")

@@ -74,6 +74,7 @@ def values(folder: Path) -> dict[str, Any]:
         "aligned": ALIGNED,
         "noise_table": _noise_table(named),
         "stuck": stuck_in_words(table),
+        "exchangeable": _exchangeable(table),
         "by_score": BY_SCORE,
         "copying": COPYING,
         "provenance": read_json(folder / PROVENANCE),
@@ -121,6 +122,18 @@ def _explained(agreed: Sequence[Mapping[str, Any]], lines: Mapping[str, Mapping[
         f"{undecided} undecided, {not_met} not{f' ({missed})' if missed else ''}; {smaller} changes are smaller "
         f"than predicted. Of {len(agreed) - len(effects)} others {of_all[VERDICTS[1]]} show none.",
     ]
+
+
+def _exchangeable(table: pd.DataFrame) -> str:
+    """How near the two steps are where no position differs from another; "" in tables that lack one of them."""
+    rows = table[(table["eval_ordering"] == "random") & (table["eval_placement"] == "mixed")]
+    apart = (rows["gd_positions_loss"] / rows["gd_tuned_step_loss"] - 1).abs().dropna()
+    if apart.empty:
+        return ""
+    return (
+        " In random order with mixed placement the best step sizes are equal: its loss is within "
+        f"{100 * apart.max():.2f} % of the tuned step's in {len(apart)} cells, and under noise that step stands for it."
+    )
 
 
 def _verdicts(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from environment import UnusableEnvironment
 from executors import slurm, slurm_queue
 from executors.pace import Pace
-from executors.remote import Resources
+from executors.remote import Resources, TaskEnvironment, run_remote
 from executors.signals import Signals
 from executors.slurm import Jobs, Resumable, by_slurm
-from executors.task import Outcome, Task
+from executors.task import Context, Outcome, Task
 from tests.executors.waiting import until
 from tests.executors.work import Unreadable, task
 from tests.runners.tiny import ROOT
@@ -199,6 +199,12 @@ def test_an_interrupt_of_the_whole_terminal_stops_jobs_without_a_traceback(tmp_p
     assert out == f"True {(tmp_path / 'counted').read_text()} \n"
 
 
+def test_a_folder_that_is_not_on_a_machine_is_the_tasks_error(tmp_path: Path) -> None:
+    gone = TaskEnvironment(str(tmp_path / "gone"), (), {})
+    outcome = run_remote(task("two", "square", number=2), gone, Context(lambda amount: None, Signals()))
+    assert isinstance(outcome.error, FileNotFoundError)
+
+
 # --- a stand-in for submitit ---
 
 
@@ -352,9 +358,24 @@ def test_what_slurm_has_taken_without_an_answer_is_cancelled_before_it_is_submit
 
 
 def test_what_slurm_does_not_take_at_first_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    """What it has taken all the same is cancelled."""
     cluster.refusals.append("invalid partition")
+    cluster.taken_late = ["7_1"]
     with pytest.raises(UnusableEnvironment, match=r"^SLURM does not take the jobs: invalid partition$"):
         list(by_slurm(numbered(5), lambda amount: None, Signals(), resources_of(tmp_path)))
+    assert cluster.cancelled == ["--quiet", "7_1"]
+
+
+@pytest.mark.parametrize(("asked", "requeue"), [({}, True), ({"requeue": "no"}, "no")])
+def test_jobs_may_be_queued_again_whatever_the_clusters_default_is(
+    asked: dict[str, object], requeue: object, tmp_path: Path
+) -> None:
+    """Under a name of their own, by which what SLURM took without an answer is known."""
+    given: dict[str, Any] = {}
+    submitit = SimpleNamespace(AutoExecutor=lambda **_: SimpleNamespace(update_parameters=given.update))
+    slurm._executor(submitit, tmp_path / "a", resources_of(tmp_path, exclusive=True, **asked))
+    assert given["slurm_additional_parameters"] == {"requeue": requeue, "exclusive": True}
+    assert given["name"] == "icl-lab-a"
 
 
 def test_a_signal_ends_the_wait_for_slurm_to_take_more(cluster: Cluster, tmp_path: Path) -> None:

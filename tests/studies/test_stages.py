@@ -28,12 +28,17 @@ NBETA = SETTINGS["published"]["nbeta"]
 
 
 def made(
-    folder: Path, llc: Sequence[float], health: Sequence[str] = ("healthy",) * 4, tasks: float = 2, **facts: Any
+    folder: Path,
+    llc: Sequence[float],
+    health: Sequence[str] = ("healthy",) * 4,
+    tasks: float = 2,
+    last: int = int(STEPS[-1]),
+    **facts: Any,
 ) -> Path:
     """A finished decoder with this LLC at the default setting; at the published one it is the loss turned over."""
     run = folder / f"run{len(list(folder.iterdir()))}"
     config = resolve(preset("hoogland"))
-    training = replace(config.training, steps=int(STEPS[-1]))
+    training = replace(config.training, steps=last)
     rundir.begin(run, replace(config, data=replace(config.data, num_tasks=tasks), training=training))
     table = pd.DataFrame({"step": STEPS, "loss": LOSSES, "id_squared_prediction": [0.4, 0.1, 0.2, 0.3]})
     columns: Mapping[str, Sequence[float]] = {"default": llc, "published": [*(NBETA * (2.1 - LOSSES))]}
@@ -67,6 +72,7 @@ def test_late_llcs_are_of_healthy_checkpoints_alone(tmp_path: Path) -> None:
     assert measures.decline("default")(run) == pytest.approx(1 - 2 / 9)
     sick = made(tmp_path, [0.0, 1.0, 2.0, 3.0], ("healthy", "healthy", "healthy", "saturated: .5"))
     assert math.isnan(measures.late_llc("default")(sick))
+    assert math.isnan(measures.late_llc("default")(made(tmp_path, [0.0] * 4, last=3000)))  # its LLCs end at a third
     assert math.isnan(measures.late_llc_over("default")(run, sick))
 
 
