@@ -1,4 +1,4 @@
-"""The algorithm-distance matrix of a run as heat maps, and its cosines with the algorithms over training."""
+"""The algorithm-distance matrix of a run as heat maps, and its distances to the algorithms over training."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from store.rundir import read_config
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FINAL, TF = "final", "tf"
 LABELS = {
@@ -53,6 +54,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 CELL = 0.43  # inches
 NEAREST = 1e-4  # 1 - cosine: nearer is drawn there
+TWO_DECADES = 100.0  # longer axes have ticks at powers of ten alone
 COSINES = (0.0, 0.5, 0.9, 0.95, 0.99, 0.995, 0.999)
 
 
@@ -62,7 +64,7 @@ def draw_algorithm_distance(run: Path) -> list[Path]:
     table = read_csv(path, ("value", "value_se"), ("step", "row", "column", "measure", "reason"))
     with expecting(path, "the algorithm distances of a run"):
         drawn = [_draw_matrix(run, table[table["step"] == FINAL])]
-        snapshots = table[(table["step"] != FINAL) & (table["measure"] == "cosine")].dropna(subset=["value"])
+        snapshots = table[(table["step"] != FINAL) & (table["column"] != "")].dropna(subset=["value"])
         return drawn if snapshots.empty else [*drawn, _draw_training(run, snapshots)]
 
 
@@ -110,27 +112,51 @@ def _number(value: float, digits: str) -> str:
 
 @style.styled
 def _draw_training(run: Path, table: pd.DataFrame) -> Path:
-    """Cosines over training, on a scale in which 1 - cosine is logarithmic, so that all near 1 can be told apart."""
-    figure, axes = style.new_figure(width=5.2, height=3.6)
-    panel = axes[0, 0]
-    for name in dict.fromkeys(table["column"]):
-        rows = table[table["column"] == name]
-        look = LOOKS.get(name, {"linewidth": 1})
-        distances = np.maximum(1 - rows["value"], NEAREST)
-        panel.plot(rows["step"].astype(int), distances, label=LABELS.get(name, style.plain(name)), **look)
-    scale_of_cosines(panel)
-    style.legend_above(figure)
+    figure = training_figure(table.rename(columns={"column": "algorithm", "value": "mean"}).astype({"step": int}))
     style.caption(figure, _of(run))
     return style.save(figure, layout.figure(run, "algorithms_over_training"), run)
 
 
-def scale_of_cosines(panel: Axes) -> None:
-    """The axes of 1 - cosine over training: logarithmic, 1 at the top, with cosines at its ticks."""
+def training_figure(table: pd.DataFrame) -> Figure:
+    """A panel a measure over training, of columns algorithm, step, measure and mean, and of intervals low and high.
+
+    The scale of cosines is logarithmic in 1 - cosine, so that all near 1 can be told apart.
+    """
+    measures = [measure for measure in MEASURES if (table["measure"] == measure).any()]
+    figure, axes = style.new_figure(len(measures), width=6.4, height=2.9, sharex=True)
+    for panel, measure in zip(axes[:, 0], measures, strict=True):
+        rows = table[table["measure"] == measure]
+        for name in dict.fromkeys(rows["algorithm"]):
+            _draw_curve(panel, rows[rows["algorithm"] == name].sort_values("step"), name, measure)
+        _set_scale(panel, rows, measure)
+    axes[-1, 0].set_xlabel("training step")
+    style.legend_above(figure)
+    return figure
+
+
+def _draw_curve(panel: Axes, rows: pd.DataFrame, name: str, measure: str) -> None:
+    """A mean and its interval, if it has one; cosines as 1 - cosine."""
+    look = LOOKS.get(name, {"linewidth": 1})
+    shown = {
+        column: np.maximum(1 - rows[column], NEAREST) if measure == "cosine" else rows[column]
+        for column in ("mean", "low", "high")
+        if column in rows
+    }
+    (line,) = panel.plot(rows["step"], shown["mean"], label=LABELS.get(name, style.plain(name)), **look)
+    if "low" in shown:
+        panel.fill_between(rows["step"], shown["low"], shown["high"], color=line.get_color(), alpha=0.15, linewidth=0)
+
+
+def _set_scale(panel: Axes, rows: pd.DataFrame, measure: str) -> None:
+    """Logarithmic; of 1 - cosine with 1 at the top and cosines at its ticks."""
     panel.set_yscale("log")
-    panel.set_yticks([1 - cosine for cosine in COSINES], [f"{cosine:g}" for cosine in COSINES])
-    panel.minorticks_off()
-    panel.invert_yaxis()
-    panel.set(xlabel="training step", ylabel="cosine of sensitivities")
+    panel.set_ylabel("loss / algorithm's loss" if measure == "loss_ratio" else MEASURES[measure][0])
+    if measure == "cosine":
+        panel.set_yticks([1 - cosine for cosine in COSINES], [f"{cosine:g}" for cosine in COSINES])
+        panel.minorticks_off()
+        panel.invert_yaxis()
+    else:
+        style.few_ticks(panel.yaxis, (1, 2, 5) if rows["mean"].max() < TWO_DECADES * rows["mean"].min() else (1,))
 
 
 def _of(run: Path) -> str:

@@ -8,7 +8,7 @@ logarithms.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from store.readers import StoreError, expecting, read_csv
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -205,7 +204,7 @@ def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any], log_y
     if labels["log_x"]:
         panel.set_xscale("log")
         if table["x"].min() > 0 and table["x"].max() / table["x"].min() < SHORT:
-            _few_ticks(panel.xaxis, (1, 2, 5))
+            style.few_ticks(panel.xaxis, (1, 2, 5))
     else:
         panel.xaxis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10), integer=labels["x_label"] in COUNTED))
     if table["mean"].isna().any() or (table["censored"] != "").any():  # of what is not drawn as curves
@@ -216,19 +215,10 @@ def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any], log_y
     panel.set_yscale("log")
     decades = math.log10(high / low) if low > 0 else 1.0
     panel.set_ylim(*_shown(table, low, high))
-    _few_ticks(panel.yaxis, (1, 2, 5) if decades < 2 else (1,))
+    style.few_ticks(panel.yaxis, (1, 2, 5) if decades < 2 else (1,))
 
 
 def _shown(table: pd.DataFrame, low: float, high: float) -> tuple[float, float]:
     """What a logarithmic axis shows: means from low to high, and their intervals up to a factor of REACH from these."""
     lowest, highest = table["low"].where(table["low"] > 0).min(), table["high"].max()
     return max(low / REACH, np.fmin(low, lowest)) / MARGIN, min(high * REACH, np.fmax(high, highest)) * MARGIN
-
-
-def _few_ticks(axis: Axis, subs: Sequence[float]) -> None:
-    """Ticks of a logarithmic axis at these multiples of powers of ten, as plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    axis.set_major_locator(LogLocator(subs=subs))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())

@@ -17,6 +17,7 @@ from store import outputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.typing import RcKeyType
 
@@ -124,6 +125,15 @@ def column_figure(heights: Sequence[float], columns: int = 1, **sharing: Any) ->
     ratios = {"height_ratios": list(heights)}
     height = sum(heights) / len(heights)
     return new_figure(len(heights), columns, COLUMN / columns, height, gridspec_kw=ratios, **sharing)
+
+
+def few_ticks(axis: Axis, subs: Sequence[float]) -> None:
+    """Ticks of a logarithmic axis at these multiples of powers of ten, as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def rendered(figure: Figure, suffix: str) -> bytes:

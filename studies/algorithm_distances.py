@@ -5,15 +5,15 @@ Claims and figures share what is computed here for a run; predictions are on its
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from analysis.compared_run import ComparedRun, load_compared
-from analysis.measures import turn
-from analysis.measures.algorithm_distance import pairs
+from analysis.measures import algorithm_distance, turn
 from analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of, defined
 from analysis.measures.shifts import replaced_labels
 
@@ -37,14 +37,21 @@ def distances(run: Path) -> dict[tuple[str, str, str], float]:
     """What `algorithm_distance.pairs` measures of the transformer and the algorithms, by row, column and measure."""
     loaded = compared_run(run)
     predictors = {TF: loaded.predict, **defined(algorithms_of(loaded, WITH_DIRECTION))}
-    rows = pairs(loaded.config, predictors)
+    rows = algorithm_distance.pairs(loaded.config, predictors)
     return {(row["row"], row["column"], row["measure"]): float(row["value"]) for row in rows}
+
+
+@lru_cache(maxsize=256)
+def over_training(run: Path) -> tuple[Mapping[str, Any], ...]:
+    """The rows of the transformer and each algorithm that is defined, at the snapshots of a run that kept them."""
+    rows = algorithm_distance.over_training(compared_run(run), WITH_DIRECTION)
+    return tuple(row for row in rows if row["column"])
 
 
 @lru_cache(maxsize=256)
 def cosines(run: Path) -> dict[str, np.ndarray]:
     """`turn.cosines` with all algorithms that are defined, of a run that kept snapshots."""
-    return turn.cosines(compared_run(run), WITH_DIRECTION)
+    return turn.cosines_of([row for row in over_training(run) if row["measure"] == "cosine"])
 
 
 @lru_cache(maxsize=256)
@@ -56,20 +63,14 @@ def replaced_losses(run: Path) -> dict[str, tuple[float, ...]]:
     return {name: tuple(float(losses[count][name].mean()) for count in losses) for name in predictors}
 
 
-def final_cosines(run: Path) -> dict[tuple[str, str], float]:
-    """The cosines of the transformer and the algorithms with one another, by row and column."""
-    return {(row, column): value for (row, column, name), value in distances(run).items() if name == "cosine"}
+def between_pairs(run: Path) -> dict[tuple[str, str, str], float]:
+    """`distances` without the losses, which are of one predictor."""
+    return {(row, column, name): value for (row, column, name), value in distances(run).items() if column}
 
 
-def cosines_at_snapshots(run: Path) -> dict[tuple[str, int], float]:
-    """The transformer's cosines with the algorithms over training, by algorithm and step."""
-    similarities = cosines(run)
-    curves = {name: values for name, values in similarities.items() if name != "step"}
-    return {
-        (name, int(step)): float(value)
-        for name in curves
-        for step, value in zip(similarities["step"], curves[name], strict=True)
-    }
+def at_snapshots(run: Path) -> dict[tuple[str, int, str], float]:
+    """What is measured of the transformer with respect to the algorithms over training, by algorithm, step, measure."""
+    return {(row["column"], int(row["step"]), row["measure"]): float(row["value"]) for row in over_training(run)}
 
 
 def loss_with_replaced(labels: int, whose: str = TF) -> Measure:

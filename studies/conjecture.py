@@ -23,7 +23,7 @@ from analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of
 from configs.registry import family_of_model
 from configs.regression import RegressionConfig
 from families.regression import GradientDescent, gd_steps, make_model, make_test_batch
-from plots.distances_over_seeds import draw_matrix, draw_nearest
+from plots.distances_over_seeds import draw_matrices, draw_over_training
 from plugin_files import PluginError, plugin_errors
 from src import intervals
 from src.checks import ConfigError, require
@@ -231,24 +231,31 @@ def _claims(conjecture: Conjecture, file: Path) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _cosines(run: Path) -> dict[tuple[str, str], float]:
-    return {(row, column): value for (row, column, measure), value in _final(run).items() if measure == "cosine"}
+def _between_pairs(run: Path) -> dict[tuple[str, str, str], float]:
+    return {(row, column, measure): value for (row, column, measure), value in _final(run).items() if column}
 
 
-def _cosines_over_training(run: Path) -> dict[tuple[str, int], float]:
-    rows = [row for row in table_of(run) if row["step"] != FINAL and row["measure"] == "cosine"]
+def _at_snapshots(run: Path) -> dict[tuple[str, int, str], float]:
+    rows = [row for row in table_of(run) if row["step"] != FINAL and row["column"]]
     with expecting(run / layout.ALGORITHM_DISTANCE, "the algorithm distances of a run"):
-        return {(row["column"], int(row["step"])): row["value"] for row in rows}
+        return {(row["column"], int(row["step"]), row["measure"]): row["value"] for row in rows}
 
 
 FIGURES = (
-    Distances("distances", "Cosines of sensitivities", (TRAINED,), _cosines, ("row", "column"), draw_matrix),
+    Distances(
+        "distances",
+        "The transformer and the algorithms at the end of training",
+        (TRAINED,),
+        _between_pairs,
+        ("row", "column"),
+        draw_matrices,
+    ),
     Distances(
         "over_training",
         "The transformer and each algorithm over training",
         (TRAINED,),
-        _cosines_over_training,
+        _at_snapshots,
         ("algorithm", "step"),
-        draw_nearest,
+        draw_over_training,
     ),
 )

@@ -1,6 +1,7 @@
-"""Distances of trained transformers and the algorithms as figures: a matrix, or curves over training.
+"""Distances of trained transformers and the algorithms as figures: matrices, or curves over training.
 
-Cosines of sensitivities are averaged over seeds, with a 95 % t interval, on Fisher's scale.
+They are averaged over seeds, with 95 % t intervals: cosines of sensitivities on Fisher's scale, mean prediction
+differences and ratios of losses on that of their logarithms.
 """
 
 from __future__ import annotations
@@ -14,19 +15,21 @@ import numpy as np
 from src import intervals
 
 LEVEL = 0.95
-DIGITS = 12  # of a cosine: Fisher's scale ends a little below 1
+DIGITS = 12  # of a mean: Fisher's scale ends a little below 1
+SCALES = {"cosine": "fisher", "difference": "log", "loss_ratio": "log"}
+SMALLEST = 1e-13  # differences are at least this, so that those of an algorithm from itself have a logarithm
 
 Row = dict[str, Any]
-Cosines = Mapping[tuple[Any, ...], float]  # by what stands in the key columns of a table; nan where not defined
+Values = Mapping[tuple[Any, ...], float]  # by the columns of a table, of which the measure is last; nan: not defined
 
 
 class Distances(NamedTuple):
-    """Cosines of runs, a table of `columns`, mean, low, high and seeds, and how it is drawn."""
+    """Distances of runs, a table of `columns`, measure, mean, low, high and seeds, and how it is drawn."""
 
     name: str
     title: str
     run_names: tuple[str, ...]
-    cosines: Callable[[Path], Cosines]
+    distances: Callable[[Path], Values]
     columns: tuple[str, ...]
     drawn: Callable[[Path, str], list[Path]]
     profile: str = "quick"
@@ -41,13 +44,16 @@ class Distances(NamedTuple):
         return ()
 
     def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[Row]:
-        """The means over runs of all cosines that are defined."""
-        cosines: dict[tuple[Any, ...], list[float]] = {}
+        """The means over runs of all distances that are defined."""
+        distances: dict[tuple[Any, ...], list[float]] = {}
         for run in (run for group in runs.values() for run in group):
-            for key, value in self.cosines(run).items():
-                cosines.setdefault(key, []).append(value)
+            for key, value in self.distances(run).items():
+                distances.setdefault(key, []).append(value)
+        columns = (*self.columns, "measure")
         return [
-            dict(zip(self.columns, key, strict=True)) | row for key, values in cosines.items() for row in _mean(values)
+            dict(zip(columns, key, strict=True)) | row
+            for key, values in distances.items()
+            for row in _mean(values, SCALES[key[-1]])
         ]
 
     def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
@@ -55,13 +61,13 @@ class Distances(NamedTuple):
         self.drawn(table, labels["title"])
 
 
-def _mean(cosines: Sequence[float]) -> list[Row]:
-    """A row, or none where no seed has a cosine; one seed has no interval."""
-    values = np.array(cosines, float)
+def _mean(distances: Sequence[float], scale: str) -> list[Row]:
+    """A row, or none where no seed has a distance; one seed has no interval."""
+    values = np.array(distances, float)
     defined = values[~np.isnan(values)]
     if not defined.size:
         return []
-    mean, *ends, seeds = intervals.of(defined, "fisher", LEVEL)
+    mean, *ends, seeds = intervals.of(np.maximum(defined, SMALLEST) if scale == "log" else defined, scale, LEVEL)
     low, high = ends if seeds > 1 else (mean, mean)
     rounded = {name: round(end, DIGITS) for name, end in (("mean", mean), ("low", low), ("high", high))}
     return [rounded | {"seeds": seeds}]

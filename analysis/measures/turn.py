@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ def cosines(loaded: ComparedRun, names: Sequence[str] = FOLLOWED) -> dict[str, n
     return cosines_of([row for row in over_training(loaded, names) if row["measure"] == "cosine"])
 
 
-def cosines_of(rows: Sequence[dict[str, object]]) -> dict[str, np.ndarray]:
+def cosines_of(rows: Sequence[Mapping[str, object]]) -> dict[str, np.ndarray]:
     """The same of rows of the transformer's cosines, as `over_training` gives them."""
     steps = list(dict.fromkeys(str(row["step"]) for row in rows))
     names = dict.fromkeys(str(row["column"]) for row in rows)

@@ -193,7 +193,7 @@ FILES = (
     File(
         "figs/algorithms_over_training.png",
         "`analysis.algorithm_distance --snapshots`",
-        "its cosines with the algorithms over training",
+        "its distances to the algorithms over training: cosines, prediction differences, ratios of losses",
     ),
     File("attn/layer{L}.npz", CAPTURED, "attention maps of a layer: `data` [B',heads,rows,cols]"),
     File("attn/layer{L}_head{H}.npy", CAPTURED, "the mean map of a head [rows,cols]"),

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from plots.distances_over_seeds import draw_matrix, draw_nearest
+from plots.distances_over_seeds import draw_matrices, draw_over_training
 from studies import algorithm_distances as distances
 from studies.distance_figure import Distances
 from studies.figure import AnyFigure, Figure, HeatMaps
 from studies.reproduction import curves
+
+DEPTHS = (  # the runs of each, in words, and the profile that trains them
+    ("one_layer", "One layer", "quick"),
+    ("two_layers", "Two recurrent layers", "quick"),
+    ("three_layers", "Three recurrent layers", "full"),
+    ("five_layers", "Five layers with untied weights", "full"),
+    ("ten_layers", "Ten recurrent layers", "full"),
+    ("twelve_layers", "Twelve layers with untied weights", "full"),
+)
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
@@ -23,23 +32,12 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("five_layers_training", "Five layers with untied weights over training", ("five_layers",), curves.compared, "training step", "", profile="full", means=False, by_seed=True),
     Figure("five_layers_shifts", "Five layers on contexts of another distribution, medians over tasks", ("five_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
     *(
-        Distances(f"distances_{runs}", f"{words} and the algorithms of as many steps", (runs,), distances.final_cosines, ("row", "column"), draw_matrix, profile)
-        for runs, words, profile in (
-            ("one_layer", "One layer", "quick"),
-            ("two_layers", "Two recurrent layers", "quick"),
-            ("three_layers", "Three recurrent layers", "full"),
-            ("five_layers", "Five layers with untied weights", "full"),
-            ("ten_layers", "Ten recurrent layers", "full"),
-            ("twelve_layers", "Twelve layers with untied weights", "full"),
-        )
+        Distances(f"distances_{runs}", f"{words} and the algorithms of as many steps", (runs,), distances.between_pairs, ("row", "column"), draw_matrices, profile)
+        for runs, words, profile in DEPTHS
     ),
     *(
-        Distances(f"nearest_{runs}", f"{words} over training, compared with the algorithms of as many steps", (runs,), distances.cosines_at_snapshots, ("algorithm", "step"), draw_nearest, profile)
-        for runs, words, profile in (
-            ("two_layers", "Two recurrent layers", "quick"),
-            ("five_layers", "Five layers with untied weights", "full"),
-            ("ten_layers", "Ten recurrent layers", "full"),
-        )
+        Distances(f"nearest_{runs}", f"{words} over training, compared with the algorithms of as many steps", (runs,), distances.at_snapshots, ("algorithm", "step"), draw_over_training, profile)
+        for runs, words, profile in DEPTHS
     ),
     Figure("replaced_labels", "Loss with some of the 10 labels replaced by N(0, 1)", ("one_layer", "two_layers"), curves.replaced, "labels replaced", "Loss"),
     Figure("replaced_labels_deep", "Loss of deep stacks with some of the 10 labels replaced by N(0, 1)", ("five_layers", "ten_layers"), curves.replaced, "labels replaced", "Loss", log_y=True, profile="full"),

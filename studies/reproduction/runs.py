@@ -14,21 +14,22 @@ PUBLISHED_MLP = {"mlp_width": 44, "mlp_bias": False, "clip_before_mlp": True}
 PUBLISHED_TOKENS = {"tokens": "interleaved_shared", "prediction_channel": "last"}
 BLOCKS = {"num_heads": 4, "shared_mlp": True, **PUBLISHED_MLP}
 TEN_SEEDS = tuple(range(10))
+ONE_LAYER = {"snapshots": True}
 
 RUNS: dict[str, Runs] = {
-    "one_layer": Runs("lsa1", {}, MANY_SEEDS),
+    "one_layer": Runs("lsa1", ONE_LAYER, MANY_SEEDS),
     "two_layers": Runs("lsa1", {"num_layers": 2, "recurrent": True, "eval_every": 250, "snapshots": True}, MANY_SEEDS),
-    "three_layers": Runs("lsa1", {"num_layers": 3, "recurrent": True}, MANY_SEEDS),
+    "three_layers": Runs("lsa1", {"num_layers": 3, "recurrent": True, "snapshots": True}, MANY_SEEDS),
     "ten_layers": Runs("lsa1", {"num_layers": 10, "recurrent": True, "steps": 15_000, "snapshots": True}, FEW_SEEDS),
     "five_layers": Runs("lsa1", {"num_layers": 5, "snapshots": True}, FEW_SEEDS),
     "five_blocks": Runs("lsa1", {"num_layers": 5, **BLOCKS}, FEW_SEEDS),
-    "twelve_layers": Runs("lsa1", {"num_layers": 12}, FEW_SEEDS),
+    "twelve_layers": Runs("lsa1", {"num_layers": 12, "snapshots": True}, FEW_SEEDS),
     "twelve_blocks": Runs("lsa1", {"num_layers": 12, "steps": 50_000, **BLOCKS}, FEW_SEEDS),
     **{f"size_{n}": Runs("lsa1", {"dim": n, "num_pairs": n}, MANY_SEEDS) for n in (5, 20, 35, 50)},
     "softmax_1_head": Runs("lsa1", {"attention": "softmax"}, MANY_SEEDS),
     "softmax_2_heads": Runs("lsa1", {"attention": "softmax", "num_heads": 2, "steps": 10_000}, MANY_SEEDS),
     "layer_norm": Runs("lsa1", {"layer_norm": True, "steps": 15_000}, MANY_SEEDS),
-    "ten_seeds": Runs("lsa1", {}, TEN_SEEDS),
+    "ten_seeds": Runs("lsa1", ONE_LAYER, TEN_SEEDS),
     "ten_seeds_2_heads": Runs("lsa1", {"num_heads": 2}, TEN_SEEDS),
     **{
         f"pool_{tasks}": Runs("lsa1", {"batch_size": tasks, "full_batch": True}, MANY_SEEDS)

@@ -20,9 +20,10 @@ from families.regression import find_gd, make_model, make_test_batch
 from src.config import ModelConfig
 from src.data_config import DataConfig
 from studies import algorithm_distances as distances
-from studies.distance_figure import Distances
+from studies.distance_figure import SCALES, Distances
 from studies.reproduction.curves import replaced
 from studies.reproduction.figures import FIGURES
+from studies.study import load
 
 RUN = Path("run")
 DATA = DataConfig(dim=4, num_pairs=6)
@@ -39,7 +40,7 @@ def loaded_of(seed: int, params_of: Callable[[RegressionConfig], Any], **model: 
 
 
 def clear() -> None:
-    for cached in (distances.distances, distances.cosines, distances.replaced_losses):
+    for cached in (distances.distances, distances.over_training, distances.cosines, distances.replaced_losses):
         cached.cache_clear()
 
 
@@ -185,45 +186,70 @@ def test_the_turn_from_own_step_sizes_is_a_later_one(given: dict[str, np.ndarray
 # Figures
 
 
-def test_a_matrix_over_seeds_has_means_on_fishers_scale(constructed: Any) -> None:
-    """Of runs by hand, with SciPy's t interval; what no seed has is no row."""
+def test_a_matrix_over_seeds_has_means_on_the_scale_of_each_measure(constructed: Any) -> None:
+    """Cosines on Fisher's, differences and ratios on the logarithmic one: of runs by hand, with SciPy's t interval."""
     runs = {
         Path(name): loaded_of(seed, lambda config: gd_params(config.architecture, 0.6))
         for seed, name in enumerate("abc")
     }
     constructed(runs)
     (figure,) = (figure for figure in FIGURES if figure.name == "distances_five_layers")
-    rows = {(row["row"], row["column"]): row for row in figure.rows({"five_layers": [*runs]})}
-    each = np.arctanh([distances.distances(run)["tf", "ridge", "cosine"] for run in runs])
-    low, high = np.tanh(stats.t.interval(0.95, 2, each.mean(), stats.sem(each)))
-    found = rows["tf", "ridge"]
-    assert (found["mean"], found["low"], found["high"]) == pytest.approx((np.tanh(each.mean()), low, high))
-    assert found == rows["ridge", "tf"] | {"row": "tf", "column": "ridge"}
-    assert found["seeds"] == 3
-    assert all(rows[name, name]["mean"] == 1 for name, _ in rows)
-    assert not any("newton_schulz" in pair and np.isnan(row["mean"]) for pair, row in rows.items())
+    rows = {(row["row"], row["column"], row["measure"]): row for row in figure.rows({"five_layers": [*runs]})}
+    for measure, forward, inverse in (
+        ("cosine", np.arctanh, np.tanh),
+        ("difference", np.log, np.exp),
+        ("loss_ratio", np.log, np.exp),
+    ):
+        each = forward([distances.distances(run)["tf", "gd", measure] for run in runs])
+        ends = inverse(stats.t.interval(0.95, 2, each.mean(), stats.sem(each)))
+        found = rows["tf", "gd", measure]
+        assert (found["mean"], found["low"], found["high"]) == pytest.approx((inverse(each.mean()), *ends)), measure
+        assert found["seeds"] == 3
+    for measure, of_itself in (("cosine", 1.0), ("difference", 0.0), ("loss_ratio", 1.0)):
+        assert rows["gd", "gd", measure]["mean"] == of_itself
+    cosine, ratio = (rows["gd", "tf", measure] for measure in ("cosine", "loss_ratio"))
+    assert cosine == rows["tf", "gd", "cosine"] | {"row": "gd", "column": "tf"}
+    assert ratio["mean"] == pytest.approx(1 / rows["tf", "gd", "loss_ratio"]["mean"])
+    assert ("tf", "ridge", "loss_ratio") not in rows  # ridge solves these tasks
+    assert not any(np.isnan(row["mean"]) for row in rows.values())
 
 
-def test_a_cosine_that_a_seed_lacks_is_of_the_others() -> None:
-    values = {Path("a"): {("x",): 0.5}, Path("b"): {("x",): np.nan, ("y",): np.nan}}
+def test_a_distance_that_a_seed_lacks_is_of_the_others() -> None:
+    x, y = ("x", "cosine"), ("y", "cosine")
+    values = {Path("a"): {x: 0.5}, Path("b"): {x: np.nan, y: np.nan}}
     figure = Distances("name", "Title", ("runs",), values.__getitem__, ("algorithm",), lambda table, title: [])
-    assert figure.rows({"runs": [*values]}) == [{"algorithm": "x", "mean": 0.5, "low": 0.5, "high": 0.5, "seeds": 1}]
+    (row,) = figure.rows({"runs": [*values]})
+    assert row == {"algorithm": "x", "measure": "cosine", "mean": 0.5, "low": 0.5, "high": 0.5, "seeds": 1}
 
 
-def test_curves_over_training_are_the_cosines_at_snapshots(given: dict[str, np.ndarray]) -> None:
+def test_curves_over_training_are_the_distances_at_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all three measures, and not the transformer's own loss."""
+    loss = {"step": "250", "row": "tf", "column": "", "measure": "loss", "value": 0.3}
+    given = [
+        loss | {"column": name, "measure": measure, "value": 0.5} for name in ("gd", "ridge") for measure in SCALES
+    ]
+    monkeypatch.setattr(distances, "compared_run", lambda run: None)
+    monkeypatch.setattr(distances.algorithm_distance, "over_training", lambda loaded, names: iter([loss, *given]))
+    clear()
     (figure,) = (figure for figure in FIGURES if figure.name == "nearest_two_layers")
-    rows = {(row["algorithm"], row["step"]): row["mean"] for row in figure.rows({"two_layers": [RUN, Path("other")]})}
-    assert {name for name, _ in rows} == {"gd", "gd_own_steps", "gd_plus_plus"}
-    for name in ("gd", "gd_plus_plus"):
-        np.testing.assert_allclose([rows[name, step] for step in (0, 250, 500, 750)], given[name])
+    rows = figure.rows({"two_layers": [RUN, Path("other")]})
+    assert [(row["algorithm"], row["step"], row["measure"]) for row in rows] == [
+        (name, 250, measure) for name in ("gd", "ridge") for measure in SCALES
+    ]
+    assert all(row["mean"] == pytest.approx(0.5) and row["seeds"] == 2 for row in rows)
 
 
-def test_each_depth_has_its_matrix() -> None:
+def test_each_depth_has_its_matrices_and_its_curves() -> None:
     profiles = {figure.name: figure.profile for figure in FIGURES if isinstance(figure, Distances)}
-    quick = {"distances_one_layer", "distances_two_layers", "nearest_two_layers"}
-    assert {name for name, profile in profiles.items() if profile == "quick"} == quick
-    deeper = {f"distances_{depth}_layers" for depth in ("three", "five", "ten", "twelve")}
-    assert {*profiles} == quick | deeper | {"nearest_five_layers", "nearest_ten_layers"}
+    depths = {"one_layer", "two_layers", "three_layers", "five_layers", "ten_layers", "twelve_layers"}
+    assert {*profiles} == {f"{kind}_{depth}" for kind in ("distances", "nearest") for depth in depths}
+    quick = {name.split("_", 1)[1] for name, profile in profiles.items() if profile == "quick"}
+    assert quick == {"one_layer", "two_layers"}
+
+
+@pytest.mark.parametrize("name", [figure.run_names[0] for figure in FIGURES if figure.name.startswith("nearest_")])
+def test_runs_whose_training_is_followed_keep_snapshots(name: str) -> None:
+    assert all(cell.config.snapshots for cell in load("reproduction").runs_of(name).cells)
 
 
 def test_a_panel_of_replaced_labels_has_the_losses_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
