@@ -1,4 +1,4 @@
-"""The stages of runs as bars over training, and their table: a row for each stage and setting of the LLC."""
+"""The stages of runs as bars over training, and their table: stages at each setting, milestones and change points."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis.measures.development.develop import OF_A_CHANGE
-from plots.stage_bars import NO_STAGE, draw_stage_bars
+from plots.stage_bars import CHANGE_POINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
 from store import layout
-from store.readers import read_csv, read_json
+from store.readers import expecting, read_csv, read_json
 from store.rundir import read_config
 
 Row = dict[str, Any]
@@ -34,7 +34,7 @@ class Stages(NamedTuple):
         return {"title": self.title}
 
     def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[Row]:
-        """Rows of runs, seed and the columns of stages.csv; a run without a stage has one row that says so."""
+        """Rows of runs, seed and the columns of stages.csv; a run without a stage has a row that says so."""
         return [
             {"runs": self.settings[name], "seed": read_config(run).init_seed} | row
             for name, group in runs.items()
@@ -48,8 +48,19 @@ class Stages(NamedTuple):
 
 
 def _stages(run: Path) -> list[Row]:
-    if not read_json(run / layout.DEVELOP)["stages"]:
-        last = read_config(run).training.steps
-        return [dict.fromkeys(OF_A_CHANGE, "") | {"stage": 0, "start": 0, "end": last, "type": NO_STAGE}]
-    stages = read_csv(run / layout.DEVELOP_STAGES, ("stage", "start", "end"), ("type", "setting"))
-    return [{str(name): value for name, value in row.items()} for row in stages[[*OF_A_CHANGE]].to_dict("records")]
+    """The stages at each setting, or that there are none, then milestones and change points: rows of one step."""
+    facts = read_json(run / layout.DEVELOP)
+    with expecting(run / layout.DEVELOP, "the development of a run"):
+        places = [(OF_LOSS_TOO if one["loss_has_one"] else MILESTONE, one["step"]) for one in facts["milestones"]]
+        places += [(CHANGE_POINT, one["step"]) for one in facts["change_points"]]
+        has_stages = bool(facts["stages"])
+    if has_stages:
+        stages = read_csv(run / layout.DEVELOP_STAGES, ("stage", "start", "end"), ("type", "setting"))
+        rows = [{str(name): value for name, value in row.items()} for row in stages[[*OF_A_CHANGE]].to_dict("records")]
+    else:
+        rows = [_row(NO_STAGE, 0, read_config(run).training.steps)]
+    return rows + [_row(kind, step, step) for kind, step in places]
+
+
+def _row(kind: str, start: float, end: float) -> Row:
+    return dict.fromkeys(OF_A_CHANGE, "") | {"stage": 0, "start": start, "end": end, "type": kind}

@@ -102,7 +102,8 @@ DEVELOP_STAGES = """a row for each stage and setting: the checkpoints `start` an
 `delta_loss` and `delta_llc` with `delta_llc_se`, what the nulls say the latter is (`loss_null`, `norm_null`), p-values
 of its differences from 0 and these (`p_zero`, `p_loss`, `p_norm`), `healthy` and `differs`"""
 DEVELOP = """`settings`, each LLC as a line in the loss, `healthy` checkpoints (and those `healthy_at_all` unsaturated
-settings), `milestones` as in `stages.json`, the fitted `curve`, `stages`, `dynamics` as in `essential_dynamics.json`"""
+settings), `milestones` as in `stages.json`, the fitted `curve`, `change_points`, `stages`, `dynamics` as in
+`essential_dynamics.json`"""
 STAGES_FACTS = """`setting`, `settings`, `rule` (the flags); `checkpoints`, what was fitted; `curve`: `length`,
 `jitter`, `evidence`, `has_shape` and, over steps, `llc` and `slope` with `..._se`; `milestones`: `step`, `since`,
 `until`, `slope`, `sides` (where the LLC changes significantly), `support`, 90 % interval `low`, `high`, `healthy`,

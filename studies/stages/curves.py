@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from analysis.measures.development.trajectory import TRAJECTORY, WALK
+from store import layout
+from store.readers import read_csv
 from store.rundir import read_config
-from studies.curve_rows import Series
+from studies.curve_rows import Row, Series
 from studies.stages import measures
 from studies.stages.measures import facts, healthy, late_llc, table
 from studies.stages.published import LLC as PAPERS_LLC
@@ -18,6 +21,7 @@ from studies.task_diversity.measures import gain
 Curves = Callable[[Path, str], Series]
 PAPERS = "Hoogland et al., five seeds"
 SMOOTHED = "LLC, default, smoothed"
+PLACES = ("step", "pc1_smooth", "pc2_smooth")
 NULL = "nβ (loss of the first draws - loss)"
 
 
@@ -156,3 +160,28 @@ def components(labels: Mapping[str, str]) -> Curves:
         }
 
     return curves
+
+
+def plane(runs: Sequence[Path]) -> list[Row]:
+    """The smoothed trajectory of the first seed in its first plane, above a random walk of its steps; forms as points.
+
+    Rows of panel, series, step, x, y and kind.
+    """
+    run = min(runs, key=lambda each: int(read_config(each).init_seed))
+    paths, dynamics = read_csv(run / layout.ESSENTIAL_DYNAMICS, PLACES, ("series",)), facts(run)["dynamics"]
+    rows = []
+    for series, forms in ((TRAJECTORY, dynamics["forms"]), (WALK, dynamics["null"]["example"])):
+        path = paths.loc[paths["series"] == series, [*PLACES]].to_numpy(float)
+        kinds = [("path", place) for place in path] + [("point", path[form["checkpoint"]]) for form in forms]
+        rows += [
+            {
+                "panel": f"{series}, forms: {len(forms)}",
+                "series": series,
+                "step": int(step),
+                "x": x,
+                "y": y,
+                "kind": kind,
+            }
+            for kind, (step, x, y) in kinds
+        ]
+    return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from studies.figure import AnyFigure, Figure
+from studies.figure import AnyFigure, Figure, Plane, of_first_seed
 from studies.stage_figure import Stages
 from studies.stages import curves
 
@@ -13,6 +13,7 @@ STEP, SHARE, LLC = "training step, from 1", "share of the schedule", "LLC"
 NARROW = {"narrow_one_task": "M = 1", "narrow_one_task_again": "M = 1, other data", "narrow_two_tasks": "M = 2"}
 ONE_AND_TWO = {"one_unit_task": "M = 1", "two_unit_tasks": "M = 2"}
 UNIT = ONE_AND_TWO | {"one_unit_task_again": "M = 1, other data"}
+RATES = {"two_unit_tasks": "triangle", "two_unit_tasks_constant": "constant rate"}
 SHORT = {"short_schedule": "triangle"}
 CONTROLS = SHORT | { "constant_rate": "constant rate", "no_layer_norm": "no layer norm", "doubled_residual": "doubled residual"}  # fmt: skip
 LINEAR = {"linear_layer": "one layer", "linear_layers": "two recurrent layers", "linear_layer_of_20": "N = D = 20"}
@@ -32,6 +33,7 @@ LONG = {"long_schedule": "batch 64"}
 OVER_LENGTHS = {"llc_published": "LLC, published", "weight_norm": "norm of the weights"}
 
 _figure = partial(Figure, limit=math.inf)  # an LLC or a norm above 100 has not diverged
+_plane = partial(Plane, paths=curves.plane, x_label="PC1", y_label="PC2", points="hollow: forms", whose=of_first_seed)
 
 
 # fmt: off
@@ -39,9 +41,11 @@ FIGURES: tuple[AnyFigure, ...] = (
     _figure("narrow_llc", "One task and two tasks, 16 channels: LLC of healthy checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True),
     _figure("narrow_published", "Two tasks, 16 channels: LLC at the published setting, and nβ times the loss's fall", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True, means=False, by_seed=True),
     _figure("narrow_components", "Two tasks, 16 channels: variance of the trajectory's components", ("narrow_two_tasks",), curves.components(NARROW), "component", "share"),
+    _plane("narrow_plane", "Two tasks, 16 channels: PCA of the outputs over training, and of a random walk of its steps", ("narrow_two_tasks",)),
     _figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.together(curves.llc(LINEAR, "default", "tight"), curves.smoothed(LINEAR)), STEP, LLC, log_x=True, means=False, by_seed=True),
     Stages("linear_stages", "One layer of linear attention: stages of the LLC", {"linear_layer": "one layer"}),
     _figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.together(curves.llc(UNIT, "default", "tight"), curves.smoothed(UNIT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("unit_rates", "Two tasks at two schedules of the learning rate: LLC of healthy checkpoints", tuple(RATES), curves.llc(RATES, "default"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     Stages("unit_stages", "One task and two tasks: stages of the LLC", ONE_AND_TWO, profile="full"),
     _figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("linear_llcs", "Linear attention, each at settings of its own: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
@@ -50,6 +54,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     _figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(SHORT), curves.metrics(BEHAVIOUR, SHORT), STEP, "", log_x=True, profile="full"),
     _figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(SHORT), curves.metrics(STRUCTURE, SHORT), STEP, "", log_x=True, profile="full"),
     _figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", tuple(SHORT), curves.components(SHORT), "component", "share", profile="full"),
+    _plane("regression_plane", "The regression transformer, 70 000 steps: PCA of the outputs over training, and of a random walk of its steps", tuple(SHORT), profile="full"),
     Stages("regression_stages", "The regression transformer, 70 000 steps: stages of the LLC", SHORT, profile="full"),
     _figure("controls_llc", "The regression transformer and its controls: LLC of healthy checkpoints", tuple(CONTROLS), curves.llc(CONTROLS, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("controls_published", "The regression transformer and its controls: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),

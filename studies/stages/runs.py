@@ -39,6 +39,9 @@ RUNS: dict[str, Runs] = {
     "two_unit_tasks": Runs("hoogland", DISTINCT | {"num_tasks": 2}, MANY_SEEDS),
     "one_unit_task": Runs("hoogland", DISTINCT | {"num_tasks": 1}, MANY_SEEDS),
     "one_unit_task_again": Runs("hoogland", DISTINCT | {"num_tasks": 1}, MANY_SEEDS, data_offset=100),
+    "two_unit_tasks_constant": Runs(
+        "hoogland", DISTINCT | {"num_tasks": 2, "schedule": "constant", "lr": 1.5e-3}, MANY_SEEDS
+    ),
     # the regression transformer
     "schedules": Runs("hoogland", REGRESSION, FEW_SEEDS, {"steps": LENGTHS}),
     "long_schedule": Runs("hoogland", REGRESSION | {"steps": LENGTHS[-1]}, SOME_SEEDS),
@@ -103,6 +106,7 @@ RECIPES: Mapping[str, dict[str, Any]] = {
     "two_unit_tasks": {"settings": _settings(FULL), "checkpoints": OF_UNIT_TASKS},
     "one_unit_task": {"settings": _settings(FULL), "checkpoints": OF_UNIT_TASKS},
     "one_unit_task_again": {"settings": _only(FULL), "checkpoints": LATE},
+    "two_unit_tasks_constant": {"settings": _only(FULL), "checkpoints": OF_UNIT_TASKS},
     "short_schedule": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
     "constant_rate": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
     "no_layer_norm": {"settings": _settings(FULL), "checkpoints": OVER_LONG},

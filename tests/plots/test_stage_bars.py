@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from analysis.measures.development.develop import OF_A_CHANGE
 from configs.overrides import resolve
 from configs.presets import preset
-from plots.stage_bars import FAINT, NO_STAGE, draw_stage_bars
+from plots.stage_bars import CHANGE_POINT, FAINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
 from store import layout, rundir
 from store.atomic import csv_bytes, write_bytes, write_csv, write_json
 from studies.stage_figure import Stages
@@ -27,6 +27,8 @@ def rows() -> list[dict[str, object]]:
         for number, place in enumerate([(0, 99, "A", True, 2.5), (99, 999, "B", False, -0.4)])
         for setting in ("default", "tight")
     ]
+    marks = [(MILESTONE, 99), (OF_LOSS_TOO, 999), (CHANGE_POINT, 49)]
+    found += [{"runs": "one", "seed": 3} | stage(0, step, step, kind, False, 0.0, "") for kind, step in marks]
     return [*found, {"runs": "one", "seed": 4} | stage(0, 0, 999, NO_STAGE, False, 0.0, "")]
 
 
@@ -42,6 +44,12 @@ def test_bars_start_end_and_are_full_where_a_stage_is_claimed(tmp_path: Path, mo
     assert [bar.get_alpha() for bar in panel.patches] == [1.0, FAINT, FAINT]
     assert [text.get_text() for text in panel.texts] == ["+2.50", "-0.40"]
     assert [label.get_text() for label in panel.get_yticklabels()] == ["one, seed 3", "one, seed 4"]
+    marks = {str(line.get_label()): (float(line.get_xdata()[0]), line.get_markerfacecolor()) for line in panel.lines}
+    assert marks == {
+        "milestone": (100, "black"),
+        "the loss alone has it too": (1000, "white"),
+        "change point": (50, "black"),
+    }
 
 
 def test_the_table_has_every_stage_and_setting_of_every_run(tmp_path: Path) -> None:
@@ -53,10 +61,14 @@ def test_the_table_has_every_stage_and_setting_of_every_run(tmp_path: Path) -> N
         rundir.begin(run, config)
         (run / layout.DEVELOP_STAGES).parent.mkdir(parents=True)
         write_bytes(run / layout.DEVELOP_STAGES, csv_bytes(stages, OF_A_CHANGE))
-        write_json(run / layout.DEVELOP, {"stages": [row["stage"] for row in stages]})
+        milestones = [{"step": 9.0, "loss_has_one": True}, {"step": 20.0, "loss_has_one": False}]
+        facts = {"milestones": milestones[: len(stages)], "change_points": [{"step": 5.0}][: len(stages)]}
+        write_json(run / layout.DEVELOP, facts | {"stages": [row["stage"] for row in stages]})
     found = Stages("s", "Title", {"layers": "one layer"}).rows({"layers": runs})
-    assert [row["runs"] for row in found] == ["one layer"] * 5
-    assert [row["setting"] for row in found] == ["default", "tight"] * 2 + [""]
+    assert [row["runs"] for row in found] == ["one layer"] * 8
+    assert [row["setting"] for row in found] == ["default", "tight"] * 2 + [""] * 4
+    marks = [(row["type"], row["start"], row["end"]) for row in found[4:7]]
+    assert marks == [(OF_LOSS_TOO, 9.0, 9.0), (MILESTONE, 20.0, 20.0), (CHANGE_POINT, 5.0, 5.0)]
     assert (found[-1]["type"], found[-1]["start"], found[-1]["end"]) == (NO_STAGE, 0, config.training.steps)
     write_csv(tmp_path / "all.csv", found)
     assert [path.suffix for path in draw_stage_bars(tmp_path / "all.csv", "Title")] == [".png", ".pdf"]

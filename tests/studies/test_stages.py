@@ -339,3 +339,22 @@ def test_every_run_has_its_analysis_and_it_has_what_its_claims_ask() -> None:
         if claim.measure is measures.claimed_stages:
             assert {"default", "tight"} <= set(RECIPES[claim.runs]["settings"]), claim.name
     assert all(runs.cells[0].config.snapshots for runs in RUNS.values())
+
+
+def test_a_plane_has_the_path_of_the_first_seed_and_a_walks_with_their_forms(tmp_path: Path) -> None:
+    forms = [{"checkpoint": 2}, {"checkpoint": 3}]
+    dynamics = {"forms": forms, "null": {"example": forms[:1]}}
+    run, later = (made(tmp_path, [0.0] * 4, dynamics=dynamics) for _ in range(2))
+    config = rundir.read_config(later)
+    rundir.begin(tmp_path / "later", replace(config, init_seed=1))
+    table = pd.DataFrame({"series": ["trajectory"] * 4 + ["random walk"] * 4, "step": [*STEPS] * 2})
+    table["pc1_smooth"], table["pc2_smooth"] = np.arange(8) * 1.0, np.arange(8) * -2.0
+    table.to_csv(run / layout.ESSENTIAL_DYNAMICS, index=False)
+    rows = curves.plane([tmp_path / "later", run])
+    points = [(row["panel"], row["step"], row["x"], row["y"]) for row in rows if row["kind"] == "point"]
+    walk = "random walk, forms: 1"
+    assert points == [("trajectory, forms: 2", 100, 2.0, -4.0), ("trajectory, forms: 2", 1000, 3.0, -6.0)] + [
+        (walk, 100, 6.0, -12.0)
+    ]
+    paths = [(row["panel"], row["x"]) for row in rows if row["kind"] == "path"]
+    assert paths == [("trajectory, forms: 2", x) for x in range(4)] + [(walk, x) for x in range(4, 8)]

@@ -13,6 +13,7 @@ import numpy as np
 
 from analysis.loaded_run import LoadedRun, load_run
 from analysis.measures.development import metrics, nulls, trajectory
+from analysis.measures.development.change_points import change_points
 from analysis.measures.development.llc_curve import read_curve
 from analysis.measures.development.nulls import Change, Row
 from analysis.measures.development.stages import LEAST, Stage, fit, milestones, stages, within
@@ -31,7 +32,7 @@ OF_A_STAGE = ("stage", "start", "end", "type", "claimed")
 OF_A_CHANGE = (*OF_A_STAGE, *Change._fields, "differs")  # columns, with or without rows
 OF_LLC = ("loss", "llc", "llc_low", "llc_high", "saturation", "health", "radius", "norm")
 CURVE = 50  # places of the fitted curve, about, in develop.json
-VERSION = 4  # of what is measured: another one is measured again
+VERSION = 5  # of what is measured: another one is measured again
 
 
 class Recipe(NamedTuple):
@@ -66,7 +67,8 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     dynamics = trajectory.write(loaded, recipe.walks, recipe.smoothing, recipe.seed)
     unsaturated = {name: estimates for name, estimates in rows.items() if name not in recipe.saturated}
     healthy = nulls.healthy_at_all(unsaturated)
-    places, llc_stages, curve = milestone_rows(run, next(iter(recipe.settings.values())), healthy)
+    first = next(iter(recipe.settings.values()))
+    places, llc_stages, curve = milestone_rows(run, first, healthy)
     changes = stage_rows(run, recipe, rows, llc_stages, healthy)
     facts = {
         "of": digest(run, recipe),
@@ -79,6 +81,7 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
         "healthy_at_all": healthy,
         "milestones": places,
         "curve": curve,
+        "change_points": llc_change_points(run, first, healthy),
         "stages": [{name: row[name] for name in OF_A_STAGE} for row in changes[:: len(rows)]],
         "dynamics": dynamics,
     }
@@ -161,6 +164,18 @@ def milestone_rows(
         stages(fitted, llc_milestones, loss) if llc_milestones else [],
         {name: column[shown].tolist() for name, column in columns.items()},
     )
+
+
+def llc_change_points(run: Path, settings: Settings, healthy: Sequence[int]) -> list[dict[str, Any]]:
+    """The change points of the LLC over these checkpoints, with the noise of the fit; none if there are too few."""
+    if len(healthy) < LEAST:
+        return []
+    curve = read_curve(run, settings.name)
+    chosen = np.isin(curve.steps, healthy)
+    steps, llc, errors = (values[chosen] for values in (curve.steps, curve.llc, curve.errors))
+    noise = fit(steps, llc, errors).noise
+    points = change_points(steps, llc, noise).points if (noise > 0).all() else []
+    return [point._asdict() for point in points]
 
 
 def stage_rows(

@@ -113,6 +113,23 @@ def test_a_rise_between_two_plateaus_is_claimed_and_found_where_it_is(
     assert np.isnan(own["norm_null"])
 
 
+def test_change_points_are_where_the_llc_bends_at_healthy_checkpoints(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flat in log step, then a line, and a checkpoint that is not healthy with another value; few have none."""
+    at = int(STEPS[12])
+    llc = 3.0 * np.clip(np.log1p(STEPS) - np.log1p(at), 0, None)
+    llc[5] += 9.0
+    stages_of(run, llc, monkeypatch)
+    default = Settings(**develop_command.SETTINGS["default"], chains=4)
+    healthy = [int(step) for number, step in enumerate(STEPS) if number != 5]
+    (point,) = develop.llc_change_points(run, default, healthy)
+    assert point["step"] == at
+    assert (point["before"], point["after"]) == (pytest.approx(0.0, abs=0.02), pytest.approx(3.0, abs=0.05))
+    assert len(develop.llc_change_points(run, default, [int(step) for step in STEPS])) > 1
+    assert develop.llc_change_points(run, default, healthy[:5]) == []
+
+
 def test_a_line_and_noise_have_no_stage(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noise = np.random.default_rng(0).normal(size=len(STEPS)) * 0.02
     assert stages_of(run, np.log1p(STEPS) + noise, monkeypatch) == ([], [])
