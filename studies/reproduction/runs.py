@@ -23,7 +23,7 @@ RUNS: dict[str, Runs] = {
     "ten_layers": Runs("lsa1", {"num_layers": 10, "recurrent": True, "steps": 15_000, "snapshots": True}, FEW_SEEDS),
     "five_layers": Runs("lsa1", {"num_layers": 5, "snapshots": True}, FEW_SEEDS),
     "five_blocks": Runs("lsa1", {"num_layers": 5, **BLOCKS}, FEW_SEEDS),
-    "twelve_layers": Runs("lsa1", {"num_layers": 12, "snapshots": True}, FEW_SEEDS),
+    "twelve_layers": Runs("lsa1", {"num_layers": 12}, FEW_SEEDS),
     "twelve_blocks": Runs("lsa1", {"num_layers": 12, "steps": 50_000, **BLOCKS}, FEW_SEEDS),
     **{f"size_{n}": Runs("lsa1", {"dim": n, "num_pairs": n}, MANY_SEEDS) for n in (5, 20, 35, 50)},
     "softmax_1_head": Runs("lsa1", {"attention": "softmax"}, MANY_SEEDS),

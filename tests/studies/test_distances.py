@@ -242,7 +242,8 @@ def test_curves_over_training_are_the_distances_at_snapshots(monkeypatch: pytest
 def test_each_depth_has_its_matrices_and_its_curves() -> None:
     profiles = {figure.name: figure.profile for figure in FIGURES if isinstance(figure, Distances)}
     depths = {"one_layer", "two_layers", "three_layers", "five_layers", "ten_layers", "twelve_layers"}
-    assert {*profiles} == {f"{kind}_{depth}" for kind in ("distances", "nearest") for depth in depths}
+    both = {f"{kind}_{depth}" for kind in ("distances", "nearest") for depth in depths}
+    assert {*profiles} == both - {"nearest_twelve_layers"}
     quick = {name.split("_", 1)[1] for name, profile in profiles.items() if profile == "quick"}
     assert quick == {"one_layer", "two_layers"}
 
