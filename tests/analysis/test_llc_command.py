@@ -144,13 +144,19 @@ def test_in_processes_of_their_own_checkpoints_have_the_same_rows(
 
 
 @pytest.mark.slow
-def test_as_a_job_of_slurm_a_checkpoint_has_the_same_row(run: Path, workshop: Workshop, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("package", "executor"),
+    [("submitit", ("--executor", "slurm", "--slurm", "cluster=local")), ("ray", ("--executor", "ray"))],
+)
+def test_on_a_cluster_a_checkpoint_has_the_same_row(
+    run: Path, workshop: Workshop, tmp_path: Path, package: str, executor: tuple[str, ...]
+) -> None:
     """To the byte: a task has one processor, and one thread."""
-    pytest.importorskip("submitit")
+    pytest.importorskip(package)
     alone = copied(run, tmp_path / "alone")
     flags = ("--checkpoints", "60", *words())
     one = estimated(workshop, alone, *flags, NPROC="1")
-    job = estimated(workshop, run, *flags, "--executor", "slurm", "--slurm", "cluster=local")
+    job = estimated(workshop, run, *flags, *executor)
     assert job.stdout == one.stdout
     assert len(traces(run)) == 1
     assert traces(run) == traces(alone)

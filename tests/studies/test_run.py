@@ -73,10 +73,15 @@ def test_killed_in_the_middle_of_its_results_it_ends_with_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_as_jobs_of_slurm_claims_have_the_same_values(measured: Path, workshop: Workshop, tmp_path: Path) -> None:
-    pytest.importorskip("submitit")
-    slurm = ["--executor", "slurm", "--slurm", "cluster=local"]
-    done = workshop.run("studies.run", "reproduction", "--claims", CHECK, *places(with_ledger(tmp_path)), *slurm)
+@pytest.mark.parametrize(
+    ("package", "executor"),
+    [("submitit", ("--executor", "slurm", "--slurm", "cluster=local")), ("ray", ("--executor", "ray"))],
+)
+def test_on_a_cluster_claims_have_the_same_values(
+    measured: Path, workshop: Workshop, tmp_path: Path, package: str, executor: tuple[str, ...]
+) -> None:
+    pytest.importorskip(package)
+    done = workshop.run("studies.run", "reproduction", "--claims", CHECK, *places(with_ledger(tmp_path)), *executor)
     assert done.returncode == 0, done.stderr
     assert f"1 of 1, {CHECK}: reproduced\n" in done.stdout
     assert without_clock(tmp_path / "ledger", CHECK) == without_clock(measured / "ledger", CHECK)
