@@ -16,6 +16,7 @@ from store import layout, rundir
 from store.atomic import write_json
 from store.readers import StoreError
 from tests.doors import ROOT, snapshot
+from tests.thinned import thinned
 
 Done = subprocess.CompletedProcess[str]
 RUNNER = "runners.run_concat_inputs_targets"
@@ -116,7 +117,7 @@ def a_run(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("platforms", ["cuda", "nowhere"])
+@pytest.mark.parametrize("platforms", thinned(["cuda", "nowhere"], 2))
 def test_devices_that_are_not_here_are_refused_before_anything_is_cleared(platforms: str, tmp_path: Path) -> None:
     a_run(tmp_path / "run")
     before = snapshot(tmp_path)

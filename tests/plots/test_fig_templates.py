@@ -25,6 +25,7 @@ from store import StoreError
 from store.outputs import RECORD
 from tests.plots import sweep
 from tests.plots.readable import check_readable
+from tests.thinned import thinned
 
 NOISY = {"noise_mode": "label_noise", "p": 0.25, "sigma": 0.5}
 ORDERINGS = ("smallnorm2largenorm", "random", "hard2easy", "easy2hard")
@@ -503,7 +504,7 @@ def pictured(tmp_path_factory: pytest.TempPathFactory) -> Pictured:
     return figure
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", thinned(TABLES, 3))
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_can_be_read_at_a_columns_width(name: str, table: str, pictured: Pictured) -> None:
     check_readable(pictured(name, table))

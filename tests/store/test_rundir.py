@@ -19,6 +19,7 @@ from configs.run import to_dict
 from store import StoreError, atomic, checkpoint, layout, manifest, owners, readers, rundir
 from store.atomic import write_bytes
 from store.lock import locked
+from tests.thinned import thinned
 
 CONFIG = RegressionConfig(data_seed=1)
 OTHER = RegressionConfig(data_seed=2)
@@ -340,7 +341,7 @@ def test_a_manifest_reaches_nothing_outside_and_survives_damage(tmp_path: Path, 
     assert (tmp_path / "thesis.tex").read_bytes() == b"years of work"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", thinned(NAMES, 6))
 def test_a_clearing_that_is_cut_short_is_ended_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -362,7 +363,7 @@ def test_a_clearing_that_is_cut_short_is_ended_by_the_next(
     assert tree(tmp_path) == NEW
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != layout.META])
+@pytest.mark.parametrize("name", thinned([name for name in NAMES if name != layout.META], 6))
 def test_a_run_whose_results_are_going_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     rundir.update_meta(written(tmp_path), status="done")
     unlink, name = Path.unlink, Path(name).name
@@ -542,6 +543,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from store import rundir
 from store.export import Export
+
 peak = lambda: int(re.search(r"VmHWM:\s*([0-9]+)", Path("/proc/self/status").read_text())[1]) / 1024
 run, before = Path(sys.argv[1]), peak()
 (last,) = rundir.last_metrics(run, 1)

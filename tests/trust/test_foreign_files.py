@@ -23,6 +23,7 @@ from tests.doors import ANALYSES, Ran, snapshot
 from tests.runners.tiny import SIZES, TWOLAYER, copied
 from tests.sweeps.tiny_sweep import Paths
 from tests.sweeps.tiny_sweep import copied as copied_sweep
+from tests.thinned import thinned
 
 READERS: dict[str, tuple[str, ...]] = {
     layout.CONFIG: (*ANALYSES, "analysis.compare", "plots.attention_quick", "plots.run_figures", TWOLAYER),
@@ -137,7 +138,7 @@ def check_refused(ran: Ran, command: str, run: Path, name: str) -> None:
     assert contents(run) == before
 
 
-@pytest.mark.parametrize(("name", "command"), FIRST)
+@pytest.mark.parametrize(("name", "command"), thinned(FIRST, 2))
 def test_foreign_files_are_named_and_nothing_is_touched(
     name: str, command: str, twolayer_run: Path, tmp_path: Path, ran: Ran
 ) -> None:

@@ -18,6 +18,7 @@ from analysis.measures.development.stages import (
     within,
 )
 from tests.analysis.development.curves import OF_A_MEAN, noise, published, spaced, stairs
+from tests.thinned import thinned
 
 STEPS = spaced(60)
 AT = log_step(STEPS)
@@ -64,7 +65,7 @@ def test_a_narrow_turn_is_a_plateau() -> None:
     assert any(abs(one.place - 7) < 0.2 for one in found)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))])
+@pytest.mark.parametrize("seed", thinned(range(8), 8))
 @pytest.mark.parametrize("errors", ["known", "unknown"])
 @pytest.mark.parametrize("count", [LEAST, 14, 40])
 def test_noise_and_lines_with_noise_have_none(count: int, errors: str, seed: int) -> None:
@@ -117,7 +118,7 @@ def test_nothing_is_a_milestone_far_from_checkpoints() -> None:
 
 
 @given(st.floats(1e-3, 1e3), st.floats(-1e3, 1e3))
-@settings(max_examples=6)
+@settings(max_examples=3)
 def test_shift_and_scale_of_the_llc_are_no_matter(scale: float, shift: float) -> None:
     curve = stairs(STEPS, RISES) + noise(len(STEPS), 0)
     first = milestones(fit(STEPS, curve, ONES), count=40)
@@ -128,7 +129,7 @@ def test_shift_and_scale_of_the_llc_are_no_matter(scale: float, shift: float) ->
 
 
 @given(st.floats(0.2, 50.0))
-@settings(max_examples=6)
+@settings(max_examples=3)
 def test_a_longer_schedule_moves_milestones_by_its_logarithm(factor: float) -> None:
     steps = np.geomspace(1e3, 1e8, 50)
     curve = stairs(steps, {9.0: 50.0, 12.0: 50.0, 16.0: -50.0}) + noise(50, 0)
