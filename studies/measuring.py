@@ -35,7 +35,9 @@ def measure(study: Study, claim: Claim, runs_dir: Path, device: str, controls: b
     runs = [run for of_seeds in ended for of_seed in of_seeds or () for place in of_seed for run in each(place)]
     metas = [rundir.read_meta(run) for run in dict.fromkeys(runs)]
     minutes = sum(map(_minutes, metas)) + _minutes_since(began)
-    devices, trained_at = (" and ".join(sorted({str(meta[key]) for meta in metas})) for key in ("device", "git_hash"))
+    devices, trained_at = (
+        " and ".join(sorted({said(meta) for meta in metas})) for said in (_device, lambda meta: str(meta["git_hash"]))
+    )
     cells = tuple(dict.fromkeys(run.name for run in runs))
     seeds = () if controls else study.runs_of(claim.run_names[0]).seeds
     return Measurement(values, seeds, minutes, devices, date, commit, trained_at, cells, control_values=control_values)
@@ -81,6 +83,12 @@ def _value(claim: Claim, runs: Sequence[OfSeed]) -> float:
     if not all(rundir.read_status(run) == "done" for of_seed in runs for run in each(of_seed)):
         return float("inf")
     return float(claim.measure(*runs)) if claim.among is None or claim.among(runs[0]) else float("nan")
+
+
+def _device(meta: Mapping[str, Any]) -> str:
+    """What a run was trained on, and in how wide a pack, for the same cell in another one differs by rounding."""
+    width = int(meta["pack_width"])
+    return str(meta["device"]) if width == 1 else f"{meta['device']}, in packs of {width}"
 
 
 def _minutes(meta: Mapping[str, Any]) -> float:

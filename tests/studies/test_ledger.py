@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from store import rundir
 from store.atomic import csv_bytes, write_bytes
 from store.readers import StoreError
 from studies import measuring, page
@@ -117,7 +118,7 @@ def test_runs_are_planned_apart(left_out: set[str]) -> None:
 
     Those of languages need pools of strings, which take a minute to build.
     """
-    sharing = {"ten_seeds", "schedules", "looped_3"}  # the last: three layers, read at other depths
+    sharing = {"ten_seeds", "schedules"}
     sharing |= {name for name in RUNS if name.endswith("_next")}
     names = [cell.name for name in RUNS if name not in sharing | left_out for cell in RUNS[name].cells]
     assert len(set(names)) == len(names)
@@ -126,6 +127,23 @@ def test_runs_are_planned_apart(left_out: set[str]) -> None:
 def test_a_claim_without_finished_runs_is_not_run(tmp_path: Path) -> None:
     trained = next(c for c in CLAIMS if c.runs)
     assert measuring.measure(REPRODUCTION, trained, tmp_path, "cpu") is None
+
+
+@pytest.mark.parametrize(("width", "said"), [(1, "cpu, 1 threads"), (5, "cpu, 1 threads, in packs of 5")])
+def test_a_claim_says_in_what_packs_its_runs_were_trained(
+    width: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a cell trained in another pack differs by rounding."""
+    trained = next(c for c in CLAIMS if c.runs and not c.paired and not c.control_names and not c.among)
+    ended = {seed: tmp_path / str(seed) for seed in REPRODUCTION.runs_of(trained.runs).seeds}
+    meta = {"device": "cpu, 1 threads", "pack_width": width, "git_hash": "abc", "run_seconds": 6.0}
+    monkeypatch.setattr("studies.runs.Runs.ended", lambda runs, folder: ended)
+    monkeypatch.setattr(rundir, "read_meta", lambda run: meta | {"compile_seconds": 0.0})
+    monkeypatch.setattr(rundir, "read_status", lambda run: "done")
+    measurement = measuring.measure(REPRODUCTION, trained._replace(measure=lambda run: 1.0), tmp_path, "")
+    assert measurement is not None
+    assert (measurement.device, measurement.trained_at) == (said, "abc")
+    assert measurement.minutes == pytest.approx(0.1 * len(ended) / width, abs=0.05)
 
 
 def test_the_committed_ledger_is_made_from_its_table() -> None:
