@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +54,10 @@ LOOKS: dict[str, dict[str, Any]] = {
     "ridge": {"color": style.GREY, "linestyle": ":"},
 }
 CELL = 0.43  # inches
+OF_CELLS = "-: not defined; ratios are coloured between .1 and 10"
 NEAREST = 1e-4  # 1 - cosine: nearer is drawn there
-TWO_DECADES = 100.0  # longer axes have ticks at powers of ten alone
+# decades of a logarithmic axis, at most: the multiples of powers of ten that have ticks
+TICKS: dict[float, tuple[float, ...]] = {0.7: (1, 1.5, 2, 3, 5, 7), 2.0: (1, 2, 5), np.inf: (1,)}
 COSINES = (0.0, 0.5, 0.9, 0.95, 0.99, 0.995, 0.999)
 
 
@@ -82,7 +85,7 @@ def _draw_matrix(run: Path, table: pd.DataFrame) -> Path:
         labels = [style.plain(LABELS.get(name, name)) for name in names]
         panel.set_xticks(range(len(names)), labels, rotation=40, ha="right", rotation_mode="anchor")
         panel.set_yticks(range(len(names)), labels if panel is axes[0, 0] else [])
-    style.caption(figure, f"{_of(run)}; -: not defined; ratios are coloured between .1 and 10")
+    style.caption(figure, f"{_of(run)}; {OF_CELLS}")
     return style.save(figure, layout.figure(run, "algorithm_distance"), run)
 
 
@@ -106,7 +109,7 @@ def _number(value: float, digits: str) -> str:
     """A value without its leading zero; values that round to 0 as a bound."""
     if 0 < value < 1e-3:
         return "<.001"
-    text = format(value, digits)
+    text = format(value, digits if abs(value) < 1000 else ".1e").replace("e+0", "e")
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 
@@ -124,19 +127,20 @@ def training_figure(table: pd.DataFrame) -> Figure:
     """
     measures = [measure for measure in MEASURES if (table["measure"] == measure).any()]
     figure, axes = style.new_figure(len(measures), width=6.4, height=2.9, sharex=True)
+    others = style.in_order(name for name in table["algorithm"] if name not in LOOKS)
+    looks = {name: {"linewidth": 1, "color": colour} for name, colour in others.items()} | LOOKS
     for panel, measure in zip(axes[:, 0], measures, strict=True):
         rows = table[table["measure"] == measure]
         for name in dict.fromkeys(rows["algorithm"]):
-            _draw_curve(panel, rows[rows["algorithm"] == name].sort_values("step"), name, measure)
+            _draw_curve(panel, rows[rows["algorithm"] == name].sort_values("step"), name, measure, looks[name])
         _set_scale(panel, rows, measure)
     axes[-1, 0].set_xlabel("training step")
     style.legend_above(figure)
     return figure
 
 
-def _draw_curve(panel: Axes, rows: pd.DataFrame, name: str, measure: str) -> None:
+def _draw_curve(panel: Axes, rows: pd.DataFrame, name: str, measure: str, look: Mapping[str, Any]) -> None:
     """A mean and its interval, if it has one; cosines as 1 - cosine."""
-    look = LOOKS.get(name, {"linewidth": 1})
     shown = {
         column: np.maximum(1 - rows[column], NEAREST) if measure == "cosine" else rows[column]
         for column in ("mean", "low", "high")
@@ -155,8 +159,11 @@ def _set_scale(panel: Axes, rows: pd.DataFrame, measure: str) -> None:
         panel.set_yticks([1 - cosine for cosine in COSINES], [f"{cosine:g}" for cosine in COSINES])
         panel.minorticks_off()
         panel.invert_yaxis()
-    else:
-        style.few_ticks(panel.yaxis, (1, 2, 5) if rows["mean"].max() < TWO_DECADES * rows["mean"].min() else (1,))
+    elif (rows["mean"] > 0).any():
+        shown = rows[rows["mean"] > 0]
+        low, high = style.log_limits(shown if "low" in shown else shown.assign(low=shown["mean"], high=shown["mean"]))
+        panel.set_ylim(low, high)
+        style.few_ticks(panel.yaxis, next(subs for decades, subs in TICKS.items() if high < low * 10**decades))
 
 
 def _of(run: Path) -> str:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 HEIGHT, LONE_HEIGHT = 1.05, 1.7  # inches of a panel, of one alone
 SHORT = 30.0  # last over first of a logarithmic axis, below which matplotlib's minor labels overlap
-REACH, MARGIN = 2.0, 1.3  # factors of a logarithmic axis: see `_shown`; around what it shows
 TEXT = ("panel", "series")
 GEOMETRIC = "geometric"  # average
 NUMBERS = ("x", "mean", "low", "high", "seeds")
@@ -214,11 +213,5 @@ def _set_axes(panel: Axes, table: pd.DataFrame, labels: Mapping[str, Any], log_y
         return
     panel.set_yscale("log")
     decades = math.log10(high / low) if low > 0 else 1.0
-    panel.set_ylim(*_shown(table, low, high))
+    panel.set_ylim(*style.log_limits(table))
     style.few_ticks(panel.yaxis, (1, 2, 5) if decades < 2 else (1,))
-
-
-def _shown(table: pd.DataFrame, low: float, high: float) -> tuple[float, float]:
-    """What a logarithmic axis shows: means from low to high, and their intervals up to a factor of REACH from these."""
-    lowest, highest = table["low"].where(table["low"] > 0).min(), table["high"].max()
-    return max(low / REACH, np.fmin(low, lowest)) / MARGIN, min(high * REACH, np.fmax(high, highest)) * MARGIN

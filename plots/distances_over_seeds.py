@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plots import style
-from plots.algorithm_distance import CELL, LABELS, MEASURES, heat_map, training_figure
+from plots.algorithm_distance import CELL, LABELS, MEASURES, OF_CELLS, heat_map, training_figure
 from store.readers import StoreError, expecting, read_csv
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NUMBERS = ("mean", "low", "high", "seeds")
 NARROWEST = 4.0  # inches: a caption of one line has room
+LABELLED = 1.9  # inches for the names of the rows
 
 
 @style.styled
@@ -37,7 +38,9 @@ def _matrices(table: pd.DataFrame, title: str) -> Figure:
     measures = [measure for measure in MEASURES if (table["measure"] == measure).any()]
     names = list(dict.fromkeys(table["row"]))
     size = CELL * len(names)
-    figure, axes = style.new_figure(len(measures), width=max(size + 1.3, NARROWEST), height=size + 0.5, sharex=True)
+    figure, axes = style.new_figure(
+        len(measures), width=max(size + LABELLED, NARROWEST), height=size + 0.5, sharex=True
+    )
     labels = [style.plain(LABELS.get(name, name)) for name in names]
     for panel, measure in zip(axes[:, 0], measures, strict=True):
         rows = table[table["measure"] == measure]
@@ -45,7 +48,7 @@ def _matrices(table: pd.DataFrame, title: str) -> Figure:
         heat_map(panel, values.to_numpy(float), measure)
         panel.set_yticks(range(len(names)), labels)
     panel.set_xticks(range(len(names)), labels, rotation=40, ha="right", rotation_mode="anchor")
-    style.caption(figure, f"{title}; {_seeds(table)}")
+    style.caption(figure, f"{title}; {_seeds(table)}; {OF_CELLS}")
     return figure
 
 

@@ -25,13 +25,19 @@ LOOKS = {
     NO_STAGE: ("no milestone", "#cccccc"),
 }
 MILESTONE, OF_LOSS_TOO, CHANGE_POINT = "milestone", "milestone of the loss too", "change point"
-OF_A_MARK: dict[str, Any] = {"color": "black", "linestyle": "none", "markersize": 3.5, "markeredgewidth": 0.7}
+OF_A_MARK: dict[str, Any] = {
+    "color": "black",
+    "linestyle": "none",
+    "markersize": 3.2,
+    "markeredgewidth": 0.7,
+    "clip_on": False,
+}
 MARKS: dict[str, dict[str, Any]] = {
     MILESTONE: OF_A_MARK | {"marker": "o", "label": "milestone"},
-    OF_LOSS_TOO: OF_A_MARK | {"marker": "o", "markerfacecolor": "white", "label": "the loss alone has it too"},
+    OF_LOSS_TOO: OF_A_MARK | {"marker": "o", "markerfacecolor": "white", "label": "milestone of the loss alone too"},
     CHANGE_POINT: OF_A_MARK | {"marker": "^", "label": "change point"},
 }
-ON, UNDER = -0.35, 0.42  # of the middle of a row
+ON, UNDER = -0.3, 0.36  # of the middle of a row
 FAINT = 0.3  # how much colour a stage has that is not claimed
 ROW, AROUND = 0.24, 1.0  # inches of a run, and around all
 WIDE = 1.6  # end over start of a bar that has room for its number

@@ -16,6 +16,7 @@ from cli import printable
 from store import outputs
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
@@ -36,6 +37,7 @@ PALE = "#eeeeee"  # of what lies behind
 MODELS = {"lsa1": ("#0072B2", "o"), "lsa1_pe": ("#D55E00", "s"), "twolayer": ("#882255", "^")}
 SPARE = (("#E69F00", "D"), ("#56B4E9", "v"), ("#000000", "P"), ("#CC79A7", "X"))  # of models that are not in the table
 
+REACH, MARGIN = 2.0, 1.3  # factors of a logarithmic axis: see `log_limits`; around what it shows
 COLUMN = 3.3  # inches: the width of a journal's column, at which the figures of tables are drawn
 # Colours of series that have an order, such as numbers of tasks: Tol's muted ones by hue, which readers of any colour
 # vision can tell apart. Fewer series have those that are furthest apart; an infinite one is black.
@@ -134,6 +136,13 @@ def few_ticks(axis: Axis, subs: Sequence[float]) -> None:
     axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
+
+
+def log_limits(table: pd.DataFrame) -> tuple[float, float]:
+    """What a logarithmic axis shows of mean, low and high: means, and intervals up to a factor of REACH from these."""
+    least, most = table["mean"].min(), table["mean"].max()
+    low, high = np.fmin(least, table["low"].where(table["low"] > 0).min()), np.fmax(most, table["high"].max())
+    return float(max(least / REACH, low) / MARGIN), float(min(most * REACH, high) * MARGIN)
 
 
 def rendered(figure: Figure, suffix: str) -> bytes:

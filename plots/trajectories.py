@@ -37,9 +37,9 @@ STAR |= {"markeredgecolor": "white", "markeredgewidth": 0.5}
 def draw_trajectories(source: Path, labels: Mapping[str, Any]) -> list[Path]:
     """Draws a table's paths next to it, as .png and .pdf; labels: title, x_label, y_label, and points, what points are.
 
-    A row of the kind "path" is a checkpoint of its series; of the kind "point" an exact predictor's projection, hollow
-    in its series' colour and marker, or a black star for ridge. Colours and markers go with the order in which series
-    first appear.
+    A row of the kind "path" is a checkpoint of its series; of the kind "point" another point, such as an exact
+    predictor's projection: hollow in its series' colour and marker, or a black star for ridge. Colours and markers go
+    with the order in which series first appear.
     """
     table = read_csv(source, NUMBERS, TEXT)
     if not table["kind"].isin(KINDS).all():

@@ -50,7 +50,7 @@ def over_training(run: Path) -> tuple[Mapping[str, Any], ...]:
 
 @lru_cache(maxsize=256)
 def cosines(run: Path) -> dict[str, np.ndarray]:
-    """`turn.cosines` with all algorithms that are defined, of a run that kept snapshots."""
+    """`turn.cosines_of` a run that kept snapshots, with all algorithms that are defined."""
     return turn.cosines_of([row for row in over_training(run) if row["measure"] == "cosine"])
 
 

@@ -33,7 +33,7 @@ from store import layout
 from store.lock import locked
 from store.readers import expecting, read_csv
 from studies.claim import OURS, Claim
-from studies.distance_figure import Distances
+from studies.distance_figure import SCALE_OF, Distances
 from studies.runs import CONTROL_SEEDS, Runs
 from studies.study import RUNS_DIRS, Study
 from sweeps.plan import cells, plan
@@ -232,11 +232,11 @@ def _claims(conjecture: Conjecture, file: Path) -> tuple[Claim, ...]:
 
 
 def _between_pairs(run: Path) -> dict[tuple[str, str, str], float]:
-    return {(row, column, measure): value for (row, column, measure), value in _final(run).items() if column}
+    return {key: value for key, value in _final(run).items() if key[1] and key[2] in SCALE_OF}
 
 
 def _at_snapshots(run: Path) -> dict[tuple[str, int, str], float]:
-    rows = [row for row in table_of(run) if row["step"] != FINAL and row["column"]]
+    rows = [row for row in table_of(run) if row["step"] != FINAL and row["column"] and row["measure"] in SCALE_OF]
     with expecting(run / layout.ALGORITHM_DISTANCE, "the algorithm distances of a run"):
         return {(row["column"], int(row["step"]), row["measure"]): row["value"] for row in rows}
 

@@ -16,8 +16,8 @@ from src import intervals
 
 LEVEL = 0.95
 DIGITS = 12  # of a mean: Fisher's scale ends a little below 1
-SCALES = {"cosine": "fisher", "difference": "log", "loss_ratio": "log"}
-SMALLEST = 1e-13  # differences are at least this, so that those of an algorithm from itself have a logarithm
+SCALE_OF = {"cosine": "fisher", "difference": "log", "loss_ratio": "log"}
+ROUNDING = 1e-7  # of float32: a difference of 0 in some seeds is at most this, and has a logarithm
 
 Row = dict[str, Any]
 Values = Mapping[tuple[Any, ...], float]  # by the columns of a table, of which the measure is last; nan: not defined
@@ -53,7 +53,7 @@ class Distances(NamedTuple):
         return [
             dict(zip(columns, key, strict=True)) | row
             for key, values in distances.items()
-            for row in _mean(values, SCALES[key[-1]])
+            for row in _mean(values, SCALE_OF[key[-1]])
         ]
 
     def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
@@ -67,7 +67,9 @@ def _mean(distances: Sequence[float], scale: str) -> list[Row]:
     defined = values[~np.isnan(values)]
     if not defined.size:
         return []
-    mean, *ends, seeds = intervals.of(np.maximum(defined, SMALLEST) if scale == "log" else defined, scale, LEVEL)
+    if scale == "log" and not defined.any():  # of an algorithm from itself
+        return [{"mean": 0.0, "low": 0.0, "high": 0.0, "seeds": len(defined)}]
+    mean, *ends, seeds = intervals.of(np.maximum(defined, ROUNDING) if scale == "log" else defined, scale, LEVEL)
     low, high = ends if seeds > 1 else (mean, mean)
     rounded = {name: round(end, DIGITS) for name, end in (("mean", mean), ("low", low), ("high", high))}
     return [rounded | {"seeds": seeds}]

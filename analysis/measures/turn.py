@@ -10,8 +10,6 @@ import numpy as np
 from analysis.compared_run import ComparedRun
 from analysis.measures.algorithm_distance import FINAL, over_training
 
-FOLLOWED = ("gd", "gd_own_steps", "gd_plus_plus")
-
 
 class Turn(NamedTuple):
     """A turn at `step`, give or take `half_width`: half the distance of the two snapshots between which it is."""
@@ -20,16 +18,8 @@ class Turn(NamedTuple):
     half_width: float
 
 
-def cosines(loaded: ComparedRun, names: Sequence[str] = FOLLOWED) -> dict[str, np.ndarray]:
-    """`step` [T], and for each algorithm of these names that is defined the cosines [T] with it, of a run's snapshots.
-
-    `StoreError` if the run kept none.
-    """
-    return cosines_of([row for row in over_training(loaded, names) if row["measure"] == "cosine"])
-
-
 def cosines_of(rows: Sequence[Mapping[str, object]]) -> dict[str, np.ndarray]:
-    """The same of rows of the transformer's cosines, as `over_training` gives them."""
+    """`step` [T], and for each algorithm the cosines [T] with it, of rows of cosines as `over_training` gives them."""
     steps = list(dict.fromkeys(str(row["step"]) for row in rows))
     names = dict.fromkeys(str(row["column"]) for row in rows)
     curves = {name: np.array([row["value"] for row in rows if row["column"] == name], float) for name in names}

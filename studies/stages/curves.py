@@ -165,7 +165,7 @@ def components(labels: Mapping[str, str]) -> Curves:
 def plane(runs: Sequence[Path]) -> list[Row]:
     """The smoothed trajectory of the first seed in its first plane, above a random walk of its steps; forms as points.
 
-    Rows of panel, series, step, x, y and kind.
+    Rows of panel, series, step, x, y and kind. A form is a bend in two of three planes, not always in this one.
     """
     run = min(runs, key=lambda each: int(read_config(each).init_seed))
     paths, dynamics = read_csv(run / layout.ESSENTIAL_DYNAMICS, PLACES, ("series",)), facts(run)["dynamics"]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from analysis.compared_run import ComparedRun
-from analysis.measures import over_training
-from analysis.measures.turn import Turn, cosines, turn, turn_of
+from analysis.measures import algorithm_distance, over_training
+from analysis.measures.turn import Turn, cosines_of, turn, turn_of
 from baselines.construction import gd_params
 from baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
 from configs.regression import RegressionConfig
@@ -60,7 +60,9 @@ def test_a_stack_that_turns_is_seen_to_turn(monkeypatch: pytest.MonkeyPatch) -> 
         data=DataConfig(dim=4, num_pairs=6), model=model, step_size_tasks=256, test_tasks=200, data_seed=0
     )
     run = Constructed(Path("run"), config, make_model(config), {}, None, find_gd(config))
-    found = cosines(run)
+    followed = ("gd", "gd_own_steps", "gd_plus_plus")
+    rows = algorithm_distance.over_training(run, followed)
+    found = cosines_of([row for row in rows if row["measure"] == "cosine"])
     assert [*found] == ["step", "gd", "gd_own_steps", "gd_plus_plus"]
     np.testing.assert_array_equal(found["step"], STEPS)
     np.testing.assert_allclose(found["gd"][:3], 1, atol=1e-5)

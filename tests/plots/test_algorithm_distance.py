@@ -28,6 +28,13 @@ def rows(steps: tuple[int, ...] = ()) -> list[dict[str, object]]:
         for step, values in zip(steps, ((-0.01, 0.02), (0.99, 0.95), (0.95, 0.998)), strict=False)
         for name, value in zip(("gd", "gd_plus_plus"), values, strict=True)
     ]
+    found += [
+        {"step": str(step), "row": "tf", "column": name, "measure": measure, "value": value}
+        for step, value in zip(steps, (0.5, 0.05, 0.04), strict=False)
+        for measure in ("difference", "loss_ratio")
+        for name in ("zero", "gd", "gd_plus_plus")
+    ]
+    found += [{"step": str(step), "row": "tf", "column": "", "measure": "loss", "value": 0.3} for step in steps]
     for row in NAMES:
         for column in NAMES:
             same, pair = row == column, COSINE.get((row, column), COSINE.get((column, row), nan))
@@ -100,7 +107,7 @@ def test_no_word_lies_on_another(run: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_lines_are_the_cosines_over_training(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """1 - cosine on a logarithmic axis whose ticks are cosines, 1 at the top."""
     drawn = figures(run, monkeypatch, (0, 500, 1000))
-    (panel,) = drawn["algorithms_over_training"].axes
+    panel = drawn["algorithms_over_training"].axes[0]
     lines = {str(line.get_label()): line for line in panel.get_lines()}
     assert {*lines} == {"GD, one step size", "GD++, best"}
     np.testing.assert_array_equal(lines["GD++, best"].get_xdata(), [0, 500, 1000])
@@ -110,6 +117,24 @@ def test_lines_are_the_cosines_over_training(run: Path, monkeypatch: pytest.Monk
     }
     assert all(float(words) == pytest.approx(cosine) for words, cosine in ticks.items())
     assert panel.yaxis_inverted()
+
+
+def test_an_algorithm_has_one_colour_in_all_panels(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where one has no cosines, and where one is a user's."""
+    table = [row | {"column": {"ridge": "mine"}.get(str(row["column"]), row["column"])} for row in rows((0, 500))]
+    mine = [row | {"column": "mine"} for row in table if row["column"] == "gd" and row["step"] != "final"]
+    drawn: dict[str, Figure] = {}
+    monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.update({path.stem: figure}) or path)
+    write_csv(run / layout.ALGORITHM_DISTANCE, [*table, *mine])
+    draw_algorithm_distance(run)
+    panels = drawn["algorithms_over_training"].axes
+    assert [len(panel.get_lines()) for panel in panels] == [3, 4, 4]
+    found = {(str(line.get_label()), str(line.get_color())) for panel in panels for line in panel.get_lines()}
+    assert len(found) == len({name for name, _ in found}) == len({colour for _, colour in found}) == 4
+    for panel in panels[1:]:
+        assert panel.get_yscale() == "log"
+        low, high = panel.get_ylim()
+        assert low < 0.05 < 0.5 < high < 1
 
 
 def test_a_runs_figures_are_drawn_again_from_the_table(run: Path) -> None:

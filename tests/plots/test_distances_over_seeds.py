@@ -129,6 +129,31 @@ def test_the_legend_of_all_algorithms_stays_inside(drawn: list[Figure], tmp_path
     assert texts_inside(drawn[0])
 
 
+def test_names_of_rows_are_not_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the image is saved: drawn once."""
+    names = [*list(LABELS)[:7], "newton_schulz", "ridge"]
+    table = [
+        {"row": row, "column": column, "measure": measure, "mean": 0.5} | SPREAD
+        for measure in MATRICES
+        for row in names
+        for column in names
+    ]
+    write_csv(tmp_path / "table.csv", table)
+    left: list[float] = []
+    rendered = style.rendered
+
+    def first(figure: Figure, suffix: str) -> bytes:
+        image = rendered(figure, suffix)
+        if not left:
+            left.extend(label.get_window_extent().x0 for axes in figure.axes for label in axes.get_yticklabels())
+        return image
+
+    monkeypatch.setattr(style, "rendered", first)
+    draw_matrices(tmp_path / "table.csv", "Two layers")
+    assert len(left) == 3 * len(names)
+    assert min(left) >= 0
+
+
 def test_a_table_with_a_pair_twice_is_refused(tmp_path: Path) -> None:
     write_csv(tmp_path / "table.csv", [*matrices(), matrices()[1]])
     with pytest.raises(StoreError, match="twice"):

@@ -47,7 +47,7 @@ def test_bars_start_end_and_are_full_where_a_stage_is_claimed(tmp_path: Path, mo
     marks = {str(line.get_label()): (float(line.get_xdata()[0]), line.get_markerfacecolor()) for line in panel.lines}
     assert marks == {
         "milestone": (100, "black"),
-        "the loss alone has it too": (1000, "white"),
+        "milestone of the loss alone too": (1000, "white"),
         "change point": (50, "black"),
     }
 

@@ -20,7 +20,7 @@ from families.regression import find_gd, make_model, make_test_batch
 from src.config import ModelConfig
 from src.data_config import DataConfig
 from studies import algorithm_distances as distances
-from studies.distance_figure import SCALES, Distances
+from studies.distance_figure import SCALE_OF, Distances
 from studies.reproduction.curves import replaced
 from studies.reproduction.figures import FIGURES
 from studies.study import load
@@ -226,7 +226,7 @@ def test_curves_over_training_are_the_distances_at_snapshots(monkeypatch: pytest
     """Of all three measures, and not the transformer's own loss."""
     loss = {"step": "250", "row": "tf", "column": "", "measure": "loss", "value": 0.3}
     given = [
-        loss | {"column": name, "measure": measure, "value": 0.5} for name in ("gd", "ridge") for measure in SCALES
+        loss | {"column": name, "measure": measure, "value": 0.5} for name in ("gd", "ridge") for measure in SCALE_OF
     ]
     monkeypatch.setattr(distances, "compared_run", lambda run: None)
     monkeypatch.setattr(distances.algorithm_distance, "over_training", lambda loaded, names: iter([loss, *given]))
@@ -234,7 +234,7 @@ def test_curves_over_training_are_the_distances_at_snapshots(monkeypatch: pytest
     (figure,) = (figure for figure in FIGURES if figure.name == "nearest_two_layers")
     rows = figure.rows({"two_layers": [RUN, Path("other")]})
     assert [(row["algorithm"], row["step"], row["measure"]) for row in rows] == [
-        (name, 250, measure) for name in ("gd", "ridge") for measure in SCALES
+        (name, 250, measure) for name in ("gd", "ridge") for measure in SCALE_OF
     ]
     assert all(row["mean"] == pytest.approx(0.5) and row["seeds"] == 2 for row in rows)
 

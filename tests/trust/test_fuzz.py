@@ -214,12 +214,13 @@ def of_studies(folder: Path, report: Path) -> Readers:
     history.write_bytes(csv_bytes([row | {"verdict": "reproduced"}]))
     distances = folder / layout.ALGORITHM_DISTANCE
     columns = ("step", "row", "column", "measure", "value", "reason")
-    lines = [(step, "tf", "gd", "cosine", 0.5, "") for step in (0, 100, "final")]
+    measures = ("cosine", "difference", "loss_ratio")
+    lines = [(step, "tf", "gd", name, 0.5, "") for step in (0, 100, "final") for name in measures]
     write_csv(distances, [dict(zip(columns, line, strict=True)) for line in lines])
 
-    def distances_over_training() -> object:
+    def distances_of_a_run() -> object:
         conjecture.table_of.cache_clear()
-        return conjecture._final(folder), conjecture._cosines_over_training(folder)
+        return [figure.rows({conjecture.TRAINED: [folder]}) for figure in conjecture.FIGURES]
 
     return {
         claims: [
@@ -229,7 +230,7 @@ def of_studies(folder: Path, report: Path) -> Readers:
         rates: [lambda: ledger.page([], ledger.error_rates_in(folder))],
         bundle: [lambda: drawing.as_drawn(REPRODUCTION, folder)],
         history: [lambda: conjecture_page._history(history, row | {"file_hash": "b"})],
-        distances: [distances_over_training],
+        distances: [distances_of_a_run],
     }
 
 

@@ -62,6 +62,11 @@ def change_points(steps: np.ndarray, llc: np.ndarray, noise: np.ndarray, most: i
     return Segmentation(points, curve, bic)
 
 
+def of_noise(steps: np.ndarray, llc: np.ndarray, noise: np.ndarray) -> Segmentation | None:
+    """The change points; None for a curve without noise, which gives nothing to compare a kink with."""
+    return change_points(steps, llc, noise) if (noise > 0).all() else None
+
+
 def best_knots(at: np.ndarray, values: np.ndarray, noise: np.ndarray, most: int) -> list[list[int]]:
     """The kinks (indices) of the best continuous curve of 1, 2, ..., `most` segments.
 

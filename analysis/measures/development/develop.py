@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.loaded_run import LoadedRun, load_run
 from analysis.measures.development import metrics, nulls, trajectory
-from analysis.measures.development.change_points import change_points
+from analysis.measures.development.change_points import of_noise
 from analysis.measures.development.llc_curve import read_curve
 from analysis.measures.development.nulls import Change, Row
 from analysis.measures.development.stages import LEAST, Stage, fit, milestones, stages, within
@@ -68,8 +68,8 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     unsaturated = {name: estimates for name, estimates in rows.items() if name not in recipe.saturated}
     healthy = nulls.healthy_at_all(unsaturated)
     first = next(iter(recipe.settings.values()))
-    places, llc_stages, curve = milestone_rows(run, first, healthy)
-    changes = stage_rows(run, recipe, rows, llc_stages, healthy)
+    found = llc_stages(run, first, healthy)
+    changes = stage_rows(run, recipe, rows, found.stages, healthy)
     facts = {
         "of": digest(run, recipe),
         "settings": {name: asdict(setting) for name, setting in recipe.settings.items()},
@@ -79,9 +79,9 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
             for name, estimates in rows.items()
         },
         "healthy_at_all": healthy,
-        "milestones": places,
-        "curve": curve,
-        "change_points": llc_change_points(run, first, healthy),
+        "milestones": found.milestones,
+        "curve": found.curve,
+        "change_points": found.change_points,
         "stages": [{name: row[name] for name in OF_A_STAGE} for row in changes[:: len(rows)]],
         "dynamics": dynamics,
     }
@@ -137,16 +137,24 @@ def table(
 # --- stages with their nulls ---
 
 
-def milestone_rows(
-    run: Path, settings: Settings, healthy: Sequence[int]
-) -> tuple[list[dict[str, Any]], list[Stage], dict[str, list[float]]]:
-    """The milestones of the LLC over these checkpoints, each with whether the loss alone has one; stages; the curve.
+class LlcStages(NamedTuple):
+    """Of an LLC over training: its milestones, each with whether the loss alone has one, and its change points, as
+    rows; the stages between milestones; and the fitted curve, step, llc and its standard error.
+    """
 
-    Without a milestone, or with fewer checkpoints than a fit takes, there are no stages. The curve is the fitted one,
-    step, llc and its standard error, at places evenly spaced in log step; without a fit it has none.
+    milestones: list[dict[str, Any]]
+    change_points: list[dict[str, Any]]
+    stages: list[Stage]
+    curve: dict[str, list[float]]
+
+
+def llc_stages(run: Path, settings: Settings, healthy: Sequence[int]) -> LlcStages:
+    """The stages of the LLC over these checkpoints: none without a milestone, or with fewer than a fit takes.
+
+    The curve is at places evenly spaced in log step; without a fit it has none.
     """
     if len(healthy) < LEAST:
-        return [], [], {"step": [], "llc": [], "llc_se": []}
+        return LlcStages([], [], [], {"step": [], "llc": [], "llc_se": []})
     curve = read_curve(run, settings.name)
     chosen = np.isin(curve.steps, healthy)
     steps, llc, errors, loss = (values[chosen] for values in (curve.steps, curve.llc, curve.errors, curve.loss))
@@ -156,26 +164,16 @@ def milestone_rows(
         {name: getattr(one, name) for name in OF_A_MILESTONE} | {"loss_has_one": within(one, alone) is not None}
         for one in llc_milestones
     ]
+    kinks = of_noise(steps, llc, fitted.noise)
     shown = slice(None, None, len(fitted.grid) // CURVE)
     errors = np.sqrt(np.clip(np.diag(fitted.covariance), 0, None))
     columns = {"step": np.expm1(fitted.grid), "llc": fitted.mean, "llc_se": errors}
-    return (
+    return LlcStages(
         rows,
+        [point._asdict() for point in kinks.points] if kinks else [],
         stages(fitted, llc_milestones, loss) if llc_milestones else [],
         {name: column[shown].tolist() for name, column in columns.items()},
     )
-
-
-def llc_change_points(run: Path, settings: Settings, healthy: Sequence[int]) -> list[dict[str, Any]]:
-    """The change points of the LLC over these checkpoints, with the noise of the fit; none if there are too few."""
-    if len(healthy) < LEAST:
-        return []
-    curve = read_curve(run, settings.name)
-    chosen = np.isin(curve.steps, healthy)
-    steps, llc, errors = (values[chosen] for values in (curve.steps, curve.llc, curve.errors))
-    noise = fit(steps, llc, errors).noise
-    points = change_points(steps, llc, noise).points if (noise > 0).all() else []
-    return [point._asdict() for point in points]
 
 
 def stage_rows(

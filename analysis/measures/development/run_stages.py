@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from analysis.measures.development.change_points import of_noise
 from analysis.measures.development.llc_curve import LlcCurve, read_curve, read_like
 from analysis.measures.development.stages import (
     Fit,
     Milestone,
     Stage,
-    change_points,
     fit,
     milestones,
     of_seeds,
@@ -139,10 +139,10 @@ def _milestone(
 
 
 def _change_points(curve: LlcCurve, fitted: Fit) -> dict[str, Any]:
-    """Change points with the noise of the fit; a curve of no noise at all has none to compare with."""
-    if not (fitted.noise > 0).all():
+    """Change points with the noise of the fit, as they are written."""
+    segmentation = of_noise(curve.steps, curve.llc, fitted.noise)
+    if segmentation is None:
         return {"points": [], "bic": []}
-    segmentation = change_points(curve.steps, curve.llc, fitted.noise)
     return {
         "points": [point._asdict() for point in segmentation.points],
         "values": segmentation.values.tolist(),

@@ -90,8 +90,8 @@ def stages_of(
 
     monkeypatch.setattr(develop, "estimate_run", rescaled)
     healthy = nulls.healthy_at_all(rows)
-    places, found, _ = develop.milestone_rows(run, settings["default"], healthy)
-    return places, develop.stage_rows(run, develop.Recipe(settings), rows, found, healthy)
+    found = develop.llc_stages(run, settings["default"], healthy)
+    return found.milestones, develop.stage_rows(run, develop.Recipe(settings), rows, found.stages, healthy)
 
 
 def rise(at: float, height: float) -> np.ndarray:
@@ -123,11 +123,11 @@ def test_change_points_are_where_the_llc_bends_at_healthy_checkpoints(
     stages_of(run, llc, monkeypatch)
     default = Settings(**develop_command.SETTINGS["default"], chains=4)
     healthy = [int(step) for number, step in enumerate(STEPS) if number != 5]
-    (point,) = develop.llc_change_points(run, default, healthy)
+    (point,) = develop.llc_stages(run, default, healthy).change_points
     assert point["step"] == at
     assert (point["before"], point["after"]) == (pytest.approx(0.0, abs=0.02), pytest.approx(3.0, abs=0.05))
-    assert len(develop.llc_change_points(run, default, [int(step) for step in STEPS])) > 1
-    assert develop.llc_change_points(run, default, healthy[:5]) == []
+    assert len(develop.llc_stages(run, default, [int(step) for step in STEPS]).change_points) > 1
+    assert develop.llc_stages(run, default, healthy[:5]).change_points == []
 
 
 def test_a_line_and_noise_have_no_stage(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
