@@ -151,7 +151,7 @@ def test_a_conjecture_has_a_page_tables_and_a_verdict_that_fails(tmp_path: Path)
     for link in re.findall(r"\]\(([^)]+)\)", page):
         assert (tmp_path / "out" / link).exists(), link
     assert {"distances.png", "over_training.png"} <= {path.name for path in (tmp_path / "out/mine").iterdir()}
-    for name, key in (("distances", ("tf", "gd")), ("over_training", ("gd", "100"))):
+    for name, key in (("distances", ("tf", "gd")), ("over_training", ("gd", "40"))):
         table = list(csv.DictReader((tmp_path / "out/mine" / f"{name}.csv").read_text().splitlines()))
         measures = [row["measure"] for row in table if tuple(row.values())[:2] == key]
         assert measures == ["cosine", "difference", "loss_ratio"], name
