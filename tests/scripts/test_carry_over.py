@@ -18,10 +18,10 @@ from tests.doors import ROOT, Ran, Refused, snapshot
 CARRY = "scripts.carry_over"
 DEPTH_BUNDLE = "reproduction/depth.json"
 # As the ledger and the study named them, by models of three families.
-ONE_LAYER = ["lsa1_random_seed0-bff51026", "lsa1_random_seed1-b57e52cd", "lsa1_random_seed2-bf7d23ae"]
+SIZE_5 = ["lsa1_random_seed0-7107e30f", "lsa1_random_seed1-eb73e2b8", "lsa1_random_seed2-15e12d18"]
 DEPTH = ["lsa_random_seed0-f22bc825", "lsa_random_seed1-019a723e", "lsa_random_seed2-96267ebb"]
 STUDY = ["lsa1_random_seed5-18121d3e", "lsa1_random_seed6-73bc5888"]
-CLAIMS = {"gamma": [], "one_layer_loss": ONE_LAYER, "depth_after_1_learnt": DEPTH}
+CLAIMS = {"gamma": [], "size_5_ratio": SIZE_5, "depth_after_1_learnt": DEPTH}
 HEAD = "claim,says,mean,values,seeds,minutes,device,date,git_hash,trained_at,cells,remark"
 LINE = '{0},"a, b",1.00,"[1.0, 1.50, 2.0]","[0, 1, 2]",3,cpu,2026-11-21,abc,abc,{1},'
 LSA: dict[str, Any] = {  # the bundle of the depth curve's, less what was at its default
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
     bundle = {"labels": {"title": "±"}, "command": "python -m report.reproduce", "configs": [LSA]}
     files = {
         found / "claims.csv": ledger(CLAIMS).encode(),
-        found / "claims.md": b"lsa1_random_seed0-bff51026\n",
+        found / "claims.md": b"lsa1_random_seed0-7107e30f\n",
         found / "order_noise/cells.csv": "\n".join(study).encode(),
         found / "order_noise/provenance.json": json_bytes({"cells": 2}),
         found / DEPTH_BUNDLE: json_bytes(bundle),
@@ -74,7 +74,7 @@ def test_claims_name_todays_cells_and_count_as_measured(ran: Ran, folder: Path) 
     table = folder / "claims.csv"
     assert set(known(folder)) == {"gamma"}
     assert ran(CARRY, "--report", folder).status == 0
-    names = {"gamma": [], "one_layer_loss": today("one_layer"), "depth_after_1_learnt": today("depth_lsa")}
+    names = {"gamma": [], "size_5_ratio": today("size_5"), "depth_after_1_learnt": today("depth_lsa")}
     assert table.read_text() == ledger(names)
     assert {name: found.values for name, found in known(folder).items()} == dict.fromkeys(CLAIMS, (1, 1.5, 2))
 
