@@ -89,6 +89,11 @@ def _draw_matrix(run: Path, table: pd.DataFrame) -> Path:
     return style.save(figure, layout.figure(run, "algorithm_distance"), run)
 
 
+def measures_in(table: pd.DataFrame) -> list[str]:
+    """The measures that a table has, in the order of `MEASURES`: a panel each."""
+    return [measure for measure in MEASURES if (table["measure"] == measure).any()]
+
+
 def heat_map(panel: Axes, values: np.ndarray, measure: str) -> None:
     """A matrix as colours with a number in each cell, dark on light and light on dark; ratios by their logarithm."""
     title, digits, colours = MEASURES[measure]
@@ -125,7 +130,7 @@ def training_figure(table: pd.DataFrame) -> Figure:
 
     The scale of cosines is logarithmic in 1 - cosine, so that all near 1 can be told apart.
     """
-    measures = [measure for measure in MEASURES if (table["measure"] == measure).any()]
+    measures = measures_in(table)
     figure, axes = style.new_figure(len(measures), width=6.4, height=2.9, sharex=True)
     others = style.in_order(name for name in table["algorithm"] if name not in LOOKS)
     looks = {name: {"linewidth": 1, "color": colour} for name, colour in others.items()} | LOOKS

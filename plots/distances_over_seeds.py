@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plots import style
-from plots.algorithm_distance import CELL, LABELS, MEASURES, OF_CELLS, heat_map, training_figure
+from plots.algorithm_distance import CELL, LABELS, OF_CELLS, heat_map, measures_in, training_figure
 from store.readers import StoreError, expecting, read_csv
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def _read(source: Path, names: tuple[str, ...], numbers: tuple[str, ...] = ()) -
 
 
 def _matrices(table: pd.DataFrame, title: str) -> Figure:
-    measures = [measure for measure in MEASURES if (table["measure"] == measure).any()]
-    names = list(dict.fromkeys(table["row"]))
+    measures, names = measures_in(table), list(dict.fromkeys(table["row"]))
     size = CELL * len(names)
     figure, axes = style.new_figure(
         len(measures), width=max(size + LABELLED, NARROWEST), height=size + 0.5, sharex=True

@@ -22,6 +22,7 @@ from store import layout, manifest, rundir
 from store.atomic import write_bytes
 from store.params import flattened, read_params
 from tests.analysis.llc_runs import EVERY_SECOND, OF_FAMILIES, SETTINGS, estimated, table, trained, words
+from tests.clusters import ON_CLUSTERS
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import INTERRUPTED, RECORDED, Workshop, copied
 
@@ -144,10 +145,7 @@ def test_in_processes_of_their_own_checkpoints_have_the_same_rows(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("package", "executor"),
-    [("submitit", ("--executor", "slurm", "--slurm", "cluster=local")), ("ray", ("--executor", "ray"))],
-)
+@ON_CLUSTERS
 def test_on_a_cluster_a_checkpoint_has_the_same_row(
     run: Path, workshop: Workshop, tmp_path: Path, package: str, executor: tuple[str, ...]
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from store import outputs
 from studies import ledger, page
 from studies.study import all_studies, load
+from tests.clusters import ON_CLUSTERS
 from tests.doors import Ran
 from tests.runners.tiny import INTERRUPTED, ROOT, Workshop
 from tests.studies.results import without_clock
@@ -73,10 +74,7 @@ def test_killed_in_the_middle_of_its_results_it_ends_with_the_same_bytes(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("package", "executor"),
-    [("submitit", ("--executor", "slurm", "--slurm", "cluster=local")), ("ray", ("--executor", "ray"))],
-)
+@ON_CLUSTERS
 def test_on_a_cluster_claims_have_the_same_values(
     measured: Path, workshop: Workshop, tmp_path: Path, package: str, executor: tuple[str, ...]
 ) -> None:

@@ -38,7 +38,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "attn/layer0_head0.npy": ("plots.attention_quick", "plots.run_figures"),
 }
 FIRST = [(name, commands[0]) for name, commands in READERS.items()]
-ALL = [(name, command) for name, commands in READERS.items() for command in commands]
+LATER = [(name, command) for name, commands in READERS.items() for command in commands[1:]]
 
 
 def words(command: str, run: Path) -> list[object]:
@@ -138,7 +138,9 @@ def check_refused(ran: Ran, command: str, run: Path, name: str) -> None:
     assert contents(run) == before
 
 
-@pytest.mark.parametrize(("name", "command"), thinned(FIRST, 2))
+@pytest.mark.parametrize(
+    ("name", "command"), [*thinned(FIRST, 2), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in LATER)]
+)
 def test_foreign_files_are_named_and_nothing_is_touched(
     name: str, command: str, twolayer_run: Path, tmp_path: Path, ran: Ran
 ) -> None:
@@ -165,7 +167,7 @@ def test_folders_and_pipes_in_place_of_files_are_named(
     assert sorted(str(path) for path in run.rglob("*")) == before
 
 
-@pytest.mark.parametrize(("name", "command"), [pair for pair in ALL if pair not in FIRST])
+@pytest.mark.parametrize(("name", "command"), LATER)
 def test_every_other_command_names_an_empty_file(
     name: str, command: str, twolayer_run: Path, tmp_path: Path, ran: Ran
 ) -> None:
@@ -173,14 +175,6 @@ def test_every_other_command_names_an_empty_file(
     run = copied(twolayer_run, tmp_path / "run")
     (run / name).write_bytes(b"")
     check_refused(ran, command, run, name)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "command"), [pair for pair in ALL if pair not in FIRST])
-def test_every_command_names_foreign_files(
-    name: str, command: str, twolayer_run: Path, tmp_path: Path, ran: Ran
-) -> None:
-    test_foreign_files_are_named_and_nothing_is_touched(name, command, twolayer_run, tmp_path, ran)
 
 
 # Values of JSON, one at a time

@@ -62,7 +62,7 @@ def change_points(steps: np.ndarray, llc: np.ndarray, noise: np.ndarray, most: i
     return Segmentation(points, curve, bic)
 
 
-def of_noise(steps: np.ndarray, llc: np.ndarray, noise: np.ndarray) -> Segmentation | None:
+def change_points_if_noisy(steps: np.ndarray, llc: np.ndarray, noise: np.ndarray) -> Segmentation | None:
     """The change points; None for a curve without noise, which gives nothing to compare a kink with."""
     return change_points(steps, llc, noise) if (noise > 0).all() else None
 

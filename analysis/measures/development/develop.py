@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.loaded_run import LoadedRun, load_run
 from analysis.measures.development import metrics, nulls, trajectory
-from analysis.measures.development.change_points import of_noise
+from analysis.measures.development.change_points import change_points_if_noisy
 from analysis.measures.development.llc_curve import read_curve
 from analysis.measures.development.nulls import Change, Row
 from analysis.measures.development.stages import LEAST, Stage, fit, milestones, stages, within
@@ -164,7 +164,7 @@ def llc_stages(run: Path, settings: Settings, healthy: Sequence[int]) -> LlcStag
         {name: getattr(one, name) for name in OF_A_MILESTONE} | {"loss_has_one": within(one, alone) is not None}
         for one in llc_milestones
     ]
-    kinks = of_noise(steps, llc, fitted.noise)
+    kinks = change_points_if_noisy(steps, llc, fitted.noise)
     shown = slice(None, None, len(fitted.grid) // CURVE)
     errors = np.sqrt(np.clip(np.diag(fitted.covariance), 0, None))
     columns = {"step": np.expm1(fitted.grid), "llc": fitted.mean, "llc_se": errors}

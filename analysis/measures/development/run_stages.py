@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.measures.development.change_points import of_noise
+from analysis.measures.development.change_points import change_points_if_noisy
 from analysis.measures.development.llc_curve import LlcCurve, read_curve, read_like
 from analysis.measures.development.stages import (
     Fit,
@@ -140,7 +140,7 @@ def _milestone(
 
 def _change_points(curve: LlcCurve, fitted: Fit) -> dict[str, Any]:
     """Change points with the noise of the fit, as they are written."""
-    segmentation = of_noise(curve.steps, curve.llc, fitted.noise)
+    segmentation = change_points_if_noisy(curve.steps, curve.llc, fitted.noise)
     if segmentation is None:
         return {"points": [], "bic": []}
     return {
