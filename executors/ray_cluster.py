@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from environment import UnusableEnvironment, extra
-from executors.remote import Resources, TaskEnvironment, run_remote, task_environment
+from executors.remote import Resources, TaskEnvironment, pass_on, run_remote, task_environment
 from executors.signals import HANDLED, Signals, catch_signals
 from executors.task import Context, Outcome, Report, Task
 from executors.worker import available_cores
@@ -52,7 +52,7 @@ def on_ray(tasks: Sequence[Task], report: Report, signals: Signals, resources: R
             done, _ = ray.wait([*working], timeout=POLL_SECONDS)
             for reference in done:
                 outcome = _outcome(ray, reference, working.pop(reference))
-                report(outcome.reported)
+                pass_on(outcome, report)
                 if outcome.stopped and not signals.received:  # a signal to its process, as where a machine is drained
                     stops[outcome.task.name] += 1
                     if stops[outcome.task.name] <= resources.retries:

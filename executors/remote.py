@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import cli
-from executors.task import Context, Outcome, Task, carry_out
+from executors.task import Context, Outcome, Report, Task, carry_out
 from src.registry import LOADED
 
 ROOT = Path(__file__).resolve().parent.parent
+MOST_LINES = 20  # of a task on standard error that the command shows: its last ones
 GPU_MEMORY = 0.9  # of a GPU's memory is divided among the tasks on it; the rest is for the programs themselves
 
 
@@ -58,9 +62,42 @@ def task_environment(resources: Resources) -> TaskEnvironment:
 def run_remote(task: Task, environment: TaskEnvironment, context: Context) -> Outcome:
     """Does a task in this process, which a cluster has started."""
     os.environ.update(environment.variables)
-    try:
-        os.chdir(environment.folder)
-        cli.load_plugins(environment.plugins)
-    except Exception as error:
-        return Outcome(task, error=error)
-    return carry_out(task, context)
+    with redirect_stderr(Copied(sys.stderr)) as copy:
+        try:
+            os.chdir(environment.folder)
+            cli.load_plugins(environment.plugins)
+        except Exception as error:
+            outcome = Outcome(task, error=error)
+        else:
+            outcome = carry_out(task, context)
+    return outcome._replace(said=copy.last_lines())
+
+
+def pass_on(outcome: Outcome, report: Report) -> None:
+    """Passes on what a task on a cluster has reported, and its lines on standard error, as those of tasks here are."""
+    report(outcome.reported)
+    for line in outcome.said:
+        print(cli.printable(line), file=sys.stderr, flush=True)
+
+
+class Copied(io.StringIO):
+    """A stream that keeps what is written to another: a notice, a warning."""
+
+    def __init__(self, other: TextIO | None):
+        super().__init__()
+        self.other = other
+
+    def write(self, text: str, /) -> int:
+        """Writes to both."""
+        if self.other is not None:
+            self.other.write(text)
+        return super().write(text)
+
+    def flush(self) -> None:
+        """Flushes the other."""
+        if self.other is not None:
+            self.other.flush()
+
+    def last_lines(self) -> tuple[str, ...]:
+        """At most `MOST_LINES`."""
+        return tuple(self.getvalue().splitlines()[-MOST_LINES:])

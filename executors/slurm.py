@@ -22,7 +22,7 @@ from typing import Any
 import cli
 from environment import UnusableEnvironment, extra
 from executors.pace import Pace
-from executors.remote import Resources, TaskEnvironment, run_remote, task_environment
+from executors.remote import Resources, TaskEnvironment, pass_on, run_remote, task_environment
 from executors.signals import Signals
 from executors.slurm_queue import Queue, most_in_an_array
 from executors.task import Context, Outcome, Report, Task
@@ -56,7 +56,7 @@ def by_slurm(tasks: Sequence[Task], report: Report, signals: Signals, resources:
                 if outcome.died and not signals.received and died[outcome.task.name] <= resources.retries:
                     jobs.waiting.append(outcome.task)
                     continue
-                report(outcome.reported)
+                pass_on(outcome, report)
                 yield outcome
     finally:
         jobs.cancel()  # if the caller stopped iterating

@@ -39,7 +39,8 @@ class Context(NamedTuple):
 class Outcome(NamedTuple):
     """How a task ended: with a value, with what it raised, stopped by a signal, or with the death of its process.
 
-    reported: the work that it has reported, where that could not be passed on while it ran.
+    reported, said: the work that it has reported, and its lines on standard error, where these could not be passed on
+    while it ran.
     """
 
     task: Task
@@ -48,6 +49,7 @@ class Outcome(NamedTuple):
     stopped: bool = False
     died: str = ""
     reported: int = 0
+    said: tuple[str, ...] = ()
 
 
 class Executor(Protocol):

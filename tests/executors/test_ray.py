@@ -33,10 +33,10 @@ def done(*tasks: Task, signals: Signals | None = None, **resources: Any) -> dict
     return {outcome.task.name: outcome for outcome in outcomes}
 
 
-def test_outcomes_are_those_of_any_executor(tmp_path: Path) -> None:
+def test_outcomes_are_those_of_any_executor(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     many = [task(str(number), "square", number=number) for number in range(12)]  # more than the window
     others = [task("bad", "fail", word="so"), task("odd", "fail_oddly"), task("dies", "die", once=tmp_path / "once")]
-    found = done(*many, *others, task("where", "process"))
+    found = done(*many, *others, task("where", "process"), task("says", "say", lines=2))
     assert {name: outcome.value for name, outcome in found.items() if name.isdecimal()} == {
         str(n): n * n for n in range(12)
     }
@@ -45,6 +45,7 @@ def test_outcomes_are_those_of_any_executor(tmp_path: Path) -> None:
     assert found["dies"].value == "retried"
     assert found["where"].value[1] == "1"
     assert found["where"].value[0] != os.getpid()
+    assert capfd.readouterr().err == "notice 0\nnotice 1\n"
 
 
 def test_a_task_that_dies_each_time_is_said(tmp_path: Path) -> None:

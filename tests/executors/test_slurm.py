@@ -18,7 +18,7 @@ import pytest
 from environment import UnusableEnvironment
 from executors import slurm, slurm_queue
 from executors.pace import Pace
-from executors.remote import Resources, TaskEnvironment, run_remote
+from executors.remote import MOST_LINES, Resources, TaskEnvironment, run_remote
 from executors.signals import Signals
 from executors.slurm import Jobs, Resumable, by_slurm
 from executors.task import Context, Outcome, Task
@@ -41,6 +41,7 @@ def done(resources: Resources, *tasks: Task, signals: Signals | None = None) -> 
 def test_outcomes_are_those_of_any_executor(resources: Resources, tmp_path: Path) -> None:
     tasks = [
         task("two", "square", number=2),
+        task("says", "say", lines=MOST_LINES + 5),
         task("bad", "fail", word="so"),
         task("dies", "die", once=tmp_path / "once"),
     ]
@@ -48,6 +49,7 @@ def test_outcomes_are_those_of_any_executor(resources: Resources, tmp_path: Path
     assert (found["two"].value, found["two"].reported) == (4, 1)
     assert isinstance(found["bad"].error, KeyError)
     assert found["dies"].value == "retried"
+    assert found["says"].said == tuple(f"notice {number}" for number in range(5, MOST_LINES + 5))
     assert list(by_slurm([], lambda amount: None, Signals(), resources)) == []
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,12 @@ def square(context: Context, number: int) -> int:
 
 def fail(context: Context, word: str) -> None:
     raise KeyError(word)
+
+
+def say(context: Context, lines: int) -> None:
+    """Says what a takeover says, on standard error."""
+    for number in range(lines):
+        print(f"notice {number}", file=sys.stderr)
 
 
 class Odd(Exception):
