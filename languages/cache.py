@@ -1,13 +1,15 @@
 """Keeps arrays that take seconds to make between processes, by a hash of all that they depend on.
 
 In `icl-lab-languages` of the user's cache folder. The hash covers the sources of this folder, so no change of it finds
-what an earlier version made. A file that is missing, broken or cannot be written costs the time to make it again.
+what an earlier version made. A file that is missing, damaged or cannot be written costs the time to make it again:
+each begins with a hash of the rest.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
 import tempfile
 import zipfile
@@ -19,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 Arrays = Mapping[str, np.ndarray]
-DIGITS = 32
+DIGITS, HASH_BYTES = 32, 32
 
 
 def cached(depends_on: str, make: Callable[[], Arrays]) -> Arrays:
     """The arrays that `make` gives, read from the cache where they are there."""
-    name = f"{_key(depends_on)}.npz"
+    name = f"{_key(depends_on)}.arrays"
     with contextlib.suppress(OSError, RuntimeError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return _read(_folder() / name)
     arrays = make()
@@ -34,20 +36,29 @@ def cached(depends_on: str, make: Callable[[], Arrays]) -> Arrays:
 
 
 def _read(path: Path) -> Arrays:
-    with open(path, "rb") as file, np.load(file) as stored:
+    content = path.read_bytes()
+    if content[:HASH_BYTES] != _hash(content[HASH_BYTES:]):
+        raise ValueError("it is damaged")
+    with np.load(io.BytesIO(content[HASH_BYTES:])) as stored:
         return {name: stored[name] for name in stored.files}
 
 
 def _write(path: Path, arrays: Arrays) -> None:
+    packed = io.BytesIO()
+    np.savez(packed, allow_pickle=False, **arrays)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
         draft = Path(file.name)
         try:
-            np.savez(file, allow_pickle=False, **arrays)
+            file.write(_hash(packed.getvalue()) + packed.getvalue())
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
     os.replace(draft, path)
+
+
+def _hash(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
 
 
 def _folder() -> Path:

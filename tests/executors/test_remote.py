@@ -16,7 +16,8 @@ def test_what_a_task_says_is_said_there_and_where_the_command_is(
     for name in ("NPROC", "PYTHONPATH", "JAX_PLATFORMS"):  # which a task sets
         monkeypatch.setenv(name, "")
     before, amounts = sys.stderr, list[int]()
-    outcome = run_remote(task("says", "say", lines=2), task_environment(Resources()), Context(amounts.append, Signals()))
+    context = Context(amounts.append, Signals())
+    outcome = run_remote(task("says", "say", lines=2), task_environment(Resources()), context)
     assert sys.stderr is before
     assert capsys.readouterr().err == "notice 0\nnotice 1\n"
     pass_on(outcome._replace(reported=7, said=(*outcome.said, "\x1b[31mred")), amounts.append)

@@ -1,5 +1,6 @@
 """The cache of pools: what it gives is what was made, and a file that is broken costs time alone."""
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from languages.cache import cached
 from languages.config import LanguageData
 from languages.pools import pools_of
+from tests.trust.damage import mutated
 
 DATA = LanguageData(pool_size=64, max_length=12)
 
@@ -42,6 +44,18 @@ def test_a_broken_file_is_made_again(content: bytes, folder: Path) -> None:
     path.write_bytes(content)
     np.testing.assert_array_equal(cached("this", lambda: {"a": np.arange(4)})["a"], np.arange(4))
     np.testing.assert_array_equal(cached("this", lambda: {"a": np.arange(5)})["a"], np.arange(4))
+
+
+def test_whatever_is_damaged_is_made_again(folder: Path) -> None:
+    good, draw = {"a": np.arange(30), "words": np.array(["x", "y"])}, random.Random(1)
+    cached("this", lambda: good)
+    (path,) = folder.iterdir()
+    content = path.read_bytes()
+    for _ in range(1000):
+        path.write_bytes(mutated(draw, content))
+        found = cached("this", lambda: good)
+        assert found.keys() == good.keys()
+        assert all(np.array_equal(found[name], good[name]) for name in good)
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

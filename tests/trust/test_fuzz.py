@@ -26,6 +26,7 @@ from configs.overrides import resolve, set_values
 from configs.presets import preset
 from executors import choice
 from languages import automata
+from runners import summary
 from scripts import gpu_check
 from src.data_config import DataConfig
 from src.registries import FAMILIES
@@ -34,6 +35,8 @@ from store.atomic import csv_bytes, write_csv
 from store.params import read_params
 from store.readers import read_csv, read_npy
 from studies import conjecture, conjecture_page, drawing, ledger
+from studies.order_noise import table as order_cells
+from studies.order_noise.agreement import read_predictions
 from studies.study import load
 from sweeps import collect, status, table
 from sweeps.plan import read_plan, read_plans
@@ -105,7 +108,13 @@ def of_run(run: Path) -> Readers:
             listed,
             exported,
         ],
-        layout.SUMMARY: [lambda: rundir.read_json(run / layout.SUMMARY), listed, lambda: compare.compare([run])],
+        layout.SUMMARY: [
+            lambda: rundir.read_json(run / layout.SUMMARY),
+            lambda: compare.compare([run]),
+            lambda: summary.summary_text(run),
+            lambda: store.table(run.parent),
+            listed,
+        ],
         layout.PARAMS: [lambda: read_params(run), lambda: store.load(run)],
         layout.ANALYSIS_BATCH: [lambda: store.load(run)],
         layout.SNAPSHOTS: [lambda: list(snapshots.read(run)), lambda: snapshots.steps(run)],
@@ -144,7 +153,7 @@ def test_damaged_files_of_sweeps_are_read_or_refused(share: float, swept: Paths,
     assert analyses
     readers: Readers = {
         plan: [lambda: read_plan(plan)],
-        at.out: [lambda: table.read(at.out)],
+        at.out: [lambda: table.read(at.out), lambda: store.table(at.out)],
         trace: [lambda: llc_traces.read_row(trace), lambda: llc_traces.read_digest(trace)],
         layout.checkpoint(run, 7): [lambda: checkpoint.restore_last([run], state)],
         array: [lambda: read_npy(array)],
@@ -209,6 +218,10 @@ def of_studies(folder: Path, report: Path) -> Readers:
     rates.write_bytes((report / ledger.ERROR_RATES).read_bytes())
     bundle.write_bytes((report / "reproduction" / "sizes.json").read_bytes())
     bundle.with_suffix(".png").touch()
+    predictions, cells = (folder / name for name in (order_cells.PREDICTIONS, order_cells.CELLS))
+    for path in (predictions, cells):
+        content = (report / order_cells.FOLDER / path.name).read_bytes()
+        path.write_bytes(b"".join(content.splitlines(keepends=True)[:6]))
     history = folder / conjecture_page.HISTORY
     row = {"date": "2026-01-01", "file_hash": "a", "file_commit": "", "profile": "quick", "accepted": "", "n": 3}
     history.write_bytes(csv_bytes([row | {"verdict": "reproduced"}]))
@@ -231,6 +244,8 @@ def of_studies(folder: Path, report: Path) -> Readers:
         bundle: [lambda: drawing.as_drawn(REPRODUCTION, folder)],
         history: [lambda: conjecture_page._history(history, row | {"file_hash": "b"})],
         distances: [distances_of_a_run],
+        predictions: [lambda: read_predictions(predictions)],
+        cells: [lambda: order_cells.read_cells(cells.parent), lambda: order_cells.number_planned(cells.parent)],
     }
 
 
