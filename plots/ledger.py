@@ -107,8 +107,7 @@ class _Axis:
     def __init__(self, row: Mapping[str, Any], values: np.ndarray):
         self.scale = row["scale"]
         low, high = self._moved(np.array([row["low"], row["high"]]))
-        if row["high"] > LARGEST:
-            high = np.inf
+        low, high = -np.inf if row["low"] < -LARGEST else low, np.inf if row["high"] > LARGEST else high
         finite = self._moved(values[np.isfinite(values)])
         open_ends = [not np.isfinite(low), not np.isfinite(high)]
         near = low if open_ends[1] else high

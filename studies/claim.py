@@ -14,7 +14,7 @@ RAVENTOS = "Raventos et al. 2023, arXiv 2306.15063"
 CARROLL = "Carroll et al. 2025, arXiv 2501.17745"
 OURS = "this laboratory"
 
-UNBOUNDED = 1e6  # as an upper end: there is none
+UNBOUNDED = 1e6  # as an upper end: there is none; as a lower end, its negative
 CHECK_SEEDS = tuple(range(8))  # of what needs no training
 UNTRAINED_SUFFIX = "_untrained"  # behind the name of runs: the same networks before training
 

@@ -16,7 +16,7 @@ OPENINGS = {
     "undecided": "Undecided",
     "contradicted": "Not what the paper finds",
     "no effect": "No effect is found",
-    "not counted": "Not counted, for its control has it too",
+    "not counted": "Not counted, for the control lies in the accepted range",
     "not run": "Not run",
 }
 OWN_CONTRADICTED = "Not what we expected"  # of a claim that is no paper's
@@ -77,7 +77,7 @@ def value(row: Row) -> str:
     if row["mean"] is None:
         return NOT_MEASURED
     if row["share"] is not None:
-        return f"{row['share'] * row['n']:.0f} of {row['n']} runs"
+        return f"{row['share'] * row['n']:.0f} of {row['n']} runs (at least {100 * row['share_low']:.0f} %)"
     if not math.isfinite(row["mean"]):
         return f"infinite (n = {row['n']})"
     return measured(row).replace("]", f"; n = {row['n']}]")

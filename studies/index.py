@@ -50,14 +50,16 @@ def index(out: Path) -> Entry:
 
 
 def _claim(study: Study, row: ledger.Row) -> Entry:
-    plain = ("about", "paper", "figure", "says", "expected", "low", "source", "range", "scale", "verdict", "profile")
+    plain = ("about", "paper", "figure", "says", "expected", "source", "range", "scale", "verdict", "profile")
     numbers = ("mean", "mean_low", "mean_high", "control_mean")
     return {
         "id": row["claim"],
         "study": study.name,
         **{name: row[name] for name in (*plain, "runs", "remark", "command", "seeds_needed", "control")},
         "earlier": _earlier(row),
+        "low": _bounded(row["low"]),
         "high": _bounded(row["high"]),
+        "no_effect": None if row["no_effect_low"] is None else [row["no_effect_low"], row["no_effect_high"]],
         **{name: _finite(row[name]) for name in numbers},
         "seeds": json.loads(row["seeds"]),
         "values": [_finite(value) for value in json.loads(row["values"])],
@@ -89,11 +91,11 @@ def _earlier(row: ledger.Row) -> Entry | None:
     if row["range"] == "original":
         return None
     plain = {"verdict": row["earlier_verdict"], "revised_at": row["revised_at"], "because": row["revised_because"]}
-    return {"low": row["earlier_low"], "high": _bounded(row["earlier_high"]), **plain}
+    return {"low": _bounded(row["earlier_low"]), "high": _bounded(row["earlier_high"]), **plain}
 
 
-def _bounded(high: float) -> float | None:
-    return None if high >= UNBOUNDED else high
+def _bounded(end: float) -> float | None:
+    return None if abs(end) >= UNBOUNDED else end
 
 
 def _findings(study: Study, out: Path, rows: Sequence[tuple[Study, ledger.Row]]) -> list[Entry]:

@@ -43,6 +43,8 @@ def row(study: Study, claim: Claim, measurement: Measurement | None) -> Row:
         "expected": claim.expected,
         "low": claim.low,
         "high": claim.high,
+        "no_effect_low": claim.no_effect and claim.no_effect[0],
+        "no_effect_high": claim.no_effect and claim.no_effect[1],
         "source": claim.source,
         "range": "revised" if claim.earlier else "original",
         "earlier_low": earlier.low,

@@ -37,8 +37,10 @@ def rendered(template: Path, **values: Any) -> str:
 
 
 def accepted(row: Mapping[str, Any]) -> str:
-    """The range of a line of the ledger, with the one before it was revised."""
+    """The range of a line of the ledger, with what counts as no effect and the range before it was revised."""
     words = range_in_words(row["low"], row["high"])
+    if row["no_effect_low"] is not None:
+        words += f"; no effect: {number(row['no_effect_low'])} to {number(row['no_effect_high'])}"
     if row["range"] == "original":
         return words
     return f"{words} (was {range_in_words(row['earlier_low'], row['earlier_high'])})"
@@ -48,7 +50,7 @@ def range_in_words(low: float, high: float) -> str:
     """An accepted range."""
     if high >= UNBOUNDED:
         return f"at least {number(low)}" if low > SMALLEST else "above 0"
-    return f"at most {number(high)}" if low == 0 else f"{number(low)} to {number(high)}"
+    return f"at most {number(high)}" if low == 0 or low <= -UNBOUNDED else f"{number(low)} to {number(high)}"
 
 
 def measured(row: Mapping[str, Any]) -> str:
@@ -75,7 +77,13 @@ def with_digits_of_interval(mean: float, low: float, high: float) -> list[str]:
         return [number(value) for value in (mean, low, high)]
     exponent = math.floor(math.log10(min(apart)))
     decimals = min(max((min(apart) < 3.55 * 10**exponent) - exponent, 0), MOST_DECIMALS)
-    return [f"{value:.{decimals}f}" if abs(value) < LARGEST else number(value) for value in (mean, low, high)]
+    return [_rounded(value, decimals) if abs(value) < LARGEST else number(value) for value in (mean, low, high)]
+
+
+def _rounded(value: float, decimals: int) -> str:
+    """A number with so many decimals; one that would be 0, and is not, with one digit."""
+    text = f"{value:.{decimals}f}"
+    return text if value == 0 or float(text) else f"{value:.{-math.floor(math.log10(abs(value)))}f}"
 
 
 def number(value: float) -> str:

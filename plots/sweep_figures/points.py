@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 # Columns of a figure's CSV, behind the settings: whose numbers, which, where, and of each seed the value.
 DRAWN = ("series", "measure", "x", "mean", "low", "high", "n", "seeds", "values")
 DIGITS = 7  # of the values of seeds
-
-
 PLANNED = "planned and done"  # of a table: how many rows the sweep's has
 
 
@@ -81,7 +79,9 @@ def counted(used: pd.DataFrame, table: pd.DataFrame, series: Iterable[Series], t
     lonely = any(len(point.seeds) == 1 for line in series for point in line.points)
     bars = "means with 95 % t intervals over seeds" + ", but for points of a single seed" * lonely
     bars = bars if len(seeds) > 1 else "one seed, so no intervals"
-    return f"{_seeds(seeds)}, {_tasks(used, tasks)}; {rows_done(table, len(used))}; {bars}"
+    fewest = min((len(point.seeds) for line in series for point in line.points), default=len(seeds))
+    fewer = f", at some points {fewest}" * (fewest < len(seeds))
+    return f"{_seeds(seeds)}{fewer}, {_tasks(used, tasks)}; {rows_done(table, len(used))}; {bars}"
 
 
 def rows_done(table: pd.DataFrame, shown: int) -> str:

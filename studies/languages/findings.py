@@ -10,15 +10,11 @@ FINDINGS: tuple[Finding, ...] = (
         "answer",
         (
             Statement(
-                "sound_gd_cosine",
-                "the cosine of its sensitivities with one step's, at the best step size, is {value}",
-                "Trained on codes of strings, one linear layer is not one step of gradient descent",
-            ),
-            Statement(
                 "sound_optimum_cosine",
-                "with the best predictor of the form sᵀ A x_q it is {value}",
-                "It is the optimum of one layer, a preconditioned step",
+                "the cosine of its sensitivities with the best predictor of the form sᵀ A x_q is {value}",
+                "Trained on codes of strings, one linear layer is a preconditioned step of gradient descent",
             ),
+            Statement("sound_way", "from one plain step's loss it makes {value} of the way to that predictor's"),
         ),
     ),
     Finding(
@@ -44,9 +40,6 @@ FINDINGS: tuple[Finding, ...] = (
                 "The published negatives need no context",
             ),
             Statement(
-                "hash_shuffled", "a layer trained on them has an accuracy of {value} with shuffled context labels"
-            ),
-            Statement(
                 "published_construction",
                 "its predictions are {value} times as far from the model's as these are from 0, in root mean squares",
                 "The step size and the sign of the published construction were wrong",
@@ -54,13 +47,18 @@ FINDINGS: tuple[Finding, ...] = (
         ),
     ),
     Finding(
-        "unseen_languages",
-        "singular_values",
+        "other_codes",
+        "codes",
         (
             Statement(
-                "sound_unseen",
-                "on three other languages the same layer has {value} times the loss of ridge regression",
-                "What it has learnt is the three languages",
+                "autoencoder_over_ridge",
+                "on those of an autoencoder its accuracy is {value} above ridge regression's",
+                "Learned codes give the same answer",
+            ),
+            Statement(
+                "softmax_accuracy",
+                "its accuracy is {value} above that of the optimum of one linear layer",
+                "A softmax transformer with MLPs does better than any one linear layer",
             ),
         ),
     ),
@@ -69,11 +67,10 @@ FINDINGS: tuple[Finding, ...] = (
         "number_of_languages",
         (
             Statement(
-                "many_languages_unseen",
-                "trained on 300 random languages its loss on unseen ones is {value} times ridge regression's",
-                "With many languages it learns to learn them",
+                "softmax_memory_few",
+                "trained on ten random languages, its loss on unseen ones is {value} times that on these ten",
+                "What a softmax transformer learns is its languages, where these are few",
             ),
-            Statement("linear_memory", "that is {value} times its loss on the trained ones"),
         ),
     ),
 )

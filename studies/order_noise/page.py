@@ -58,7 +58,7 @@ def values(folder: Path) -> dict[str, Any]:
     lines = {row["claim"]: row for row in rows_of([load("order_noise")], known(folder.parent))}
     steps = _run_figure(folder, "steps_by_position")
     first = leading[0]._replace(
-        says=" ".join((leading[0].says, *_explained(agreed, lines))), figures=(*leading[0].figures, steps)
+        says=f"{leading[0].says} {_explained(agreed)}".strip(), figures=(*leading[0].figures, steps)
     )
     return {
         "findings": numbered([first, *leading[1:]]),
@@ -69,6 +69,7 @@ def values(folder: Path) -> dict[str, Any]:
         "figure": figure,
         "contrasts": lambda question: _folded(question, [row for row in rows if row["question"] == question]),
         "agreement": _agreement(agreed),
+        "predicted": _predicted(agreed),
         "targets": _targets(lines),
         "plateaus": _plateaus(plateaus(table)),
         "aligned": ALIGNED,
@@ -98,30 +99,39 @@ def _run_figure(folder: Path, name: str) -> str:
     return f"![{title}]({FOLDER}/{name}.png)" if place.exists() else ""
 
 
-def _explained(agreed: Sequence[Mapping[str, Any]], lines: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What a step size for each position predicts, and how contrasts came out where it predicts a change."""
+def _explained(agreed: Sequence[Mapping[str, Any]]) -> str:
+    """What a step size for each position predicts, and how many changes it predicts came out as predicted."""
     if not agreed:
-        return []
+        return ""
     predicted = {row["contrast"]: row["predicted"] for row in agreed}
     changes = [predicted[f"twolayer: trained easy2hard, tested {order}"] for order in ("easy2hard", "random")]
-    read = value(lines["steps_read_easy2hard"])
     effects = [row for row in agreed if predicts_a_change(row)]
-    counts, of_all = (Counter(row["verdict"] for row in rows) for rows in (effects, agreed))
+    counts = Counter(row["verdict"] for row in effects)
+    met, _, undecided, not_met = (counts[name] for name in VERDICTS)
+    return (
+        f"A step size for each position predicts {100 * changes[0]:+.1f} and {100 * changes[1]:+.1f} %; of "
+        f"{len(effects)} predicted changes {met} are as predicted, {undecided} undecided, {not_met} not."
+    )
+
+
+def _predicted(agreed: Sequence[Mapping[str, Any]]) -> str:
+    """When a change is as predicted, which are not, and how many contrasts without a predicted change show none."""
+    if not agreed:
+        return ""
+    effects = [row for row in agreed if predicts_a_change(row)]
     missed = "; ".join(
         f"{row['contrast'].replace(': ', ' ')}, {100 * row['predicted']:+.2f} % predicted, "
         f"{100 * row['change']:+.2f} % measured"
         for row in effects
         if row["verdict"] == "not as predicted"
     )
-    met, _, undecided, not_met = (counts[name] for name in VERDICTS)
     smaller = sum(abs(row["change"]) < abs(row["predicted"]) for row in effects)
-    return [
-        f"A step size for each position predicts {100 * changes[0]:+.1f} and {100 * changes[1]:+.1f} % from the "
-        f"task distribution alone (R² of the learned step sizes with the predicted ones: {read}).",
-        f"Of {len(effects)} contrasts with a predicted change {met} are as predicted, within {MARGIN_WORDS}, "
-        f"{undecided} undecided, {not_met} not{f' ({missed})' if missed else ''}; {smaller} changes are smaller "
-        f"than predicted. Of {len(agreed) - len(effects)} others {of_all[VERDICTS[1]]} show none.",
-    ]
+    none = Counter(row["verdict"] for row in agreed)[VERDICTS[1]]
+    return (
+        f"A change is as predicted if its 90 % interval lies within {MARGIN_WORDS} of the predicted one. "
+        f"Not as predicted: {missed or 'none'}. Of {len(effects)} predicted changes {smaller} are measured smaller. "
+        f"Of {len(agreed) - len(effects)} contrasts in which no change is predicted {none} show none."
+    )
 
 
 def _exchangeable(table: pd.DataFrame) -> str:
@@ -248,6 +258,12 @@ def _noise_table(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
             compared = [rows.get(("noise at evaluation", f"{MODELS[0]}: {mode} {p:g} / {name}")) for name in names]
             trained = [rows.get(("noise in training", f"{model}: {mode} {p:g}, tested on it")) for model in MODELS]
             cells = [f"{row['control']:.4f}" if row else "" for row in compared]
-            cells += [f"{row['control']:.4f} / {row['treated']:.4f}" if row else "" for row in trained]
+            cells += [_losses_of(row) if row else "" for row in trained]
             lines.append(f"| {mode}, {p:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _losses_of(row: Mapping[str, Any]) -> str:
+    """The means of control and treated; how many seeds they are of, where some stay on the plateau."""
+    of_some = f" ({row['n']} of {row['n_all']} seeds)" if row["n"] < row["n_all"] else ""
+    return f"{row['control']:.4f} / {row['treated']:.4f}{of_some}"

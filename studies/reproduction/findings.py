@@ -58,7 +58,7 @@ FINDINGS: tuple[Finding, ...] = (
             ),
             Statement(
                 "ten_layers_plus_plus",
-                "that is {value} times the loss of ten steps of GD++ with fitted rates",
+                "their loss is {value} times that of ten steps of GD++ with fitted rates",
                 "They are GD++",
             ),
         ),
@@ -74,8 +74,8 @@ FINDINGS: tuple[Finding, ...] = (
             ),
             Statement(
                 "interleaved_ratio",
-                "its sensitivity to the next token is {value} times that to the others by the published formula, which "
-                "includes the next token among them, and {also} times without it",
+                "its sensitivity to the next token is {also} times that to the others, and {value} times by the "
+                "published formula, which counts the next token among the others",
                 "The first layer copies",
                 also=without_the_next,
             ),

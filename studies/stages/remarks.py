@@ -7,7 +7,7 @@ REMARKS: dict[str, str] = {
     "one_task_stage": "In four runs the fitted curve has no plateau between its ends: the LLC falls slowly from step 250 on. The other four rise by 2.4 to 4.5 until step 250 or 400 and then fall by 2.1 to 2.9.",
     "two_tasks_cost": "At the end two tasks have 1.09 to 1.32 times the LLC of one; at its largest, near step 400, it is 2.5 times.",
     "narrow_variance": "In seven of eight runs the first component has more of the variance than in 97 % of walks that take the same steps with random signs, .78 against .66 on average: steps agree with those before them. It is no walk, which is not to say that it has stages.",
-    "narrow_forms": "The runs have 12 to 16 forms and walks of their steps 11 to 12 on average: a few more, of which the page makes nothing.",
+    "narrow_forms": "The runs have 12 to 16 forms and walks of their steps 11 to 12 on average: a few more, and too few to tell the two apart.",
     "linear_stage_end": "In five seeds the plateau begins at step 516 to 730, in two at 1320 and 2470, where the fitted curve still rises or falls too steeply before, and in one, whose loss stays on its plateau until step 1500, at 2830.",
     "linear_stage_support": "In two seeds only .46 and .66 of the curves that the LLCs allow have a plateau there: the others go over into the slow fall after it.",
     "linear_alignment": "Runs approach gradient descent along nearly the same curve, so another seed's cosine predicts the LLC nearly as well as the run's own.",

@@ -95,7 +95,7 @@ CLAIMS: tuple[Claim, ...] = (
     # trajectories
     Claim("components", "1", "share of variance of the first two components of the joint trajectory PCA", 0.275, 0.22, 0.33, TEXT, measures.explained(2), "pools", "full", scale="fraction", **BY_CARROLL, **SNAPSHOTS),
     Claim("components_null", "1", "share of variance of the first two components of the joint trajectory PCA, over that of random walks", 2.0, 1.05, UNBOUNDED, OURS, measures.explained_over_null(2), "pools", "full", about="ours", **BY_CARROLL, **SNAPSHOTS, earlier=was(1.0001, UNBOUNDED, "any difference passed")),
-    Claim("component_of_ood_loss", "1", "joint trajectory PCA, the better of the first two components: |correlation| with the loss on fresh tasks over checkpoints", 0.9, 0.7, 1.0, TEXT, measures.component_of_ood_loss, "pools", "full", scale="fisher", **BY_CARROLL, **SNAPSHOTS),
+    Claim("component_of_ood_loss", "1", "joint trajectory PCA, the better of the first two components: |correlation| with the loss on fresh tasks over checkpoints", 0.9, 0.7, 1.0, TEXT, measures.component_of_ood_loss, "pools", "full", scale="fisher", control=("pools", "pools_next"), **BY_CARROLL),
     # at the papers' size
     Claim("paper_few", "2, 4", "the paper's small decoder, M = 32, 500 000 steps: Δ(model, dMMSE) over Δ(ridge, dMMSE) on the pool's tasks", 0.05, 0.0, 0.1, OURS, measures.from_dmmse(32), "paper_scale", "gpu", **BY_RAVENTOS),
     Claim("paper_many", "4", "the paper's small decoder, M = 65 536: Δ(model, ridge) over Δ(dMMSE, ridge) on fresh tasks", 0.1, 0.0, 0.25, OURS, measures.from_ridge(65_536), "paper_scale", "gpu", **BY_RAVENTOS),

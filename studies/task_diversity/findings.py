@@ -40,11 +40,9 @@ FINDINGS: tuple[Finding, ...] = (
                 also=from_log2,
             ),
             Statement(
-                "recipe",
-                "at M = 16, a constant learning rate instead of a triangular schedule of the same mean changes Δ to "
-                "ridge by a factor of {also}, |log2| {value}",
-                "It moves with the recipe",
-                also=from_log2,
+                "more_training_many_tasks",
+                "with 512 tasks, four times the steps multiply Δ to ridge by {value}",
+                "Above it more training brings models nearer to ridge",
             ),
         ),
     ),
@@ -61,18 +59,19 @@ FINDINGS: tuple[Finding, ...] = (
         ),
     ),
     Finding(
-        "more_training",
-        "learning_curves",
+        "more_tasks",
+        "ood_over_training",
         (
             Statement(
-                "more_training_few_tasks",
-                "with 8 tasks, four times the steps multiply Δ to ridge by {value}",
-                "More training takes models of few tasks away from ridge",
+                "deeper",
+                "the least loss on fresh tasks over training is with 16 tasks {value} times that with 8",
+                "With more tasks a model comes nearer to ridge before it turns away",
             ),
             Statement(
-                "more_training_many_tasks",
-                "with 512 tasks, four times the steps multiply it by {value}",
-                "More training takes models of many tasks towards ridge",
+                "later_long",
+                "at a constant learning rate it comes {also} times as late, log2 {value}",
+                "It also turns later",
+                also=from_log2,
             ),
         ),
     ),
@@ -81,12 +80,12 @@ FINDINGS: tuple[Finding, ...] = (
         "trajectories",
         (
             Statement(
-                "component_of_ood_loss",
-                "one of the first two components of the joint trajectory PCA has a |correlation| of {value} with the "
-                "loss on fresh tasks",
-                "A main direction of training follows the loss on fresh tasks",
+                "components_null",
+                "the first two components of the joint trajectory PCA explain {value} times the variance that those of "
+                "random walks do",
+                "Training is no random walk",
             ),
-            Statement("components", "these two components explain {value} of the variance"),
+            Statement("components", "they explain {value} of the variance"),
         ),
     ),
 )

@@ -318,10 +318,13 @@ def explained_over_null(components: int) -> Measure:
     return lambda runs: explained(components)(runs) / float(null_of(tuple(runs), components).sum())
 
 
-def component_of_ood_loss(runs: OfSeed) -> float:
-    """The larger |correlation|, of the first two components, of scores with losses on fresh tasks, over checkpoints."""
+def component_of_ood_loss(runs: OfSeed, others: OfSeed = ()) -> float:
+    """The larger |correlation|, of the first two components, of scores with losses on fresh tasks, over checkpoints.
+
+    With others: with their losses, those of another seed.
+    """
     scores = joint_pca(tuple(runs)).scores[:, :2]
-    losses = np.concatenate([history(run, "ood_loss") for run in runs])
+    losses = np.concatenate([history(run, "ood_loss") for run in others or runs])
     return float(max(abs(np.corrcoef(column, losses)[0, 1]) for column in scores.T))
 
 

@@ -27,7 +27,7 @@ REMARKS = {
     "smoothing": "With 64 tasks the best smoothing is about 1, the tasks' own scale, which makes dMMSE nearly ridge; the model is not that near.",
     "paths_few": "Seeds differ: -.01, .71, .75, .89 and 1.88.",
     "paths_order": "At this size models of 16 and of 256 tasks are both near ridge halfway.",
-    "recipe": "Training again on other tasks, with the same schedule, changes Δ to ridge nearly as much (|log2| .14), so the number says nothing of the schedule.",
+    "recipe": "Training again on other tasks, with the same schedule, changes Δ to ridge more (|log2| .19 against .08), so the number says nothing of the schedule.",
     "decay_threshold": "One weight decay and 5000 steps; the paper's spans three orders of magnitude and a hundred times as many steps.",
     "decay_loss": "One weight decay and 5000 steps; the paper's spans three orders of magnitude and a hundred times as many steps.",
     "width": "After 5000 steps the narrowest model has learnt least, and is the furthest from ridge.",

@@ -1,4 +1,7 @@
-"""What is trained for the claims of task diversity: decoders on pools of M tasks."""
+"""What is trained for the claims of task diversity: decoders on pools of M tasks.
+
+Five seeds of the pools of 20 000 steps and of what is compared with them, else eight; three at the papers' size.
+"""
 
 from __future__ import annotations
 
@@ -41,3 +44,4 @@ RUNS: dict[str, Runs] = {
     "laplace": _pools(SOME_SEEDS, 4, math.inf, **SHORT, task_distribution="laplace"),
     "paper_scale": Runs("small", {"steps": 500_000, "batch_size": 512}, FEW_SEEDS, {"num_tasks": GPU_M}),
 }
+RUNS["pools_next"] = RUNS["pools"].of_next_seeds()  # the same runs, shifted by one seed: whose losses are a control

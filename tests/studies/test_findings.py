@@ -41,7 +41,8 @@ def said(claim: Claim, measurement: Measurement | None, statement: Statement = S
         (
             (1.0, 1.0),
             (1.0,),
-            "Not counted, for its control has it too: the ratio is 1 [1, 1; n = 2] (accepted: 0.9 to 1.1).",
+            "Not counted, for the control lies in the accepted range: the ratio is 1 [1, 1; n = 2] "
+            "(accepted: 0.9 to 1.1).",
         ),
         ((1.0,), (), "Undecided: the ratio is 1, one run (accepted: 0.9 to 1.1)."),
         ((1.0, float("nan")), (), "Undecided: the ratio is … (accepted: 0.9 to 1.1)."),
@@ -64,9 +65,12 @@ def test_what_a_paper_does_not_say_does_not_contradict_it() -> None:
 
 def test_of_every_run_it_is_said_in_how_many() -> None:
     every, statement = RATIO._replace(every=True), STATEMENT._replace(number="it is {accepted} in {value}")
-    assert said(every, measured(*[1.0] * 8), statement) == "They are equal: it is 0.9 to 1.1 in 8 of 8 runs."
+    assert (
+        said(every, measured(*[1.0] * 8), statement)
+        == "They are equal: it is 0.9 to 1.1 in 8 of 8 runs (at least 69 %)."
+    )
     missed = said(every, measured(*[1.0] * 7, 3.0), statement)
-    assert missed == "Not what the paper finds: it is 0.9 to 1.1 in 7 of 8 runs (accepted: all)."
+    assert missed == "Not what the paper finds: it is 0.9 to 1.1 in 7 of 8 runs (at least 53 %) (accepted: all)."
 
 
 def test_a_run_that_diverged_leaves_no_number() -> None:
@@ -109,8 +113,9 @@ def made(claim: Claim, verdict: str) -> Measurement | None:
     if verdict == "not run":
         return None
     bounded = claim.high < UNBOUNDED
-    inside = (claim.low + claim.high) / 2 if bounded else 2 * claim.low
+    inside = (claim.low + claim.high) / 2 if bounded else claim.low + max(claim.low, 1)
     outside = claim.low / 2 if claim.low > 0 else 2 * claim.high
+    outside = claim.low - 1 if claim.scale == "linear" and not bounded else outside
     if verdict == "undecided":
         return measured(inside, outside)
     values = (outside if verdict == "contradicted" else inside) * np.linspace(1, 1 + 1e-5, 8)

@@ -168,8 +168,14 @@ def test_a_page_says_which_paper_and_no_number_that_is_none() -> None:
     assert [accepted(row(A_STUDY, c, None)) for c in (bounded, open_above)] == ["0.5 to 1", "at least 0.02"]
     around_0, above_0 = claim(-0.25, 0.25), claim(1e-6, UNBOUNDED)
     assert [accepted(row(A_STUDY, c, None)) for c in (around_0, above_0)] == ["-0.25 to 0.25", "above 0"]
+    open_below, with_null = claim(-UNBOUNDED, -0.1), bounded._replace(no_effect=(1.02, 1.1))
+    words = ["at most -0.1", "0.5 to 1; no effect: 1.02 to 1.1"]
+    assert [accepted(row(A_STUDY, c, None)) for c in (open_below, with_null)] == words
     assert measured_words(row(A_STUDY, bounded, measured(1.0, 2.0, 3.0))) == "2.0 [0.3, 3.7]"
     assert measured_words(row(A_STUDY, bounded, measured(1.0, math.inf, math.inf))) == "diverged"
+    wide = row(A_STUDY, bounded, measured(0.002, 40.0, 0.5)) | {"mean": 0.5, "mean_low": 0.0057, "mean_high": 40.3}
+    assert measured_words(wide) == "0.5 [0.006, 40.3]"  # a positive number is never 0
+    assert measured_words(wide | {"mean": -0.4, "mean_low": -0.8, "mean_high": -0.019}) == "-0.4 [-0.8, -0.02]"
     never = bounded._replace(infinite="no fall after a peak")
     assert measured_words(row(A_STUDY, never, measured(*[math.inf] * 5))) == "no fall after a peak"
     assert measured_words(row(A_STUDY, bounded, measured(1.0))) == "1, one run"

@@ -108,8 +108,8 @@ def test_the_page_says_how_many_seeds_reach_the_targets_and_how_predicted_change
     effects = agreed[agreed["predicted"].abs() > agreed["margin"]]
     counts = effects["verdict"].value_counts()
     met = counts["as predicted"]
-    words = f"Of {len(effects)} contrasts with a predicted change {met} are as predicted, within a quarter of the"
-    assert words in text
+    assert f"of {len(effects)} predicted changes {met} are as predicted" in text
+    assert "if its 90 % interval lies within a quarter of the prediction" in text
     missed = effects[effects["verdict"] == "not as predicted"]
     for _, row in missed.iterrows():
         assert f"{100 * row['predicted']:+.2f} % predicted, {100 * row['change']:+.2f} % measured" in text
