@@ -27,7 +27,7 @@ SIDE = 0.035  # of an axis, between series that would lie on each other
 ROW = 0.13  # of a panel's height: a series' crosses
 APART, GAP, LEFT = 0.18, 0.025, 0.25  # of its width: between numbers, beside crosses, from where on numbers stand left
 DIVERGED = "diverged, n of m seeds"
-CENSORED = "seeds that do not reach it within training; no mean there"
+CENSORED = "number of seeds that do not reach it in training; no mean there"
 
 
 def draw_seeds(panel: Axes, rows: pd.DataFrame, look: Mapping[str, Any], alone: bool) -> None:

@@ -80,7 +80,7 @@ def counted(used: pd.DataFrame, table: pd.DataFrame, series: Iterable[Series], t
     bars = "means with 95 % t intervals over seeds" + ", but for points of a single seed" * lonely
     bars = bars if len(seeds) > 1 else "one seed, so no intervals"
     fewest = min((len(point.seeds) for line in series for point in line.points), default=len(seeds))
-    fewer = f", at some points {fewest}" * (fewest < len(seeds))
+    fewer = f", at some points {fewest}" * (1 < fewest < len(seeds))
     return f"{_seeds(seeds)}{fewer}, {_tasks(used, tasks)}; {rows_done(table, len(used))}; {bars}"
 
 

@@ -33,6 +33,7 @@ REMARKS = {
     "decay_loss": "One weight decay and 5000 steps; the paper's spans three orders of magnitude and a hundred times as many steps.",
     "width": "After 5000 steps the narrowest model has learnt least, and is the furthest from ridge.",
     "laplace_infinite": "After 5000 steps the model is further from both predictors than they are from each other.",
+    "component_of_ood_loss": "The losses of another seed correlate as much, .91: the components follow M and the step, which seeds have in common.",
     "components": "Ten models of 49 records: most of the variance separates models that become dMMSE from those that become ridge. The paper has more models and records.",
 }
 # fmt: on

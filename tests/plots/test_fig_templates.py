@@ -404,7 +404,7 @@ def test_failed_cells_are_planned_and_not_used(tmp_path: Path) -> None:
     assert list(shown["n"]) == [4, 4]
     assert list(shown["seeds"]) == ["0 1 2 4", "0 1 2 3"]
     assert caption("order_sensitivity", rows, tmp_path).startswith(
-        "n = 5 seeds (0-4), 10000 tasks each (the default); 8 of 10 planned rows are done; means with"
+        "n = 5 seeds (0-4), at some points 4, 10000 tasks each (the default); 8 of 10 planned rows are done; means with"
     )
 
 

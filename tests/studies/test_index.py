@@ -68,6 +68,7 @@ def test_every_command_parses(committed: dict[str, Any]) -> None:
 
 
 def test_claims_have_the_numbers_of_the_ledger(committed: dict[str, Any]) -> None:
+    import numpy as np
     import pandas as pd
 
     table = pd.read_csv(REPORT / TABLE).set_index("claim")
@@ -76,8 +77,11 @@ def test_claims_have_the_numbers_of_the_ledger(committed: dict[str, Any]) -> Non
         line = table.loc[entry["id"]]
         assert entry["values"] == [v if abs(v) < float("inf") else None for v in json.loads(line["values"])]
         assert entry["seeds"] == json.loads(line["seeds"])
-        assert (entry["verdict"], entry["low"]) == (line["verdict"], line["low"])
-        assert entry["high"] == (None if line["high"] >= UNBOUNDED else line["high"])
+        assert entry["verdict"] == line["verdict"]
+        for end in ("low", "high"):
+            assert entry[end] == (None if abs(line[end]) >= UNBOUNDED else line[end])
+        null = [line["no_effect_low"], line["no_effect_high"]]
+        assert entry["no_effect"] == (None if np.isnan(null[0]) else null)
 
 
 def test_findings_hold_where_the_claims_they_rest_on_are_reproduced(committed: dict[str, Any]) -> None:
