@@ -22,10 +22,10 @@ FINAL, TF = "final", "tf"
 LABELS = {
     TF: "transformer",
     "gd": "GD, one step size",
-    "gd_own_steps": "GD, own step sizes",
+    "gd_own_steps": "GD, per-step sizes",
     "gd_plus_plus_paper": "GD++, the paper's",
     "gd_plus_plus": "GD++, best",
-    "gd_plus_plus_own_rates": "GD++, own rates",
+    "gd_plus_plus_own_rates": "GD++, per-step rates",
     "conjugate_gradients": "conjugate gradients",
     "momentum": "momentum",
     "chebyshev": "Chebyshev",

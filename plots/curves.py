@@ -33,7 +33,7 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "Gradient descent": {"color": style.DESCENT, "linestyle": "-"},
     "Trained Transformer": {"color": style.TRANSFORMER, "marker": "+", "linestyle": "none", "markersize": 4},
     "GD++": {"color": style.OTHER, "linestyle": "--"},
-    "GD, own step sizes": {"color": "#000000", "linestyle": (0, (3, 2))},
+    "GD, per-step sizes": {"color": "#000000", "linestyle": (0, (3, 2))},
     "GD++, best": {"color": style.OTHER},
     "GD++, the paper's": {"color": "#882255", "linestyle": (0, (3, 2))},
     "Interpolated": {"color": style.GREY, "linestyle": ":"},

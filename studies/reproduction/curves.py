@@ -27,7 +27,7 @@ from studies.curve_rows import Series, Values
 from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
 
 TF, GD, GDPP, HALFWAY, CONTROL = "Trained Transformer", "Gradient descent", "GD++", "Interpolated", "Control"
-OWN_STEPS, BEST_GDPP, PAPER_GDPP = "GD, own step sizes", "GD++, best", "GD++, the paper's"
+OWN_STEPS, BEST_GDPP, PAPER_GDPP = "GD, per-step sizes", "GD++, best", "GD++, the paper's"
 REPLACED_OF = {
     "tf": TF,
     "gd": GD,
@@ -46,9 +46,9 @@ POOL_LOSS = "test loss"
 ALGORITHMS = {"gd": GD, "gd_plus_plus": GDPP}
 # panel -> its column in `analysis.measures.over_training`, after the algorithm's name
 COMPARED = {
-    "cosine with the sensitivities of": "model_cos",
-    "mean norm of the sensitivity difference to": "model_diff",
-    "mean absolute prediction difference to": "preds_diff",
+    "cosine of sensitivities with the algorithm's": "model_cos",
+    "mean norm of the sensitivity difference": "model_diff",
+    "mean absolute prediction difference": "preds_diff",
 }
 SHIFTED = {
     "input_range": ("range of inputs", (0.5, 0.75, 1.0, 1.25, 1.5, 2.0)),
@@ -98,7 +98,7 @@ def compared(run: Path, name: str) -> Series:
 def copying(run: Path, name: str) -> Series:
     """Losses over training, and how far the first layer's rows depend on which tokens."""
     columns = over_training.at_snapshots(run)
-    panel = "sensitivity of the first layer's rows to"
+    panel = "sensitivity of the first layer's rows"
     tokens = {(panel, f"{which} token"): columns[which] for which in ("own", "next", "other")}
     curves = {("loss", TF): columns["tf_loss"], ("loss", GD): columns["gd_loss"]} | tokens
     return {place: (columns["step"], values) for place, values in curves.items()}

@@ -196,7 +196,7 @@ def times(arms: Mapping[str, Place], derived_of: Mapping[str, Place]) -> Callabl
 
 def turning(run: Path, name: str) -> Series:
     """Cosines of two layers over training, and the steps at which they leave the plateau and turn, at height 1."""
-    similarities, panel = cosines(run), "cosine with the sensitivities of"
+    similarities, panel = cosines(run), "cosine of sensitivities with the algorithm's"
     labels = {"gd": "Gradient descent", "gd_plus_plus": "GD++"}
     return {
         **{(panel, label): (similarities["step"], similarities[name]) for name, label in labels.items()},
