@@ -41,7 +41,7 @@ RUNS: dict[str, Runs] = {
     "narrow": _pools(MANY_SEEDS, 16, **SHORT, d_model=16, mlp_width=64),
     "wide": _pools(MANY_SEEDS, 16, **SHORT, d_model=64, mlp_width=256),
     "decay": _pools(SOME_SEEDS, 16, **SHORT, weight_decay=0.1),
-    "laplace": _pools(SOME_SEEDS, 4, math.inf, **SHORT, task_distribution="laplace"),
+    "laplace": _pools(MANY_SEEDS, 4, math.inf, **SHORT, task_distribution="laplace"),
     "paper_scale": Runs("small", {"steps": 500_000, "batch_size": 512}, FEW_SEEDS, {"num_tasks": GPU_M}),
 }
 RUNS["pools_next"] = RUNS["pools"].of_next_seeds()  # the same runs, shifted by one seed: whose losses are a control
