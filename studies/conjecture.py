@@ -31,7 +31,7 @@ from src.registries import CONJECTURES, OPPONENTS, Conjecture
 from src.registry import LOADED
 from store import layout
 from store.lock import locked
-from store.readers import expecting, read_csv
+from store.readers import StoreError, expecting, read_csv
 from studies.claim import OURS, Claim
 from studies.distance_figure import SCALE_OF, Distances
 from studies.runs import CONTROL_SEEDS, Runs
@@ -144,8 +144,17 @@ def _analyse(run: Path, snapshots: bool) -> None:
 
 @lru_cache(maxsize=1024)
 def table_of(run: Path) -> list[Row]:
-    """The rows of a run's algorithm-distance matrix, at its snapshots and at its end."""
-    table = read_csv(run / layout.ALGORITHM_DISTANCE, ("value",), ("step", "row", "column", "measure", "reason"))
+    """The rows of a run's algorithm-distance matrix, at its snapshots and at its end.
+
+    `StoreError` for a value that its measure cannot have.
+    """
+    path = run / layout.ALGORITHM_DISTANCE
+    table = read_csv(path, ("value",), ("step", "row", "column", "measure", "reason"))
+    for measure, scale in SCALE_OF.items():
+        low, high = intervals.SCALES[scale].lowest, intervals.SCALES[scale].highest
+        values = table.loc[table["measure"] == measure, "value"].dropna()
+        if not values.between(low - intervals.ROUNDING, high + intervals.ROUNDING).all():
+            raise StoreError(f"{path} has a {measure} that is not between {low:g} and {high:g}")
     return [*table.to_dict("records")]
 
 
