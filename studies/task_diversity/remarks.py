@@ -15,7 +15,7 @@ REMARKS = {
     "more_training_few_tasks": "Four of five seeds move away from ridge, by 1 to 9 %, one moves closer by 4 %.",
     "transient_16": "Three of five seeds rise by .028 or more, two by .007 and .010; at a constant learning rate all eight do (`transient_long_16`).",
     "paths_fall": "Seeds differ: -.14, .43, .49, .64 and 1.69.",
-    "laplace_few": "Five seeds at .04 to .10 after 5000 steps.",
+    "laplace_few": "Eight seeds at .04 to .10 after 5000 steps.",
     "some_tasks": "It is on its way to dMMSE after 20 000 steps: Δ to it was larger after 5000, and the loss on fresh tasks still rises.",
     "two_blocks": "Two blocks of 32 channels come no nearer to ridge, so the study's models have four.",
     "transient_8_smoothed": "Two of five seeds reach .02, the others .005 to .018. At a constant learning rate all eight do (`transient_long_8_smoothed`).",
