@@ -12,7 +12,6 @@ import hashlib
 import io
 import os
 import tempfile
-import zipfile
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -27,10 +26,10 @@ DIGITS, HASH_BYTES = 32, 32
 def cached(depends_on: str, make: Callable[[], Arrays]) -> Arrays:
     """The arrays that `make` gives, read from the cache where they are there."""
     name = f"{_key(depends_on)}.arrays"
-    with contextlib.suppress(OSError, RuntimeError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    with contextlib.suppress(OSError, RuntimeError, ValueError):  # RuntimeError where there is no home folder
         return _read(_folder() / name)
     arrays = make()
-    with contextlib.suppress(OSError, RuntimeError):  # the latter where there is no home folder
+    with contextlib.suppress(OSError, RuntimeError):
         _write(_folder() / name, arrays)
     return arrays
 

@@ -35,7 +35,7 @@ MOVED = {  # scales of `src.intervals` that are not straight
     "log": lambda values: np.log(np.maximum(values, 0)),
     "fisher": lambda values: np.arctanh(np.clip(values, -1 + 1e-6, 1 - 1e-6)),
 }
-LARGEST = 1e5  # an upper end beyond it is none
+LARGEST = 1e5  # an end of a range beyond it is none
 ROW, ROWS, COLUMNS = 0.17, 44, 2  # inches of a claim; claims in a column, unless they need more columns than a page has
 CONTROL: dict[str, Any] = {"marker": "D", "color": "white", "markeredgecolor": "#444444", "markersize": 3}
 CAPTION = (

@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 
 from store import layout
+from store.atomic import write_csv
+from store.readers import StoreError
+from studies import conjecture
 from tests.runners.tiny import ROOT
 
 SMALL = {"dim": 4, "num_pairs": 12, "steps": 40, "eval_every": 20, "batch_size": 32}
@@ -241,3 +244,13 @@ def test_the_example_of_the_page_runs_as_it_stands_there_but_for_its_size(tmp_pa
     assert done.returncode == 0, done.stderr
     assert set(rows(tmp_path)) == {"loss_ratio", "cosine", "nearest"}
     assert rows(tmp_path)["cosine"]["verdict"] == "contradicted"  # 20 steps are none
+
+
+@pytest.mark.parametrize(("measure", "value"), [("cosine", 8.5), ("difference", -0.1), ("loss_ratio", -1.0)])
+def test_a_distance_that_its_measure_cannot_have_is_refused(measure: str, value: float, tmp_path: Path) -> None:
+    line = {"step": "final", "row": "tf", "column": "gd", "measure": measure, "value": value, "reason": ""}
+    write_csv(tmp_path / layout.ALGORITHM_DISTANCE, [line])
+    with pytest.raises(StoreError, match=f"has a {measure} that is not between"):
+        conjecture.table_of(tmp_path)
+    write_csv(tmp_path / layout.ALGORITHM_DISTANCE, [line | {"value": 0.5}])
+    assert len(conjecture.table_of(tmp_path)) == 1

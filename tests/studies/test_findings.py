@@ -114,8 +114,10 @@ def made(claim: Claim, verdict: str) -> Measurement | None:
         return None
     bounded = claim.high < UNBOUNDED
     inside = (claim.low + claim.high) / 2 if bounded else claim.low + max(claim.low, 1)
-    outside = claim.low / 2 if claim.low > 0 else 2 * claim.high
-    outside = claim.low - 1 if claim.scale == "linear" and not bounded else outside
+    if claim.scale == "linear" and not bounded:
+        outside = claim.low - 1
+    else:
+        outside = claim.low / 2 if claim.low > 0 else 2 * claim.high
     if verdict == "undecided":
         return measured(inside, outside)
     values = (outside if verdict == "contradicted" else inside) * np.linspace(1, 1 + 1e-5, 8)

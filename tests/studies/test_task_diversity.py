@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,19 @@ def test_turns(runs: tuple[Path, ...]) -> None:
     assert pools.later_critical_step(4, 16)(runs) == 1  # log2 of 20 over 10
     assert pools.deeper(4, 16)(runs) == pytest.approx(0.5 / 0.8)
     assert pools.exponent(4, 16)(runs) == pytest.approx(math.log(2) / math.log(4))
+
+
+def test_a_component_is_compared_with_its_own_losses_or_those_of_others(
+    runs: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = np.concatenate([pools.history(run, "ood_loss") for run in runs[:2]])
+    scores = np.stack([np.arange(8) % 2, -own], 1)  # of two components, the better of which is the losses' negative
+    monkeypatch.setattr(pools, "joint_pca", lambda runs: SimpleNamespace(scores=scores))
+    assert pools.component_of_ood_loss(runs[:2]) == pytest.approx(1)
+    other = np.concatenate([pools.history(run, "ood_loss") for run in runs[1:]])
+    expected = max(abs(np.corrcoef(column, other)[0, 1]) for column in scores.T)
+    assert pools.component_of_ood_loss(runs[:2], runs[1:]) == pytest.approx(expected)
+    assert expected < 0.9
 
 
 def test_two_budgets_cross_where_their_ratio_is_one(tmp_path: Path) -> None:
