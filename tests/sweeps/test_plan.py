@@ -1,5 +1,6 @@
 """Plans, packs and shards: nothing twice, nothing lost, and nothing that depends on the order it came in."""
 
+import gc
 import random
 import re
 from collections import Counter
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from configs.identity import config_id
 from configs.run import to_dict
 from runners.static_shape import static_shape, training_part
+from src.checks import ConfigError
 from src.config import NOISE_MODES, ORDERINGS, PLACEMENTS
 from store.atomic import write_json
 from store.readers import StoreError, read_json
@@ -23,6 +25,7 @@ from sweeps.plan import (
     cells,
     check_plan,
     find_plan,
+    no_garbage_collection,
     packs,
     plan,
     plan_file,
@@ -52,6 +55,17 @@ AXES = st.fixed_dictionaries(
     }
 )
 GRIDS = st.builds(Grid, st.sampled_from([("lsa1",), ("twolayer", "lsa1_pe")]), AXES, st.sampled_from([(0,), (7, 1)]))
+
+
+def test_garbage_is_collected_again_after_planning_and_only_if_it_was_before() -> None:
+    with no_garbage_collection():
+        assert not gc.isenabled()
+        plan([Grid()])
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ConfigError, match="rows, more than"):
+        plan([Grid(seeds=range(100_001))])
+    assert gc.isenabled()
 
 
 @given(GRIDS)
