@@ -23,6 +23,7 @@ Y = X @ np.array([1.0, -2.0, 0.5]) + 0.3 * NOISE
 TASKS = (X, Y)
 START = np.array([0.7, -1.0, 0.1])
 OWN = key(3)
+ROUNDING = 1e-14  # in float64: XLA compiles the losses of draws and of their baselines apart
 STEPS = sgld.Steps(burn_in=3, draws=17, thin=1, check_every=4)
 
 
@@ -170,11 +171,11 @@ class TestSources:
             lambda loss, w, tasks: sgld.fresh_tasks(loss, w, lambda own: (jax.random.normal(own, (4, 3)), jnp.ones(4))),
         ],
     )
-    def test_at_w_star_the_excess_is_exactly_zero(self, source: Any) -> None:
+    def test_at_w_star_the_excess_is_zero(self, source: Any) -> None:
         """The baseline is of the same tasks; draw 0 is w* itself."""
         excess = ran(source=source).excess
-        assert excess[0] == 0.0
-        assert np.all(excess[1:] != 0.0)
+        assert abs(excess[0]) < ROUNDING
+        assert np.all(np.abs(excess[1:]) > 1e6 * ROUNDING)
 
     def test_minibatches_come_with_their_own_baselines(self) -> None:
         (x, y), baseline = sgld.minibatches(losses, jnp.asarray(START), TASKS, 5).draw(key(1))
@@ -195,7 +196,7 @@ def test_a_mask_leaves_the_rest_where_it_is() -> None:
     np.testing.assert_array_equal(moved == w, [True, False, True])
     still = ran(mask=jnp.zeros(3))
     assert not np.any(still.distance)
-    assert not np.any(still.excess)
+    np.testing.assert_allclose(still.excess, 0.0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize(
