@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from src.registry import LOADED, Plugin, Registry
 
 for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS"):
     os.environ.pop(name, None)  # of the make that runs the tests
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a script's background: what tests start would ignore it too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if "XLA_FLAGS" not in os.environ:
     # A test's program runs once, so compiling it is what takes the time. XLA reads this when JAX gets its devices;

@@ -194,9 +194,12 @@ def test_an_interrupt_of_the_whole_terminal_stops_jobs_without_a_traceback(tmp_p
     words = [sys.executable, "-c", COMMAND, str(tmp_path)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(words, cwd=ROOT, text=True, start_new_session=True, **pipes) as process:
-        until("the first step", (tmp_path / "counted").exists)
-        os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+        try:
+            until("the first step", (tmp_path / "counted").exists)
+            os.killpg(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert err == ""
     assert out == f"True {(tmp_path / 'counted').read_text()} \n"
 

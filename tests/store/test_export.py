@@ -303,16 +303,19 @@ def test_what_weights_and_biases_refuses_is_one_sentence(
 def test_it_follows_a_training_until_it_is_stopped(runs: Path, tmp_path: Path) -> None:
     line = [sys.executable, "-m", "store.export", str(runs), "--tensorboard", str(tmp_path / "logs"), "--follow"]
     with subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
-        events, deadline = tmp_path / "logs" / "sweep" / "cell", time.monotonic() + 120
-        while not (events.exists() and list(events.iterdir())):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        (file,) = events.iterdir()
-        size = file.stat().st_size
-        rundir.append_metrics(runs / "sweep" / "cell", {"step": 120, "train_loss": 0.1, "test_loss": 0.1})
-        while file.stat().st_size == size:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        following.send_signal(signal.SIGINT)
-        _, said = following.communicate(timeout=60)
+        try:
+            events, deadline = tmp_path / "logs" / "sweep" / "cell", time.monotonic() + 120
+            while not (events.exists() and list(events.iterdir())):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            (file,) = events.iterdir()
+            size = file.stat().st_size
+            rundir.append_metrics(runs / "sweep" / "cell", {"step": 120, "train_loss": 0.1, "test_loss": 0.1})
+            while file.stat().st_size == size:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            following.send_signal(signal.SIGINT)
+            _, said = following.communicate(timeout=60)
+        finally:
+            following.kill()
     assert "Traceback" not in said

@@ -60,10 +60,12 @@ def holder(root: Path, run: Path, host: str = "", *words: str) -> Iterator[subpr
     line = [sys.executable, "-c", HOLD, host, str(run), *words]
     pipe = subprocess.PIPE
     with subprocess.Popen(line, cwd=root, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        yield process
-        process.kill()
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def write(process: subprocess.Popen[str], line: str) -> None:
