@@ -133,6 +133,7 @@ def test_a_state_that_another_version_laid_out_otherwise_is_one_sentence(
         arrays, metadata = read_safetensors(layout.checkpoint(run, step))
         other = {new: value for name, value in arrays.items() if (new := rename(name))}
         assert other.keys() != arrays.keys()
+        del metadata[checkpoint.CONTENT]  # the hash
         write_safetensors(layout.checkpoint(run, step), other, metadata)
     done = resumed(workshop, run)
     assert done.returncode == 2
