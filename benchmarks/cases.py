@@ -104,7 +104,6 @@ COMMANDS: dict[str, Commands] = {
         "16 runs of lsa1, {steps} steps, as a sweep from process start",
         {
             "ours": SWEEP_OF_16,
-            "cold": SWEEP_OF_16,
             "packed": f"{SWEEP_OF_16} --executor packed",
             "ray": f"{SWEEP_OF_16} --executor ray",
             "separate": RUN,
