@@ -21,7 +21,8 @@ from store.atomic import naming_file
 from store.lock import locked_file
 from store.readers import StoreError, expecting, read_json
 from sweeps import table, upgrade
-from sweeps.plan import Row, find_plan, read_plan
+from sweeps.plan import Row
+from sweeps.plan_file import find_plan, read_plan
 from sweeps.status import cell_status
 from sweeps.table import RowPolicy
 

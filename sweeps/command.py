@@ -43,7 +43,8 @@ from sweeps.collect import (
 )
 from sweeps.flags import add_flags, grid_of
 from sweeps.grid import RESERVED, Grid, check_number
-from sweeps.plan import Cell, Pack, Row, cells, check_plan, generations, packs, plan, shard, write_plan
+from sweeps.plan import Cell, Pack, Row, cells, generations, packs, plan, shard
+from sweeps.plan_file import check_plan, write_plan
 from sweeps.progress import Progress
 from sweeps.status import status_counts, statuses
 from sweeps.training import PackResult, result_of, task_of

@@ -15,7 +15,8 @@ from src.checks import ConfigError
 from store import rundir
 from store.readers import StoreError
 from sweeps import upgrade
-from sweeps.plan import Cell, cells, read_plans
+from sweeps.plan import Cell, cells
+from sweeps.plan_file import read_plans
 
 PLANNED = ("planned", "")
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from store import layout, rundir
-from sweeps.plan import cells, find_plan, read_plan, shard
+from sweeps.plan import cells, shard
+from sweeps.plan_file import find_plan, read_plan
 from tests.doors import Ran, snapshot
 from tests.plots.sweep import FIRST
 from tests.runners.tiny import LSA1, Workshop, results

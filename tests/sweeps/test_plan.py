@@ -20,20 +20,8 @@ from store.readers import StoreError, read_json
 from studies.order_noise.runs import QUESTIONS, SEEDS, grids
 from sweeps import cost
 from sweeps.grid import Grid, canonical
-from sweeps.plan import (
-    Cell,
-    cells,
-    check_plan,
-    find_plan,
-    no_garbage_collection,
-    packs,
-    plan,
-    plan_file,
-    read_plan,
-    read_plans,
-    shard,
-    write_plan,
-)
+from sweeps.plan import Cell, cells, no_garbage_collection, packs, plan, shard
+from sweeps.plan_file import check_plan, find_plan, plan_file, read_plan, read_plans, write_plan
 from tests.sweeps.tiny_sweep import tiny_plan
 
 OUT = Path("results.csv")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from store.lock import locked
-from sweeps.plan import plan_file, write_plan
+from sweeps.plan_file import plan_file, write_plan
 from tests.doors import DRIVERS, ROOT, Ran, Refused, snapshot
 from tests.sweeps.tiny_sweep import GRID, Paths, copied, tiny_plan
 from tests.trust.test_disks import mounted, remount

@@ -20,7 +20,8 @@ from store.lock import locked, locked_file
 from store.readers import StoreError
 from sweeps import collect, command, table
 from sweeps.grid import Grid
-from sweeps.plan import Row, cells, plan, write_plan
+from sweeps.plan import Row, cells, plan
+from sweeps.plan_file import write_plan
 from sweeps.status import cell_status, statuses
 from tests.doors import Ran
 from tests.runners.tiny import Workshop

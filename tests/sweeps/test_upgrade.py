@@ -12,7 +12,8 @@ from store import StoreError, layout, owners, rundir
 from store.atomic import replace_file
 from store.lock import locked
 from sweeps import upgrade
-from sweeps.plan import Row, cell_of, find_plan, read_plan
+from sweeps.plan import Row, cell_of
+from sweeps.plan_file import find_plan, read_plan
 from sweeps.upgrade import earlier_cells, rename_cells
 from tests.doors import Ran, snapshot
 from tests.runners.schema_1 import config_of, put_back

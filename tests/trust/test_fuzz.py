@@ -39,7 +39,7 @@ from studies.order_noise import table as order_cells
 from studies.order_noise.agreement import read_predictions
 from studies.study import load
 from sweeps import collect, status, table
-from sweeps.plan import read_plan, read_plans
+from sweeps.plan_file import read_plan, read_plans
 from tests.analysis.llc_runs import estimated, trained, words
 from tests.doors import snapshot
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
