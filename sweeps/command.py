@@ -321,11 +321,16 @@ def preview(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> str:
     below = cli.printable(how.folder / "_").removesuffix("_")
     lines = [f"{status[cell]:10} {below}{cell.name}" for cell in chosen]
     trainings = sum(pack.trainings for pack in waiting)
-    minutes = cost.seconds(waiting, len(available_cores())) / 60
+    minutes = cost.seconds(waiting, how.width, len(available_cores())) / 60
+    places = len(waiting) * how.width
     shown = sum(row.cell in status for row in rows)
     lines.append(f"{shown} rows of {len(status)} cells: {status_counts(status.values())}")
     lines.append(
         f"{sum(len(pack.cells) for pack in waiting)} cells to do: {trainings} trainings in {len(waiting)} packs of "
         f"at most {how.width}, executor {how.executor}; about {minutes:.0f} min on the machine of docs/performance.md"
     )
+    if trainings < places:
+        widest = max(pack.trainings for pack in waiting)
+        advice = f"; with --width {widest} there are fewer" if widest < how.width else ""
+        lines.append(f"{places - trainings} of {places} places in packs are empty and take a training's time{advice}")
     return "\n".join(lines)

@@ -17,13 +17,13 @@ def step_seconds(config: RunConfig) -> float:
     return config.training.batch_size * family_of(config).task_seconds(config)
 
 
-def seconds(packs: Sequence[Pack], cores: int) -> float:
-    """Seconds that packs take on this many cores."""
+def seconds(packs: Sequence[Pack], width: int, cores: int) -> float:
+    """Seconds that packs, each padded to `width` trainings, take on this many cores."""
     if not packs:
         return 0.0
     steps: Counter[Template] = Counter()
     for pack in packs:
-        steps[pack.cells[0].template] += pack.steps
+        steps[pack.cells[0].template] += width * pack.cells[0].config.training.steps
     training = sum(count * step_seconds(template.shape) for template, count in steps.items())
     shapes = len({template.shape for template in steps})
     finishing = FINISH * sum(len(pack.cells) for pack in packs)

@@ -157,11 +157,12 @@ def test_a_dry_run_says_what_is_left_and_does_nothing(swept: Paths, tmp_path: Pa
     done = ran("eval_noise", *GRID, *SEEDS, *at.flags(), "--dry_run", "--executor", "packed")
     assert (done.status, done.err) == (0, "")
     assert snapshot(tmp_path) == before
-    *each, counts, work = done.out.splitlines()
+    *each, counts, work, places = done.out.splitlines()
     assert sorted(line.split()[0] for line in each) == ["done", "done", "done", "planned"]
     assert f"planned    {lost}" in each
     assert counts == "8 rows of 4 cells: 3 done, 1 planned"
     assert work.startswith("1 cells to do: 1 trainings in 1 packs of at most 8, executor packed; about 0 min")
+    assert places == ("7 of 8 places in packs are empty and take a training's time; with --width 1 there are fewer")
 
 
 def test_a_dry_run_of_what_is_not_there_makes_nothing(tmp_path: Path, ran: Ran) -> None:

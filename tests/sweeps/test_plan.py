@@ -218,6 +218,7 @@ def test_the_study_plans_each_question_and_shares_what_they_share() -> None:
 
 def test_time_grows_with_the_work_and_shrinks_with_the_cores() -> None:
     few, many = ([*packs(cells(plan([Grid(seeds=range(number))])), 1)] for number in (2, 20))
-    assert cost.seconds([], 4) == 0
-    assert 0 < cost.seconds(few, 1) < cost.seconds(many, 1)
-    assert cost.seconds(many, 4) < cost.seconds(many, 1) < 4.001 * cost.seconds(many, 4)
+    assert cost.seconds([], 1, 4) == 0
+    assert cost.seconds(many, 8, 1) > 4 * cost.seconds(many, 1, 1)  # eight places for each training
+    assert 0 < cost.seconds(few, 1, 1) < cost.seconds(many, 1, 1)
+    assert cost.seconds(many, 1, 4) < cost.seconds(many, 1, 1) < 4.001 * cost.seconds(many, 1, 4)
