@@ -13,7 +13,7 @@ STEP, SHARE, LLC = "training step, from 1", "share of the schedule", "LLC"
 NARROW = {"narrow_one_task": "M = 1", "narrow_one_task_again": "M = 1, other data", "narrow_two_tasks": "M = 2"}
 ONE_AND_TWO = {"one_unit_task": "M = 1", "two_unit_tasks": "M = 2"}
 UNIT = ONE_AND_TWO | {"one_unit_task_again": "M = 1, other data"}
-RATES = {"two_unit_tasks": "triangle", "two_unit_tasks_constant": "constant rate"}
+CONSTANT = {"two_unit_tasks_constant": "M = 2, constant rate"}
 SHORT = {"short_schedule": "triangle"}
 CONTROLS = SHORT | { "constant_rate": "constant rate", "no_layer_norm": "no layer norm", "doubled_residual": "doubled residual"}  # fmt: skip
 LINEAR = {"linear_layer": "one layer", "linear_layers": "two recurrent layers", "linear_layer_of_20": "N = D = 20"}
@@ -45,7 +45,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     _figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.together(curves.llc(LINEAR, "default", "tight"), curves.smoothed(LINEAR)), STEP, LLC, log_x=True, means=False, by_seed=True),
     Stages("linear_stages", "One layer of linear attention: stages of the LLC", {"linear_layer": "one layer"}),
     _figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.together(curves.llc(UNIT, "default", "tight"), curves.smoothed(UNIT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    _figure("unit_rates", "Two tasks at two schedules of the learning rate: LLC of healthy checkpoints", tuple(RATES), curves.llc(RATES, "default"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("unit_constant", "Two tasks at a constant learning rate: LLC of healthy checkpoints", tuple(CONSTANT), curves.together(curves.llc(CONSTANT, "default"), curves.smoothed(CONSTANT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     Stages("unit_stages", "One task and two tasks: stages of the LLC", ONE_AND_TWO, profile="full"),
     _figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("linear_llcs", "Linear attention, each at settings of its own: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
