@@ -56,7 +56,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     _figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", tuple(SHORT), curves.components(SHORT), "component", "share", profile="full"),
     _plane("regression_plane", "The regression transformer, 70 000 steps: PCA of the outputs over training, and of a random walk of its steps", tuple(SHORT), profile="full"),
     Stages("regression_stages", "The regression transformer, 70 000 steps: stages of the LLC", SHORT, profile="full"),
-    _figure("controls_llc", "The regression transformer and its controls: LLC of healthy checkpoints", tuple(CONTROLS), curves.llc(CONTROLS, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("controls_llc", "The regression transformer and its controls: LLC of healthy checkpoints", tuple(CONTROLS), curves.llc(CONTROLS, "default"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("controls_published", "The regression transformer and its controls: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("controls_behaviour", "The regression transformer and its controls: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full"),
     _figure("controls_structure", "The regression transformer and its controls: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full"),

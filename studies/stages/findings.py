@@ -58,8 +58,14 @@ FINDINGS: tuple[Finding, ...] = (
     ),
     Finding(
         "what_is_schedule",
-        "schedules",
+        "unit_constant",
         (
+            Statement(
+                "two_tasks_fall_constant",
+                "at a constant learning rate the LLC falls to {value} of its largest",
+                "On two tasks the LLC falls without a schedule too",
+            ),
+            Statement("two_tasks_fall", "with the schedule it falls to {value}"),
             Statement(
                 "peak_moves",
                 "the step of the largest LLC grows with the length of the schedule to the power {value}",

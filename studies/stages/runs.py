@@ -94,6 +94,10 @@ def _only(chains: Mapping[str, Any]) -> dict[str, Settings]:
     return {"default": _settings(chains)["default"]}
 
 
+def _two(chains: Mapping[str, Any]) -> dict[str, Settings]:
+    return {name: setting for name, setting in _settings(chains).items() if name != "tight"}
+
+
 def _unsaturated(chains: Mapping[str, Any]) -> dict[str, Settings]:
     return {name: setting for name, setting in _settings(chains).items() if name != "published"}
 
@@ -109,9 +113,9 @@ RECIPES: Mapping[str, dict[str, Any]] = {
     "one_unit_task_again": {"settings": _only(FULL), "checkpoints": LATE},
     "two_unit_tasks_constant": {"settings": _only(FULL), "checkpoints": OF_UNIT_TASKS},
     "short_schedule": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
-    "constant_rate": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
-    "no_layer_norm": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
-    "doubled_residual": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
+    "constant_rate": {"settings": _two(FULL), "checkpoints": OVER_LONG},
+    "no_layer_norm": {"settings": _two(FULL), "checkpoints": OVER_LONG},
+    "doubled_residual": {"settings": _two(FULL), "checkpoints": OVER_LONG},
     "schedules": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
     "long_schedule": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
     "large_batch": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
