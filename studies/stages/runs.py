@@ -90,36 +90,28 @@ def _settings(chains: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]] 
     return {name: Settings(**fields, **chains) for name, fields in named.items()}
 
 
-def _only(chains: Mapping[str, Any]) -> dict[str, Settings]:
-    return {"default": _settings(chains)["default"]}
-
-
-def _two(chains: Mapping[str, Any]) -> dict[str, Settings]:
-    return {name: setting for name, setting in _settings(chains).items() if name != "tight"}
-
-
-def _unsaturated(chains: Mapping[str, Any]) -> dict[str, Settings]:
-    return {name: setting for name, setting in _settings(chains).items() if name != "published"}
+def _at(chains: Mapping[str, Any], *names: str) -> dict[str, Settings]:
+    return {name: setting for name, setting in _settings(chains).items() if name in names}
 
 
 # runs -> the recipe of `analysis.measures.development.develop`
 RECIPES: Mapping[str, dict[str, Any]] = {
     "narrow_two_tasks": {"settings": _settings(QUICK), "checkpoints": AT_TWO},
-    "narrow_one_task": {"settings": _only(QUICK), "checkpoints": AT_ONE},
-    "narrow_one_task_again": {"settings": _only(QUICK), "checkpoints": AT_ONE},
+    "narrow_one_task": {"settings": _at(QUICK, "default"), "checkpoints": AT_ONE},
+    "narrow_one_task_again": {"settings": _at(QUICK, "default"), "checkpoints": AT_ONE},
     "linear_layer": {"settings": _settings(FULL, OF_LINEAR)},
     "two_unit_tasks": {"settings": _settings(FULL), "checkpoints": OF_UNIT_TASKS},
     "one_unit_task": {"settings": _settings(FULL), "checkpoints": OF_UNIT_TASKS},
-    "one_unit_task_again": {"settings": _only(FULL), "checkpoints": LATE},
-    "two_unit_tasks_constant": {"settings": _only(FULL), "checkpoints": OF_UNIT_TASKS},
+    "one_unit_task_again": {"settings": _at(FULL, "default"), "checkpoints": LATE},
+    "two_unit_tasks_constant": {"settings": _at(FULL, "default"), "checkpoints": OF_UNIT_TASKS},
     "short_schedule": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
-    "constant_rate": {"settings": _two(FULL), "checkpoints": OVER_LONG},
-    "no_layer_norm": {"settings": _two(FULL), "checkpoints": OVER_LONG},
-    "doubled_residual": {"settings": _two(FULL), "checkpoints": OVER_LONG},
+    "constant_rate": {"settings": _at(FULL, "default", "published"), "checkpoints": OVER_LONG},
+    "no_layer_norm": {"settings": _at(FULL, "default", "published"), "checkpoints": OVER_LONG},
+    "doubled_residual": {"settings": _at(FULL, "default", "published"), "checkpoints": OVER_LONG},
     "schedules": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
     "long_schedule": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
     "large_batch": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
-    "pools_of_tasks": {"settings": _unsaturated(FULL)},
+    "pools_of_tasks": {"settings": _at(FULL, "default", "tight")},
     "linear_layers": {"settings": _settings(FULL, OF_TWO_LAYERS)},
     "linear_layer_of_20": {"settings": _settings(FULL, OF_20_INPUTS)},
 }
