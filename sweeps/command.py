@@ -331,6 +331,6 @@ def preview(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> str:
     )
     if trainings < places:
         widest = max(pack.trainings for pack in waiting)
-        advice = f"; with --width {widest} there are fewer" if widest < how.width else ""
+        advice = f"; with --width {widest} there are fewer or none" if widest < how.width else ""
         lines.append(f"{places - trainings} of {places} places in packs are empty and take a training's time{advice}")
     return "\n".join(lines)
