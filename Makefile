@@ -93,7 +93,7 @@ llc-validation: $(STAMP) ## the LLC estimator where the answer is known: docs/ll
 	$(PY) -m scripts.llc_validation $(ARGS)
 
 test: lint ## the tests, less the slow ones: what CI runs
-	$(PY) -m pytest --durations=30 --durations-min=5 -m "not slow" -n 2 --dist loadfile $(ARGS)
+	$(PY) -m pytest -m "not slow" --durations=30 --durations-min=5 -n 2 --dist loadfile $(ARGS)
 
 test-all: lint ## all tests, with programs that are optimised as a user's are; installs what clusters need
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-ray.txt -r requirements-slurm.txt \
