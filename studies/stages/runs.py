@@ -24,7 +24,8 @@ NARROW = {"d_model": 16, "mlp_width": 16, "steps": 3000, "eval_every": 500, "log
 DENSE = {"eval_every": 50}  # 67 records, which forms need; of these the LLC is estimated at few
 UNIT_TASKS = {"task_distribution": "sphere", "noise_std": 0.0}  # noise-free tasks of length 1
 DISTINCT = UNIT_TASKS | {"steps": 5000, "eval_every": 500, "log_records": 18, "test_tasks": 512}
-REGRESSION = {"num_tasks": math.inf, "eval_every": 1750, "log_records": 40}  # 70 records or more, which forms need
+# 72 to 107 records of 70 000 to 500 000 steps: as many as forms need, 1.2 times a step apart
+REGRESSION = {"num_tasks": math.inf, "eval_every": 12_500, "log_records": 72}
 SHORT = REGRESSION | {"steps": LENGTHS[0]}
 # in 5000 steps a decoder on infinitely many tasks does not leave its plateau
 POOLS = {"num_layers": 4, "steps": 20_000, "log_records": 8, "eval_every": 2000}
