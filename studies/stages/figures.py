@@ -30,6 +30,7 @@ STRUCTURE = {
     "attention_entropy": "attention entropy",
 }
 LONG = {"long_schedule": "batch 64"}
+BATCHES = LONG | {"large_batch": "batch 256"}
 OVER_LENGTHS = {"llc_published": "LLC, published", "weight_norm": "norm of the weights"}
 
 _figure = partial(Figure, limit=math.inf)  # an LLC or a norm above 100 has not diverged
@@ -56,13 +57,12 @@ FIGURES: tuple[AnyFigure, ...] = (
     _figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", tuple(SHORT), curves.components(SHORT), "component", "share", profile="full"),
     _plane("regression_plane", "The regression transformer, 70 000 steps: PCA of the outputs over training, and of a random walk of its steps", tuple(SHORT), profile="full"),
     Stages("regression_stages", "The regression transformer, 70 000 steps: stages of the LLC", SHORT, profile="full"),
-    _figure("controls_llc", "The regression transformer and its controls: LLC of healthy checkpoints", tuple(CONTROLS), curves.llc(CONTROLS, "default"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("controls_published", "The regression transformer and its controls: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("controls_behaviour", "The regression transformer and its controls: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full"),
     _figure("controls_structure", "The regression transformer and its controls: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full"),
     _figure("schedules", "Three lengths of one schedule", ("schedules",), curves.by_length(OVER_LENGTHS), SHARE, "", profile="full"),
-    _figure("long_schedule", "500 000 steps: LLC, of healthy checkpoints except at the published setting", ("long_schedule",), curves.together(curves.llc(LONG, "default", "tight"), curves.beside_the_papers(LONG)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    _figure("batches", "500 000 steps: LLC of healthy checkpoints, two batch sizes", ("long_schedule", "large_batch"), curves.llc({"long_schedule": "batch 64", "large_batch": "batch 256"}, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="gpu"),
+    _figure("long_schedule", "500 000 steps: LLC at the published setting", ("long_schedule",), curves.beside_the_papers(LONG), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("batches", "500 000 steps, two batch sizes: behaviour", tuple(BATCHES), curves.metrics(BEHAVIOUR, BATCHES), STEP, "", log_x=True, profile="gpu"),
     _figure("pools", "Decoders on pools of M tasks, last third of training", ("pools_of_tasks",), curves.llc_of_tasks("default", "tight"), "M", "", log_x=True, profile="full"),
     _figure("pools_over_training", "Decoders on pools of M tasks: LLC of healthy checkpoints, and distance to ridge", ("pools_of_tasks",), curves.over_training_by_tasks("default"), STEP, "", log_x=True, means=False, by_seed=True, profile="full"),
 )

@@ -142,12 +142,6 @@ def log2_of(measure: Callable[[Path], float]) -> Callable[[Path], float]:
     return lambda run: math.log2(measure(run))
 
 
-def first_milestone(run: Path) -> float:
-    """The step of the LLC's first milestone at the first setting; nan without one."""
-    milestones = facts(run)["milestones"]
-    return float(milestones[0]["step"]) if milestones else math.nan
-
-
 def decline(setting: str) -> Measure:
     """How far the LLC falls from its largest to the end, over the largest."""
 
@@ -209,6 +203,17 @@ def dip_step(run: Path) -> float:
     """The step of the record with the least squared prediction."""
     rows = metrics(run)
     return float(rows["step"].iloc[int(np.argmin(rows["id_squared_prediction"]))])
+
+
+def step_of_half(column: str) -> Callable[[Path], float]:
+    """The step of the first record at which a metric is half of what it ends at, or more."""
+
+    def step_of(run: Path) -> float:
+        rows = metrics(run)
+        values = rows[column].to_numpy(float) / float(rows[column].iloc[-1])
+        return float(rows["step"].iloc[int(np.argmax(values >= 0.5))])
+
+    return step_of
 
 
 # --- behaviour and structure ---

@@ -14,7 +14,9 @@ from typing import Any
 
 from analysis.develop import SETTINGS
 from analysis.measures.llc_settings import Settings
+from configs.run import RunConfig
 from store.lock import locked
+from store.rundir import read_config
 from studies.runs import FEW_SEEDS, FURTHER_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 
 LENGTHS = (70_000, 200_000, 500_000)  # steps of the schedules
@@ -47,7 +49,7 @@ RUNS: dict[str, Runs] = {
     # the regression transformer
     "schedules": Runs("hoogland", REGRESSION, FEW_SEEDS, {"steps": LENGTHS}),
     "long_schedule": Runs("hoogland", REGRESSION | {"steps": LENGTHS[-1]}, SOME_SEEDS),
-    "short_schedule": Runs("hoogland", SHORT, SOME_SEEDS),
+    "short_schedule": Runs("hoogland", SHORT, FEW_SEEDS),
     "constant_rate": Runs("hoogland", SHORT | {"schedule": "constant", "lr": 1.5e-3}, FEW_SEEDS),
     "no_layer_norm": Runs("hoogland", SHORT | {"layer_norm": False}, FEW_SEEDS),
     "doubled_residual": Runs("hoogland", SHORT | {"doubled_residual": True}, FEW_SEEDS),
@@ -81,7 +83,7 @@ OF_20_INPUTS = OF_LINEAR | {
     "tight": {"eps": 3e-5, "nbeta": 133.3, "gamma": 4000.0},
 }
 AT_TWO, AT_ONE = "0,208,500,790,2000,2500,3000", "2000,2500,3000"  # steps of the narrow decoders
-OVER_LONG = "log:30:50"  # of the regression transformer, whatever the length of its schedule
+OVER_LONG = "log:20:50"  # of the regression transformer, whatever the length of its schedule
 # 25 of the 28 records of one and two tasks at full width: all but those right after the first
 OF_UNIT_TASKS = "0,4,7,12,20,33,55,91,150,247,408,500,674,1000,1112,1500,1836,2000,2500,3000,3030,3500,4000,4500,5000"
 LATE = "3500,4000,4500,5000"  # the last third of training on one task, which its twin is compared in
@@ -95,6 +97,9 @@ def _at(chains: Mapping[str, Any], *names: str) -> dict[str, Settings]:
     return {name: setting for name, setting in _settings(chains).items() if name in names}
 
 
+# an estimate of the regression transformer takes 20 seconds of a core, so most of its runs have one setting
+AT_ONE_SETTING = ("constant_rate", "no_layer_norm", "doubled_residual", "long_schedule", "large_batch")
+AT_PUBLISHED = {"settings": _at(FULL, "published"), "checkpoints": OVER_LONG}
 # runs -> the recipe of `analysis.measures.development.develop`
 RECIPES: Mapping[str, dict[str, Any]] = {
     "narrow_two_tasks": {"settings": _settings(QUICK), "checkpoints": AT_TWO},
@@ -106,27 +111,30 @@ RECIPES: Mapping[str, dict[str, Any]] = {
     "one_unit_task_again": {"settings": _at(FULL, "default"), "checkpoints": LATE},
     "two_unit_tasks_constant": {"settings": _at(FULL, "default"), "checkpoints": OF_UNIT_TASKS},
     "short_schedule": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
-    "constant_rate": {"settings": _at(FULL, "default", "published"), "checkpoints": OVER_LONG},
-    "no_layer_norm": {"settings": _at(FULL, "default", "published"), "checkpoints": OVER_LONG},
-    "doubled_residual": {"settings": _at(FULL, "default", "published"), "checkpoints": OVER_LONG},
-    "schedules": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
-    "long_schedule": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
-    "large_batch": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
+    **dict.fromkeys(AT_ONE_SETTING, AT_PUBLISHED),
     "pools_of_tasks": {"settings": _at(FULL, "default", "tight")},
     "linear_layers": {"settings": _settings(FULL, OF_TWO_LAYERS)},
     "linear_layer_of_20": {"settings": _settings(FULL, OF_20_INPUTS)},
 }
+# the schedules' lengths have the recipes of the runs whose cells they share
+OF_LENGTHS = dict(zip(LENGTHS, (RECIPES["short_schedule"], AT_PUBLISHED, RECIPES["long_schedule"]), strict=True))
 
 
-def _analyse(recipe: Mapping[str, Any], run: Path) -> None:
+def recipe_of(name: str, config: RunConfig) -> Mapping[str, Any]:
+    """The recipe of a run of these runs."""
+    return OF_LENGTHS[config.training.steps] if name == "schedules" else RECIPES[name]
+
+
+def _analyse(name: str, run: Path) -> None:
     """All that claims and figures read of a run, in its analysis/develop/."""
     from analysis.measures.development.develop import Recipe, develop, is_developed
     from plots.develop import draw_development
 
+    recipe = Recipe(**recipe_of(name, read_config(run)))
     with locked(run, timeout=math.inf):
-        if not is_developed(run, Recipe(**recipe)):
-            develop(run, Recipe(**recipe))
+        if not is_developed(run, recipe):
+            develop(run, recipe)
             draw_development(run)
 
 
-ANALYSES: Mapping[str, Callable[[Path], None]] = {name: partial(_analyse, recipe) for name, recipe in RECIPES.items()}
+ANALYSES: Mapping[str, Callable[[Path], None]] = {name: partial(_analyse, name) for name in (*RECIPES, "schedules")}

@@ -18,7 +18,7 @@ from configs.presets import preset
 from store import layout, rundir
 from studies.figure import Figure
 from studies.stages import curves, measures
-from studies.stages.runs import ANALYSES, RECIPES, RUNS
+from studies.stages.runs import ANALYSES, RUNS, recipe_of
 from studies.stages.study import STUDY
 from studies.task_diversity.measures import gain
 
@@ -92,13 +92,11 @@ def test_claimed_stages_and_the_end_of_the_first(tmp_path: Path) -> None:
     assert measures.plateau_after_first_stage("since")(run) == 64
     assert measures.plateau_after_first_stage("support")(run) == 0.7
     assert measures.log2_of(measures.plateau_after_first_stage("since"))(run) == 6.0
-    assert measures.first_milestone(run) == 9.0
     last = made(tmp_path, [0.0] * 4, stages=stages[2:], healthy_at_all=six, milestones=milestones)
     assert math.isnan(measures.plateau_after_first_stage("since")(last))
     without = made(tmp_path, [0.0] * 4, stages=stages[:1], healthy_at_all=six, milestones=[])
     assert measures.claimed_stages(without) == 0.0
     assert math.isnan(measures.plateau_after_first_stage("since")(without))
-    assert math.isnan(measures.first_milestone(without))
 
 
 def test_slopes_over_healthy_checkpoints_and_after_the_first(tmp_path: Path) -> None:
@@ -216,7 +214,17 @@ def test_the_end_of_a_metric_its_least_and_its_step(tmp_path: Path) -> None:
     assert measures.least_of("id_squared_prediction")(run) == 0.05
     assert measures.largest("llc_default")(run) == 4.0
     assert measures.dip_step(run) == 50
+    assert measures.step_of_half("id_squared_prediction")(run) == 0  # which ends at .05, in the last record
     assert measures.peak_step("default")(run) == 100
+
+
+@pytest.mark.parametrize(("rising", "step"), [([0.0, 0.1, 0.5, 1.0], 100), ([0.0, -0.6, -0.4, -1.0], 10)])
+def test_the_step_of_half_is_the_first_of_so_much(
+    rising: list[float], step: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Scores that end negative, whatever their sign means, are compared in size."""
+    monkeypatch.setattr(measures, "metrics", lambda run: pd.DataFrame({"step": STEPS, "score": rising}))
+    assert measures.step_of_half("score")(tmp_path) == step
 
 
 def test_losses_by_position_are_compared_at_the_last_checkpoint_alone(
@@ -317,8 +325,9 @@ def test_the_smoothed_curve_is_drawn_where_there_is_one(tmp_path: Path) -> None:
 def test_a_cell_is_analysed_in_one_way() -> None:
     """Runs that share cells share the recipe: a later one would replace the measurements of the earlier."""
     recipes: dict[str, Any] = {}
-    for name, recipe in RECIPES.items():
+    for name in ANALYSES:
         for cell in RUNS[name].cells:
+            recipe = recipe_of(name, cell.config)
             assert recipes.setdefault(cell.name, recipe) == recipe, (name, cell.name)
 
 
@@ -326,18 +335,23 @@ def test_an_llc_or_a_norm_above_100_is_drawn() -> None:
     assert all(figure.limit == math.inf for figure in STUDY.figures if isinstance(figure, Figure))
 
 
+def _settings_of(name: str) -> list[Any]:
+    """The settings that each cell's LLC is estimated at."""
+    return [recipe_of(name, cell.config)["settings"] for cell in RUNS[name].cells]
+
+
 def test_every_run_has_its_analysis_and_it_has_what_its_claims_ask() -> None:
     of_their_own = {name for name in RUNS if not name.endswith("_next")}
-    assert set(ANALYSES) == set(RECIPES) == of_their_own
+    assert set(ANALYSES) == of_their_own
     for name in set(RUNS) - of_their_own:  # the same cells in other places
         own = RUNS[name.removesuffix("_next")]
         assert {cell.name for cell in RUNS[name].cells} == {cell.name for cell in own.cells}
         assert all(one != other for one, other in zip(RUNS[name].seeds, own.seeds, strict=True))
     for claim in STUDY.claims:
         if "published" in claim.says:
-            assert "published" in RECIPES[claim.runs]["settings"], claim.name
+            assert all("published" in settings for settings in _settings_of(claim.runs)), claim.name
         if claim.measure is measures.claimed_stages:
-            assert {"default", "tight"} <= set(RECIPES[claim.runs]["settings"]), claim.name
+            assert all({"default", "tight"} <= {*settings} for settings in _settings_of(claim.runs)), claim.name
     assert all(runs.cells[0].config.snapshots for runs in RUNS.values())
 
 

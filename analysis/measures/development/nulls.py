@@ -111,6 +111,8 @@ def nearest(steps: Iterable[int], step: float) -> int:
 
 
 def healthy_at_all(rows: Mapping[str, Sequence[Row]]) -> list[int]:
-    """The steps of the checkpoints that are healthy at all of these settings."""
+    """The steps of the checkpoints that are healthy at all of these settings; none where there is no setting."""
+    if not rows:
+        return []
     healthy = [{row["step"] for row in estimates if row["health"] == HEALTHY} for estimates in rows.values()]
     return sorted(set.intersection(*healthy))

@@ -117,3 +117,4 @@ def test_healthy_checkpoints_are_those_that_are_so_at_all_settings() -> None:
 
     assert nulls.healthy_at_all({"a": rows("healthy", "healthy", "x"), "b": rows("x", "healthy", "healthy")}) == [1]
     assert nulls.healthy_at_all({"a": rows("healthy"), "b": rows("x")}) == []
+    assert nulls.healthy_at_all({}) == []  # where all settings are saturated
