@@ -14,7 +14,7 @@ NARROW = {"narrow_one_task": "M = 1", "narrow_one_task_again": "M = 1, other dat
 ONE_AND_TWO = {"one_unit_task": "M = 1", "two_unit_tasks": "M = 2"}
 UNIT = ONE_AND_TWO | {"one_unit_task_again": "M = 1, other data"}
 CONSTANT = {"two_unit_tasks_constant": "M = 2, constant rate"}
-SHORT = {"short_schedule": "triangle"}
+SHORT, HEALTHY = {"short_schedule": "triangle"}, {"short_schedule_stages": "triangle"}
 CONTROLS = SHORT | { "constant_rate": "constant rate", "no_layer_norm": "no layer norm", "doubled_residual": "doubled residual"}  # fmt: skip
 LINEAR = {"linear_layer": "one layer", "linear_layers": "two recurrent layers", "linear_layer_of_20": "N = D = 20"}
 BEHAVIOUR = {
@@ -50,13 +50,13 @@ FIGURES: tuple[AnyFigure, ...] = (
     Stages("unit_stages", "One task and two tasks: stages of the LLC", ONE_AND_TWO, profile="full"),
     _figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("linear_llcs", "Linear attention, each at settings of its own: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    _figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(SHORT), curves.llc(SHORT, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(HEALTHY), curves.llc(HEALTHY, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and nβ times the loss's fall", tuple(SHORT), curves.published(SHORT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(SHORT), curves.metrics(BEHAVIOUR, SHORT), STEP, "", log_x=True, profile="full"),
     _figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(SHORT), curves.metrics(STRUCTURE, SHORT), STEP, "", log_x=True, profile="full"),
     _figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", tuple(SHORT), curves.components(SHORT), "component", "share", profile="full"),
     _plane("regression_plane", "The regression transformer, 70 000 steps: PCA of the outputs over training, and of a random walk of its steps", tuple(SHORT), profile="full"),
-    Stages("regression_stages", "The regression transformer, 70 000 steps: stages of the LLC", SHORT, profile="full"),
+    Stages("regression_stages", "The regression transformer, 70 000 steps: stages of the LLC", HEALTHY, profile="full"),
     _figure("controls_published", "The regression transformer and its controls: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("controls_behaviour", "The regression transformer and its controls: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full"),
     _figure("controls_structure", "The regression transformer and its controls: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full"),

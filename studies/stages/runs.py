@@ -14,9 +14,7 @@ from typing import Any
 
 from analysis.develop import SETTINGS
 from analysis.measures.llc_settings import Settings
-from configs.run import RunConfig
 from store.lock import locked
-from store.rundir import read_config
 from studies.runs import FEW_SEEDS, FURTHER_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 
 LENGTHS = (70_000, 200_000, 500_000)  # steps of the schedules
@@ -50,6 +48,7 @@ RUNS: dict[str, Runs] = {
     "schedules": Runs("hoogland", REGRESSION, FEW_SEEDS, {"steps": LENGTHS}),
     "long_schedule": Runs("hoogland", REGRESSION | {"steps": LENGTHS[-1]}, SOME_SEEDS),
     "short_schedule": Runs("hoogland", SHORT, FEW_SEEDS),
+    "short_schedule_stages": Runs("hoogland", SHORT, (3, 4, 5)),
     "constant_rate": Runs("hoogland", SHORT | {"schedule": "constant", "lr": 1.5e-3}, FEW_SEEDS),
     "no_layer_norm": Runs("hoogland", SHORT | {"layer_norm": False}, FEW_SEEDS),
     "doubled_residual": Runs("hoogland", SHORT | {"doubled_residual": True}, FEW_SEEDS),
@@ -97,9 +96,9 @@ def _at(chains: Mapping[str, Any], *names: str) -> dict[str, Settings]:
     return {name: setting for name, setting in _settings(chains).items() if name in names}
 
 
+CONTROLS = ("constant_rate", "no_layer_norm", "doubled_residual")
 # an estimate of the regression transformer takes 20 seconds of a core, so most of its runs have one setting
-AT_ONE_SETTING = ("constant_rate", "no_layer_norm", "doubled_residual", "long_schedule", "large_batch")
-AT_PUBLISHED = {"settings": _at(FULL, "published"), "checkpoints": OVER_LONG}
+AT_ONE_SETTING = ("short_schedule", *CONTROLS, "schedules", "long_schedule", "large_batch")
 # runs -> the recipe of `analysis.measures.development.develop`
 RECIPES: Mapping[str, dict[str, Any]] = {
     "narrow_two_tasks": {"settings": _settings(QUICK), "checkpoints": AT_TWO},
@@ -110,31 +109,23 @@ RECIPES: Mapping[str, dict[str, Any]] = {
     "one_unit_task": {"settings": _settings(FULL), "checkpoints": OF_UNIT_TASKS},
     "one_unit_task_again": {"settings": _at(FULL, "default"), "checkpoints": LATE},
     "two_unit_tasks_constant": {"settings": _at(FULL, "default"), "checkpoints": OF_UNIT_TASKS},
-    "short_schedule": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
-    **dict.fromkeys(AT_ONE_SETTING, AT_PUBLISHED),
+    "short_schedule_stages": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
+    **{name: {"settings": _at(FULL, "published"), "checkpoints": OVER_LONG} for name in AT_ONE_SETTING},
     "pools_of_tasks": {"settings": _at(FULL, "default", "tight")},
     "linear_layers": {"settings": _settings(FULL, OF_TWO_LAYERS)},
     "linear_layer_of_20": {"settings": _settings(FULL, OF_20_INPUTS)},
 }
-# the schedules' lengths have the recipes of the runs whose cells they share
-OF_LENGTHS = dict(zip(LENGTHS, (RECIPES["short_schedule"], AT_PUBLISHED, RECIPES["long_schedule"]), strict=True))
 
 
-def recipe_of(name: str, config: RunConfig) -> Mapping[str, Any]:
-    """The recipe of a run of these runs."""
-    return OF_LENGTHS[config.training.steps] if name == "schedules" else RECIPES[name]
-
-
-def _analyse(name: str, run: Path) -> None:
+def _analyse(recipe: Mapping[str, Any], run: Path) -> None:
     """All that claims and figures read of a run, in its analysis/develop/."""
     from analysis.measures.development.develop import Recipe, develop, is_developed
     from plots.develop import draw_development
 
-    recipe = Recipe(**recipe_of(name, read_config(run)))
     with locked(run, timeout=math.inf):
-        if not is_developed(run, recipe):
-            develop(run, recipe)
+        if not is_developed(run, Recipe(**recipe)):
+            develop(run, Recipe(**recipe))
             draw_development(run)
 
 
-ANALYSES: Mapping[str, Callable[[Path], None]] = {name: partial(_analyse, name) for name in (*RECIPES, "schedules")}
+ANALYSES: Mapping[str, Callable[[Path], None]] = {name: partial(_analyse, recipe) for name, recipe in RECIPES.items()}

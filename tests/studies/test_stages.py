@@ -18,7 +18,7 @@ from configs.presets import preset
 from store import layout, rundir
 from studies.figure import Figure
 from studies.stages import curves, measures
-from studies.stages.runs import ANALYSES, RUNS, recipe_of
+from studies.stages.runs import ANALYSES, RECIPES, RUNS
 from studies.stages.study import STUDY
 from studies.task_diversity.measures import gain
 
@@ -325,9 +325,8 @@ def test_the_smoothed_curve_is_drawn_where_there_is_one(tmp_path: Path) -> None:
 def test_a_cell_is_analysed_in_one_way() -> None:
     """Runs that share cells share the recipe: a later one would replace the measurements of the earlier."""
     recipes: dict[str, Any] = {}
-    for name in ANALYSES:
+    for name, recipe in RECIPES.items():
         for cell in RUNS[name].cells:
-            recipe = recipe_of(name, cell.config)
             assert recipes.setdefault(cell.name, recipe) == recipe, (name, cell.name)
 
 
@@ -335,23 +334,18 @@ def test_an_llc_or_a_norm_above_100_is_drawn() -> None:
     assert all(figure.limit == math.inf for figure in STUDY.figures if isinstance(figure, Figure))
 
 
-def _settings_of(name: str) -> list[Any]:
-    """The settings that each cell's LLC is estimated at."""
-    return [recipe_of(name, cell.config)["settings"] for cell in RUNS[name].cells]
-
-
 def test_every_run_has_its_analysis_and_it_has_what_its_claims_ask() -> None:
     of_their_own = {name for name in RUNS if not name.endswith("_next")}
-    assert set(ANALYSES) == of_their_own
+    assert set(ANALYSES) == set(RECIPES) == of_their_own
     for name in set(RUNS) - of_their_own:  # the same cells in other places
         own = RUNS[name.removesuffix("_next")]
         assert {cell.name for cell in RUNS[name].cells} == {cell.name for cell in own.cells}
         assert all(one != other for one, other in zip(RUNS[name].seeds, own.seeds, strict=True))
     for claim in STUDY.claims:
         if "published" in claim.says:
-            assert all("published" in settings for settings in _settings_of(claim.runs)), claim.name
+            assert "published" in RECIPES[claim.runs]["settings"], claim.name
         if claim.measure is measures.claimed_stages:
-            assert all({"default", "tight"} <= {*settings} for settings in _settings_of(claim.runs)), claim.name
+            assert {"default", "tight"} <= set(RECIPES[claim.runs]["settings"]), claim.name
     assert all(runs.cells[0].config.snapshots for runs in RUNS.values())
 
 
