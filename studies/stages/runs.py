@@ -83,6 +83,7 @@ OF_20_INPUTS = OF_LINEAR | {
 }
 AT_TWO, AT_ONE = "0,208,500,790,2000,2500,3000", "2000,2500,3000"  # steps of the narrow decoders
 OVER_LONG = "log:20:50"  # of the regression transformer, whatever the length of its schedule
+OF_CONTROLS = "log:10:50"  # enough for how far the LLC falls from its largest
 # 25 of the 28 records of one and two tasks at full width: all but those right after the first
 OF_UNIT_TASKS = "0,4,7,12,20,33,55,91,150,247,408,500,674,1000,1112,1500,1836,2000,2500,3000,3030,3500,4000,4500,5000"
 LATE = "3500,4000,4500,5000"  # the last third of training on one task, which its twin is compared in
@@ -98,7 +99,7 @@ def _at(chains: Mapping[str, Any], *names: str) -> dict[str, Settings]:
 
 CONTROLS = ("constant_rate", "no_layer_norm", "doubled_residual")
 # an estimate of the regression transformer takes 20 seconds of a core, so most of its runs have one setting
-AT_ONE_SETTING = ("short_schedule", *CONTROLS, "schedules", "long_schedule", "large_batch")
+AT_ONE_SETTING = ("short_schedule", "schedules", "long_schedule", "large_batch")
 # runs -> the recipe of `analysis.measures.development.develop`
 RECIPES: Mapping[str, dict[str, Any]] = {
     "narrow_two_tasks": {"settings": _settings(QUICK), "checkpoints": AT_TWO},
@@ -111,6 +112,7 @@ RECIPES: Mapping[str, dict[str, Any]] = {
     "two_unit_tasks_constant": {"settings": _at(FULL, "default"), "checkpoints": OF_UNIT_TASKS},
     "short_schedule_stages": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
     **{name: {"settings": _at(FULL, "published"), "checkpoints": OVER_LONG} for name in AT_ONE_SETTING},
+    **{name: {"settings": _at(FULL, "published"), "checkpoints": OF_CONTROLS} for name in CONTROLS},
     "pools_of_tasks": {"settings": _at(FULL, "default", "tight")},
     "linear_layers": {"settings": _settings(FULL, OF_TWO_LAYERS)},
     "linear_layer_of_20": {"settings": _settings(FULL, OF_20_INPUTS)},
