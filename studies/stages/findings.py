@@ -67,8 +67,8 @@ FINDINGS: tuple[Finding, ...] = (
             ),
             Statement("two_tasks_fall", "with the schedule it falls to {value}"),
             Statement(
-                "peak_moves",
-                "the step of the largest LLC grows with the length of the schedule to the power {value}",
+                "dip_moves",
+                "the step of the least squared prediction grows with the length of the schedule to the power {value}",
                 "Milestones move with the schedule, as at equal integrals of the learning rate (exponent 1/2)",
             ),
         ),
@@ -82,6 +82,7 @@ FINDINGS: tuple[Finding, ...] = (
                 "the LLC of a narrow decoder on two tasks is linear in the loss, with slope {value} times -nβ",
                 "At the published setting the LLC is a rescaled loss",
             ),
+            Statement("rise_is_loss", "the regression transformer's, until it is largest, {value} times"),
             Statement(
                 "linear_slope",
                 "the slope of one linear layer, over checkpoints whose chains are healthy, is {value} times -nβ",
