@@ -19,9 +19,9 @@ REMARKS: dict[str, str] = {
     "regression_variance": "The first component has .81 to .84 of the variance, walks of the same steps .75: steps agree with those before them. It is no walk, which is not to say that it has stages.",
     "decline": "The fall does not need the schedule: at a constant rate of the same mean the LLC falls by .20 to .26 of its largest, with the schedule by .20 to .33.",
     "decline_without_norms": "Without layer norms all chains diverge at the published setting, within 39 to 90 draws, so that there is no LLC to fall.",
-    "icl_score": "The last position's loss is .40 to .54, the first's 3.84 to 4.14, which seeds differ in by their test sequences. Seed 0, with 3.30, is alone below the range.",
-    "last_llc": "The LLC follows the published curve until step 80 000 and then falls to 90 to 99, below all of the paper's seeds (116 to 141). Batches have 64 sequences; the paper's 256 are not run yet.",
-    "losses_by_position": "Seeds differ from the one seed that is published by 8 to 18 %, most where losses are small: the last position has .40 to .54, the paper's seed .48.",
+    "icl_score": "The last position's loss is .40 to .54 and the first's 3.84 to 4.14. Seed 0, with 3.30, is alone below the range.",
+    "last_llc": "The LLC is near the published curve until step 80 000 and then falls to 90 to 99, below all of the paper's seeds (116 to 141). Batches have 64 sequences; the paper's 256 are not run yet.",
+    "losses_by_position": "Seeds differ from the one seed that is published by 8 to 18 %, three of five most at the last position, which has .40 to .54 and the paper's seed .48.",
     "peak_moves": "The largest LLC is at step 10 622 to 14 544, 21 400 and 25 983 to 45 237, at .21, .11 and .09 of the schedule: later in steps, earlier in share. The curve is flat there and its checkpoints a factor of 1.5 apart, so that one more decides the exponent.",
     "icl_moves": "Half of the score is reached at step 1886 to 2207, 3229 to 3835 and 5923: as at equal integrals of the learning rate. A third seed that differed by one record widens the interval.",
 }
