@@ -32,6 +32,7 @@ REPORT, CONJECTURES = "report", "conjectures"  # where results go
 
 if TYPE_CHECKING:
     from studies.claim import Claim
+    from studies.figure import AnyFigure
     from studies.study import Study
 
 
@@ -119,12 +120,11 @@ def _study(study: Study, flags: argparse.Namespace) -> int:
 
 
 def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) -> int:
-    """Some of a study's claims, and the figures of their runs that are all there."""
+    """Some of a study's claims, and those of their figures whose runs are all there."""
     from studies import page
     from studies.drawing import draw
 
-    run_names = {name for claim in claims for name in claim.trained}
-    figures = [figure for figure in study.figures if run_names.intersection(figure.run_names)]
+    figures = figures_with(study, claims)
     how, rows = _execution(study, flags), planned(study.grids_of(claims), flags.quiet)
     page.check(study, study.profiles[-1], flags.report, figures)
     status = _train_and_measure(study, claims, rows, how, flags.report)
@@ -132,6 +132,17 @@ def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) ->
         draw(study, figures, how.folder, flags.report, how.cluster)
         _write_pages(study, study.profiles[-1], flags.report)
     return status
+
+
+def figures_with(study: Study, claims: Sequence[Claim]) -> list[AnyFigure]:
+    """The figures of these claims' runs, but for those of further runs that are analysed with other claims."""
+    run_names = {name for claim in claims for name in claim.trained}
+    with_others = study.analyses.keys() - run_names
+    return [
+        figure
+        for figure in study.figures
+        if run_names.intersection(figure.run_names) and not with_others.intersection(figure.run_names)
+    ]
 
 
 def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) -> int:

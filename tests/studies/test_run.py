@@ -12,6 +12,7 @@ import pytest
 
 from store import outputs
 from studies import ledger, page
+from studies.run import figures_with
 from studies.study import all_studies, load
 from tests.clusters import ON_CLUSTERS
 from tests.doors import Ran
@@ -94,6 +95,18 @@ def test_claims_of_any_study_are_measured_once_each(ran: Ran, tmp_path: Path) ->
     lines = [line.partition(":")[0] for line in done.out.splitlines() if " of " in line and ", e" in line]
     assert sorted(lines) == ["1 of 1, exact_ridge", "1 of 2, eigenvalue_max_10", "2 of 2, eigenvalue_max_25"]
     assert set(read(tmp_path / "ledger" / ledger.TABLE)) == {"exact_ridge", "eigenvalue_max_10", "eigenvalue_max_25"}
+
+
+def test_figures_that_read_an_analysis_of_further_runs_are_drawn_with_the_claims_of_all_of_them() -> None:
+    """The further runs may have been trained and not analysed, and a figure would find no numbers of them."""
+    study = load("stages")
+    claims = {claim.name: claim for claim in study.claims}
+    alone = {figure.name for figure in figures_with(study, [claims["rise_is_loss"]])}
+    assert "regression_published" in alone
+    assert not any(name.startswith("controls") for name in alone)
+    assert {name for figure in study.figures if figure.name in alone for name in figure.run_names} == {"short_schedule"}
+    with_controls = [claims[name] for name in ("decline", "decline_without_norms", "rise_is_loss_doubled")]
+    assert alone | {"controls_published"} <= {figure.name for figure in figures_with(study, with_controls)}
 
 
 def test_the_table_of_a_study_is_not_replaced(ran: Ran, tmp_path: Path) -> None:
