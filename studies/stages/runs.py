@@ -82,14 +82,14 @@ OF_20_INPUTS = OF_LINEAR | {
     "default": {"eps": 1e-4, "nbeta": 133.3, "gamma": 1333.0},
     "tight": {"eps": 3e-5, "nbeta": 133.3, "gamma": 4000.0},
 }
-# pools: eps between 3.5e-5, whose chains mix slowly, and 1e-4, hardly below what the steepest direction allows; both
-# were estimated at 6000, 12 000 and 20 000 steps of M = 16 and M = infinity, seed 100
+# pools: of eps 3.5e-5 chains mix slowly, and 1e-4 is as long as the steepest direction allows, at 6000, 12 000 and
+# 20 000 steps of M = 16 and M = infinity, seed 100; gamma such that 200 draws are nine relaxation times 2 / (eps gamma)
 OF_POOLS = {
-    "default": {"eps": 7e-5, "nbeta": 133.3, "gamma": 667.0},
-    "tight": {"eps": 7e-5, "nbeta": 133.3, "gamma": 2000.0},
+    "default": {"eps": 7e-5, "nbeta": 133.3, "gamma": 1333.0},
+    "tight": {"eps": 7e-5, "nbeta": 133.3, "gamma": 4000.0},
 }
 AT_TWO, AT_ONE = "0,208,500,790,2000,2500,3000", "2000,2500,3000"  # steps of the narrow decoders
-OVER_POOLS = "4000,6000,8000,12000,16000,20000"  # after the plateau
+OVER_POOLS = "6000,8000,12000,16000,18000,20000"  # after the steep fall of the loss
 OVER_LONG = "log:20:50"  # of the regression transformer, whatever the length of its schedule
 OF_CONTROLS = "log:10:50"  # enough for how far the LLC falls from its largest
 # 25 of the 28 records of one and two tasks at full width: all but those right after the first
