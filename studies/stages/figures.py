@@ -63,7 +63,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     _figure("schedules", "Three lengths of one schedule", ("schedules",), curves.by_length(OVER_LENGTHS), SHARE, "", profile="full"),
     _figure("long_schedule", "500 000 steps: LLC at the published setting", ("long_schedule",), curves.beside_the_papers(LONG), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
     _figure("batches", "500 000 steps, two batch sizes: behaviour", tuple(BATCHES), curves.metrics(BEHAVIOUR, BATCHES), STEP, "", log_x=True, profile="gpu"),
-    _figure("pools", "Decoders on pools of M tasks, last third of training", ("pools_of_tasks",), curves.llc_of_tasks("default", "tight"), "M", "", log_x=True, profile="full"),
+    _figure("pools", "Decoders on pools of M tasks, last third of training", ("pools_of_tasks",), curves.llc_of_tasks("default"), "M", "", log_x=True, profile="full"),
     _figure("pools_over_training", "Decoders on pools of M tasks: LLC of healthy checkpoints, and distance to ridge", ("pools_of_tasks",), curves.over_training_by_tasks("default"), STEP, "", log_x=True, means=False, by_seed=True, profile="full"),
 )
 # fmt: on

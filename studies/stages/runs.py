@@ -67,7 +67,6 @@ RUNS |= {f"{name}_next": RUNS[name].of_next_seeds() for name in _PAIRED}
 
 QUICK = {"chains": 4, "burn_in": 150, "draws": 300, "tasks": 2048}
 FULL = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
-OF_FOUR_LAYERS = {"chains": 4, "burn_in": 100, "draws": 200, "tasks": 2048}  # whose step takes twice as long
 # linear layers: the cells that analysis.llc_calibrate recommends on seed 0, and others of another gamma / nbeta
 OF_LINEAR: dict[str, dict[str, Any]] = {
     "default": {"eps": 1.9e-4, "nbeta": 133.3, "gamma": 1333.0},
@@ -83,11 +82,8 @@ OF_20_INPUTS = OF_LINEAR | {
     "tight": {"eps": 3e-5, "nbeta": 133.3, "gamma": 4000.0},
 }
 # pools: of eps 3.5e-5 chains mix slowly, and 1e-4 is as long as the steepest direction allows, at 6000, 12 000 and
-# 20 000 steps of M = 16 and M = infinity, seed 100; gamma such that 200 draws are nine relaxation times 2 / (eps gamma)
-OF_POOLS = {
-    "default": {"eps": 7e-5, "nbeta": 133.3, "gamma": 1333.0},
-    "tight": {"eps": 7e-5, "nbeta": 133.3, "gamma": 4000.0},
-}
+# 20 000 steps of M = 16 and M = infinity, seed 100; of chains half as long every other one has not mixed
+OF_POOLS = {"default": {"eps": 7e-5, "nbeta": 133.3, "gamma": 1333.0}}
 AT_TWO, AT_ONE = "0,208,500,790,2000,2500,3000", "2000,2500,3000"  # steps of the narrow decoders
 OVER_POOLS = "6000,8000,12000,16000,18000,20000"  # after the steep fall of the loss
 OVER_LONG = "log:20:50"  # of the regression transformer, whatever the length of its schedule
@@ -121,7 +117,7 @@ RECIPES: Mapping[str, dict[str, Any]] = {
     "short_schedule_stages": {"settings": _settings(FULL), "checkpoints": OVER_LONG},
     **{name: {"settings": _at(FULL, "published"), "checkpoints": OVER_LONG} for name in AT_ONE_SETTING},
     **{name: {"settings": _at(FULL, "published"), "checkpoints": OF_CONTROLS} for name in CONTROLS},
-    "pools_of_tasks": {"settings": _settings(OF_FOUR_LAYERS, OF_POOLS), "checkpoints": OVER_POOLS},
+    "pools_of_tasks": {"settings": _settings(FULL, OF_POOLS), "checkpoints": OVER_POOLS},
     "linear_layers": {"settings": _settings(FULL, OF_TWO_LAYERS)},
     "linear_layer_of_20": {"settings": _settings(FULL, OF_20_INPUTS)},
 }
