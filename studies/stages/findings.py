@@ -32,27 +32,15 @@ FINDINGS: tuple[Finding, ...] = (
                 "log2 {value}",
                 also=exp2,
             ),
-            Statement(
-                "linear_alignment",
-                "the partial rank correlation, given the step, of its LLC with its own cosine with gradient descent is "
-                "{value} above that with another seed's cosine",
-                "The LLC follows the run's own alignment, and not only the time",
-            ),
         ),
     ),
     Finding(
         "how_sure",
-        "narrow_components",
+        "unit_stages",
         (
             Statement(
                 "linear_stage_support",
                 "of the posterior draws of the linear layer's LLC curve, a share {value} has that plateau",
-            ),
-            Statement(
-                "narrow_variance",
-                "of random walks with the steps of a narrow decoder's training, a share {value} has a first component "
-                "that explains less of the variance",
-                "The variance of a trajectory is no sign of stages",
             ),
         ),
     ),
@@ -87,6 +75,12 @@ FINDINGS: tuple[Finding, ...] = (
                 "linear_slope",
                 "the slope of one linear layer, over checkpoints whose chains are healthy, is {value} times -nβ",
                 "At an unsaturated setting the LLC is not a rescaled loss",
+            ),
+            Statement(
+                "narrow_variance",
+                "of random walks with the steps of a narrow decoder's training, a share {value} has a first component "
+                "that explains less of the variance",
+                "The variance of a trajectory is no sign of stages",
             ),
         ),
     ),

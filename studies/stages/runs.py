@@ -92,7 +92,7 @@ OF_REGRESSION = {
 OF_POOLS = {"default": {"eps": 7e-5, "nbeta": 133.3, "gamma": 1333.0}}
 AT_TWO, AT_ONE = "0,208,500,790,2000,2500,3000", "2000,2500,3000"  # steps of the narrow decoders
 OVER_POOLS = "6000,8000,12000,16000,18000,20000"  # after the steep fall of the loss
-# 24 of the 35 records of 70 000 steps from 1006 on; at every other of these no curve had a plateau that checkpoints show
+# 24 of the 35 records of 70 000 steps from 1006 on; at 12 no curve had a plateau that its checkpoints show
 FROM_1000 = (
     "1006,1377,1612,1886,2207,2583,3536,4138,4842,5666,7758,9078,10622,12429,14544,17019,23303,27268,31908,37337,43689,"
     "51123,59821,70000"
