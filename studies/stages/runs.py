@@ -54,7 +54,7 @@ RUNS: dict[str, Runs] = {
     "doubled_residual": Runs("hoogland", SHORT | {"doubled_residual": True}, FEW_SEEDS),
     "large_batch": Runs("hoogland", REGRESSION | {"steps": LENGTHS[-1], "batch_size": 256}, FEW_SEEDS),
     # pools of M tasks
-    "pools_of_tasks": Runs("tiny", POOLS, SOME_SEEDS, {"num_tasks": M}),
+    "pools_of_tasks": Runs("tiny", POOLS, FEW_SEEDS, {"num_tasks": M}),
     # linear attention
     "linear_layer": Runs("lsa1", LINEAR, FRESH_SEEDS),
     "linear_layers": Runs("lsa1", LINEAR | {"num_layers": 2, "recurrent": True}, FURTHER_SEEDS),
