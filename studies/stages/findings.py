@@ -36,7 +36,7 @@ FINDINGS: tuple[Finding, ...] = (
     ),
     Finding(
         "how_sure",
-        "unit_stages",
+        "linear_llc",
         (
             Statement(
                 "linear_stage_support",

@@ -19,7 +19,7 @@ REMARKS: dict[str, str] = {
     "regression_variance": "The first component has .81 to .84 of the variance, walks of the same steps .75: steps agree with those before them. It is no walk, which is not to say that it has stages.",
     "decline": "The fall does not need the schedule: at a constant rate of the same mean the LLC falls by .20 to .26 of its largest, with the schedule by .20 to .33.",
     "decline_without_norms": "Without layer norms all chains diverge at the published setting, within 39 to 90 draws, so that there is no LLC to fall.",
-    "regression_stage": "All three runs have one: two a rise until step 4050 and 4230, all another from 35 000 or 36 000 to the end. The fall between is not claimed: growing weights make as much of it.",
+    "regression_stage": "All three runs have one: two a rise until step 4050 and 4230, all another from 35 000 or 36 000 to the end. The fall between is not claimed: from end to end growing weights make as much of it.",
     "icl_score": "The last position's loss is .40 to .54 and the first's 3.84 to 4.14. Seed 0, with 3.30, is alone below the range.",
     "last_llc": "The LLC is near the published curve until step 80 000 and then falls to 90 to 99, below all of the paper's seeds (116 to 141). Batches have 64 sequences; the paper's 256 are not run yet.",
     "losses_by_position": "Seeds differ from the one seed that is published by 8 to 18 %, three of five most at the last position, which has .40 to .54 and the paper's seed .48.",
