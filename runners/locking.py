@@ -82,9 +82,10 @@ def _checked_threads(run: Path, meta: Mapping[str, Any], step: int) -> int:
     before = conditions.at_step(run, step)
     with expecting(run / layout.META, "a run's meta.json; --overwrite retrains the run"):
         chunk_steps = meta.get("chunk_steps", 1)  # present from the first checkpoint on
+        texts = (*meta["versions"], *meta.get("variables", {}))
         counts = (before["threads"], before["pack_width"], chunk_steps)
         if not all(is_count(count) and count > 0 for count in counts) or before["threads"] > MOST_THREADS:
             raise ValueError
-        if not (is_number(meta["run_seconds"]) and all(isinstance(before[name], str) for name in meta["versions"])):
+        if not (is_number(meta["run_seconds"]) and all(isinstance(before[name], str) for name in texts)):
             raise ValueError
         return int(before["threads"])

@@ -1,4 +1,4 @@
-"""Tracks what bitwise results depend on besides a run's config: versions, pack width, threads, device.
+"""Tracks what bitwise results depend on besides a run's config: versions, variables, pack width, threads, device.
 
 A run resumed under other conditions is not bitwise identical to an uninterrupted one. Its meta.json then has `bitwise`
 false, and `resumed_elsewhere` lists what changed at which step.
@@ -12,18 +12,19 @@ from typing import Any
 
 from cli import printable
 from environment import num_threads
+from environment_variables import recorded
 from store import checkpoint, layout, rundir
 from store.provenance import versions
 from store.readers import StoreError, expecting
 
-PROCESS_CONDITIONS = ("pack_width", "threads", "device")  # in addition to the versions
+PROCESS_CONDITIONS = ("pack_width", "threads", "device")  # in addition to the versions and the variables
 
 Change = dict[str, Any]  # {"step", "what", "was", "is"}
 
 
 def current(width: int, device: str | None = None) -> dict[str, Any]:
     """The conditions of this process. The device is left out while JAX must not be imported yet."""
-    conditions = {**versions(), "pack_width": width, "threads": num_threads()}
+    conditions = {**versions(), **recorded(), "pack_width": width, "threads": num_threads()}
     return conditions if device is None else conditions | {"device": device}
 
 
@@ -31,7 +32,8 @@ def at_step(run: Path, step: int) -> dict[str, Any]:
     """The conditions that a run had at a step."""
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json; --overwrite retrains the run"):
-        initial = {**meta.get("versions", {}), **{name: meta[name] for name in PROCESS_CONDITIONS if name in meta}}
+        initial = {**meta.get("versions", {}), **meta.get("variables", {})}
+        initial |= {name: meta[name] for name in PROCESS_CONDITIONS if name in meta}
         return initial | {change["what"]: change["is"] for change in _before(meta, step)}
 
 
@@ -77,12 +79,19 @@ def check(run: Path, now: Mapping[str, Any]) -> None:
 def _was_not_is(change: Change) -> str:
     if change["what"] == "device":
         return f"on {change['was']}, not {change['is']}"
-    return f"with {change['what']} {change['was']}, not {change['is']}"
+    return f"with {change['what']} {_value(change['was'])}, not {_value(change['is'])}"
+
+
+def _value(value: Any) -> Any:
+    return "unset" if value == "" else value  # of a variable
 
 
 def describe(changes: Sequence[Change]) -> str:
     """`threads 2 instead of 1 from step 40`."""
-    parts = [f"{each['what']} {each['is']} instead of {each['was']} from step {each['step']}" for each in changes]
+    parts = [
+        f"{each['what']} {_value(each['is'])} instead of {_value(each['was'])} from step {each['step']}"
+        for each in changes
+    ]
     return printable(", ".join(parts))
 
 

@@ -1,4 +1,4 @@
-"""Collects the provenance written to meta.json: versions, device, seeds, threads, commit."""
+"""Collects the provenance written to meta.json: versions, device, seeds, threads, variables, commit."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from configs.identity import RESULTS_VERSION, config_id
 from configs.registry import family_of
 from configs.run import SCHEMA_VERSION, RunConfig
 from environment import num_threads
+from environment_variables import recorded
 from store.sources import ROOT, sources
 
 PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "scipy", "safetensors")
@@ -45,6 +46,7 @@ def provenance(config: RunConfig, device: str) -> dict[str, Any]:
         "device": device,
         "platform": platform.platform(),
         "threads": num_threads(),
+        "variables": recorded(),
         "seeds": {"data_seed": config.data_seed, "init_seed": config.init_seed},
         "prng": "threefry2x32_unrolled",
         "precision": "float32, matmul precision highest",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 FLOORS = (
+    ("environment_variables",),
     ("environment",),
     ("src", "cli"),
     ("compile_cache",),
@@ -27,7 +28,7 @@ FLOORS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 WITHOUT_JAX = (
-    *("store", "plots", "configs", "environment", "cli", "utils_log", "utils_attention"),
+    *("store", "plots", "configs", "environment", "environment_variables", "cli", "utils_log", "utils_attention"),
     *("plugins", "plugin_files", "languages", "executors"),
 )
 APART = {"baselines": ("cli", "analysis", "runners"), "curricula": ("plots",)}  # room -> rooms it needs nothing of

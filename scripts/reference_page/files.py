@@ -21,9 +21,9 @@ class File(NamedTuple):
 
 EVERY, REGRESSION = "every run", "regression"
 META = """`status` (running, done, stopped, diverged, failed); schema and results version; command; git hash and dirty
-flag; `versions`, device, threads, precision, pack width; seeds; `start`, `end`, `compile_seconds`, `run_seconds`
-(training alone), `chunk_steps`; `sources`, `sources_changed`; `bitwise`, `resumed_elsewhere`; `error` of a failed
-cell"""
+flag; `versions`, `variables` (of the environment, which may change bits; empty: unset), device, threads, precision,
+pack width; seeds; `start`, `end`, `compile_seconds`, `run_seconds` (training alone), `chunk_steps`;
+`sources`, `sources_changed`; `bitwise`, `resumed_elsewhere`; `error` of a failed cell"""
 METRICS = """one object a line, at step 0, every `eval_every` steps, logarithmically spaced ones and the last: `step,
 train_loss, test_loss`; of regression also `gd_loss, preds_diff, model_diff, model_cos`; of layerwise `gd_loss`; of
 sine `initial_loss`, the loss before the context; of diversity the losses and distances `id_...` and `ood_...`"""

@@ -74,7 +74,8 @@ def test_a_run_that_was_stopped_goes_on_on_other_devices(workshop: Workshop, lsa
     meta = json.loads((run / layout.META).read_text())
     assert not meta["bitwise"]
     assert [(change["what"], change["is"]) for change in meta["resumed_elsewhere"]] == [
-        ("device", f"{DEVICES} x cpu, {THREADS} threads, jax {jax.__version__}")
+        ("XLA_FLAGS", flags),
+        ("device", f"{DEVICES} x cpu, {THREADS} threads, jax {jax.__version__}"),
     ]
     expected = params(lsa1_run)
     for name, value in params(run).items():

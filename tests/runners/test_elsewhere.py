@@ -116,6 +116,21 @@ def test_with_another_version_it_goes_on_and_says_so(killed: Path, workshop: Wor
 
 
 @pytest.mark.slow
+def test_under_other_flags_of_the_compiler_it_goes_on_and_says_so(
+    killed: Path, workshop: Workshop, tmp_path: Path
+) -> None:
+    run, flags = copied(killed, tmp_path / "run"), "--xla_cpu_enable_fast_math=true"
+    refused = resumed(workshop, run, "--strict_resume", XLA_FLAGS=flags)
+    assert refused.returncode == 2
+    assert refused.stderr == f"error: {run} was begun with XLA_FLAGS unset, not {flags}; --overwrite retrains it\n"
+    done = resumed(workshop, run, XLA_FLAGS=flags)
+    assert f"{run} is resumed elsewhere and not bitwise: XLA_FLAGS {flags} instead of unset from step 60" in done.stdout
+    meta = rundir.read_meta(run)
+    change = {"step": 60, "what": "XLA_FLAGS", "was": "", "is": flags}
+    assert (meta["bitwise"], meta["resumed_elsewhere"]) == (False, [change])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rename", "said"),
     [

@@ -6,10 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+import environment_variables
 from configs.regression import RegressionConfig
 from store import StoreError, checkpoint, conditions, layout, rundir
+from store.provenance import provenance
 
-A = {"python": "3.11", "jax": "0.10", "pack_width": 1, "threads": 1, "device": "cpu, 1 threads, jax 0.10"}
+A = {
+    "python": "3.11",
+    "jax": "0.10",
+    "XLA_FLAGS": "",
+    "pack_width": 1,
+    "threads": 1,
+    "device": "cpu, 1 threads, jax 0.10",
+}
 B = A | {"threads": 2, "device": "cpu, 2 threads, jax 0.10"}
 THREADS = {"what": "threads", "was": 1, "is": 2}
 
@@ -20,7 +29,11 @@ def run(tmp_path: Path) -> Path:
     rundir.begin(tmp_path, RegressionConfig())
     versions = {name: A[name] for name in ("python", "jax")}
     rundir.update_meta(
-        tmp_path, status="running", versions=versions, **{n: A[n] for n in conditions.PROCESS_CONDITIONS}
+        tmp_path,
+        status="running",
+        versions=versions,
+        variables={"XLA_FLAGS": ""},
+        **{n: A[n] for n in conditions.PROCESS_CONDITIONS},
     )
     checkpoint.save(tmp_path, 10, {"a": np.zeros(1)}, {})
     return tmp_path
@@ -56,10 +69,26 @@ def test_conditions_under_which_nothing_was_saved_count_for_nothing(run: Path) -
     assert conditions.is_bitwise(rundir.read_meta(run))
 
 
+def test_a_variable_that_is_set_on_the_way_is_named(run: Path) -> None:
+    (change,) = goes_on(run, 10, A | {"XLA_FLAGS": "--a=1"})
+    assert change == {"step": 10, "what": "XLA_FLAGS", "was": "", "is": "--a=1"}
+    assert conditions.describe([change]) == "XLA_FLAGS --a=1 instead of unset from step 10"
+    assert goes_on(run, 20, A)[1:] == [{"step": 20, "what": "XLA_FLAGS", "was": "--a=1", "is": ""}]
+
+
+@pytest.mark.parametrize("name", environment_variables.RECORDED)
+def test_every_recorded_variable_is_a_condition_of_a_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = conditions.current(1)
+    monkeypatch.setenv(name, " --some=7  --more ")
+    assert conditions.current(1) == before | {name: "--some=7 --more"}
+    assert provenance(RegressionConfig(), "")["variables"][name] == "--some=7 --more"
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
         ({"jax": "0.11"}, "was begun with jax 0.10, not 0.11; --overwrite retrains it"),
+        ({"XLA_FLAGS": "--a=1"}, "was begun with XLA_FLAGS unset, not --a=1; --overwrite retrains it"),
         ({"pack_width": 8}, "was begun with pack_width 1, not 8; --overwrite retrains it"),
         ({"threads": 2}, "was begun with 1 threads; set NPROC=1 to resume"),
         (

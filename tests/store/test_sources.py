@@ -36,9 +36,10 @@ def test_hashes_are_those_of_sha256sum(root: Path) -> None:
     assert not any(name.startswith(("plots", "tests", "studies", "report")) for name in found)
 
 
-# What the folders import and no number comes from: figures; flags, which end in the config; threads and devices, which
-# meta.json has beside the sources; kept programs, which change no bit; signals, at which a training stops.
-NO_RESULTS = {"plots", "cli", "compile_cache", "environment", "executors", "plugin_files"}
+# What the folders import and no number comes from: figures; flags, which end in the config; threads, devices and
+# variables, which meta.json has beside the sources; kept programs, which change no bit; signals, at which a
+# training stops.
+NO_RESULTS = {"plots", "cli", "compile_cache", "environment", "environment_variables", "executors", "plugin_files"}
 
 
 def test_whatever_the_folders_import_is_hashed_or_makes_no_results(root: Path) -> None:

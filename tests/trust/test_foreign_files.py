@@ -309,12 +309,13 @@ def taken_up(run: Path) -> None:
 
 def may_be(place: tuple[str, ...], value: object) -> bool:
     """Whether a run may say so of itself and is gone on with: a time, another version, that nothing has changed."""
-    kinds = {("run_seconds",): is_number(value), ("versions", "jax"): isinstance(value, str)}
+    texts = dict.fromkeys([("versions", "jax"), ("variables", "XLA_FLAGS")], isinstance(value, str))
+    kinds = {("run_seconds",): is_number(value), **texts}
     return kinds.get(place, place == ("resumed_elsewhere",) and value == [])
 
 
 NEEDED = [("versions",), ("versions", "jax"), ("pack_width",), ("threads",), ("run_seconds",), ("status",)]
-NEEDED += [("resumed_elsewhere",)]
+NEEDED += [("resumed_elsewhere",), ("variables",), ("variables", "XLA_FLAGS")]
 
 
 @pytest.mark.parametrize("place", NEEDED)
