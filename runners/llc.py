@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import cli
 from analysis.llc import add_flags as add_settings
 from analysis.llc import settings_of
-from analysis.measures.llc_health import HEALTHY
+from analysis.measures.llc_health import is_healthy
 from analysis.measures.llc_settings import Settings
 from configs.run import RunConfig
 from src.checks import ConfigError, require
@@ -139,7 +139,7 @@ def short(row: Mapping[str, Any]) -> str:
     """An estimate in the progress display: `llc 12.3`, `llc 12.3 (not healthy)`, `no llc: diverged`."""
     if math.isnan(row["llc"]):
         return f"no llc: {row['health'].partition(':')[0]}"
-    return f"llc {row['llc']:.4g}" + ("" if row["health"] == HEALTHY else " (not healthy)")
+    return f"llc {row['llc']:.4g}" + ("" if is_healthy(row) else " (not healthy)")
 
 
 def is_due(record_steps: Sequence[int], step: int, every: int) -> bool:

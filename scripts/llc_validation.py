@@ -54,7 +54,7 @@ def main(argv: list[str]) -> int:
     write(flags.out, checks, wrong)
     missed = [check for check in checks if not check.met]
     print(f"{len(checks) - len(missed)} of {len(checks)} targets are met; the tables are in {flags.out}")
-    return 1 if missed else 0
+    return 0 if checks and not missed else 1
 
 
 def write(out: Path, checks: Sequence[Check], wrong: Sequence[Wrong]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.measures.curvature import largest_eigenvalue
 from analysis.measures.llc import CURVATURE_TASKS, Estimator, first, mask_of
-from analysis.measures.llc_health import HEALTHY
+from analysis.measures.llc_health import HEALTHY, is_healthy
 from analysis.measures.llc_run import checkpoints
 from analysis.measures.llc_settings import Settings
 from families.shared_arrays import shared_with
@@ -113,8 +113,11 @@ def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
     """
     require(bool(rows), "a grid has a cell or more")
     cells = by_cell(rows)
+    steps = {row["step"] for row in rows}
     healthy = {
-        cell: cell_rows for cell, cell_rows in cells.items() if all(row["health"] == HEALTHY for row in cell_rows)
+        cell: cell_rows
+        for cell, cell_rows in cells.items()
+        if {row["step"] for row in cell_rows if is_healthy(row)} == steps
     }
     order = order_of_checkpoints(cells, healthy)
     if not healthy:
@@ -187,7 +190,9 @@ def order_of_checkpoints(cells: Mapping[Cell, Sequence[Mapping[str, Any]]], heal
     counts = Counter(orders.values()).most_common()
     listed = ", ".join(f"{order} in {count}" for order, count in counts)
     healthy_orders = Counter(order for cell, order in orders.items() if cell in healthy)
-    if len(counts) <= 1:
+    if not counts:
+        return "no cell has an estimate at every checkpoint, so they have no order"
+    if len(counts) == 1:
         return f"the order of the checkpoints is the same in all {len(orders)} cells with an estimate: {listed}"
     trusted = {0: "none is healthy", 1: "the same in all healthy ones"}.get(
         len(healthy_orders), "and differs between healthy ones"

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.measures import llc_cases as cases
-from analysis.measures.llc import LEVEL
+from analysis.measures.llc import LEVEL, NO_ESTIMATE
 from analysis.measures.llc_cases import Case
 from analysis.measures.llc_chains import chain_means, estimate, reference
-from analysis.measures.llc_health import HEALTHY, TRENDING, trend
+from analysis.measures.llc_health import HEALTHY, LIMITS, TRENDING, Limit, fault, trend
 from analysis.measures.llc_settings import Settings
 from baselines import learning_coefficients as known
 from src import intervals
@@ -26,6 +26,10 @@ ERRORS = 3.0  # standard errors within which an exact value has to be
 RELAXATIONS = 2.0  # of a flat direction, in a burn-in
 REPETITIONS = 200  # of an estimate, for the coverage of its intervals
 HMC = (80, 160)  # burn-in and draws
+HMC_TREND = Limit(lambda trend: abs(trend) <= ERRORS, LIMITS["trend"].otherwise)
+EXTRAPOLATED = Limit(
+    lambda trend: abs(trend) <= TRENDING, "not extrapolated: {:+.1f} standard errors between the last two quarters"
+)
 
 
 class Known(NamedTuple):
@@ -41,9 +45,11 @@ class Known(NamedTuple):
     errors: float = ERRORS
 
     def meets(self, estimate: float, error: float = 1.0) -> bool:
-        """Whether an estimate of this standard error is near enough."""
+        """Whether an estimate of this standard error is near enough; not if one of the three is no finite number."""
+        if not all(map(math.isfinite, (estimate, self.value, error))):
+            return False
         off = abs(estimate - self.value)
-        return off <= min(self.within * abs(self.value), self.errors * error)
+        return off <= self.within * abs(self.value) and (math.isinf(self.errors) or off <= self.errors * error)
 
 
 class Check(NamedTuple):
@@ -71,16 +77,15 @@ class Check(NamedTuple):
     steps: int = 0
 
 
-def in_nbeta(nbetas: Sequence[float], estimates: Sequence[np.ndarray]) -> tuple[np.ndarray, str]:
-    """The limit [C] of estimates [C, T] by a line in 1 / log nbeta, and why it must not be used ("" if it may).
+def in_nbeta(nbetas: Sequence[float], estimates: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
+    """The limit [C] of estimates [C, T] by a line in 1 / log nbeta, and the largest trend of their last two quarters.
 
     nbeta E[L] = lambda - (m - 1) / log nbeta + ... (Watanabe 2013), which holds only for equilibrated draws.
     """
-    moved = max((trend(values, since=-2) for values in estimates), key=abs)
-    refused = f"not extrapolated: {moved:+.1f} standard errors between the last two quarters"
+    trends = np.array([trend(values, since=-2) for values in estimates])
     design = np.stack([np.ones(len(nbetas)), 1 / np.log(nbetas)], axis=1)
     means = np.stack([values.mean(axis=1) for values in estimates])
-    return np.linalg.lstsq(design, means, rcond=None)[0][0], refused if abs(moved) > TRENDING else ""
+    return np.linalg.lstsq(design, means, rcond=None)[0][0], float(trends[np.argmax(np.abs(trends))])
 
 
 def at_its_eps(section: str, case: Case, settings: Settings, exact: Known, coefficient: float) -> Check:
@@ -102,12 +107,7 @@ def extrapolated(section: str, case: Case, pair: tuple[Settings, Settings], exac
 def by_hmc(section: str, case: Case, nbeta: float, gamma: float, exact: Known) -> Check:
     """HMC, whose health is that the first and the last quarter of the draws agree."""
     excess = hmc_excess(case, nbeta, gamma, chains := 2 * chains_for(case))
-    moved = trend(excess)
-    health = (
-        f"moving: {moved:+.1f} standard errors from the first to the last quarter of the draws"
-        if abs(moved) > ERRORS
-        else HEALTHY
-    )
+    health = fault("trend", trend(excess), HMC_TREND) or HEALTHY
     check = judged(section, case.name, nbeta * excess.mean(axis=1), exact, health, exact.value)
     return check._replace(nbeta=nbeta, gamma=gamma, chains=chains, steps=sum(HMC))
 
@@ -151,8 +151,10 @@ def coverage(name: str, share: intervals.Interval, met: bool, flagged: float) ->
 
 
 def judged(section: str, name: str, means: np.ndarray, exact: Known, health: str, coefficient: float) -> Check:
-    """The check of chain means [C]."""
-    interval, error = intervals.of(means, "linear", LEVEL), means.std(ddof=1) / math.sqrt(len(means))
+    """The check of chain means [C]; chains that diverged have no estimate, which meets nothing."""
+    if not np.isfinite(means).all():
+        return compared(section, name, exact, NO_ESTIMATE, False, health, coefficient)
+    interval, error = intervals.of(means, "linear", LEVEL), float(means.std(ddof=1)) / math.sqrt(len(means))
     return compared(section, name, exact, interval, exact.meets(interval.estimate, error), health, coefficient)
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.measures.llc_health import HEALTHY
+from analysis.measures.llc_health import is_healthy
 from analysis.measures.llc_run import estimate_run
 from analysis.measures.llc_settings import Settings
 from src.checks import require
@@ -83,6 +83,6 @@ def line(name: str, rows: Sequence[Mapping[str, Any]]) -> Line:
         -slope / nbeta,
         float(np.corrcoef(losses, llcs)[0, 1]) if np.ptp(llcs) > 0 else 0.0,
         float(np.mean([value for row in kept if np.isfinite(value := row["saturation"])] or [np.nan])),
-        sum(row["health"] == HEALTHY for row in rows),
+        sum(map(is_healthy, rows)),
         len(rows),
     )

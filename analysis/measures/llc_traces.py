@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.measures.llc_health import health_of
 from analysis.measures.llc_settings import Settings
 from src.model import Params
 from store import layout, manifest
@@ -94,7 +95,7 @@ def read_row(path: Path) -> dict[str, Any]:
         row: dict[str, Any] = json.loads(read_npz(path, (ROW,))[ROW].tobytes())
         if missing := KEYS - {*row}:
             raise LookupError(missing)
-    return row
+        return row | {"health": health_of(row)}
 
 
 def read_digest(path: Path) -> bytes:

@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.measures import llc_cases as cases
+from analysis.measures.llc import NO_ESTIMATE
 from analysis.measures.llc_chains import estimate
 from analysis.measures.llc_check import (
+    EXTRAPOLATED,
     HMC,
     Check,
     Known,
@@ -31,7 +33,7 @@ from analysis.measures.llc_check import (
     in_nbeta,
     judged,
 )
-from analysis.measures.llc_health import HEALTHY
+from analysis.measures.llc_health import HEALTHY, fault
 from analysis.measures.llc_settings import Settings
 from baselines import learning_coefficients as known
 from src import intervals
@@ -74,7 +76,6 @@ FURTHER = (
     Matrices((8, 4, 4, 6), 2, 10, 5e-6),
 )
 CROSSINGS = ((1, 1), (0, 1), (0, 2), (1, 2), (2, 2), (1, 3))
-NOTHING = intervals.Interval(math.nan, math.nan, math.nan, 0)
 BY_RANK = (10, 5, 10)  # widths of the regression whose rank goes from 0 to 5
 
 
@@ -167,16 +168,18 @@ def limits() -> Iterator[list[Check]]:
     case, coefficient = cases.crossing(1, 1), known.normal_crossing((1, 1)).value
     limit = Known(coefficient, "normal crossing", 0.1, math.inf)
     drawn = [nbeta * hmc_excess(case, nbeta, 1.0, 1024) for nbeta in nbetas]
-    means, refused = in_nbeta(nbetas, drawn)
-    check = judged("to infinite nbeta", f"{case.name}, HMC", means, limit, refused or HEALTHY, coefficient)
+    means, moved = in_nbeta(nbetas, drawn)
+    health = fault("trend", moved, EXTRAPOLATED) or HEALTHY
+    check = judged("to infinite nbeta", f"{case.name}, HMC", means, limit, health, coefficient)
     yield [check._replace(nbeta=COLD, gamma=1.0, chains=len(means), steps=sum(HMC))]
     case, coefficient = cases.deep_linear((8, 8, 8, 8), 0), known.deep_linear((8, 8, 8, 8), 0).value
     runs = [Settings(1e-6, nbeta, 1.0, data="full", chains=16, burn_in=50, draws=400, thin=20) for nbeta in nbetas]
     drawn = [settings.nbeta * estimate(case, settings)[1]["excess"][:, settings.burn_in :] for settings in runs]
-    refused = in_nbeta(nbetas, drawn)[1]
-    limit = Known(coefficient, "Aoyagi", 0.1, math.inf)
+    moved = in_nbeta(nbetas, drawn)[1]
+    limit, health = Known(coefficient, "Aoyagi", 0.1, math.inf), fault("trend", moved, EXTRAPOLATED)
+    is_refused = math.isfinite(moved) and bool(health)
     check = compared(
-        "to infinite nbeta", f"{case.name}, short SGLD", limit, NOTHING, bool(refused), refused, coefficient
+        "to infinite nbeta", f"{case.name}, short SGLD", limit, NO_ESTIMATE, is_refused, health, coefficient
     )
     yield [at_settings(check, runs[-1])]
 

@@ -16,7 +16,10 @@ LOSSES = (2.0, 1.5, 1.2, 0.9)
 def rows(llcs: list[float], nbeta: float = 66.7, health: str = "healthy") -> list[dict[str, Any]]:
     """Rows of llc.csv with these estimates at the checkpoints of LOSSES."""
     shared = {"eps": 1e-4, "nbeta": nbeta, "gamma": 5.0, "saturation": 0.5, "health": health}
-    return [{"loss": loss, "llc": value, **shared} for loss, value in zip(LOSSES, llcs, strict=True)]
+    return [
+        {"loss": loss, "llc": value, "llc_low": value - 1, "llc_high": value + 1, **shared}
+        for loss, value in zip(LOSSES, llcs, strict=True)
+    ]
 
 
 def test_draws_of_one_loss_make_a_line_of_slope_minus_nbeta() -> None:

@@ -10,7 +10,8 @@ import pytest
 from analysis.measures import llc_cases as cases
 from analysis.measures import llc_validation as validation
 from analysis.measures.llc_chains import hessian_eigenvalues, reference
-from analysis.measures.llc_check import Check, Known, in_nbeta
+from analysis.measures.llc_check import EXTRAPOLATED, Check, Known, in_nbeta
+from analysis.measures.llc_health import fault
 from analysis.measures.llc_wrong import Wrong, wrong_estimators
 from baselines import learning_coefficients as known
 from scripts import llc_validation as command
@@ -52,14 +53,14 @@ def test_targets() -> None:
 
 
 def test_the_limit_in_nbeta_is_a_line_in_one_over_log_nbeta() -> None:
-    nbetas, rng = (1e2, 1e3, 1e4), np.random.default_rng(0)
-    noise = np.tile(1e-6 * rng.standard_normal((6, 20)), 4)  # each quarter has the same
+    nbetas, rng = (1e2, 1e3, 1e4), np.random.default_rng(1)
+    noise = 1e-6 * rng.standard_normal((6, 80))
     still = [0.5 - 0.4 / math.log(nbeta) + noise for nbeta in nbetas]
-    means, refused = in_nbeta(nbetas, still)
+    means, moved = in_nbeta(nbetas, still)
     assert means == pytest.approx(np.full(6, 0.5), abs=1e-4)
-    assert refused == ""
+    assert fault("trend", moved, EXTRAPOLATED) == ""
     moving = [*still[:2], still[2] + np.linspace(0, 1e-3, 80) * rng.uniform(1, 2, (6, 1))]
-    assert in_nbeta(nbetas, moving)[1].startswith("not extrapolated: +")
+    assert fault("trend", in_nbeta(nbetas, moving)[1], EXTRAPOLATED).startswith("not extrapolated: +")
 
 
 @pytest.mark.parametrize(("widths", "rank"), [((4, 3, 5), 2), ((3, 4, 2, 3), 1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from analysis.measures.development.change_points import change_points_if_noisy
 from analysis.measures.development.llc_curve import read_curve
 from analysis.measures.development.nulls import Change, Row
 from analysis.measures.development.stages import LEAST, Stage, fit, milestones, stages, within
-from analysis.measures.llc_health import HEALTHY
+from analysis.measures.llc_health import is_healthy
 from analysis.measures.llc_run import estimate_run, selected
 from analysis.measures.llc_saturation import has_line, line
 from analysis.measures.llc_settings import Settings
@@ -74,10 +75,7 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
         "of": digest(run, recipe),
         "settings": {name: asdict(setting) for name, setting in recipe.settings.items()},
         "lines": {name: line(name, estimates)._asdict() for name, estimates in rows.items() if has_line(estimates)},
-        "healthy": {
-            name: [sum(row["health"] == HEALTHY for row in estimates), len(estimates)]
-            for name, estimates in rows.items()
-        },
+        "healthy": {name: [sum(map(is_healthy, estimates)), len(estimates)] for name, estimates in rows.items()},
         "healthy_at_all": healthy,
         "milestones": found.milestones,
         "curve": found.curve,
@@ -199,8 +197,9 @@ def _change(run: Path, recipe: Recipe, name: str, rows: Sequence[Row], first: in
     by_step = {row["step"]: row for row in rows}
     start, end = by_step[first], by_step[last]
     rescaled = None
-    if name not in recipe.saturated and nulls.norm_null_applies(start, end):
-        setting = rescaled_settings(recipe.settings[name], float(end["norm"] / start["norm"]))
+    growth = end["norm"] / start["norm"] if start["norm"] else math.nan
+    if name not in recipe.saturated and nulls.norm_null_applies(start, end) and 0 < growth < math.inf:
+        setting = rescaled_settings(recipe.settings[name], float(growth))
         rescaled = next(estimate_run(run, setting, str(first)))
     return nulls.change(name, start, end, rescaled)
 

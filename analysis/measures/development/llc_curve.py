@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from analysis.measures.development.smooth_curve import LEAST
+from analysis.measures.llc_health import is_healthy
 from analysis.measures.llc_settings import Settings
 from configs.run import fields_of
 from src.checks import require
@@ -21,7 +22,6 @@ from store.rundir import read_config
 if TYPE_CHECKING:
     import pandas as pd
 
-HEALTHY = "healthy"
 TEXT = ("settings", "health", "data", "mask", "preconditioner")
 ERROR = "llc_se"  # a column that a table may have; else the interval says it
 SETTINGS = tuple(field.name for field in fields(Settings))
@@ -132,10 +132,15 @@ def standard_errors(low: ArrayLike, high: ArrayLike, chains: ArrayLike) -> np.nd
     return errors
 
 
+def _healthy(rows: pd.DataFrame) -> np.ndarray:
+    """Which rows [T] of a table of LLCs are healthy."""
+    return np.array([is_healthy(row) for row in rows.to_dict("records")], bool)
+
+
 def _curve(run: Path, name: str, rows: pd.DataFrame, healthy_only: bool) -> LlcCurve:
     there = rows[np.isfinite(rows["llc"])].sort_values("step")
     if healthy_only:
-        there = there[there["health"] == HEALTHY]
+        there = there[_healthy(there)]
     if len(there) < LEAST:
         raise StoreError(
             f"{run} has {len(there)} {'healthy ' if healthy_only else ''}checkpoints with an LLC of the setting "
@@ -148,7 +153,7 @@ def _curve(run: Path, name: str, rows: pd.DataFrame, healthy_only: bool) -> LlcC
     usable = np.isfinite(errors) & (errors >= 0) & np.isfinite(alone)
     if not usable.all() or not (np.diff(steps) > 0).all() or steps[0] < 0:
         raise StoreError(f"{run / layout.LLC} is not a table of LLCs: it has no error or no loss, or a step twice")
-    config, healthy = read_config(run), (there["health"] == HEALTHY).to_numpy()
+    config, healthy = read_config(run), _healthy(there)
     seeds = config.data_seed, config.init_seed
     gone = int((~np.isfinite(rows["llc"])).sum())
     return LlcCurve(run, name, settings, seeds, steps, llc, errors, loss, alone, healthy, gone)

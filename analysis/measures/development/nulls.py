@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from analysis.measures.development.llc_curve import standard_errors
-from analysis.measures.llc_health import HEALTHY
+from analysis.measures.llc_health import is_healthy, is_known
 
 LEVEL = 0.0026998  # two-sided, of three standard errors of a normal
 SETTINGS = 2  # that a stage needs at least
@@ -29,8 +29,8 @@ Row = Mapping[str, Any]
 class Change(NamedTuple):
     """A change of the LLC at one setting, with the loss's; what the nulls say it is, and the p of its differences.
 
-    norm_null and p_norm are nan where the weights' norm changes the LLC the other way; p_norm is 1 where the chains of
-    the null are not healthy, so that nothing is claimed against it.
+    norm_null is nan, and p_norm None, where the weights' norm changes the LLC the other way; p_norm is 1 where the
+    chains of the null are not healthy, or there are none, so that nothing is claimed against it.
     """
 
     setting: str
@@ -41,27 +41,28 @@ class Change(NamedTuple):
     norm_null: float
     p_zero: float
     p_loss: float
-    p_norm: float
+    p_norm: float | None
     healthy: bool
 
     @property
     def differs(self) -> bool:
         """Whether both ends are healthy, and the change differs from 0 and from both nulls."""
-        return self.healthy and all(not p >= LEVEL for p in (self.p_zero, self.p_loss, self.p_norm))
+        values = (self.p_zero, self.p_loss, *(() if self.p_norm is None else (self.p_norm,)))
+        return self.healthy and all(is_known(p) and p < LEVEL for p in values)
 
 
 def change(setting: str, start: Row, end: Row, rescaled: Row | None) -> Change:
     """The change between two rows of an LLC table; `rescaled` is the start's with the end's relative radius.
 
-    `rescaled` is None where `norm_null_applies` is false.
+    `rescaled` is None where `norm_null_applies` is false, or there is no such estimate.
     """
     delta = float(end["llc"] - start["llc"])
     delta_loss = float(end["loss"] - start["loss"])
     loss_null = float(-start["nbeta"] * delta_loss)
-    norm_null, p_norm = math.nan, math.nan
+    norm_null, p_norm = math.nan, 1.0 if norm_null_applies(start, end) else None
     if rescaled is not None:
         norm_null = float(rescaled["llc"] - start["llc"])  # so the start's error cancels in delta - norm_null
-        known = rescaled["health"] == HEALTHY
+        known = is_healthy(rescaled)
         p_norm = p_value(float(end["llc"] - rescaled["llc"]), (end, rescaled)) if known else 1.0
     return Change(
         setting,
@@ -73,7 +74,7 @@ def change(setting: str, start: Row, end: Row, rescaled: Row | None) -> Change:
         p_value(delta, (start, end)),
         p_value(delta - loss_null, (start, end)),
         p_norm,
-        all(row["health"] == HEALTHY for row in (start, end)),
+        is_healthy(start) and is_healthy(end),
     )
 
 
@@ -95,8 +96,12 @@ def p_value(difference: float, rows: Sequence[Row]) -> float:
 
 
 def norm_null_applies(start: Row, end: Row) -> bool:
-    """Whether the change of |w| alone would change the LLC in the direction in which it has changed."""
-    return bool((end["llc"] < start["llc"]) == (end["norm"] > start["norm"]))
+    """Whether the change of |w| alone would change the LLC in the direction in which it has changed.
+
+    It applies where a number is missing: the null is then not excluded.
+    """
+    known = all(map(is_known, (start["llc"], end["llc"], start["norm"], end["norm"])))
+    return not known or bool((end["llc"] - start["llc"]) * (end["norm"] - start["norm"]) < 0)
 
 
 def claimed(changes: Sequence[Change]) -> bool:
@@ -114,5 +119,5 @@ def healthy_at_all(rows: Mapping[str, Sequence[Row]]) -> list[int]:
     """The steps of the checkpoints that are healthy at all of these settings; none where there is no setting."""
     if not rows:
         return []
-    healthy = [{row["step"] for row in estimates if row["health"] == HEALTHY} for estimates in rows.values()]
+    healthy = [{row["step"] for row in estimates if is_healthy(row)} for estimates in rows.values()]
     return sorted(set.intersection(*healthy))

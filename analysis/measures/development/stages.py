@@ -245,7 +245,7 @@ def stages(fitted: Fit, curve_milestones: Sequence[Milestone], loss: np.ndarray,
     rows = []
     for number, rise in enumerate(rises.tolist()):
         error = change_error(fitted, int(indices[number]), int(indices[number + 1]))
-        kind = UNDECIDED if abs(rise) <= z * error else RISES if rise > 0 else FALLS
+        kind = RISES if rise > z * error else FALLS if rise < -z * error else UNDECIDED
         fell = float(losses[number + 1] - losses[number]), float(np.hypot(*errors[number : number + 2]))
         rows.append(Stage(float(steps[number]), float(steps[number + 1]), kind, *fell, rise, error))
     return rows

@@ -31,7 +31,7 @@ _predict = jax.jit(lambda model, params, batch: model.predict(params, batch), st
 def outputs(loaded: LoadedRun) -> tuple[list[int], np.ndarray]:
     """The steps [T] of a run's snapshots, and its predictions [T, P] at each on the evaluation set.
 
-    `StoreError` for a run of fewer than five snapshots.
+    `StoreError` for a run of fewer than five snapshots, or whose outputs do not move or are not finite.
     """
     snapshots = [(step, np.ravel(_predict(then.model, then.params, then.batch))) for step, then in loaded.checkpoints()]
     if len(snapshots) < LEAST:
@@ -39,7 +39,11 @@ def outputs(loaded: LoadedRun) -> tuple[list[int], np.ndarray]:
             f"{loaded.run} has {len(snapshots)} snapshots, and a trajectory needs {LEAST}, its forms {FEWEST}; train "
             "it with more records"
         )
-    return [step for step, _ in snapshots], np.stack([row for _, row in snapshots])
+    rows = np.stack([row for _, row in snapshots])
+    if not np.isfinite(rows).all() or not np.ptp(rows, axis=0).any():
+        what = "the same at all snapshots" if np.isfinite(rows).all() else "not all finite"
+        raise StoreError(f"the outputs of {loaded.run} are {what}, so that no component of them can be computed")
+    return [step for step, _ in snapshots], rows
 
 
 def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[str, Any]:
@@ -59,8 +63,8 @@ def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[st
         "explained": run_dynamics.explained.tolist(),
         "explained_rank": (at_random.explained < run_dynamics.explained).mean(axis=0).tolist(),
         "cosines": (6 / (np.pi * np.arange(1, COMPONENTS + 1)) ** 2).tolist(),
-        "forms": [_form(form, steps, _share(at_random.strongest >= form.strength)) for form in run_dynamics.forms],
-        "p_forms": _share(at_random.forms >= len(run_dynamics.forms)) if len(steps) >= FEWEST else None,
+        "forms": [_form(form, steps, _share(at_random.strongest, form.strength)) for form in run_dynamics.forms],
+        "p_forms": _share(at_random.forms, len(run_dynamics.forms)) if len(steps) >= FEWEST else None,
         "null": {
             "walks": draws,
             "explained": at_random.explained.mean(axis=0).tolist(),
@@ -69,7 +73,7 @@ def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[st
             "forms": float(at_random.forms.mean()),
             "strongest": np.quantile(at_random.strongest, [0.5, 0.95]).tolist(),
             "example": [
-                _form(form, steps, _share(at_random.strongest >= form.strength)) for form in at_random.example.forms
+                _form(form, steps, _share(at_random.strongest, form.strength)) for form in at_random.example.forms
             ],
         },
     }
@@ -78,9 +82,12 @@ def write(loaded: LoadedRun, draws: int, smoothing: float, seed: int) -> dict[st
     return facts
 
 
-def _share(as_large: np.ndarray) -> float:
-    """The p-value of a Monte Carlo test, (1 + how many are as large) / (1 + how many there are)."""
-    return float((1 + as_large.sum()) / (1 + len(as_large)))
+def _share(at_random: np.ndarray, value: float) -> float:
+    """The p-value of a Monte Carlo test, (1 + how many are as large) / (1 + how many there are).
+
+    What cannot be compared counts as large.
+    """
+    return float((1 + np.sum(~(at_random < value))) / (1 + len(at_random)))
 
 
 def _form(form: Form, steps: list[int], p: float) -> dict[str, Any]:

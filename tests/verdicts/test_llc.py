@@ -1,0 +1,177 @@
+"""No verdict on an LLC passes on a number that could not be computed: health, calibration, nulls, validation."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.measures import llc_cases as cases
+from analysis.measures.development import nulls
+from analysis.measures.llc import row as row_of
+from analysis.measures.llc_calibration import advise
+from analysis.measures.llc_chains import estimate
+from analysis.measures.llc_check import ERRORS, EXTRAPOLATED, HMC_TREND, Known, in_nbeta, judged
+from analysis.measures.llc_health import (
+    ESTIMATE,
+    HEALTHY,
+    LIMITS,
+    NO_MOVEMENT,
+    diagnose,
+    fault,
+    health_of,
+    is_healthy,
+    reasons,
+)
+from analysis.measures.llc_settings import Settings
+from tests.verdicts.values import NOT_COMPUTED, NOT_FINITE
+
+SETTINGS = Settings(eps=1e-3, nbeta=100.0, gamma=10.0, chains=4, burn_in=40, draws=400)
+WITHIN = {"saturation": 0.1, "stability": 0.1, "trend": 0.0, "acceptance": 0.9, "r_hat": 1.0}
+ROW = {"step": 1, "llc": 5.0, "llc_low": 4.9, "llc_high": 5.1, "loss": 1.0, "norm": 1.0, "health": HEALTHY, **WITHIN}
+ROW |= {"eps": 1e-3, "nbeta": 100.0, "gamma": 10.0, "chains": 4, "burn_in": 400, "thin": 1, "relaxation": 200.0}
+
+
+def traces(**changed: Any) -> dict[str, np.ndarray]:
+    rng, draws = np.random.default_rng(0), SETTINGS.burn_in + SETTINGS.draws
+    return {
+        "excess": 0.05 + 0.01 * rng.standard_normal((4, draws)),
+        "distance": np.full((4, draws), 0.3),
+        "fixed_loss": 1.05 + 0.01 * rng.standard_normal((4, 44)),
+        "acceptance": np.full((4, 44), 0.9),
+    } | changed
+
+
+def health(loss: float = 1.0, null_loss: float = 2.0, top: float = 1.0, **changed: Any) -> str:
+    chains = traces(**changed)
+    diagnostics = diagnose(chains, SETTINGS, loss, null_loss, top, np.ones(3))
+    return health_of(row_of(1, chains, SETTINGS, loss, null_loss, diagnostics))
+
+
+@given(st.sampled_from(sorted(LIMITS)), st.sampled_from(NOT_COMPUTED))
+def test_no_diagnostic_passes_that_is_not_computed(name: str, value: float | None) -> None:
+    assert reasons(WITHIN) == []
+    assert reasons(WITHIN | {name: value}) == [f"not computed: {name} is {value}"]
+    assert reasons({other: number for other, number in WITHIN.items() if other != name})
+    assert health_of(ROW) == HEALTHY
+    assert health_of(ROW | {name: value}) == f"not computed: {name} is {value}"  # as an earlier version wrote it
+
+
+@pytest.mark.parametrize("name", ESTIMATE)
+@pytest.mark.parametrize("value", NOT_COMPUTED)
+def test_no_estimate_is_healthy_that_is_not_there(name: str, value: float | None) -> None:
+    assert health_of(ROW | {name: value}) == f"not computed: {name} is {value}"
+    assert is_healthy(ROW)
+    assert not is_healthy(ROW | {name: value})
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+@pytest.mark.parametrize("value", NOT_FINITE)
+def test_chains_are_unhealthy_where_a_trace_or_a_loss_is_not_finite(value: float) -> None:
+    assert health() == HEALTHY
+    for name, values in traces().items():
+        if name != "distance":  # which no verdict is about
+            holed = values.copy()
+            holed[1, -1] = value
+            assert health(**{name: holed}) != HEALTHY, name
+    for name in ("loss", "null_loss", "top"):
+        assert health(**{name: value}) != HEALTHY, name
+
+
+@pytest.mark.parametrize("eps", [1e-20, 1e-30])
+def test_chains_that_do_not_move_say_so(eps: float) -> None:
+    """Steps below float32's resolution: all draws are w*."""
+    steps = replace(SETTINGS, eps=eps, data="full", chains=2, burn_in=10, draws=40)
+    row, drawn = estimate(cases.regression(50, 3), steps)
+    assert np.ptp(drawn["fixed_loss"]) <= 1e-6 * row["loss"]
+    assert NO_MOVEMENT in row["health"].split("; ")
+    assert estimate(cases.regression(50, 3), replace(steps, eps=1e-3, draws=400, burn_in=200))[0]["health"] == HEALTHY
+
+
+def test_draws_that_differ_by_rounding_have_not_moved() -> None:
+    flat = 1.05 + 1e-7 * np.random.default_rng(0).standard_normal((4, 44))
+    assert health(fixed_loss=flat) == NO_MOVEMENT
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+@pytest.mark.parametrize("name", ESTIMATE)
+def test_no_cell_of_a_grid_is_recommended_without_its_numbers(name: str, value: float) -> None:
+    later = ROW | {"step": 2}
+    assert advise([ROW, later]).cell is not None
+    assert advise([ROW, later | {name: value}]).cell is None
+
+
+def test_a_cell_without_a_checkpoint_of_the_grid_is_not_recommended_and_no_cell_has_no_order() -> None:
+    other = ROW | {"gamma": 20.0}
+    assert advise([ROW, other, other | {"step": 2}]).cell is not None
+    assert advise([ROW, other | {"step": 2}]).cell is None
+    gone = ROW | {"llc": math.nan, "health": "diverged: chain 0"}
+    assert "no order" in advise([gone, gone | {"step": 2}]).order
+
+
+# --- stages ---
+
+
+@pytest.mark.parametrize("value", NOT_COMPUTED)
+def test_no_change_differs_from_its_nulls_where_a_p_value_is_not_computed(value: float | None) -> None:
+    end = ROW | {"llc": 9.0, "llc_low": 8.9, "llc_high": 9.1, "norm": 2.0}
+    change = nulls.change("s", ROW, end, None)
+    assert change.p_norm is None  # larger weights do not raise the LLC
+    assert nulls.claimed([change, change])
+    for name in ("p_zero", "p_loss", "p_norm"):
+        if (name, value) != ("p_norm", None):  # which is a null that does not apply
+            assert not change._replace(**{name: value}).differs, name  # type: ignore[arg-type]
+    assert not nulls.claimed([])
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+@pytest.mark.parametrize("side", ["start", "end"])
+@pytest.mark.parametrize("name", ["llc", "llc_low", "llc_high", "loss", "norm"])
+@pytest.mark.parametrize("value", NOT_FINITE)
+def test_no_change_differs_from_its_nulls_where_a_number_of_a_row_is_missing(
+    side: str, name: str, value: float
+) -> None:
+    rows = {"start": ROW, "end": ROW | {"llc": 9.0, "llc_low": 8.9, "llc_high": 9.1, "norm": 2.0}}
+    assert nulls.change("s", rows["start"], rows["end"], None).differs
+    rows[side] = rows[side] | {name: value}
+    assert not nulls.change("s", rows["start"], rows["end"], None).differs
+
+
+def test_a_norm_null_that_applies_and_is_not_estimated_is_not_excluded() -> None:
+    fallen = ROW | {"llc": 1.0, "llc_low": 0.9, "llc_high": 1.1, "norm": 2.0}
+    assert not nulls.change("s", ROW, fallen, None).differs
+
+
+# --- validation ---
+
+
+@given(st.sampled_from(NOT_FINITE), st.sampled_from([ERRORS, math.inf]))
+def test_no_target_is_met_by_what_is_not_computed(value: float, errors: float) -> None:
+    exact = Known(2.0, "closed form", 0.1, errors)
+    assert exact.meets(2.0, 0.1)
+    assert not exact.meets(value, 0.1)
+    assert not exact.meets(2.0, value)
+    assert not exact._replace(value=value).meets(2.0, 0.1)
+    assert not judged("", "", np.array([2.0, value]), exact, HEALTHY, 2.0).met
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+def test_no_trend_is_still_that_is_not_computed(value: float) -> None:
+    for limit in (HMC_TREND, EXTRAPOLATED):
+        assert fault("trend", 0.0, limit) == ""
+        assert fault("trend", value, limit) == f"not computed: trend is {value}"
+    still = np.zeros((3, 40))
+    assert math.isnan(in_nbeta([10.0, 100.0], [still, np.random.default_rng(0).standard_normal((3, 40))])[1])
+
+
+def test_a_validation_of_nothing_does_not_pass(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from scripts import llc_validation as command
+
+    monkeypatch.setattr(command, "_printed", lambda quick: iter(()))
+    monkeypatch.setattr(command, "_wrong", lambda: iter(()))
+    monkeypatch.setattr(command, "write", lambda *files: None)
+    assert command.main(["--out", str(tmp_path)]) == 1
