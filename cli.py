@@ -233,6 +233,7 @@ def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception
     expected: tuple[type[Exception], ...] = (UsageError, environment.UnusableEnvironment, *user_errors)
     try:
         environment.num_threads()
+        environment.check_variables()
         environment.check_matplotlib_backend()
         argv, files = split_plugin_flags(sys.argv[1:])
         load_plugins(files)
@@ -252,7 +253,7 @@ def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception
             raise
         status = _print_error(OUT_OF_MEMORY)
     except KeyboardInterrupt:
-        status = 130
+        status = environment.INTERRUPTED
     sys.exit(status)
 
 

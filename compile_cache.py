@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from cli import printable
-from environment import num_threads
+from environment import fix_threads, num_threads
 
 MOST_BYTES = 2**29
 UNREADABLE = re.compile("Error reading persistent compilation cache entry for '(.*?)'")  # JAX's warnings
@@ -45,6 +45,7 @@ def enable() -> None:
     """
     import jax
 
+    fix_threads()
     config: Any = jax.config  # whose values have no types
     if config.jax_compilation_cache_dir or not config.jax_enable_compilation_cache:
         return

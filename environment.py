@@ -6,12 +6,19 @@ commands imports it first, so it uses only the standard library, as old Pythons 
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import subprocess
 import sys
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from types import TracebackType
+from typing import Any, NoReturn
+
+from cpu_quota import cpu_quota
+from environment_variables import recorded, refusal, unset_empty
 
 OLDEST_PYTHON = (3, 11)
 MAKE_ENV = "`make env` makes .venv with all that is needed, and .venv/bin/python runs the commands"
@@ -39,6 +46,7 @@ EXTRAS = {
     "tensorboard": "-r requirements-tensorboard.txt",
     "wandb": "-r requirements-wandb.txt",
 }
+INTERRUPTED = 128 + 2  # the exit status after Ctrl-C
 MOST_THREADS = 1024  # no machine has more, and 100 000 threads would need gigabytes before the first step
 
 
@@ -68,17 +76,27 @@ def extra(module: str) -> Any:
         raise UnusableEnvironment(f"{python} lacks the package {module}; install it with `{line}`") from None
 
 
+def processors() -> int:
+    """The number of processors available to this process: by its affinity, and by a container's quota, rounded up."""
+    quota = cpu_quota()
+    return len(cores()) if quota is None else min(len(cores()), max(math.ceil(quota), 1))
+
+
+def cores() -> list[int]:
+    """The cores this process may run on; all cores if the system does not say."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
 def num_threads() -> int:
     """Threads of the CPU backend: `NPROC` if set, else the number of processors available to this process.
 
     Results depend on this number to the bit, so an invalid one is `UnusableEnvironment`, never replaced.
     """
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    text = os.environ.get("NPROC") or str(affinity)
+    text = os.environ.get("NPROC") or str(processors())
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= MOST_THREADS):
-        problem = (
-            f"NPROC is {text!r}" if threads_are_set() else f"there are {affinity} processors here, and NPROC is unset"
-        )
+        problem = f"NPROC is {text!r}" if threads_are_set() else f"there are {text} processors here, and NPROC is unset"
         raise UnusableEnvironment(f"{problem}; it must be a whole number of threads from 1 to {MOST_THREADS}")
     return int(text)
 
@@ -86,6 +104,12 @@ def num_threads() -> int:
 def threads_are_set() -> bool:
     """Whether the user chose the number of threads."""
     return bool(os.environ.get("NPROC"))
+
+
+def fix_threads() -> None:
+    """Makes JAX, which has not started, take `num_threads` where a quota limits them: it knows affinities alone."""
+    if num_threads() < len(cores()):
+        os.environ["NPROC"] = str(num_threads())
 
 
 def jax_has_started() -> bool:
@@ -113,18 +137,52 @@ def check_matplotlib_backend() -> None:
             raise UnusableEnvironment(f"{problem}; unset it, or set MPLBACKEND=agg") from None
 
 
+def check_variables() -> None:
+    """`UnusableEnvironment` if an environment variable would change results unseen, or end the process without a word.
+
+    The values that each may have are in `environment_variables`. An empty one counts as unset.
+    """
+    if sys.flags.optimize > 1:
+        problem = "Python is to leave out docstrings (-OO or PYTHONOPTIMIZE=2), which packages read"
+        raise UnusableEnvironment(f"{problem}; leave that away, or set PYTHONOPTIMIZE=1")
+    unset_empty()
+    sentence = refusal()
+    if sentence:
+        raise UnusableEnvironment(sentence)
+    flags = recorded()["XLA_FLAGS"]
+    if flags and not jax_has_started():
+        problem = _xla_refuses(flags)
+        if problem:
+            raise UnusableEnvironment(f"XLA_FLAGS is {flags!r}, which XLA refuses: {problem}")
+
+
+@lru_cache
+def _xla_refuses(flags: str) -> str:
+    """What XLA says of these flags, "" if it takes them. It aborts its process where it does not, so it has its own."""
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
+        "from jaxlib.xla_client import CompileOptions; CompileOptions().executable_build_options.debug_options"
+    )
+    tried = _tried(script)
+    said = re.search(r"^[EF]\d{4} .*?\] (.*?)( \(.*)?$", tried.stderr, re.M)
+    return "" if tried.returncode == 0 else said[1] if said else "it ends the process"
+
+
+def _tried(script: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-c", script]
+    return subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+
+
 def check_devices() -> None:
-    """`UnusableEnvironment` if JAX cannot start the platforms in `JAX_PLATFORMS`.
+    """`UnusableEnvironment` if JAX cannot start the platforms in `JAX_PLATFORMS`, or under the environment's variables.
 
     Tried in a separate process: this one may still have to set the number of threads, or to leave the GPU to others.
     """
+    check_variables()
     asked = os.environ.get("JAX_PLATFORMS", "")
     if asked in ("", "cpu") or jax_has_started():
         return
-    line = [sys.executable, "-c", "import jax; jax.devices()"]
-    tried = subprocess.run(
-        line, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
-    )
+    tried = _tried("import jax; jax.devices()")
     if tried.returncode:
         reason = "".join(tried.stderr.strip().splitlines()[-1:]).partition(": ")[2]  # after the exception's name
         reason = reason.partition(" (set JAX_PLATFORMS=")[0]  # without JAX's own advice
@@ -135,8 +193,30 @@ def check_devices() -> None:
 def _exit_if_incomplete() -> None:
     sentence = missing_requirement()
     if sentence:
+        _exit_with(sentence)
+
+
+def _exit_with(sentence: str) -> NoReturn:
+    if sys.stderr is not None:
         sys.stderr.write(f"error: {sentence}\n")
-        sys.exit(2)
+    sys.exit(2)
 
 
+def _end_command(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Ends a command of the repository as `cli.launch` does, also while it imports packages."""
+    if _is_command() and issubclass(kind, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    if _is_command() and issubclass(kind, UnusableEnvironment):
+        _exit_with(str(error))
+    sys.__excepthook__(kind, error, trace)
+
+
+def _is_command() -> bool:
+    """Whether this process runs a module of the repository; "-m" stands for it while its package is imported."""
+    path, folder = sys.argv[0], os.path.dirname(os.path.abspath(__file__))
+    return path == "-m" or (path.endswith(".py") and not os.path.relpath(path, folder).startswith("."))  # nor in .venv
+
+
+if sys.excepthook is sys.__excepthook__:
+    sys.excepthook = _end_command
 _exit_if_incomplete()

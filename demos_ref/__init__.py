@@ -1,3 +1,5 @@
 """Walk-throughs of the papers' experiments, to read and to run."""
 
-import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+import environment
+
+environment.check_variables()  # before the first walk-through imports JAX

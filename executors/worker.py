@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import cli
+from environment import cores, processors
 from executors.signals import catch_signals
 from executors.task import Context, Outcome, Report, Task, carry_out
 from src.checks import ConfigError
@@ -27,10 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def available_cores() -> list[int]:
-    """The cores this process may run on; all cores if the system does not say."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
+    """The cores this process may run on, as many as it has processors' time for."""
+    return cores()[: processors()]
 
 
 class WorkerDied(Exception):

@@ -10,7 +10,7 @@ from typing import Any
 
 from cli import printable
 from configs.run import RunConfig
-from environment import MOST_THREADS, check_devices, jax_has_started, num_threads, threads_are_set
+from environment import MOST_THREADS, check_devices, fix_threads, jax_has_started, num_threads, threads_are_set
 from store import checkpoint, conditions, layout, rundir
 from store.lock import locked
 from store.readers import expecting, is_count, is_number
@@ -43,6 +43,7 @@ def locked_runs(
             rundir.check_usable(run, config, overwrite)
             if not overwrite:
                 restore_threads(run, width, strict)
+        fix_threads()
         if overwrite:
             from runners.finish import check_parts  # imports JAX
 

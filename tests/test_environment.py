@@ -16,6 +16,7 @@ from store import layout, rundir
 from store.atomic import write_json
 from store.readers import StoreError
 from tests.doors import ROOT, snapshot
+from tests.runners.tiny import INTERRUPTED
 from tests.thinned import thinned
 
 Done = subprocess.CompletedProcess[str]
@@ -54,6 +55,18 @@ def test_the_commands_are_found() -> None:
 def test_without_packages_every_command_is_one_sentence(command: str) -> None:
     said = is_refused(python("-S", "-m", command))  # -S: nothing of site-packages
     assert "lacks the package absl-py; `make env` makes .venv" in said
+
+
+@pytest.mark.parametrize("command", thinned(commands(), 4))
+def test_an_interrupt_while_packages_are_imported_ends_every_command_as_elsewhere(command: str) -> None:
+    done = python("-m", command, INTERRUPT="import:argparse:SIGINT", PYTHONPATH=INTERRUPTED)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_an_interrupt_of_a_users_own_script_is_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import store\nraise KeyboardInterrupt\n")
+    done = python(tmp_path / "script.py", PYTHONPATH=str(ROOT))
+    assert done.stderr.splitlines()[-1] == "KeyboardInterrupt"
 
 
 def test_the_packages_are_those_of_the_requirements(root: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 FLOORS = (
-    ("environment_variables",),
+    ("environment_variables", "cpu_quota"),
     ("environment",),
     ("src", "cli"),
     ("compile_cache",),
@@ -28,7 +28,17 @@ FLOORS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 WITHOUT_JAX = (
-    *("store", "plots", "configs", "environment", "environment_variables", "cli", "utils_log", "utils_attention"),
+    *(
+        "store",
+        "plots",
+        "configs",
+        "environment",
+        "environment_variables",
+        "cpu_quota",
+        "cli",
+        "utils_log",
+        "utils_attention",
+    ),
     *("plugins", "plugin_files", "languages", "executors"),
 )
 APART = {"baselines": ("cli", "analysis", "runners"), "curricula": ("plots",)}  # room -> rooms it needs nothing of

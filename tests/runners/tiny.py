@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from environment import processors
 from src.batch import Batch
 from store import layout
 
@@ -37,7 +38,7 @@ SINE_SIZES = (
 EVERY_CHUNK = ("--checkpoint_seconds", "0")
 
 # Threads of a run whose NPROC is unset.
-THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+THREADS = processors()
 
 Done = subprocess.CompletedProcess[str]
 

@@ -6,6 +6,7 @@ INTERRUPT is `WHEN:NAME:SIGNAL` or `WHEN:NAME:SIGNAL:COUNT`. NAME is a file, as 
     before   it is written, but does not have its final name yet
     after    it has its final name
     synced   lines were added to it, and are on disk
+    import   a module of that name is about to be imported
 
 The signal comes the first time, or the COUNT-th. So where a run is interrupted depends on neither clock nor load.
 SIGNAL may be HOLD: then the process stays where it is, in C and without Python's lock, as while XLA compiles.
@@ -17,6 +18,7 @@ import fnmatch
 import os
 import re
 import signal
+import sys
 from typing import Any
 
 when, name, number, *count = os.environ["INTERRUPT"].split(":")
@@ -76,4 +78,15 @@ def interrupting_fsync(descriptor: int) -> None:
         interrupt()
 
 
+class InterruptingFinder:
+    """Finds no module."""
+
+    def find_spec(self, module: str, path: Any = None, target: Any = None) -> None:
+        """Of the module with that name, interrupts."""
+        if is_the_one(module):
+            interrupt()
+
+
+if when == "import":
+    sys.meta_path.insert(0, InterruptingFinder())
 os.replace, os.fsync = interrupting_replace, interrupting_fsync
