@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as safetensors_bytes
 
-from store import layout, owners, ownership
 from store.manifest import claim
+from store.replacing import replace
 
 BLOCK = 10_000  # rows of a CSV file in memory
 
@@ -29,61 +27,12 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_blocks(path: Path, blocks: Iterable[bytes]) -> None:
     """Like `write_bytes`, for content that need not fit in memory."""
     claim(path)
-    _replace(path, blocks)
+    replace(path, blocks)
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Replaces a file atomically without checking who wrote it; creates its folder if needed.
-
-    The content is synced before the rename, the folder is not: after a power cut the complete older file may be there.
-    Syncing the folder costs 2 ms a file and gains nothing, since a run can resume from an older checkpoint.
-    """
-    ownership.check(path)
-    _replace(path, [content])
-
-
-def _replace(path: Path, blocks: Iterable[bytes]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = layout.draft(path, owners.this_process().writer())
-    with naming_file(path):
-        _remove_drafts(path)
-        try:
-            with open(draft, "xb") as file:
-                file.writelines(blocks)
-                file.flush()
-                os.fsync(file.fileno())
-            ownership.check(path)
-            _rename(draft, path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-
-
-def _rename(draft: Path, path: Path) -> None:
-    """Gives a draft its name. Who takes a lock over removes the drafts, so that a late rename changes nothing."""
-    try:
-        os.replace(draft, path)
-    except FileNotFoundError:
-        ownership.check(path)
-        raise
-
-
-def _remove_drafts(path: Path) -> None:
-    """Removes drafts of a file that killed processes of this host left."""
-    for name in os.listdir(path.parent):
-        target, writer = layout.draft_parts(name)
-        if target == path.name and (not writer or owners.has_ended(writer)):
-            path.with_name(name).unlink(missing_ok=True)
-
-
-@contextmanager
-def naming_file(path: Path) -> Iterator[None]:
-    """Makes every `OSError` name this file: errors from writing and syncing name none."""
-    try:
-        yield
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
+    """Replaces a file atomically without checking who wrote it; creates its folder if needed."""
+    replace(path, [content])
 
 
 def write_with(path: Path, save: Callable[[io.BytesIO], Any]) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from store.readers import reading
+from store.replacing import unshare
 
 
 def append(path: Path, values: Iterable[Mapping[str, Any]], begin: bool = False) -> None:
     """Appends lines in one write, after emptying the file if `begin`; never writes through a link."""
+    unshare(path)
     lines = b"".join(json.dumps(value).encode() + b"\n" for value in values)
     how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if begin else os.O_APPEND)
     descriptor = os.open(path, how, 0o666)

@@ -16,6 +16,7 @@ from typing import TypeGuard
 
 from store import journal, layout, ownership
 from store.readers import StoreError, read_json
+from store.replacing import unshare
 
 HEADER = {"manifest": "in-context learning laboratory", "version": 1}
 FIRST_LINE = json.dumps(HEADER).encode() + b"\n"
@@ -116,6 +117,7 @@ def conflicting_files(run: Path) -> list[str]:
 def reset(run: Path) -> None:
     """Empties the manifest, after a run was cleared. This needs no space on the disk."""
     ownership.check(run)
+    unshare(run / layout.MANIFEST)
     os.truncate(run / layout.MANIFEST, len(FIRST_LINE))
 
 

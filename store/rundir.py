@@ -24,9 +24,10 @@ from configs.schema_1 import earlier_id
 from src.checks import ConfigError
 from src.registry import why_changed, why_not_loaded
 from store import layout, manifest, ownership
-from store.atomic import json_text, naming_file, write_blocks, write_json
+from store.atomic import json_text, write_blocks, write_json
 from store.provenance import now
 from store.readers import StoreError, check_text_size, expecting, is_count, is_number, json_lines, read_json
+from store.replacing import naming_file, unshare
 
 RUNS = Path("runs")
 METRICS_FIELDS = ("step", "train_loss", "test_loss")  # in the metrics of every run
@@ -196,6 +197,7 @@ def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
     """Appends one record to the metrics and syncs it; leaves no part of it after an error."""
     path = run / layout.METRICS
     manifest.claim(path)
+    unshare(path)
     line = (json_text(record, indent=None) + "\n").encode()
     with naming_file(path), open(path, "ab", buffering=0) as file:
         ownership.check(path)  # who takes the run over replaces the file, and ours is the one that we have open

@@ -18,10 +18,11 @@ import numpy as np
 from safetensors import safe_open
 
 from store import layout, ownership
-from store.atomic import naming_file, safetensors_metadata, write_blocks, write_json
+from store.atomic import safetensors_metadata, write_blocks, write_json
 from store.manifest import claim
 from store.params import Params, flattened, nested
 from store.readers import StoreError, expecting, is_count, json_lines, read_json, reading, safetensors_rows
+from store.replacing import naming_file, unshare
 from store.streaming import Streamed, safetensors_blocks
 
 KIND = np.dtype("<f4")
@@ -35,7 +36,8 @@ def begin(run: Path, steps: Sequence[int], params: Mapping[str, Mapping[str, Any
     path = run / layout.GROWING_SNAPSHOTS
     path.parent.mkdir(parents=True, exist_ok=True)
     claim(path)
-    with naming_file(path), open(path, "wb") as file:
+    path.unlink(missing_ok=True)  # and not emptied: a backup may be a hard link
+    with naming_file(path), open(path, "xb") as file:
         size = len(steps) * _row_bytes(shapes)
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, size)
@@ -54,6 +56,7 @@ def write(run: Path, step: int, params: Mapping[str, Mapping[str, Any]]) -> None
     flat = flattened(params)
     row = np.concatenate([np.asarray(flat[name], KIND).ravel() for name in shapes])
     with naming_file(run / layout.GROWING_SNAPSHOTS):
+        unshare(run / layout.GROWING_SNAPSHOTS)
         rows = _rows(run, steps, shapes, "r+")
         ownership.check(run / layout.GROWING_SNAPSHOTS)
         rows[steps.index(step)] = row

@@ -17,9 +17,9 @@ from configs.registry import family_of, family_of_model
 from configs.run import RunConfig
 from src.checks import ConfigError
 from store import conditions, layout, outputs, rundir
-from store.atomic import naming_file
 from store.lock import locked_file
 from store.readers import StoreError, expecting, read_json
+from store.replacing import naming_file
 from sweeps import table, upgrade
 from sweeps.plan import Row
 from sweeps.plan_file import find_plan, read_plan
