@@ -23,7 +23,7 @@ from configs.run import RunConfig, to_dict
 from configs.schema_1 import earlier_id
 from src.checks import ConfigError
 from src.registry import why_changed, why_not_loaded
-from store import layout, manifest, ownership
+from store import aside, layout, manifest, ownership
 from store.atomic import json_text, write_blocks, write_json
 from store.provenance import now
 from store.readers import StoreError, check_text_size, expecting, is_count, is_number, json_lines, read_json
@@ -169,15 +169,16 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
 
 
 def clear(run: Path) -> list[str]:
-    """Removes the files in a run's manifest; returns the names of foreign files, which stay.
+    """Removes the files in a run's manifest and those kept beside it; returns the names of foreign files, which stay.
 
     The status is set to "running" first, if the disk has room, since the results are about to go. The manifest is
     emptied last, so after a kill the same command finishes the job.
     """
     ownership.check(run)
     manifest.adopt(run)
+    beside = [os.path.relpath(path, run.resolve()) for path in aside.clear(run)]
     if not manifest.exists(run):
-        return []
+        return beside
     if (run / layout.META).exists():
         with contextlib.suppress(OSError):
             write_json(run / layout.META, {"status": "running"})
@@ -190,7 +191,7 @@ def clear(run: Path) -> list[str]:
         with contextlib.suppress(OSError):  # it holds foreign files
             folder.rmdir()
     manifest.reset(run)
-    return manifest.foreign_files(run)
+    return [*manifest.foreign_files(run), *beside]
 
 
 def append_metrics(run: Path, record: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ import compile_cache
 from analysis.measures import llc_traces
 from analysis.measures.llc import Estimator
 from analysis.measures.llc_settings import Settings
+from analysis.measures.llc_traces import digest_of
 from executors.signals import exit_when_stopped
 from executors.task import Context, Executor, Task
 from families.shared_arrays import shared_with
@@ -38,15 +39,15 @@ def estimate_run(
     """
     config, estimate = rundir.read_config(run), _Estimates(run, settings)
     steps = selected(run, config.training.steps, selection)
-    llc_traces.check_own(run, settings, steps)
+    llc_traces.check_own(run, settings, steps, beside=executor is not None)
     if executor is not None:
         yield from _estimate_as_tasks(run, settings, selection, executor)
     for step, params in _at(run, steps, selection):
-        row = llc_traces.known_row(run, settings, step, params)
+        row = llc_traces.known_row(run, settings, step, digest := digest_of(params))
         if row is None:
             row = llc_traces.write(run, settings, step, estimate(step, params))
             llc_traces.write_table(run)
-        llc_traces.take_over(run, settings, step)
+        llc_traces.take_over(run, settings, step, digest)
         yield row
     llc_traces.write_table(run)
 
@@ -56,11 +57,11 @@ def _estimate_as_tasks(run: Path, settings: Settings, selection: str, executor: 
 
     At a signal the checkpoints in work are estimated, and their rows given, before the process ends.
     """
-    left = [
-        step
+    left = {
+        step: digest
         for step, params in checkpoints(run, rundir.read_config(run).training.steps, selection)
-        if llc_traces.known_row(run, settings, step, params) is None
-    ]
+        if llc_traces.known_row(run, settings, step, digest := digest_of(params)) is None
+    }
     tasks = [
         Task(
             str(step),
@@ -79,7 +80,7 @@ def _estimate_as_tasks(run: Path, settings: Settings, selection: str, executor: 
                 raise outcome.error
             if outcome.value is None:  # it was stopped before it began
                 continue
-            llc_traces.take_over(run, settings, int(outcome.task.name))
+            llc_traces.take_over(run, settings, step := int(outcome.task.name), left[step])
             llc_traces.write_table(run)
             yield outcome.value
 
@@ -88,8 +89,8 @@ def estimate_task(context: Context, run: Path, settings: Settings, step: int, la
     """Estimates a checkpoint; its traces are kept beside the run, which the command that asks has locked."""
     compile_cache.enable()
     _, params = next(_at(run, [step], "last" if last else str(step)))
-    known = llc_traces.known_row(run, settings, step, params)
-    return known or llc_traces.write_aside(run, settings, step, _estimates(run, settings)(step, params))
+    known, estimate = llc_traces.known_row(run, settings, step, digest_of(params)), _estimates(run, settings)
+    return known or llc_traces.write_aside(run, settings, step, estimate(step, params), estimate.identity)
 
 
 @lru_cache(maxsize=1)
@@ -105,14 +106,15 @@ def follow(run: Path, settings: Settings, selection: str) -> Iterator[dict[str, 
     """
     check_training(run)
     estimate, seen = _Estimates(run, settings), set[int]()
-    llc_traces.check_own(run, settings, planned(run, selection))
+    llc_traces.check_own(run, settings, planned(run, selection), beside=True)
     while True:
         ended = not is_training(run)  # asked first: what is recorded before the end is seen
         due = [step for step in _recorded(run, selection) if step not in seen]
+        estimate.check_same()
         for step, params in _at(run, due, selection):
-            row = llc_traces.known_row(run, settings, step, params)
+            row = llc_traces.known_row(run, settings, step, digest_of(params))
             if row is None:
-                row = llc_traces.write_aside(run, settings, step, estimate(step, params))
+                row = llc_traces.write_aside(run, settings, step, estimate(step, params), estimate.identity)
             seen.add(step)
             yield row
         if ended and not due:
@@ -122,17 +124,22 @@ def follow(run: Path, settings: Settings, selection: str) -> Iterator[dict[str, 
 
 
 class _Estimates:
-    """Traces as they are stored on disk; the estimator is built at the first call."""
+    """Traces of a run of one config as they are stored on disk; the estimator is built at the first call."""
 
     def __init__(self, run: Path, settings: Settings):
         self.run, self.settings = run, settings
+        self.config, self.identity = rundir.read_config(run), rundir.stored_id(run)
         self.estimator: Estimator | None = None
+
+    def check_same(self) -> None:
+        """`StoreError` if the directory has another run by now."""
+        if rundir.stored_id(self.run) != self.identity:
+            raise StoreError(f"{self.run} was trained again with another config; the same command follows that run")
 
     def __call__(self, step: int, params: Params) -> bytes:
         if self.estimator is None:
             use_highest_precision()
-            config = rundir.read_config(self.run)
-            self.estimator = Estimator(config, self.settings, shared_with(config, self.run))
+            self.estimator = Estimator(self.config, self.settings, shared_with(self.config, self.run))
         return llc_traces.content(*self.estimator(step, params), params)
 
 

@@ -1,8 +1,8 @@
 """The traces of a checkpoint's chains on disk, with their row and the digest of their parameters.
 
-llc/SETTINGS_step_STEP.npz of a run has them. While another process has the run locked they are kept in a folder
-beside it, .NAME.llc, and moved into the run when it is free. A file that the run's manifest does not list is neither
-read nor written.
+llc/SETTINGS_step_STEP.npz of a run has them. While another process has the run locked they are kept beside it
+(`store.aside`), and moved into the run when it is free. A file that the run's manifest does not list is neither read
+nor written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,11 @@ import numpy as np
 from analysis.measures.llc_health import health_of
 from analysis.measures.llc_settings import Settings
 from src.model import Params
-from store import layout, manifest
-from store.atomic import replace_file, write_bytes, write_csv
+from store import aside, layout, manifest
+from store.atomic import write_bytes, write_csv
 from store.params import flattened
 from store.readers import StoreError, read_npz
+from store.rundir import stored_id
 
 ROW = "row"  # the array that holds the row, as JSON
 PARAMETERS = "parameters"  # the array that holds the SHA-256 of the parameters
@@ -35,23 +36,25 @@ def trace_file(run: Path, settings: Settings, step: int) -> Path:
     return run / layout.LLC_TRACES / f"{settings.name}_step_{step:08d}.npz"
 
 
-def check_own(run: Path, settings: Settings, steps: Sequence[int]) -> None:
-    """`StoreError` for a file that somebody else has put where traces of these steps would be."""
-    for path in (trace_file(run, settings, step) for step in steps):
+def check_own(run: Path, settings: Settings, steps: Sequence[int], beside: bool) -> None:
+    """`StoreError` for a file of somebody else where traces of these steps would be, in the run or also `beside` it."""
+    files = [trace_file(run, settings, step) for step in steps]
+    for path in files:
         if path.exists() and manifest.exists(run):
             manifest.owns(run, path)
+    if beside:
+        aside.check(run, [path.name for path in files])
 
 
 # --- one checkpoint ---
 
 
-def known_row(run: Path, settings: Settings, step: int, params: Params) -> dict[str, Any] | None:
-    """The row of a checkpoint that is estimated already at these parameters, which may lie beside the run."""
-    path, digest = trace_file(run, settings, step), digest_of(params)
-    if path.exists() and digest == read_digest(path):
+def known_row(run: Path, settings: Settings, step: int, digest: bytes) -> dict[str, Any] | None:
+    """The row of a checkpoint that is estimated already at parameters of this digest, which may lie beside the run."""
+    if _is_of(path := trace_file(run, settings, step), digest):
         return read_row(path)
-    aside = layout.llc_aside(run) / path.name
-    return read_row(aside) if aside.exists() and digest == read_digest(aside) else None
+    kept = _read_aside(run, settings, step, digest)
+    return None if kept is None else _parts(kept)[0]
 
 
 def content(row: Mapping[str, Any], traces: Mapping[str, np.ndarray], params: Params) -> bytes:
@@ -71,22 +74,36 @@ def write(run: Path, settings: Settings, step: int, written: bytes) -> dict[str,
     return read_row(path)
 
 
-def write_aside(run: Path, settings: Settings, step: int, written: bytes) -> dict[str, Any]:
-    """The same beside a run that somebody else has locked."""
-    path = layout.llc_aside(run) / trace_file(run, settings, step).name
-    replace_file(path, written)
-    return read_row(path)
+def write_aside(run: Path, settings: Settings, step: int, written: bytes, identity: str) -> dict[str, Any]:
+    """The same beside a run that somebody else has locked, for the run of this id."""
+    aside.write(run, trace_file(run, settings, step).name, written, identity)
+    return _parts(written)[0]
 
 
-def take_over(run: Path, settings: Settings, step: int) -> None:
-    """Moves traces that are kept beside a run into it, if there are any."""
+def take_over(run: Path, settings: Settings, step: int, digest: bytes) -> None:
+    """Moves traces of these parameters that are kept beside a run into it, if there are any and it has none."""
     path = trace_file(run, settings, step)
-    aside = layout.llc_aside(run) / path.name
-    if aside.exists():
-        write_bytes(path, aside.read_bytes())
-        aside.unlink()
-        with suppress(OSError):  # those of other settings may still be there
-            aside.parent.rmdir()
+    if (kept := _read_aside(run, settings, step, digest)) is not None:
+        if not _is_of(path, digest):
+            write_bytes(path, kept)
+        aside.remove(run, path.name)
+
+
+def _read_aside(run: Path, settings: Settings, step: int, digest: bytes) -> bytes | None:
+    """Traces that are kept beside this run, if they are of these parameters."""
+    kept = aside.read(run, trace_file(run, settings, step).name, stored_id(run))
+    return kept if kept is not None and _parts(kept)[1] == digest else None
+
+
+def _parts(written: bytes) -> tuple[dict[str, Any], bytes]:
+    """The row, and the SHA-256 of the parameters, of traces as we have written them."""
+    with np.load(io.BytesIO(written)) as arrays:
+        return json.loads(arrays[ROW].tobytes()), arrays[PARAMETERS].tobytes()
+
+
+def _is_of(path: Path, digest: bytes) -> bool:
+    """Whether there is a file of traces of these parameters."""
+    return path.exists() and digest == read_digest(path)
 
 
 def read_row(path: Path) -> dict[str, Any]:
@@ -133,9 +150,10 @@ def write_table(run: Path) -> None:
 
 
 def left_out(run: Path) -> list[Path]:
-    """Files of traces whose rows are not in the table, since they cannot be read or are not the run's."""
+    """Files whose rows are not in the table, since they cannot be read or are not the run's; also those beside it."""
     tabled = {path for path, row in _rows(run) if row is not None}
-    return [path for path in sorted((run / layout.LLC_TRACES).glob("*.npz")) if path not in tabled]
+    inside = [path for path in sorted((run / layout.LLC_TRACES).glob("*.npz")) if path not in tabled]
+    return [*inside, *aside.others(run, stored_id(run))]
 
 
 def _rows(run: Path) -> Iterator[tuple[Path, dict[str, Any] | None]]:

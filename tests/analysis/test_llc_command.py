@@ -2,9 +2,10 @@
 
 import json
 import math
+import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,21 @@ import pandas as pd
 import pytest
 
 from analysis.llc import check_selection
-from analysis.measures import llc_traces
+from analysis.measures import llc_run, llc_traces
 from analysis.measures.llc_run import _choose, estimate_run
 from analysis.measures.llc_settings import Settings
 from executors.signals import Signals
 from executors.task import Outcome, Report, Task
-from store import layout, manifest, rundir
+from src.model import Params
+from store import StoreError, aside, layout, manifest, rundir
 from store.atomic import write_bytes
+from store.lock import locked
 from store.params import flattened, read_params
 from tests.analysis.llc_runs import EVERY_SECOND, OF_FAMILIES, SETTINGS, estimated, table, trained, words
 from tests.clusters import ON_CLUSTERS
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import INTERRUPTED, RECORDED, Workshop, copied
+from tests.trust.damage import limited
 
 __all__ = ["ran", "refused"]
 
@@ -225,6 +229,88 @@ def test_a_checkpoint_whose_parameters_have_changed_is_estimated_again(run: Path
     np.savez(path, **other)
     estimated(workshop, run, *words())
     assert path.read_bytes() == good
+
+
+# --- what lies beside a run ---
+
+
+def made_up(run: Path, health: str, params: Params | None = None) -> bytes:
+    """Traces of the first checkpoint, of its parameters unless others are given."""
+    ((_, own),) = llc_run.checkpoints(run, RECORDED[-1], "0")
+    row = {"step": 0, "llc": 1.0, "llc_low": 0.5, "llc_high": 1.5, "health": health}
+    return llc_traces.content(row, {}, own if params is None else params)
+
+
+def laid_bare(run: Path, name: str, content: bytes) -> None:
+    layout.llc_aside(run).mkdir()
+    (layout.llc_aside(run) / name).write_bytes(content)
+
+
+def through_a_link(run: Path, name: str, content: bytes) -> None:
+    aside.write(run, name, content, rundir.stored_id(run))
+    layout.llc_aside(run).rename(run.parent / "target")
+    layout.llc_aside(run).symlink_to("target")
+
+
+def a_pipe(run: Path, name: str, content: bytes) -> None:
+    layout.llc_aside(run).mkdir()
+    os.mkfifo(layout.llc_aside(run) / name)
+
+
+# what is left beside the run -> whether it is named
+LEFT: dict[str, tuple[Callable[[Path, str, bytes], object], bool]] = {
+    "of another run": (lambda run, name, content: aside.write(run, name, content, "0" * 16), True),
+    "of other parameters": (
+        lambda run, name, content: aside.write(
+            run, name, made_up(run, "of another run", {"a": {"b": np.zeros(1)}}), rundir.stored_id(run)
+        ),
+        False,  # the run's own, of before it was trained again
+    ),
+    "of no run": (laid_bare, True),
+    "not traces": (lambda run, name, content: laid_bare(run, name, b"mine"), True),
+    "a link": (through_a_link, True),
+    "a pipe": (a_pipe, True),
+}
+
+
+@pytest.mark.parametrize("what", LEFT)
+def test_what_lies_beside_a_run_is_not_taken_for_its_own(what: str, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the run has traces already or not: its table is the one that it has with nothing beside it."""
+    path, good, (put, is_named) = llc_traces.trace_file(run, OWN, 0), made_up(run, "healthy"), LEFT[what]
+    monkeypatch.setattr(llc_run._Estimates, "__call__", lambda self, step, params: good)
+    put(run, path.name, made_up(run, "of another run"))
+    before = os.lstat(layout.llc_aside(run)), sorted(os.listdir(layout.llc_aside(run)))
+    for _ in ("estimated now", "estimated before"):
+        with limited(), locked(run):
+            (row,) = estimate_run(run, OWN, "0")
+        assert row["health"] == "healthy"
+        assert path.read_bytes() == good
+        assert table(run)["health"].tolist() == ["healthy"]
+    assert (os.lstat(layout.llc_aside(run)), sorted(os.listdir(layout.llc_aside(run)))) == before
+    assert bool(llc_traces.left_out(run)) == is_named
+
+
+def test_what_is_kept_beside_a_run_is_moved_into_it(run: Path) -> None:
+    path, kept = llc_traces.trace_file(run, OWN, 0), made_up(run, "as kept")
+    aside.write(run, path.name, kept, rundir.stored_id(run))
+    with locked(run):
+        (row,) = estimate_run(run, OWN, "0")
+    assert row["health"] == "as kept"
+    assert path.read_bytes() == kept
+    assert not layout.llc_aside(run).exists()
+
+
+def test_a_run_that_is_trained_again_meets_nothing_of_the_one_before(run: Path) -> None:
+    aside.write(run, llc_traces.trace_file(run, OWN, 0).name, b"", rundir.stored_id(run))
+    with locked(run):
+        rundir.clear(run)
+    assert not layout.llc_aside(run).exists()
+
+
+def test_what_cannot_be_kept_beside_a_run_is_refused_before_it_is_estimated(run: Path) -> None:
+    laid_bare(run, llc_traces.trace_file(run, OWN, 30).name, b"mine")
+    with locked(run), pytest.raises(StoreError, match="was not written by the laboratory and would be overwritten"):
+        next(estimate_run(run, OWN, "0,30", lambda *_: pytest.fail("it has begun")))
 
 
 # --- files of others, and broken ones ---

@@ -3,6 +3,7 @@
 The training stops itself (SIGSTOP) at the third record, so that it is training for as long as the test wants.
 """
 
+import io
 import os
 import shutil
 import signal
@@ -16,7 +17,8 @@ import pytest
 
 from analysis.measures import llc_run, llc_traces
 from analysis.measures.llc_settings import Settings
-from store import layout, rundir
+from configs.regression import RegressionConfig
+from store import StoreError, aside, layout, rundir
 from tests.analysis.llc_runs import KEEPING, estimated, table, words
 from tests.doors import snapshot
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, ROOT, SIZES, Done, Workshop, results
@@ -107,10 +109,14 @@ def test_killed_it_loses_one_checkpoint_at_most(
     assert killed.returncode == -signal.SIGKILL
     kept = sorted(path for path in layout.llc_aside(run).iterdir())
     assert [path.name[-12:-4] for path in kept] == ["00000000", "00000030"]
-    with np.load(kept[1]) as arrays:  # what is kept is taken, and not estimated again
+    identity = rundir.stored_id(run)
+    content = aside.read(run, kept[1].name, identity)
+    assert content is not None
+    with np.load(io.BytesIO(content)) as arrays:  # what is kept is taken, and not estimated again
         marked = {name: arrays[name] for name in arrays}
-    row = bytes(marked["row"]).replace(b'"health": "', b'"health": "as kept: ')
-    np.savez(kept[1], **marked | {"row": np.frombuffer(row, np.uint8)})
+    row, buffer = bytes(marked["row"]).replace(b'"health": "', b'"health": "as kept: '), io.BytesIO()
+    np.savez(buffer, **marked | {"row": np.frombuffer(row, np.uint8)})
+    aside.write(run, kept[1].name, buffer.getvalue(), identity)
     again = follower(workshop, run)
     assert "health as kept: " in lines(again, 2)[1]
     training.send_signal(signal.SIGCONT)
@@ -147,6 +153,7 @@ def test_it_waits_while_nothing_is_recorded_and_sees_what_comes_just_before_the_
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Looks at a run that has recorded 0, again nothing new, and 30 when it has ended."""
+    rundir.begin(run, RegressionConfig())
     training, recorded = iter([True, True, False, False]), iter([[0], [0], [0, 30], [0, 30]])
     monkeypatch.setattr(llc_run, "POLL_SECONDS", 0.0)
     monkeypatch.setattr(llc_run, "check_training", lambda run: None)
@@ -154,9 +161,18 @@ def test_it_waits_while_nothing_is_recorded_and_sees_what_comes_just_before_the_
     monkeypatch.setattr(llc_run, "is_training", lambda run: next(training))
     monkeypatch.setattr(llc_run, "_recorded", lambda run, selection: next(recorded))
     monkeypatch.setattr(llc_run, "_at", lambda run, steps, selection: [(step, {}) for step in steps])
-    monkeypatch.setattr(llc_traces, "check_own", lambda run, settings, steps: None)
-    monkeypatch.setattr(llc_traces, "known_row", lambda run, settings, step, params: {"step": step})
+    monkeypatch.setattr(llc_traces, "check_own", lambda run, settings, steps, beside: None)
+    monkeypatch.setattr(llc_traces, "known_row", lambda run, settings, step, digest: {"step": step})
     assert [row["step"] for row in llc_run.follow(run, Settings(), "all")] == [0, 30]
+
+
+def test_it_does_not_go_on_with_another_run_of_the_same_name(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rundir.begin(run, RegressionConfig())
+    estimates = llc_run._Estimates(run, Settings())
+    estimates.check_same()
+    rundir.begin(run, RegressionConfig(data_seed=7))
+    with pytest.raises(StoreError, match="was trained again with another config"):
+        estimates.check_same()
 
 
 def refused_to_follow(workshop: Workshop, run: Path) -> str:
