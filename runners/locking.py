@@ -25,8 +25,11 @@ def locked_runs(
     width: int = 1,
     strict: bool = False,
     check: Callable[[Path, RunConfig], None] = lambda run, config: None,
+    below: Path | None = None,
 ) -> Iterator[None]:
     """Locks the directories of runs that can be trained, and clears those to retrain (`overwrite`).
+
+    `below` is the folder of them that the user has named, if it was not each of them (`store.lock.locked`).
 
     All checks come before the first directory is cleared: devices and required runs even before a lock file is created,
     then the locks, the directories' contents, the conditions of a resume, and the family's parts with what else the
@@ -38,7 +41,7 @@ def locked_runs(
             rundir.find_required(config, run)
     with ExitStack() as locks:
         for run, _ in runs:
-            locks.enter_context(locked(run))
+            locks.enter_context(locked(run, below=below))
         for run, config in runs:
             rundir.check_usable(run, config, overwrite)
             if not overwrite:

@@ -68,7 +68,7 @@ def main(argv: list[str]) -> int:
     runs = [rundir.choose(c, str(flags.out / f"seed_{c.data_seed}"), flags.overwrite) for c in configs]
     pairs = list(zip(runs, configs, strict=True))
     saving = persistence.from_flags(flags)
-    with locked_runs(pairs, flags.overwrite, WIDTH, saving.strict_resume):
+    with locked_runs(pairs, flags.overwrite, WIDTH, saving.strict_resume, below=flags.out):
         if stopped_by := _train(pairs, flags.quiet, saving):
             return report_stop(runs, stopped_by)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]

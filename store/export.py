@@ -23,6 +23,7 @@ import cli
 from environment import extra
 from store import layout, rundir
 from store.listing import run_folders
+from store.lock import refuse_links_below
 from store.readers import StoreError, is_count, is_number, json_lines_of, read_json, reading
 
 POLL_SECONDS = 2.0  # at least between two readings of all runs
@@ -228,6 +229,7 @@ def main(argv: list[str]) -> int:
 
     def target_of(name: str, run: Path) -> Target:
         if flags.tensorboard is not None:
+            refuse_links_below(flags.tensorboard, flags.tensorboard / name)
             return TensorBoard(flags.tensorboard / name, run)
         return WeightsAndBiases(flags.wandb, name, run, flags.wandb_dir, flags.online)
 

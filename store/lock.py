@@ -23,14 +23,19 @@ _watch = Watch()  # of `in_use`, from one question to the next
 
 
 @contextmanager
-def locked(run: Path, name: str = layout.LOCK, shared: bool = False, timeout: float = 0.0) -> Iterator[None]:
+def locked(
+    run: Path, name: str = layout.LOCK, shared: bool = False, timeout: float = 0.0, below: Path | None = None
+) -> Iterator[None]:
     """Locks a run directory; `StoreError` if another process has it, or if writing there would follow a link.
+
+    `below` is the folder that the user has named, where that is not the run: it may be a link, but nothing in it.
 
     Shared locks exclude exclusive ones. Different names are different locks. `timeout` is how many seconds to wait for
     another process; unless it is 0, at least 2 `STALE_SECONDS` for one on another host. A run of an earlier version
     gets its manifest.
     """
     refuse_links(run)
+    refuse_links_below(below or run, run)
     with _locked(run / name, run, shared, timeout):
         adopt(run)
         yield
@@ -66,6 +71,19 @@ def _locked(lock: Path, target: Path, shared: bool, timeout: float) -> Iterator[
         yield
     finally:
         ownership.let_go(held)
+
+
+def link_below(folder: Path, path: Path) -> Path | None:
+    """The first link on the way from a folder, which may be one itself, to a path in it."""
+    way = [path, *path.parents]
+    inside = way[: way.index(folder)] if folder in way else [path]
+    return next((place for place in reversed(inside) if place.is_symlink()), None)
+
+
+def refuse_links_below(folder: Path, path: Path) -> None:
+    """`StoreError` if a path leads from this folder through a link: what lies there is not the folder's to change."""
+    if (link := link_below(folder, path)) is not None:
+        raise StoreError(f"{link} is a symbolic link, and nothing is changed through links; name its target itself")
 
 
 def refuse_links(run: Path) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 import cli
 from store import layout, manifest, ownership, rundir
 from store.listing import Entry, list_runs, run_folders
-from store.lock import in_use, locked
+from store.lock import in_use, link_below, locked
 from store.readers import StoreError, read_json
 from store.runs import age, size
 
@@ -76,23 +76,23 @@ def code_of(entries: Sequence[Entry]) -> str:
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:DIGITS]
 
 
-def delete(entry: Entry) -> list[str]:
+def delete(entry: Entry, below: Path) -> list[str]:
     """Deletes the files in a run's manifest, and its folder if nothing else is in it; returns what stays.
 
-    `StoreError` if another process has locked the run, or if it has changed since it was listed.
+    `StoreError` if another process has locked the run, if it has changed since it was listed, or if a link below the
+    folder that was searched leads to it.
     """
-    with locked(entry.path):
+    with locked(entry.path, below=below):
         if list(map(_state, list_runs(entry.path))) != [_state(entry)]:
             raise StoreError(f"{entry.path} has changed since it was listed; list the runs again")
         kept = rundir.clear(entry.path)
-        if not kept:
+        if not manifest.foreign_files(entry.path):
             (entry.path / layout.MANIFEST).unlink(missing_ok=True)
             if not manifest.foreign_files(entry.path):
                 ownership.check(entry.path)
                 (entry.path / layout.LOCK).unlink(missing_ok=True)  # while it is ours
-    if not kept:
-        with suppress(OSError):  # it has files, of a run that has begun since too
-            entry.path.rmdir()
+    with suppress(OSError):  # it has files, of a run that has begun since too
+        entry.path.rmdir()
     return kept
 
 
@@ -124,8 +124,8 @@ def main(argv: list[str]) -> int:
     flags, now = parser().parse(argv), datetime.now(UTC)
     entries = []
     for entry in chosen(flags.folder, flags.status, flags.older_than, now):
-        if in_use(entry.path):
-            print(cli.printable(f"not listed: {entry.path} is locked by a process of {entry.host}"), file=sys.stderr)
+        if why := _why_kept(entry, flags.folder):
+            print(cli.printable(f"not listed: {entry.path} is {why}"), file=sys.stderr)
         else:
             entries.append(entry)
     code = code_of(entries)
@@ -136,15 +136,22 @@ def main(argv: list[str]) -> int:
     if not flags.delete:
         print(f"{_total(entries)}; to delete these: --delete {code}" if entries else "no run is to be deleted")
         return 0
-    deleted = [entry for entry in entries if _delete(entry)]
+    deleted = [entry for entry in entries if _delete(entry, flags.folder)]
     print(f"deleted: {_total(deleted)}")
     return 0 if len(deleted) == len(entries) else 2
 
 
-def _delete(entry: Entry) -> bool:
+def _why_kept(entry: Entry, below: Path) -> str:
+    """Why a run must not be deleted; "" if nothing is in the way."""
+    if link_below(below, entry.path) is not None:
+        return "reached through a symbolic link, and what lies outside of the folder stays"
+    return f"locked by a process of {entry.host}" if in_use(entry.path) else ""
+
+
+def _delete(entry: Entry, below: Path) -> bool:
     """Deletes a run and prints what stays; or says why it is refused."""
     try:
-        kept = delete(entry)
+        kept = delete(entry, below)
     except StoreError as error:
         print(cli.printable(f"error: {error}"), file=sys.stderr)
     except OSError as error:

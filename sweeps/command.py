@@ -215,7 +215,7 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
     if begun:
         _check_parts(chosen)
     for run in begun:  # one after another, since a lock keeps a file open, and there may be 10^5
-        with locked(run):
+        with locked(run, below=how.folder):
             pass
     with locked_file(how.out, table.LOCK_TIMEOUT):
         together = check_plan(how.folder, how.out, rows, how.append)
@@ -225,7 +225,7 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
         start(rows, how.folder, how.out, how.policy, [run.name for run in begun])
         write_plan(how.folder, how.out, together)
         for run in begun:
-            with locked(run):
+            with locked(run, below=how.folder):
                 print_kept_files(run, rundir.clear(run))
     return rows
 
@@ -261,7 +261,7 @@ def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals:
     if not how.quiet:
         shown = sum(row.cell in status for row in rows)
         print(f"{shown} rows of {len(status)} cells: {status_counts(status.values())}", flush=True)
-    _remove_checkpoints([how.folder / cell.name for cell in chosen if status[cell] == "done"])
+    _remove_checkpoints([how.folder / cell.name for cell in chosen if status[cell] == "done"], how.folder)
     failed: dict[str, str] = {}
     if not waiting:
         return failed
@@ -289,10 +289,10 @@ def _results(waiting: Sequence[Pack], how: Execution, progress: Progress, signal
             yield result_of(outcome, packs_of[outcome.task.name], how.folder)
 
 
-def _remove_checkpoints(done: Sequence[Path]) -> None:
+def _remove_checkpoints(done: Sequence[Path], folder: Path) -> None:
     """Removes the checkpoints of cells that were killed just after their status became "done"."""
     for run in (run for run in done if (run / layout.CHECKPOINTS).exists()):
-        with suppress(StoreError, OSError), locked(run):
+        with suppress(StoreError, OSError), locked(run, below=folder):
             if rundir.read_status(run) == "done":
                 checkpoint.remove(run)
 

@@ -70,7 +70,7 @@ def _mark_failed(run: Path, reason: str) -> None:
     """Sets the status "failed" of a cell that is not locked: a process reported dead may be alive on another host."""
     with suppress(StoreError, OSError):
         if rundir.has_begun(run) and not in_use(run):
-            with locked(run):
+            with locked(run, below=run.parent):
                 rundir.mark_failed(run, reason)
 
 
@@ -114,7 +114,7 @@ def train(
         for cell in pack.cells:
             job = Job(folder / cell.name, cell.config)
             try:
-                locks.enter_context(locked(job.run, timeout=LOCK_TIMEOUT))
+                locks.enter_context(locked(job.run, timeout=LOCK_TIMEOUT, below=folder))
                 _check_cell(job, width, persistence.strict_resume)
                 ready.append(job)
             except Exception as error:

@@ -62,12 +62,12 @@ def rename_cells(rows: Sequence[Row], folder: Path, out: Path) -> str:
         locks.enter_context(locked_file(out, table.LOCK_TIMEOUT))
         names = earlier_cells(rows, folder) if cells_too else {}  # again: another shard may have renamed them
         for name in filter(lambda name: in_use(folder / name), names):
-            with locked(folder / name):  # `StoreError`, unless its owner is gone
+            with locked(folder / name, below=folder):  # `StoreError`, unless its owner is gone
                 pass
         if lines := renamed_lines(rows, folder, out):  # before the cells: a second call after a kill does the rest
             replace_file(out, table.text(list(lines[0]), lines))
         for name, today in names.items():
-            with locked(folder / name):
+            with locked(folder / name, below=folder):
                 ownership.check(folder / name)
                 os.rename(folder / name, folder / today)
     if names:

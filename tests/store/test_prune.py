@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from store import StoreError, layout, owners, ownership, prune, rundir
+from store import StoreError, aside, layout, owners, ownership, prune, rundir
 from store.listing import Entry, list_runs
 from store.lock import locked
 from tests.doors import Ran, Refused, ran, refused, snapshot
@@ -97,13 +97,13 @@ def test_a_run_that_has_changed_since_it_was_listed_is_not_deleted(what: str, ru
         "status": lambda: rundir.update_meta(run, status="stopped"),
     }
     if what not in changes:
-        assert prune.delete(entry) == []
+        assert prune.delete(entry, runs) == []
         assert not run.exists()
         return
     changes[what]()
     before = snapshot(run)
     with pytest.raises(StoreError, match=r"a has changed since it was listed; list the runs again"):
-        prune.delete(entry)
+        prune.delete(entry, runs)
     assert {name: state for name, state in snapshot(run).items() if name != layout.LOCK} == before
 
 
@@ -143,20 +143,58 @@ def test_a_lock_that_a_run_takes_when_the_old_one_is_deleted_is_the_runs(
     taken = list[object]()
 
     @contextmanager
-    def then_taken(run: Path) -> Iterator[None]:
-        with locked(run):
+    def then_taken(run: Path, below: Path) -> Iterator[None]:
+        with locked(run, below=below):
             yield
         run.mkdir(exist_ok=True)
         taken.append(ownership.hold(run / layout.LOCK, run, False, owners.Watch()))
 
     monkeypatch.setattr(prune, "locked", then_taken)
     (entry,) = [entry for entry in list_runs(runs) if entry.path == runs / "a"]
-    assert prune.delete(entry) == []
+    assert prune.delete(entry, runs) == []
     assert [path.name for path in (runs / "a").iterdir()] == [layout.LOCK]
     (held,) = taken
     assert isinstance(held, ownership.HeldLock)
     assert held.is_ours()
     ownership.let_go(held)
+
+
+def test_nothing_is_deleted_through_a_link_in_the_folder(runs: Path, tmp_path: Path, ran: Ran) -> None:
+    """Neither a run, nor a file of one whose folder is a link; be it listed before the link was made or not."""
+    outside = made(tmp_path / "outside" / "run", status="failed")
+    before = snapshot(outside)
+    (runs / "link").symlink_to(outside)
+    said = ran("store.prune", runs)
+    assert [line.split()[0] for line in said.out.splitlines()[:-1]] == [str(runs / "a"), str(runs / "b")]
+    assert said.err.startswith(f"not listed: {runs / 'link'} is reached through a symbolic link")
+    entries = {entry.path: entry for entry in list_runs(runs)}
+    with pytest.raises(StoreError, match="link is a symbolic link, and nothing is changed through links"):
+        prune.delete(entries[runs / "link"], runs)
+    (runs / "a" / layout.CHECKPOINTS).symlink_to(outside)
+    with pytest.raises(StoreError, match="is a symbolic link, and nothing is written through links"):
+        prune.delete(entries[runs / "a"], runs)
+    assert snapshot(outside) == before
+
+
+def test_a_folder_may_be_named_by_a_link(runs: Path, tmp_path: Path, ran: Ran) -> None:
+    (tmp_path / "link").symlink_to(runs)
+    done = ran("store.prune", tmp_path / "link", "--delete", code(ran("store.prune", tmp_path / "link").out))
+    assert (done.status, done.err) == (0, "")
+    assert left(runs) == ["c", "d"]
+
+
+def test_what_is_kept_beside_a_run_goes_with_it(runs: Path, ran: Ran) -> None:
+    """And no more than that: the next run of this name meets nothing of this one."""
+    name = "0123abcd_step_00000000.npz"
+    for run in (runs / "a", runs / "b"):
+        aside.write(run, name, b"traces", rundir.stored_id(run))
+    foreign = layout.llc_aside(runs / "b") / "notes.md"
+    foreign.write_text("mine")
+    done = ran("store.prune", runs, "--delete", code(ran("store.prune", runs).out))
+    assert done.status == 0
+    assert f"{runs / 'b'} keeps files that are not the run's: ../.b.llc/notes.md" in done.out
+    assert left(runs) == [".b.llc", "c", "d"]
+    assert os.listdir(foreign.parent) == ["notes.md"]
 
 
 def test_statuses_and_ages_choose(runs: Path, ran: Ran, refused: Refused) -> None:
