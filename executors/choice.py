@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cli
 from environment import UnusableEnvironment, extra
@@ -16,6 +16,7 @@ from executors.here import in_this_process
 from executors.processes import in_processes
 from executors.remote import Resources
 from executors.signals import Signals
+from executors.slurm_settings import WHOLE, SlurmFlag
 from executors.task import Executor, Outcome, Report, Task
 
 PACKED_WIDTH = 8  # trainings in a pack, where packs are worth while
@@ -106,8 +107,9 @@ def add_flags(built: cli.Parser, text: str = OF_SWEEPS) -> None:
     }.items():
         default = Resources._field_defaults[name]
         built.add_argument(f"--task_{name}", type=kind, help=f"on a cluster: {about} (default: {default:g})")
-    text = "settings of SLURM jobs: partition, account, qos, constraint, minutes, at_once or any of sbatch"
-    cli.add_list(built, "--slurm", _setting, (), f"{text}, as in partition=cpu,minutes=60")
+    text = "settings of SLURM jobs: partition, account, qos, constraint, minutes, at_once or any other option of sbatch"
+    text += ", as in partition=cpu,gpu,minutes=60 (docs/cluster.md lists those that are refused)"
+    built.add_argument("--slurm", nargs="+", action=SlurmFlag, default=[], help=text)
 
 
 def resources_of(flags: argparse.Namespace, folder: Path) -> Resources:
@@ -121,7 +123,7 @@ def resources_of(flags: argparse.Namespace, folder: Path) -> Resources:
     of_task = {name: getattr(flags, f"task_{name}") for name in ("cpus", "gpus", "retries")}
     given = {name: value for name, value in of_task.items() if value is not None}
     resources = Resources(**given, ray_address=flags.ray_address, slurm=tuple(flags.slurm), jobs=folder / ".jobs")
-    unused = [name for name, _ in resources.slurm if name not in ("cluster", "minutes", "at_once")]
+    unused = [name for name, _ in resources.slurm if name not in ("cluster", *WHOLE)]
     if unused and not resources.slurm_cluster:
         raise cli.UsageError(
             f"argument --slurm: cluster=local takes only minutes and at_once, and would ignore {unused[0]}"
@@ -158,14 +160,3 @@ def _gpus(text: str) -> float:
     if not (0 <= value <= 1 or (1 < value <= 64 and value == int(value))):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs: a fraction from 0 to 1, or a whole number")
     return value
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    if name in ("minutes", "at_once"):
-        return name, _count(value)
-    if name == "cluster" and value not in ("slurm", "local"):
-        raise argparse.ArgumentTypeError(f"cluster is {value!r}; choose slurm or local")
-    return name, True if value == "true" else value  # an option of sbatch without a value, as in exclusive=true

@@ -263,6 +263,6 @@ def _executor(submitit: Any, folder: Path, resources: Resources) -> Any:
         known["slurm_array_parallelism"] = int(settings.pop("at_once", AT_ONCE))
         named = {name: settings.pop(name) for name in ("partition", "account", "qos", "constraint") if name in settings}
         known |= {f"slurm_{name}": value for name, value in named.items()}
-        known["slurm_additional_parameters"] = {"requeue": True} | settings  # where the cluster's default is not to
+        known["slurm_additional_parameters"] = settings | {"requeue": True}  # where the cluster's default is not to
     executor.update_parameters(**known)
     return executor

@@ -102,11 +102,6 @@ def test_a_fraction_of_a_gpu_is_refused_where_jobs_get_whole_ones(
     assert choice.resources_of(here, tmp_path).gpus == 0.25
 
 
-def test_an_option_of_sbatch_without_a_value_is_true() -> None:
-    flags = read("--executor", "slurm", "--slurm", "exclusive=true,comment=true_story,minutes=9")
-    assert flags.slurm == [("exclusive", True), ("comment", "true_story"), ("minutes", 9)]
-
-
 @pytest.mark.parametrize(("name", "module"), [("ray", "ray"), ("slurm", "submitit")])
 def test_a_missing_package_is_a_sentence_with_its_command(
     name: str, module: str, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

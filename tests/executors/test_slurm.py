@@ -371,15 +371,12 @@ def test_what_slurm_does_not_take_at_first_is_refused(cluster: Cluster, tmp_path
     assert cluster.cancelled == ["--quiet", "7_1"]
 
 
-@pytest.mark.parametrize(("asked", "requeue"), [({}, True), ({"requeue": "no"}, "no")])
-def test_jobs_may_be_queued_again_whatever_the_clusters_default_is(
-    asked: dict[str, object], requeue: object, tmp_path: Path
-) -> None:
+def test_jobs_may_be_queued_again_whatever_the_clusters_default_is(tmp_path: Path) -> None:
     """Under a name of their own, by which what SLURM took without an answer is known."""
     given: dict[str, Any] = {}
     submitit = SimpleNamespace(AutoExecutor=lambda **_: SimpleNamespace(update_parameters=given.update))
-    slurm._executor(submitit, tmp_path / "a", resources_of(tmp_path, exclusive=True, **asked))
-    assert given["slurm_additional_parameters"] == {"requeue": requeue, "exclusive": True}
+    slurm._executor(submitit, tmp_path / "a", resources_of(tmp_path, exclusive=True))
+    assert given["slurm_additional_parameters"] == {"requeue": True, "exclusive": True}
     assert given["name"] == "icl-lab-a"
 
 
