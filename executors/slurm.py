@@ -21,6 +21,7 @@ from typing import Any
 
 import cli
 from environment import UnusableEnvironment, extra
+from executors.earlier_jobs import EarlierJobs, note
 from executors.pace import Pace
 from executors.remote import Resources, TaskEnvironment, pass_on, run_remote, task_environment
 from executors.signals import Signals
@@ -72,23 +73,26 @@ class Jobs:
     """
 
     def __init__(self, tasks: Sequence[Task], folder: Path, resources: Resources):
-        self.folder, self.waiting, self.working = folder, deque(tasks), dict[Any, Task]()
+        self.folder, self.working = folder, dict[Any, Task]()
         self._submitit, self._environment, self._stop = extra("submitit"), task_environment(resources), folder / "stop"
         self._queue, self._pace = Queue() if resources.slurm_cluster else None, Pace(POLL_SECONDS)
         self._at_once = _at_once(resources)
         self._least, self._most = (max(self._at_once // PARTS, 1), most_in_an_array()) if self._queue else (1, 1)
         self._executor = _executor(self._submitit, folder, resources)
         self._accepted, self._refusal, self._again = False, "", float("-inf")
+        self._earlier = EarlierJobs(folder, Queue() if self._queue else None)
+        self.waiting = deque(self._earlier.hold(tasks))
         os.environ["PYTHONPATH"] = self._environment.variables["PYTHONPATH"]  # jobs inherit the environment
 
     def fill(self) -> bool:
         """Submits tasks while there is room for an array of them; whether any task waits or is in work."""
+        self.waiting.extend(self._earlier.release())
         while self.waiting and time.monotonic() >= self._again:
             room = self._at_once - len(self.working)
             if room < min(self._least, len(self.waiting)):
                 break
             self._submit([self.waiting.popleft() for _ in range(min(room, self._most, len(self.waiting)))])
-        return bool(self.waiting or self.working)
+        return bool(self.waiting or self.working or self._earlier.held)
 
     def _submit(self, tasks: Sequence[Task]) -> None:
         """Submits tasks as one array. If SLURM has taken jobs before, tasks that it refuses wait for the next try.
@@ -113,6 +117,7 @@ class Jobs:
         else:
             self._accepted, self._refusal = True, ""
             self.working |= dict(zip(jobs, tasks, strict=True))
+            note(self.folder, {job.job_id: task for job, task in zip(jobs, tasks, strict=True)})
 
     def _cancel_others(self) -> None:
         if self._queue:
@@ -127,6 +132,7 @@ class Jobs:
             self._stop.touch()
             if self._queue:
                 self._queue.cancel([job.job_id for job in self.working], waiting=True)
+        self.waiting.extend(self._earlier.release(all_of_them=True))
         while self.waiting:
             yield Outcome(self.waiting.popleft(), stopped=True)
 

@@ -21,12 +21,19 @@ class Task(NamedTuple):
 
     name: for messages. does: "module:function", called with a `Context` and the arguments, by name; these and the
     result must be picklable. alike: equal for tasks that share compiled programs; a process keeps to such tasks.
+    works_on: what no other task may work on meanwhile, if that is not told by the name alone.
     """
 
     name: str
     does: str
     arguments: Mapping[str, Any]
     alike: Hashable = None
+    works_on: tuple[str, ...] = ()
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """What no other task may work on meanwhile."""
+        return self.works_on or (f"{self.does} {self.name}",)
 
 
 class Context(NamedTuple):

@@ -39,7 +39,8 @@ def task_of(pack: Pack, folder: Path, width: int, persistence: Persistence) -> T
     """The task of training a pack's cells below `folder`."""
     configs = [to_dict(cell.config) for cell in pack.cells]
     arguments = {"folder": folder, "configs": configs, "width": width, "persistence": persistence}
-    return Task(pack.cells[0].name, "sweeps.training:train_task", arguments, alike=pack.shape)
+    names = tuple(cell.name for cell in pack.cells)
+    return Task(names[0], "sweeps.training:train_task", arguments, alike=pack.shape, works_on=names)
 
 
 def train_task(

@@ -67,6 +67,7 @@ def _estimate_as_tasks(run: Path, settings: Settings, selection: str, executor: 
             str(step),
             f"{__name__}:estimate_task",
             {"run": run, "settings": settings, "step": step, "last": selection == "last"},
+            works_on=(f"{run.name} {step}",),
         )
         for step in left
     ]

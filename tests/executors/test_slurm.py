@@ -1,6 +1,8 @@
 """SLURM's executor with submitit's local jobs, and with a stand-in for submitit that refuses and counts."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,11 +19,13 @@ import pytest
 
 from environment import UnusableEnvironment
 from executors import slurm, slurm_queue
+from executors.earlier_jobs import NOTES
 from executors.pace import Pace
 from executors.remote import MOST_LINES, Resources, TaskEnvironment, run_remote
 from executors.signals import Signals
 from executors.slurm import Jobs, Resumable, by_slurm
 from executors.task import Context, Outcome, Task
+from tests.executors.repeated import killed_and_repeated
 from tests.executors.waiting import until
 from tests.executors.work import Unreadable, task
 from tests.runners.tiny import ROOT
@@ -204,6 +208,14 @@ def test_an_interrupt_of_the_whole_terminal_stops_jobs_without_a_traceback(tmp_p
     assert out == f"True {(tmp_path / 'counted').read_text()} \n"
 
 
+@pytest.mark.slow
+def test_a_command_that_is_killed_and_repeated_waits_for_its_job(
+    resources: Resources, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    killed_and_repeated(resources, tmp_path)
+    assert re.search(r"^1 of 2 tasks wait for jobs of an earlier command: \d+$", capfd.readouterr().err, re.M)
+
+
 def test_a_folder_that_is_not_on_a_machine_is_the_tasks_error(tmp_path: Path) -> None:
     gone = TaskEnvironment(str(tmp_path / "gone"), (), {})
     outcome = run_remote(task("two", "square", number=2), gone, Context(lambda amount: None, Signals()))
@@ -240,6 +252,7 @@ class Cluster:
         self.seconds: dict[str, float] = {}  # which jobs take; others none
         self.cancelled: list[str] = []
         self.taken_late: list[str] = []  # in the queue although sbatch did not answer
+        self.earlier: dict[str, float] = {}  # another command's jobs in the queue, and until when
         self.now = 0.0
         self._ends: list[tuple[float, Path]] = []
 
@@ -277,6 +290,8 @@ class Cluster:
             self.cancelled.extend(words)
         if command == "squeue" and f"--name=icl-lab-{self.folder.name}" in words:
             return "\n".join(self.taken_late)
+        if command == "squeue" and self.earlier:
+            return "\n".join(job for job, end in self.earlier.items() if self.now < end)
         return None
 
 
@@ -293,6 +308,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(slurm, "extra", lambda module: SimpleNamespace(core=SimpleNamespace(utils=utils)))
     monkeypatch.setattr(slurm, "_executor", executor)
     monkeypatch.setattr(slurm, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=made.sleep))
+    monkeypatch.setattr(slurm_queue, "time", SimpleNamespace(monotonic=lambda: made.now))
     monkeypatch.setattr(slurm, "Pace", partial(Pace, clock=lambda: made.now))
     monkeypatch.setattr(slurm, "most_in_an_array", lambda: 10)
     monkeypatch.setattr(slurm_queue, "_answer", made.answer)
@@ -378,6 +394,54 @@ def test_jobs_may_be_queued_again_whatever_the_clusters_default_is(tmp_path: Pat
     slurm._executor(submitit, tmp_path / "a", resources_of(tmp_path, exclusive=True))
     assert given["slurm_additional_parameters"] == {"requeue": True, "exclusive": True}
     assert given["name"] == "icl-lab-a"
+
+
+def noted_earlier(cluster: Cluster, tmp_path: Path, *lines: object) -> Path:
+    """The notes of a command that was killed, whose jobs are in the queue for 50 seconds."""
+    notes = tmp_path / "jobs/earlier" / NOTES
+    notes.parent.mkdir(parents=True)
+    notes.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
+    cluster.earlier = {"9_1": 50, "9_2": 50}
+    return notes
+
+
+def subject(number: int) -> str:
+    (found,) = numbered(number + 1)[number].subjects
+    return found
+
+
+def test_tasks_that_an_earlier_commands_jobs_work_on_are_submitted_when_these_have_ended(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One leaves a result, another leaves the queue without; those that ended long ago hold up nothing."""
+    lines = [["9_1", [subject(1)]], ["9_2", ["another", subject(3)]], ["8_1", [subject(0)]], ["7", 5], '["9_3", ["cut']
+    notes = noted_earlier(cluster, tmp_path, *lines)
+    submitted = {}
+    for outcome in by_slurm(numbered(5), lambda amount: None, Signals(), resources_of(tmp_path)):
+        submitted[outcome.task.name] = cluster.now
+        cluster.earlier["8_2"] = 1000  # the queue is never empty, and answers
+        if len(submitted) == 3:
+            notes.with_name("9_1_0_result.pkl").touch()
+    assert cluster.arrays == [["0", "2", "4"], ["1"], ["3"]]
+    assert submitted["1"] < 5 < 50 + slurm_queue.GONE_SECONDS - slurm_queue.POLL_SECONDS < submitted["3"] < 80
+    assert capsys.readouterr().err == "2 of 5 tasks wait for jobs of an earlier command: 9_1, 9_2\n"
+    assert cluster.cancelled == []
+
+
+def test_a_signal_ends_the_wait_for_an_earlier_commands_jobs(cluster: Cluster, tmp_path: Path) -> None:
+    noted_earlier(cluster, tmp_path, ["9_1", [subject(0)]])
+    signals = Signals()
+    signals.received.append(signal.SIGTERM)
+    (outcome,) = by_slurm(numbered(1), lambda amount: None, signals, resources_of(tmp_path))
+    assert (outcome.stopped, cluster.arrays, cluster.cancelled) == (True, [], [])
+
+
+def test_what_jobs_work_on_is_noted(cluster: Cluster, tmp_path: Path) -> None:
+    jobs = Jobs(numbered(12), tmp_path / "jobs/own", resources_of(tmp_path))
+    jobs.fill()
+    noted = [json.loads(line) for line in (tmp_path / "jobs/own" / NOTES).read_text().splitlines()]
+    assert noted == [[job.job_id, [subject(int(one.name))]] for job, one in jobs.working.items()]
+    assert len(noted) == 12
 
 
 def test_a_signal_ends_the_wait_for_slurm_to_take_more(cluster: Cluster, tmp_path: Path) -> None:

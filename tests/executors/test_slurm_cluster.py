@@ -15,6 +15,7 @@ from executors.remote import Resources
 from executors.signals import Signals
 from executors.slurm import by_slurm
 from executors.task import Outcome, Task
+from tests.executors.repeated import killed_and_repeated
 from tests.executors.slurm_cluster import LARGEST_ARRAY, queued, running_jobs, slurm_cluster
 from tests.executors.waiting import until
 from tests.executors.work import task
@@ -124,6 +125,10 @@ def test_a_signal_to_the_command_stops_what_runs_and_cancels_what_waits(resource
     assert sum(file.exists() for file in files) == 2
     assert all(found[file.name].value == int(file.read_text()) for file in files if file.exists())
     until("the end of all jobs", lambda: not running_jobs())
+
+
+def test_a_command_that_is_killed_and_repeated_waits_for_its_job(resources: Resources, tmp_path: Path) -> None:
+    killed_and_repeated(resources, tmp_path)
 
 
 def test_what_slurm_does_not_take_is_said_in_a_sentence(resources: Resources) -> None:

@@ -71,6 +71,17 @@ def count_saving_at_signals(context: Context, file: Path, up_to: int) -> int:
     return number
 
 
+def work_alone(context: Context, folder: Path) -> str:
+    """Fails if another process works there; ends when it is told to. Done again, it finds that it is done."""
+    if not (folder / "done").exists():
+        (folder / "in_work").mkdir(parents=True)
+        until("the word to go on", (folder / "go_on").exists)
+        (folder / "done").touch()
+        (folder / "in_work").rmdir()
+        return "worked"
+    return "found done"
+
+
 def stop_alone(context: Context, times: Path, up_to: int) -> int:
     """Its process receives SIGTERM, as many times as it is done; what it has counted is on disk."""
     number = int(times.read_text()) + 1 if times.exists() else 1

@@ -165,6 +165,12 @@ def test_a_cell_whose_owner_elsewhere_beats_for_a_while_is_trained(
     assert clock[0] > 3 * LOCK_TIMEOUT + owners.STALE_SECONDS - 2
 
 
+def test_a_task_works_on_all_cells_of_its_pack() -> None:
+    """So no other pack of these waits in vain for its first cell alone, however a later plan packs them."""
+    pack = Pack(tuple(cells(tiny_plan())))
+    assert task_of(pack, Path(), 8, DEFAULT_PERSISTENCE).subjects == tuple(cell.name for cell in pack.cells)
+
+
 def test_how_a_task_ends_is_how_its_pack_ends(tmp_path: Path) -> None:
     pack = Pack(tuple(cells(tiny_plan())))
     task = task_of(pack, tmp_path, 8, DEFAULT_PERSISTENCE)
