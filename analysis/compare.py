@@ -18,8 +18,8 @@ from configs.run import RunConfig
 from src.checks import ConfigError
 from src.statistics import mean_and_interval
 from store import conditions, layout
-from store.readers import StoreError, expecting, read_json
-from store.rundir import read_config, read_meta
+from store.readers import StoreError, expecting
+from store.rundir import read_config, read_meta, read_summary
 
 # column -> where it stands in metrics_summary.json
 COLUMNS = {
@@ -72,7 +72,7 @@ def _summary(run: Path) -> dict[str, Any]:
     read_config(run)
     if not (run / layout.SUMMARY).exists():
         raise StoreError(f"{run} is not finished: it has no {layout.SUMMARY}")
-    return read_json(run / layout.SUMMARY)
+    return read_summary(run)
 
 
 def _numbers(run: Path, summary: Mapping[str, Any]) -> list[float]:

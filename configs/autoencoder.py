@@ -120,7 +120,7 @@ FAMILY = Family(
     models=MODELS,
     loss_convention="loss: mean over strings of a symbol's cross-entropy in nats, or for raw_index of half its squared "
     "error",
-    test_loss=NamedLoss("loss", columns.at("headline", "loss")),
+    test_loss=NamedLoss("test_loss", columns.at("headline", "loss")),
     columns=Columns(
         {"input": lambda config: config.model.input, "code_dim": lambda config: config.model.dim},
         {
@@ -138,10 +138,10 @@ FAMILY = Family(
     panels=(
         Panel(
             "loss of a symbol",
-            (Curve("train_loss", "train batch", "train"), Curve("test_loss", "unseen strings", "model")),
+            (Curve("train_loss", "train batch", "train"), Curve("eval_loss", "unseen strings", "model")),
             "log",
         ),
-        Panel("token accuracy", (Curve("test_accuracy", "unseen strings", "model"),)),
+        Panel("token accuracy", (Curve("eval_accuracy", "unseen strings", "model"),)),
     ),
     batch_shapes=batch_shapes,
     batch=StringBatch,

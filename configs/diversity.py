@@ -183,7 +183,7 @@ def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Results
     further = [name for name in distributions if name in POSTERIOR_MEANS and name != "laplace"]
     named = [f"{prefix}_{text}" for prefix in ("id", "ood") for text in ("{}_loss", "delta_{}")]
     names = [f"{text.format(name)}{se}" for text in named for name in further for se in ("", "_se")]
-    return {name: _on_test_set(name) for name in names}
+    return {f"test_{name}": _on_test_set(name) for name in names}
 
 
 def _not_defined(results: Results) -> str | None:
@@ -199,7 +199,7 @@ MEASURED: dict[str, Callable[[Results], Any]] = {
     "verdict": _on_test_set("verdict"),
     "left_plateau": columns.left_plateau,
     "not_defined": _not_defined,
-    **{name: _on_test_set(name) for name in HEADLINE},
+    **{f"test_{name}": _on_test_set(name) for name in HEADLINE},
 }
 MEANINGS_OF_COLUMNS = {
     "*_se": columns.MEANINGS["*_se"],
@@ -216,10 +216,10 @@ MEANINGS_OF_COLUMNS = {
     "weight_decay": "decoupled weight decay",
     "schedule": "of the learning rate",
     "verdict": "dmmse, ridge or between",
-    "id_*_loss": "error on tasks of the pool (`tf`: the model): mean squared, noiseless labels, over D",
-    "ood_*_loss": "error on fresh tasks (`tf`: the model): mean squared, noiseless labels, over D",
-    "id_delta_*": "mean squared difference of predictions from this predictor's on tasks of the pool, over D",
-    "ood_delta_*": "mean squared difference of predictions from this predictor's on fresh tasks, over D",
+    "test_id_*_loss": "error on tasks of the pool (`tf`: the model): mean squared, noiseless labels, over D",
+    "test_ood_*_loss": "error on fresh tasks (`tf`: the model): mean squared, noiseless labels, over D",
+    "test_id_delta_*": "mean squared difference of predictions from this predictor's on tasks of the pool, over D",
+    "test_ood_delta_*": "mean squared difference of predictions from this predictor's on fresh tasks, over D",
     "*_apart": "mean squared difference of ridge's predictions from dMMSE's, over D",
 }
 
@@ -246,7 +246,7 @@ def gain(config: DiversityConfig, summary: Summary) -> float | None:
 
 def gains(config: DiversityConfig, summary: Summary) -> tuple[float, float | None]:
     """A model's gain, and the smaller gain of the exact predictors; None where there is no such predictor."""
-    headline, errors = summary["headline"], [_number(error) for error in summary.get("id_errors", [math.nan])]
+    headline, errors = summary["headline"], [_number(error) for error in summary.get("eval_id_errors", [math.nan])]
     zero, loss = _number(headline["id_zero_loss"]), sum(errors) / len(errors)
     start = zero if config.data.num_tasks == 1 else min(errors[0], zero)
     names = {name for name in headline if name.startswith("id_") and name.endswith("_loss")}
@@ -276,15 +276,16 @@ FAMILY = Family(
     config=DiversityConfig,
     models=MODELS,
     loss_convention=loss_conventions.LOSS_AND_MSE,
-    test_loss=NamedLoss("id_loss", columns.at("headline", "id_tf_loss")),
+    test_loss=NamedLoss("test_id_loss", columns.at("headline", "id_tf_loss")),
     columns=Columns(ASKED, MEASURED, further=further_means, meanings=MEANINGS_OF_COLUMNS),
     panels=(
         Panel(
             "loss (half MSE, noise included)",
-            (Curve("train_loss", "train batch", "train"), Curve("test_loss", POOL, "model")),
+            (Curve("train_loss", "train batch", "train"), Curve("eval_loss", POOL, "model")),
         ),
         Panel(
-            "squared error / D (no noise)", (Curve("id_loss", POOL, "model"), Curve("ood_loss", "fresh tasks", "other"))
+            "squared error / D (no noise)",
+            (Curve("eval_id_loss", POOL, "model"), Curve("eval_ood_loss", "fresh tasks", "other")),
         ),
     ),
     batch_shapes=batch_shapes,

@@ -90,15 +90,15 @@ MEASURED: dict[str, Callable[[Results], Any]] = {  # after the last layer, of a 
     "test_loss": columns.halved("layerwise", "mse", -1),
     "test_loss_se": columns.halved("layerwise", "sem", -1),
     "gd_mse": columns.at("layerwise", "gd", "mse", -1),
-    "gd_loss": columns.halved("layerwise", "gd", "mse", -1),
-    "ridge_loss": columns.halved("layerwise", "references", "ridge", "mse", -1),
+    "test_gd_loss": columns.halved("layerwise", "gd", "mse", -1),
+    "test_ridge_loss": columns.halved("layerwise", "references", "ridge", "mse", -1),
 }
 
 MEANINGS_OF_COLUMNS = {
     "test_mse": "mean squared error on the test set, after the last layer",
     "test_loss": "half of it",
     "gd_mse": "`test_mse` of as many steps of gradient descent",
-    "gd_loss": "half of it, of as many steps of gradient descent",
+    "test_gd_loss": "half of it, of as many steps of gradient descent",
 }
 
 FAMILY = Family(
@@ -106,7 +106,7 @@ FAMILY = Family(
     config=LayerwiseConfig,
     models=MODELS,
     loss_convention=loss_conventions.LOSS_AND_MSE,
-    test_loss=NamedLoss("mse", columns.at("layerwise", "mse", -1)),
+    test_loss=NamedLoss("test_mse", columns.at("layerwise", "mse", -1)),
     columns=Columns(
         {}, MEASURED, {"test_mse": columns.at("layerwise", "mse", -1)}, SETTINGS, meanings=MEANINGS_OF_COLUMNS
     ),

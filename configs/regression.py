@@ -349,17 +349,19 @@ MEASURED: dict[str, Callable[[Results], Any]] = {
     "test_loss": _at("headline", "tf_loss"),
     "test_loss_se": _at("headline", "tf_loss_se"),
     "gd_mse": columns.doubled("headline", "gd_loss"),
-    "gd_loss": _at("headline", "gd_loss"),
-    "loss_ratio": _at("headline", "loss_ratio"),
-    "loss_ratio_se": _at("headline", "loss_ratio_se"),
-    "ridge_loss": _at("headline", "ridge_loss"),
-    **{f"{name}_loss": _at("comparators", name, "loss") for name in ("gd_tuned_step", "linear_mmse", "mask_bayes")},
-    **{f"{name}_loss": columns.if_there("comparators", name, "loss") for name in POSITION_WEIGHTED},
+    "test_gd_loss": _at("headline", "gd_loss"),
+    "test_loss_ratio": _at("headline", "loss_ratio"),
+    "test_loss_ratio_se": _at("headline", "loss_ratio_se"),
+    "test_ridge_loss": _at("headline", "ridge_loss"),
+    **{
+        f"test_{name}_loss": _at("comparators", name, "loss") for name in ("gd_tuned_step", "linear_mmse", "mask_bayes")
+    },
+    **{f"test_{name}_loss": columns.if_there("comparators", name, "loss") for name in POSITION_WEIGHTED},
     "gd_tuned_over_clean_step": lambda results: columns.ratio(
         results["comparators"]["tuned_step_size"], results["alignment"]["eta"]
     ),
-    "slope": _at("alignment", "slope"),
-    "preds_diff": _at("alignment", "preds_diff"),
+    "eval_slope": _at("alignment", "slope"),
+    "eval_preds_diff": _at("alignment", "preds_diff"),
     "auroc_low": _at("separation", "abs_influence", "auroc_interval", 0),
     "auroc_high": _at("separation", "abs_influence", "auroc_interval", 1),
     **{name: _at("separation", "abs_influence", name) for name in OF_INFLUENCE},
@@ -382,7 +384,7 @@ def further_losses(config: RegressionConfig | None) -> dict[str, Callable[[Resul
     """The columns of a config's opponents, or of all that are registered."""
     names = OPPONENTS if config is None else config.opponents
     columns_of = (f"{name}_{number}{se}" for name in names for number in ("loss", "ratio") for se in ("", "_se"))
-    return {column: _at("headline", column) for column in columns_of}
+    return {f"test_{column}": _at("headline", column) for column in columns_of}
 
 
 FILES = {"separation": "analysis/attention_stats.json", "comparators": "analysis/comparators.json"}
@@ -395,17 +397,17 @@ MEANINGS_OF_COLUMNS = {
     "align_cos": "cosine of sensitivities with gradient descent",
     "align_l2": "root mean squared difference of predictions from gradient descent's",
     "auroc": "AUROC of |influence|, within positions: above .5, corrupted pairs get less",
+    "eval_slope": "slope of predictions on gradient descent's, on the evaluation batch: the step it takes",
+    "eval_preds_diff": "mean absolute difference of predictions from gradient descent's, on the evaluation batch",
     "train_*": "the setting in force in training",
     "eval_*": "the setting in force at evaluation",
-    "loss_ratio": "`test_loss` over `gd_loss`, on the same tasks",
-    "gd_tuned_step_loss": "loss of gradient descent with its step size tuned on the corruption",
-    "linear_mmse_loss": "loss of the best linear predictor, which knows p and sigma",
-    "mask_bayes_loss": "loss of the posterior mean over masks, which knows p and sigma",
-    "gd_positions_loss": "loss of one step with a step size for each position, fitted on the evaluation's contexts",
-    "gd_positions_trained_loss": "the same, fitted on the training's contexts",
+    "test_loss_ratio": "`test_loss` over `test_gd_loss`, on the same tasks",
+    "test_gd_tuned_step_loss": "loss of gradient descent with its step size tuned on the corruption",
+    "test_linear_mmse_loss": "loss of the best linear predictor, which knows p and sigma",
+    "test_mask_bayes_loss": "loss of the posterior mean over masks, which knows p and sigma",
+    "test_gd_positions_loss": "loss of one step with a step size for each position, fitted on evaluation contexts",
+    "test_gd_positions_trained_loss": "the same, fitted on training contexts",
     "gd_tuned_over_clean_step": "step size tuned on the corruption, over the clean one",
-    "slope": "slope of predictions on gradient descent's: the step it takes",
-    "preds_diff": "mean absolute difference of predictions from gradient descent's",
     "auroc_low": "lower end of the 95 % interval of `auroc`",
     "auroc_high": "upper end of the 95 % interval of `auroc`",
     "auroc_raw": "AUROC of |influence| over all positions together",
@@ -444,8 +446,8 @@ WITH_DESCENT = Panel(
     "loss (half MSE)",
     (
         Curve("train_loss", "train batch", "train"),
-        Curve("test_loss", "Trained Transformer", "model"),
-        Curve("gd_loss", "Gradient descent", "descent"),
+        Curve("eval_loss", "Trained Transformer", "model"),
+        Curve("eval_gd_loss", "Gradient descent", "descent"),
     ),
 )
 
@@ -454,7 +456,7 @@ FAMILY = Family(
     config=RegressionConfig,
     models=MODELS,
     loss_convention=loss_conventions.LOSS_AND_MSE,
-    test_loss=NamedLoss("loss", _at("headline", "tf_loss")),
+    test_loss=NamedLoss("test_loss", _at("headline", "tf_loss")),
     columns=Columns(
         {name: _setting("eval", name) for name in IN_FORCE if name != "difficulty"},
         MEASURED,

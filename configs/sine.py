@@ -78,7 +78,7 @@ FAMILY = Family(
     config=SineConfig,
     models=MODELS,
     loss_convention=loss_conventions.LOSS_AND_MSE,
-    test_loss=NamedLoss("loss", columns.at("headline", "loss")),
+    test_loss=NamedLoss("test_loss", columns.at("headline", "loss")),
     columns=Columns(
         {}, MEASURED, {"test_mse": columns.doubled("headline", "loss")}, {"steps": lambda config: config.training.steps}
     ),
@@ -87,8 +87,8 @@ FAMILY = Family(
             "loss (half MSE)",
             (
                 Curve("train_loss", "train batch", "train"),
-                Curve("test_loss", "after the context", "model"),
-                Curve("initial_loss", "before the context", "other"),
+                Curve("eval_loss", "after the context", "model"),
+                Curve("eval_initial_loss", "before the context", "other"),
             ),
             "log",
         ),

@@ -42,8 +42,8 @@ with np.printoptions(precision=2, suppress=True):
 run = Path("runs/walk_copy")
 print(run_one(config, run))
 for record in read_metrics(run):
-    print(f"step {record['step']:5d}  loss {record['test_loss']:.4f}  " + "#" * int(100 * record["test_loss"]))
-print(f"one step of gradient descent: {record['gd_loss']:.4f}")
+    print(f"step {record['step']:5d}  loss {record['eval_loss']:.4f}  " + "#" * int(100 * record["eval_loss"]))
+print(f"one step of gradient descent: {record['eval_gd_loss']:.4f}")
 
 # %% [markdown]
 # ## What the first layer attends to

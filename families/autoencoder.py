@@ -153,7 +153,7 @@ def measured(model: Model, params: Params, batch: StringBatch, pad: int) -> tupl
 def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
     """Metrics of a record: loss and token accuracy on unseen strings."""
     losses, accuracies = measured(model, params, eval_set.batch, eval_set.pad)
-    return {"test_loss": float(jnp.mean(losses)), "test_accuracy": float(jnp.mean(accuracies))}
+    return {"eval_loss": float(jnp.mean(losses)), "eval_accuracy": float(jnp.mean(accuracies))}
 
 
 def codes_of(config: AutoencoderConfig, params: Any, strings: np.ndarray) -> np.ndarray:

@@ -230,22 +230,22 @@ def measured(predictions: np.ndarray, eval_set: EvalSet, dim: int) -> dict[str, 
 
 
 def eval_metrics(model: Model, params: Any, eval_sets: EvalSets) -> dict[str, Any]:
-    """Metrics of a record: test_loss, and `measured` in distribution (id_) and out of it (ood_).
+    """Metrics of a record: eval_loss, and `measured` in distribution (eval_id_) and out of it (eval_ood_).
 
-    test_loss is half the mean squared error of the pool's sequences, noise included.
+    eval_loss is half the mean squared error of the pool's sequences, noise included.
     """
     dim = eval_sets.id.batch.x.shape[-1]
     predictions_by_set = [predictions_of(model, params, eval_set.batch) for eval_set in eval_sets]
-    test_loss = 0.5 * float(np.mean((predictions_by_set[0] - np.asarray(eval_sets.id.batch.y)) ** 2))
-    values = {"test_loss": test_loss}
+    loss = 0.5 * float(np.mean((predictions_by_set[0] - np.asarray(eval_sets.id.batch.y)) ** 2))
+    values = {"eval_loss": loss}
     for prefix, predictions, eval_set in zip(("id", "ood"), predictions_by_set, eval_sets, strict=True):
-        values |= {f"{prefix}_{name}": value for name, value in measured(predictions, eval_set, dim).items()}
+        values |= {f"eval_{prefix}_{name}": value for name, value in measured(predictions, eval_set, dim).items()}
     return values
 
 
 def nothing_to_infer(config: DiversityConfig, summary: Mapping[str, Any]) -> str | None:
     """Why the gain from the context says nothing, or None."""
-    if "id_errors" not in summary:
+    if "eval_id_errors" not in summary:
         return "the summary has no errors by position"
     gain, possible = gains(config, summary)
     if not math.isfinite(gain):

@@ -58,7 +58,8 @@ class Experiment(NamedTuple):
     pack, by name.
 
     make_eval_set(config): all that evaluating a run needs, of any type; eval_batch(eval_set): its batch.
-    eval_metrics(model, params, eval_set): the values of a record of the metrics, of which test_loss is one.
+    eval_metrics(model, params, eval_set): the values of a record of the metrics, of which eval_loss is one;
+        what is measured on the evaluation batch begins with eval_.
 
     training_set(config): the finite training set, or None where every step draws fresh tasks. frozen(config, runs):
     shared arrays made of the parameters of the required runs. with_shared(eval_set, config, shared): the evaluation set

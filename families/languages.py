@@ -213,23 +213,26 @@ _cosine = jax.jit(cosine)
 def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
     """Metrics of a record: loss and accuracy on unseen strings and unseen languages, and distances to all opponents.
 
-    NAME_preds_mse and NAME_cosine are the model's row of the algorithm-distance matrix; the other rows do not change.
-    way_to_optimum is (L_GD - L) / (L_GD - L_optimum): 0 for one step of gradient descent, 1 for the best layer.
+    eval_NAME_preds_mse and eval_NAME_cosine are the model's row of the algorithm-distance matrix; the other rows stay.
+    eval_way_to_optimum is (L_GD - L) / (L_GD - L_optimum): 0 for one step of gradient descent, 1 for the best layer.
     """
     batch, unseen = eval_set.sets.strings.batch, eval_set.sets.unseen
     predictions, sensitivities = _seen(model, params, batch)
     outputs, labels = np.asarray(predictions, np.float64), np.asarray(batch.y_query)
     loss, losses = half_mean_square(outputs - labels), eval_set.losses
-    values = {"test_loss": loss, "test_accuracy": accuracy(outputs, labels)}
-    values |= {f"{name}_loss": opponent_loss for name, opponent_loss in losses.items()}
-    values["way_to_optimum"] = (losses["gd"] - loss) / (losses["gd"] - losses["optimum"])
+    values = {"eval_loss": loss, "eval_accuracy": accuracy(outputs, labels)}
+    values |= {f"eval_{name}_loss": opponent_loss for name, opponent_loss in losses.items()}
+    values["eval_way_to_optimum"] = (losses["gd"] - loss) / (losses["gd"] - losses["optimum"])
     for name in eval_set.predictions:
-        values[f"{name}_preds_mse"] = float(np.mean((outputs - eval_set.predictions[name]) ** 2))
-        values[f"{name}_cosine"] = float(np.mean(_cosine(sensitivities, eval_set.sensitivities[name])))
+        values[f"eval_{name}_preds_mse"] = float(np.mean((outputs - eval_set.predictions[name]) ** 2))
+        values[f"eval_{name}_cosine"] = float(np.mean(_cosine(sensitivities, eval_set.sensitivities[name])))
     if unseen is not None:
         others = np.asarray(_plain(model, params, unseen.batch), np.float64)
         labels = np.asarray(unseen.batch.y_query)
-        values |= {"unseen_loss": half_mean_square(others - labels), "unseen_accuracy": accuracy(others, labels)}
+        values |= {
+            "eval_unseen_loss": half_mean_square(others - labels),
+            "eval_unseen_accuracy": accuracy(others, labels),
+        }
     return values
 
 

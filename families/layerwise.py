@@ -58,7 +58,7 @@ def make_eval_set(config: LayerwiseConfig) -> EvalSet:
 
 def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
     """Metrics of a record: half the mean squared error of the last layer, and gradient descent's."""
-    return {"test_loss": float(_last_layer_loss(model, params, eval_set.batch)), "gd_loss": eval_set.gd_loss}
+    return {"eval_loss": float(_last_layer_loss(model, params, eval_set.batch)), "eval_gd_loss": eval_set.gd_loss}
 
 
 def _half_mse(model: Model, params: Any, batch: Batch) -> Array:

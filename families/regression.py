@@ -32,7 +32,7 @@ from src.model import Model, Params
 from src.prng import Purpose
 from src.train import BatchFn, Shared
 
-LOGGED = ("gd_loss", "preds_diff", "model_diff", "model_cos")  # over training, besides the losses of every run
+LOGGED = ("gd_loss", "preds_diff", "model_diff", "model_cos")  # over training, each with `eval_` in front
 NEGLIGIBLE = 0.01  # of the targets: recovering no more than this is no better than zero
 
 _sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
@@ -182,7 +182,7 @@ def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, floa
     """Metrics of a record: losses on the evaluation batch, and how far the model is from gradient descent."""
     gd = eval_set.gd
     values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), eval_set.context.batch)
-    return {"test_loss": float(values["tf_loss"])} | {name: float(values[name]) for name in LOGGED}
+    return {"eval_loss": float(values["tf_loss"])} | {f"eval_{name}": float(values[name]) for name in LOGGED}
 
 
 def nothing_to_learn(config: RegressionConfig, summary: Mapping[str, Any]) -> str | None:

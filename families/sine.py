@@ -61,7 +61,7 @@ def eval_metrics(model: Model, params: Any, batch: Batch) -> dict[str, float]:
     """Metrics of a record: the loss on the evaluation batch, and that of the initial function."""
     before, after = both_read_outs(model, params, batch)
     targets = np.asarray(batch.y_query)
-    return {"test_loss": float(half_mse(after, targets)), "initial_loss": float(half_mse(before, targets))}
+    return {"eval_loss": float(half_mse(after, targets)), "eval_initial_loss": float(half_mse(before, targets))}
 
 
 EXPERIMENT = Experiment(

@@ -176,7 +176,7 @@ class Pack:
         values = {"train_loss": train_loss, **self.experiment.eval_metrics(self.model, self.params(index), eval_set)}
         family = family_of(job.config)
         drawn = {curve.field for panel in family.panels for curve in panel.curves}
-        missing = sorted({"test_loss", *drawn} - {*values})
+        missing = sorted({"eval_loss", *drawn} - {*values})
         require(not missing, f"the family {family.name} draws {', '.join(missing)}, which it does not record")
         return {"step": self.step, **values}
 

@@ -9,7 +9,7 @@ from typing import Any
 from cli import printable
 from configs.run import RunConfig
 from store import layout, rundir
-from store.readers import expecting, read_json
+from store.readers import expecting
 
 LABELS = {
     "tf": "trained transformer",
@@ -29,7 +29,7 @@ def summary_text(run: Path) -> str:
     from analysis.plateau import in_words  # this and the next import JAX
     from runners.finish import ending_of
 
-    summary, config = read_json(run / layout.SUMMARY), rundir.read_config(run)
+    summary, config = rundir.read_summary(run), rundir.read_config(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
         values = shown(summary)
         lines = [

@@ -253,7 +253,7 @@ def _save(pack: Pack) -> Saved:
 
 
 def _mark_diverged(run: Path, step: int, run_seconds: float) -> None:
-    losses = [record["test_loss"] for record in rundir.last_metrics(run, 3)]
+    losses = [record["eval_loss"] for record in rundir.last_metrics(run, 3)]
     ended = {"diverged_at": step, "last_losses": losses, "run_seconds": run_seconds, "end": now()}
     rundir.update_meta(run, status="diverged", **ended)
 

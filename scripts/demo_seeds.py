@@ -26,7 +26,7 @@ from runners.persistence import Persistence
 from src.checks import ConfigError
 from src.statistics import mean_and_interval
 from store import layout, rundir
-from store.readers import StoreError, expecting, read_json
+from store.readers import StoreError, expecting
 
 WIDTH = 5  # runs that train together
 
@@ -117,7 +117,7 @@ def _report(runs: list[Path]) -> int:
 
 
 def _numbers(run: Path) -> list[float]:
-    summary = read_json(run / layout.SUMMARY)
+    summary = rundir.read_summary(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
         return [float(read(summary)) for read, _, _ in COLUMNS.values()]
 

@@ -28,7 +28,7 @@ Check = Callable[[Path], "str | None"]  # a sentence on what is wrong with a run
 
 def learns(run: Path) -> str | None:
     """Checks lsa1's test loss."""
-    losses = {record["step"]: record["test_loss"] for record in rundir.read_metrics(run)}
+    losses = {record["step"]: record["eval_loss"] for record in rundir.read_metrics(run)}
     with expecting(run / layout.METRICS, f"the metrics of a run of {STEP} steps"):
         loss = float(losses[STEP])
     return None if loss < LOSS else f"the loss at step {STEP} is {loss:.3f}, not below {LOSS}"

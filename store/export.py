@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import cli
 from environment import extra
-from store import layout, rundir
+from store import earlier_names, layout, rundir
 from store.listing import run_folders
 from store.lock import refuse_links_below
 from store.readers import StoreError, is_count, is_number, json_lines_of, read_json, reading
@@ -152,7 +152,7 @@ class Copy:
             if status.st_ino != self._file or status.st_size < self._offset:  # cut at a checkpoint
                 self._file, self._offset = status.st_ino, 0
             file.seek(self._offset)
-            for record in json_lines_of(file):
+            for record in map(earlier_names.todays, json_lines_of(file)):
                 if not is_count(record.get("step")):
                     raise StoreError(f"{path} is not the metrics of a run: a record has no step")
                 if record["step"] > self._step:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from configs.registry import family_of
 from configs.run import RunConfig, fields_of
 from store import conditions, layout, owners
-from store.readers import StoreError, expecting, is_number, json_lines, read_json
-from store.rundir import has_begun, last_metrics, read_config, read_meta, read_status
+from store.readers import StoreError, expecting, is_number, json_lines
+from store.rundir import has_begun, last_metrics, read_config, read_meta, read_status, read_summary
 from store.sources import changed_files
 
 BROKEN, NO_RUN = "broken", "no run"  # statuses of unreadable runs, and of other folders
@@ -111,11 +111,11 @@ def _loss(run: Path, config: RunConfig, status: str) -> tuple[str, float] | None
     """The loss on the test set if the run is finished, else in its last record."""
     if status == "done":
         name, find = family_of(config).test_loss
-        summary = read_json(run / layout.SUMMARY)
+        summary = read_summary(run)
         with expecting(run / layout.SUMMARY, "a run's summary"):
             value = find(summary)
     elif record := last_record(run):
-        name, value = "test_loss", record["test_loss"]
+        name, value = "eval_loss", record["eval_loss"]
     else:
         return None
     return (name, float(value)) if is_number(value) else (name, float("nan"))

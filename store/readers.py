@@ -16,6 +16,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from safetensors import safe_open
 
+from store.earlier_names import todays_columns
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -118,6 +120,7 @@ def read_csv(
     _text(path)
     with reading(path):
         table = pd.read_csv(path)
+        table.columns = pd.Index(todays_columns([*table.columns], map(str, table.get("model", ()))))
         missing = [name for name in (*text, *columns) if name not in table.columns]
         if missing:
             raise ValueError(f"it has no column {', '.join(missing)}")

@@ -23,14 +23,14 @@ from configs.run import RunConfig, to_dict
 from configs.schema_1 import earlier_id
 from src.checks import ConfigError
 from src.registry import why_changed, why_not_loaded
-from store import aside, layout, manifest, ownership
+from store import aside, earlier_names, layout, manifest, ownership
 from store.atomic import json_text, write_blocks, write_json
 from store.provenance import now
 from store.readers import StoreError, check_text_size, expecting, is_count, is_number, json_lines, read_json
 from store.replacing import naming_file, unshare
 
 RUNS = Path("runs")
-METRICS_FIELDS = ("step", "train_loss", "test_loss")  # in the metrics of every run
+METRICS_FIELDS = ("step", "train_loss", "eval_loss")  # in the metrics of every run
 END_KEYS = ("end", "error", "stopped_at", "signal", "diverged_at", "last_losses")  # how a run ended
 STATUSES = ("running", "done", "stopped", "diverged", "failed")
 FINISHED = ("done", "diverged")  # not trained again
@@ -195,11 +195,16 @@ def clear(run: Path) -> list[str]:
 
 
 def append_metrics(run: Path, record: Mapping[str, Any]) -> None:
-    """Appends one record to the metrics and syncs it; leaves no part of it after an error."""
+    """Appends one record to the metrics and syncs it; leaves no part of it after an error.
+
+    Metrics that began under the names of an earlier version keep them.
+    """
     path = run / layout.METRICS
     manifest.claim(path)
     unshare(path)
-    line = (json_text(record, indent=None) + "\n").encode()
+    first = next(json_lines(path), {}) if path.exists() else {}
+    values = earlier_names.earlier(record) if earlier_names.is_earlier(first) else record
+    line = (json_text(values, indent=None) + "\n").encode()
     with naming_file(path), open(path, "ab", buffering=0) as file:
         ownership.check(path)  # who takes the run over replaces the file, and ours is the one that we have open
         before = os.fstat(file.fileno()).st_size
@@ -237,13 +242,13 @@ def truncate_metrics(run: Path, step: int, due: Sequence[int]) -> None:
 
 
 def metrics(run: Path, further: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-    """The metrics in a stream, one record per logged step.
+    """The metrics in a stream, one record per logged step, under today's names.
 
     Each must have the fields of every run and those in `further`, and there must be one.
     """
     fields, path, has_records = (*METRICS_FIELDS, *further), run / layout.METRICS, False
     wrong = StoreError(f"{path} is not the metrics of a run: these have {', '.join(fields)}")
-    for record in json_lines(path):
+    for record in map(earlier_names.todays, json_lines(path)):
         if not record.keys() >= {*fields}:
             raise wrong
         values = [record[name] for name in fields]
@@ -264,6 +269,11 @@ def read_metrics(run: Path, further: Sequence[str] = ()) -> list[dict[str, Any]]
 def last_metrics(run: Path, number: int) -> list[dict[str, Any]]:
     """The last so many records of the metrics, or all if there are fewer."""
     return [*deque(metrics(run), maxlen=number)]
+
+
+def read_summary(run: Path) -> dict[str, Any]:
+    """The summary of a finished run, under today's names."""
+    return earlier_names.todays(read_json(run / layout.SUMMARY))
 
 
 def metrics_columns(run: Path, fields: Sequence[str]) -> dict[str, np.ndarray]:

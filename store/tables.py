@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from store import layout
 from store.listing import BROKEN, NO_RUN, Entry, flat, last_record, list_runs
-from store.readers import StoreError, is_number, read_csv, read_json
+from store.readers import StoreError, is_number, read_csv
+from store.rundir import read_summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ def _cell(value: Any) -> Any:
 
 def _numbers(entry: Entry) -> dict[str, Any]:
     if entry.status == "done":
-        return _numeric(read_json(entry.path / layout.SUMMARY))
+        return _numeric(read_summary(entry.path))
     return _numeric(last_record(entry.path))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from store import layout, rundir
-from store.readers import expecting, read_json
+from store.readers import expecting
 from sweeps.grid import Grid
 from sweeps.plan import Cell, cells, plan
 from sweeps.status import cell_status
@@ -79,7 +79,7 @@ class Runs:
 @lru_cache(maxsize=1024)  # many claims read the same runs
 def summary_part(run: Path, part: str) -> dict[str, Any]:
     """A part of a finished run's summary; `StoreError` if it has none of that name."""
-    summary = read_json(run / layout.SUMMARY)
+    summary = rundir.read_summary(run)
     with expecting(run / layout.SUMMARY, f"a summary with {part!r}"):
         values: dict[str, Any] = summary[part]
     return values

@@ -16,7 +16,7 @@ from configs.identity import RESULTS_VERSION
 from configs.registry import family_of, family_of_model
 from configs.run import RunConfig
 from src.checks import ConfigError
-from store import conditions, layout, outputs, rundir
+from store import conditions, outputs, rundir
 from store.lock import locked_file
 from store.readers import StoreError, expecting, read_json
 from store.replacing import naming_file
@@ -62,7 +62,7 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
 
 def cell_files(run: Path, config: RunConfig) -> CellFiles:
     """The contents of the files from which a finished cell's row is made."""
-    summary = read_json(run / layout.SUMMARY)
+    summary = rundir.read_summary(run)
     if "left_plateau" not in summary:  # written by an earlier version
         from analysis.plateau import left_plateau  # imports JAX
 

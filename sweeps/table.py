@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from store.atomic import csv_bytes, replace_file
+from store.earlier_names import todays_columns
 from store.readers import StoreError, read_csv, reading
 
 FOLDER = "runs_dir"
@@ -47,7 +48,7 @@ def relative_folder(folder: Path, out: Path) -> str:
 
 
 def read(out: Path) -> list[Line]:
-    """The rows of a table as text, none if it does not exist; `StoreError` if it is not a sweep table."""
+    """The rows of a table as text under today's names, none if there is none; `StoreError` if it is no sweep table."""
     if not out.exists():
         return []
     if not set(read_csv(out, ()).columns) >= SWEEP_COLUMNS:
@@ -56,7 +57,8 @@ def read(out: Path) -> list[Line]:
         lines = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"), newline="")))
     if any(None in line or None in line.values() for line in lines):
         raise StoreError(f"{out} has a row with more or fewer fields than columns; choose another --out")
-    return lines
+    names = todays_columns([*lines[0]], [line["model"] for line in lines])
+    return [dict(zip(names, line.values(), strict=True)) for line in lines]
 
 
 def check(

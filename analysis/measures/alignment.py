@@ -37,7 +37,11 @@ def write(loaded: ComparedRun) -> dict[str, Any]:
 
 def write_values(loaded: ComparedRun, values: dict[str, Any]) -> dict[str, Any]:
     """`write` of what `alignment` gave."""
-    records = (record | {"tf_loss": record["test_loss"]} for record in metrics(loaded.run, LOGGED))
+    logged = {"tf_loss": "eval_loss", **{name: f"eval_{name}" for name in LOGGED}}
+    records = (
+        {"step": record["step"]} | {name: record[of] for name, of in logged.items()}
+        for record in metrics(loaded.run, [*logged.values()])
+    )
     write_blocks(loaded.run / layout.ALIGNMENT_CURVE, csv_blocks(records, CURVE))
     write_json(loaded.run / layout.ALIGNMENT, values)
     return values

@@ -15,7 +15,7 @@ import numpy as np
 
 from store.rundir import read_metrics
 
-FIELDS = ("gd_loss",)  # of the records, besides the loss
+FIELDS = ("eval_gd_loss",)  # of the records, besides the loss
 
 
 class Escape(NamedTuple):
@@ -58,9 +58,9 @@ def escape(
 def escape_in(
     records: Sequence[Mapping[str, Any]], zero_loss: float, share: float = 0.5, for_good: bool = True
 ) -> Escape:
-    """The same of a run's metrics, whose `gd_loss` is what is learnt; non-finite values are null there."""
-    losses = [float("nan") if record["test_loss"] is None else float(record["test_loss"]) for record in records]
-    below = halfway(zero_loss, float(records[-1]["gd_loss"]), share)
+    """The same of a run's metrics, whose `eval_gd_loss` is what is learnt; non-finite values are null there."""
+    losses = [float("nan") if record["eval_loss"] is None else float(record["eval_loss"]) for record in records]
+    below = halfway(zero_loss, float(records[-1]["eval_gd_loss"]), share)
     return escape([float(record["step"]) for record in records], losses, below, for_good)
 
 

@@ -23,10 +23,10 @@ LOSS, CHANGE = "test loss", "change from GD, %"  # measures, which are also the 
 ERROR, RATIO = "MSE", "MSE / GD's MSE"
 GREEN: dict[str, Any] = {"color": style.DESCENT, "linewidth": 1.0}
 COMPARED: dict[str, dict[str, Any]] = {
-    "gd_loss": GREEN | {"linestyle": "-", "marker": "."},
-    "gd_tuned_step_loss": GREEN | {"linestyle": "--", "marker": "x"},
-    "linear_mmse_loss": {"color": INK, "linestyle": "-.", "marker": "+"},
-    "mask_bayes_loss": {"color": INK, "linestyle": ":", "marker": "1"},
+    "test_gd_loss": GREEN | {"linestyle": "-", "marker": "."},
+    "test_gd_tuned_step_loss": GREEN | {"linestyle": "--", "marker": "x"},
+    "test_linear_mmse_loss": {"color": INK, "linestyle": "-.", "marker": "+"},
+    "test_mask_bayes_loss": {"color": INK, "linestyle": ":", "marker": "1"},
 }
 
 
@@ -81,7 +81,7 @@ def _noise_panel(panel: Panel, looks: Looks, span: float) -> Iterator[Series]:
             thin = {"linewidth": 0.6, "markersize": 2.5} if overview else {}
             panels.error_bars(panel.axes, x, means, **looks.of(line.settings["model"], name) | thin)
             yield Series(MODEL, measure, line.settings, means)
-    for column in COMPARATORS if overview else ["gd_tuned_step_loss"]:
+    for column in COMPARATORS if overview else ["test_gd_tuned_step_loss"]:
         yield from _comparator(panel, measure, column, values)
     panel.axes.set_ylabel(measure)
     if not overview:
@@ -94,7 +94,7 @@ def _as_they_are(rows: pd.DataFrame, column: str) -> pd.Series:
 
 
 def _changes(rows: pd.DataFrame, column: str) -> pd.Series:
-    return (100 * (rows[column] / rows["gd_loss"] - 1)).where(rows["gd_loss"] > 0)
+    return (100 * (rows[column] / rows["test_gd_loss"] - 1)).where(rows["test_gd_loss"] > 0)
 
 
 def _shift(number: int, panel: Panel) -> float:

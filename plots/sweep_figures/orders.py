@@ -55,7 +55,7 @@ class Scale(NamedTuple):
 @style.compact
 def draw_order(table: pd.DataFrame) -> Drawn:
     """Test loss over GD's on the same tasks, by evaluation ordering; clean and each kind of noise in panels apart."""
-    ratio = (table["test_loss"] / table["gd_loss"]).where(table["gd_loss"] > 0)
+    ratio = (table["test_loss"] / table["test_gd_loss"]).where(table["test_gd_loss"] > 0)
     used = table[table["done"] & ratio.notna()]
     if used.empty:
         return panels.nothing("no cell is done", table)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 ALPHAS = ("1", "1.5", "2", "3")  # as the columns' names say them
 COMPARATORS = {
-    "gd_loss": "GD, clean step",
-    "gd_tuned_step_loss": "GD, tuned step",
-    "linear_mmse_loss": "linear MMSE",
-    "mask_bayes_loss": "Bayes over masks",
+    "test_gd_loss": "GD, clean step",
+    "test_gd_tuned_step_loss": "GD, tuned step",
+    "test_linear_mmse_loss": "linear MMSE",
+    "test_mask_bayes_loss": "Bayes over masks",
 }
 TEXT = (
     *("exp", "model", "ordering", "noise_mode", "placement", "status", "results_version", "eval_difficulty"),
@@ -37,7 +37,6 @@ TASKS = {
     **{"test_loss": "test_tasks", "ood": "test_tasks"},
     **{"auroc": "eval_tasks", "alignment": "eval_tasks"},
 }
-FORMER = {"headline_tasks": "test_tasks"}  # columns of tables that were written under earlier names
 SAME = 1e-3  # relative difference up to which two results of one cell are the same result
 
 
@@ -55,13 +54,12 @@ def read_sweep(path: Path) -> pd.DataFrame:
     for name in SHARES:
         if not table[name].dropna().between(0, 1).all():
             raise StoreError(f"{path} has values of {name} that are not between 0 and 1")
-    for name in sorted({*TASKS.values(), *FORMER} & {*table.columns}):
+    for name in sorted({*TASKS.values()} & {*table.columns}):
         if table[name].dtype.kind not in "iuf":
             raise StoreError(f"{path} has words in {name}, which counts tasks")
     for name in {*DETECTORS} & {*table.columns}:
         if table[name].dtype.kind not in "iuf":
             raise StoreError(f"{path} has words in {name}, which is an AUROC")
-    table = table.rename(columns=FORMER)
     table = table.assign(**{name: float("nan") for name in DETECTORS if name not in table})
     table["learnt"] = ~(table["align_cos"] < ALIGNED)
     _check_repeats(path, table)

@@ -25,8 +25,9 @@ flag; `versions`, `variables` (of the environment, which may change bits; empty:
 pack width; seeds; `start`, `end`, `compile_seconds`, `run_seconds` (training alone), `chunk_steps`;
 `sources`, `sources_changed`; `bitwise`, `resumed_elsewhere`; `error` of a failed cell"""
 METRICS = """one object a line, at step 0, every `eval_every` steps, logarithmically spaced ones and the last: `step,
-train_loss, test_loss`; of regression also `gd_loss, preds_diff, model_diff, model_cos`; of layerwise `gd_loss`; of
-sine `initial_loss`, the loss before the context; of diversity the losses and distances `id_...` and `ood_...`"""
+train_loss, eval_loss`, and further ones of the evaluation batch: of regression `eval_gd_loss, eval_preds_diff,
+eval_model_diff, eval_model_cos`; of layerwise `eval_gd_loss`; of sine `eval_initial_loss`, the loss before the context;
+of diversity the losses and distances `eval_id_...` and `eval_ood_...`. Earlier names are read"""
 SUMMARY = """the last record, `num_steps`, `headline` (losses on the test set with standard errors), `left_plateau`,
 `loss_convention`; of regression also `contexts`, `alignment`, `ood`, `copying`; of sine `functions`; of layerwise
 `layerwise`"""

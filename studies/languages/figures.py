@@ -29,9 +29,16 @@ CODES = {
 }
 GRID = {f"grid_{code}_{pairs}": f"{code}, N = {pairs}" for code in CODES_OF_GRID for pairs in PAIRS}
 ARMS = {"random_linear": "one linear layer", "random_softmax": "softmax transformer"}
-ACCURACIES = {"test_accuracy": "unseen strings", "unseen_accuracy": "unseen languages"}
-LOSSES = {"test_loss": "Trained Transformer", "gd_loss": "Gradient descent", "optimum_loss": "optimum of one layer"}
-DISTANCES = {"gd_preds_mse": "from gradient descent", "optimum_preds_mse": "from the optimum of one layer"}
+ACCURACIES = {"eval_accuracy": "unseen strings", "eval_unseen_accuracy": "unseen languages"}
+LOSSES = {
+    "eval_loss": "Trained Transformer",
+    "eval_gd_loss": "Gradient descent",
+    "eval_optimum_loss": "optimum of one layer",
+}
+DISTANCES = {
+    "eval_gd_preds_mse": "from gradient descent",
+    "eval_optimum_preds_mse": "from the optimum of one layer",
+}
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
@@ -45,7 +52,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Matrix("learned_pv", "P W_V of the trained layer, times that mean", ("sound",), curves.product("rescaled_pv"), curves.product("construction_pv")),
     Matrix("constructed_pv", "P W_V of one step of gradient descent", ("sound",), curves.product("construction_pv"), curves.product("rescaled_pv")),
     Dots("flaws", "The published setting, its flaws switched off one at a time", FLAWS, curves.of_setting, "full"),
-    Figure("autoencoder_val_loss", "Autoencoder: cross-entropy of a symbol of unseen strings", ("autoencoder_itself",), curves.over_training({"test_loss": "unseen strings", "train_loss": "training strings"}), STEP, "loss (nats)", log_y=True, means=False, by_seed=True),
+    Figure("autoencoder_val_loss", "Autoencoder: cross-entropy of a symbol of unseen strings", ("autoencoder_itself",), curves.over_training({"eval_loss": "unseen strings", "train_loss": "training strings"}), STEP, "loss (nats)", log_y=True, means=False, by_seed=True),
     Dots("codes", "Other codes and another model, negatives of other languages", CODES, curves.of_setting, "full"),
     Dots("grid", "Codes of 8 channels, numbers of pairs and kinds of negatives: accuracy", GRID, curves.of_grid, "full"),
     Figure("number_of_languages", "Random languages, bigram codes, N = 20", tuple(ARMS), curves.of_numbers(ARMS), LANGUAGES, "loss (half MSE)", log_x=True, profile="full"),

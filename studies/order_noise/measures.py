@@ -14,13 +14,16 @@ from studies.order_noise.runs import MODELS, NOISE, RATE, RATES, SORTED
 
 # column of the table -> the comparator's name, which says what it knows
 COMPARATORS = {
-    "gd_loss": "gd_clean_step",
-    "gd_tuned_step_loss": "gd_tuned_step",
-    "linear_mmse_loss": "linear_mmse",
-    "mask_bayes_loss": "mask_bayes",
+    "test_gd_loss": "gd_clean_step",
+    "test_gd_tuned_step_loss": "gd_tuned_step",
+    "test_linear_mmse_loss": "linear_mmse",
+    "test_mask_bayes_loss": "mask_bayes",
 }
 SHIFTED = tuple(placement for placement in PLACEMENTS if placement != "mixed")
-GD_COMPARATORS = ("gd_loss", "gd_tuned_step_loss")  # the models are expected to be like them, not like the others
+GD_COMPARATORS = (
+    "test_gd_loss",
+    "test_gd_tuned_step_loss",
+)  # the models are expected to be like them, not like the others
 LABEL_NOISE = Context(noise_mode="label_noise", p=RATE)
 
 # What theory says of a model's dependence on order: lsa1 sums over pairs; the optimum of lsa1_pe is gradient descent
@@ -80,7 +83,7 @@ def noise_in_training() -> Iterator[Contrast]:
             name = f"{model}: {_words(noise)}, tested clean"
             yield Contrast(question, name, "difference", [tested_clean], [Condition(model)])
             name = f"{model}: {_words(noise)}, tested on it / gd_tuned_step"
-            yield _against(question, name, "equivalence", model, noise, noise, "gd_tuned_step_loss")
+            yield _against(question, name, "equivalence", model, noise, noise, "test_gd_tuned_step_loss")
 
 
 def step_size() -> Iterator[Contrast]:
@@ -91,8 +94,8 @@ def step_size() -> Iterator[Contrast]:
     question = "the step a model takes"
     for model in MODELS:
         for noise in _noises():
-            trained = Condition(model, noise, noise, "slope")
-            untrained = Condition(model, CLEAN, noise, "slope")
+            trained = Condition(model, noise, noise, "eval_slope")
+            untrained = Condition(model, CLEAN, noise, "eval_slope")
             best = Condition(model, noise, noise, "gd_tuned_over_clean_step")
             name = f"{model}: {_words(noise)}, against trained clean"
             yield Contrast(question, name, "difference", [trained], [untrained], "step")
@@ -106,7 +109,7 @@ def _against(question: str, name: str, kind: str, model: str, train: Context, te
 
 
 def _over_gd(model: str, test: Context) -> Ratio:
-    return Ratio(Condition(model, CLEAN, test), Condition(model, CLEAN, test, "gd_loss"))
+    return Ratio(Condition(model, CLEAN, test), Condition(model, CLEAN, test, "test_gd_loss"))
 
 
 # score -> the column of its AUROC, and gradient descent's own
@@ -236,15 +239,15 @@ def step_sizes() -> Iterator[Contrast]:
             for tested in (trained, "random"):
                 contexts = Context(trained), Context(tested)
                 name = f"{model}: trained {trained}, tested {tested}"
-                yield _against(POSITIONS, name, kind, model, *contexts, "gd_positions_trained_loss")
+                yield _against(POSITIONS, name, kind, model, *contexts, "test_gd_positions_trained_loss")
         for trained in SHIFTED:
             for tested in SHIFTED:
                 train, test = (LABEL_NOISE._replace(placement=place) for place in (trained, tested))
                 name = f"{model}: trained {trained}, tested {tested}"
-                yield _against(POSITIONS, name, kind, model, train, test, "gd_positions_trained_loss")
+                yield _against(POSITIONS, name, kind, model, train, test, "test_gd_positions_trained_loss")
         for tested in SORTED:
             name = f"{model}: trained random, tested {tested}"
-            yield _against(POSITIONS, name, "difference", model, CLEAN, Context(tested), "gd_positions_loss")
+            yield _against(POSITIONS, name, "difference", model, CLEAN, Context(tested), "test_gd_positions_loss")
 
 
 def _noises() -> list[Context]:

@@ -137,7 +137,7 @@ def _predicted(agreed: Sequence[Mapping[str, Any]]) -> str:
 def _exchangeable(table: pd.DataFrame) -> str:
     """How near the two steps are where no position differs from another; "" in tables that lack one of them."""
     rows = table[(table["eval_ordering"] == "random") & (table["eval_placement"] == "mixed")]
-    apart = (rows["gd_positions_loss"] / rows["gd_tuned_step_loss"] - 1).abs().dropna()
+    apart = (rows["test_gd_positions_loss"] / rows["test_gd_tuned_step_loss"] - 1).abs().dropna()
     if apart.empty:
         return ""
     return (

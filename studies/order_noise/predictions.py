@@ -50,7 +50,7 @@ TASKS = 400_000  # to fit the step sizes, and as many others to test them
 SETS = 40  # of tasks; the jackknife leaves out one at a time
 DIGITS = 6  # of the numbers in the tables
 BY_POSITION = "twolayer"  # the model whose positions may have step sizes of their own
-LOSSES = ("test_loss", "gd_loss", "gd_tuned_step_loss")  # columns of the study's table that this predicts
+LOSSES = ("test_loss", "test_gd_loss", "test_gd_tuned_step_loss")  # columns of the study's table that this predicts
 
 
 # --- contrasts ---
@@ -157,7 +157,10 @@ class Predictions:
         if isinstance(side, Ratio):
             ratio: np.ndarray = self.value(side.of) / self.value(side.over)
             return ratio
-        tuned_on = {"gd_loss": CLEAN, "gd_tuned_step_loss": side.test._replace(ordering="random", placement="mixed")}
+        tuned_on = {
+            "test_gd_loss": CLEAN,
+            "test_gd_tuned_step_loss": side.test._replace(ordering="random", placement="mixed"),
+        }
         train = tuned_on.get(side.column, side.train)
         model = side.model if side.column == "test_loss" else "gradient descent"
         loss: np.ndarray = expected_loss(self.moments(side.test, tested=True), self.step_sizes(model, train))

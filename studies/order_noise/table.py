@@ -33,8 +33,15 @@ TEXT = (
 SETTINGS = ("seed", "p", "sigma", "eval_p", "train_p", "train_sigma", "steps", "results_version")
 ATTENTION_SCORES = ("attention", "abs_attention", "contribution", "abs_contribution")
 NUMBERS = (
-    *("test_loss", "gd_loss", "gd_tuned_step_loss", "linear_mmse_loss", "mask_bayes_loss", "loss_ratio"),
-    *("align_cos", "align_l2", "slope", "gd_tuned_over_clean_step"),
+    *(
+        "test_loss",
+        "test_gd_loss",
+        "test_gd_tuned_step_loss",
+        "test_linear_mmse_loss",
+        "test_mask_bayes_loss",
+        "test_loss_ratio",
+    ),
+    *("align_cos", "align_l2", "eval_slope", "gd_tuned_over_clean_step"),
     *("auroc", "auroc_low", "auroc_high", "auroc_raw", "auroc_position", "auroc_first_abs_contribution"),
     *("gd_auroc", "gd_auroc_raw", "twin_change_noisy", "twin_change_clean"),
     *(f"{whose}auroc_{score}" for score in ATTENTION_SCORES for whose in ("", "gd_")),
@@ -42,7 +49,7 @@ NUMBERS = (
 )
 
 # numbers that earlier tables do not have
-OPTIONAL = ("mask_bayes_auroc", "loo_gd_auroc", "gd_positions_loss", "gd_positions_trained_loss")
+OPTIONAL = ("mask_bayes_auroc", "loo_gd_auroc", "test_gd_positions_loss", "test_gd_positions_trained_loss")
 
 
 def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> None:

@@ -77,9 +77,10 @@ def rolled_out(*dampings: float) -> Callable[[Path, str], Series]:
 
 def logged(run: Path, name: str) -> Series:
     """Losses over training, and how far the model is from gradient descent, as it logged them."""
-    records = read_metrics(run, ("gd_loss", *COMPARED.values()))
+    logged_of = {panel: f"eval_{name}" for panel, name in COMPARED.items()}
+    records = read_metrics(run, ("eval_gd_loss", *logged_of.values()))
     steps = [record["step"] for record in records]
-    lines = [("loss", TF, "test_loss"), ("loss", GD, "gd_loss"), *((panel, GD, of) for panel, of in COMPARED.items())]
+    lines = [("loss", TF, "eval_loss"), ("loss", GD, "eval_gd_loss"), *((at, GD, of) for at, of in logged_of.items())]
     titled = {"softmax_1_head": "one softmax head, ", "softmax_2_heads": "two softmax heads, "}.get(name, "")
     lines = lines[:3] if titled else lines
     return {(titled + panel, series): (steps, [r[field] for r in records]) for panel, series, field in lines}
@@ -106,9 +107,9 @@ def copying(run: Path, name: str) -> Series:
 
 def pools(run: Path, name: str) -> Series:
     """The test loss and the cosine over training, by size of the pool."""
-    records = read_metrics(run, ("model_cos",))
+    records = read_metrics(run, ("eval_model_cos",))
     steps, series = [record["step"] for record in records], f"{name.removeprefix('pool_')} tasks"
-    columns = {POOL_LOSS: "test_loss", "cosine with gradient descent's sensitivities": "model_cos"}
+    columns = {POOL_LOSS: "eval_loss", "cosine with gradient descent's sensitivities": "eval_model_cos"}
     return {(panel, series): (steps, [record[field] for record in records]) for panel, field in columns.items()}
 
 
@@ -141,9 +142,9 @@ def sizes(run: Path, name: str) -> Series:
 
 def sine_training(run: Path, name: str) -> Series:
     """The test loss over training."""
-    records = read_metrics(run, ("initial_loss",))[1:]  # at step 0 it is a hundred times the rest
+    records = read_metrics(run, ("eval_initial_loss",))[1:]  # at step 0 it is a hundred times the rest
     steps = [record["step"] for record in records]
-    return {("", CONTROL if "control" in name else TF): (steps, [record["test_loss"] for record in records])}
+    return {("", CONTROL if "control" in name else TF): (steps, [record["eval_loss"] for record in records])}
 
 
 def sine_functions(run: Path, name: str) -> Series:

@@ -313,7 +313,7 @@ def rank_with_alignment(setting: str, after_peak: bool = False) -> Callable[[Pat
 
 
 def _cosines(run: Path) -> dict[int, float]:
-    return {row["step"]: row["model_cos"] for row in read_metrics(run, ["step", "model_cos"])}
+    return {row["step"]: row["eval_model_cos"] for row in read_metrics(run, ["eval_model_cos"])}
 
 
 def rank_with_distance(setting: str, num_tasks: int) -> Callable[[OfSeed, OfSeed], float]:

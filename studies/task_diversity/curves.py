@@ -82,7 +82,7 @@ def over_training(panel: str, name: str) -> Callable[[Path, str], Series]:
 
 def over_training_and_ridge(panel: str, tasks: float) -> Callable[[Path, str], Series]:
     """The loss on fresh tasks over training, a series for each M, and ridge's on the test set of the runs of one M."""
-    losses_of = over_training(panel, "ood_loss")
+    losses_of = over_training(panel, "eval_ood_loss")
 
     def curves(run: Path, name: str) -> Series:
         loss_curves = dict(losses_of(run, name))
@@ -100,7 +100,7 @@ def by_recipe(recipes: Mapping[str, str], shown: Sequence[float]) -> Callable[[P
     def curves(run: Path, name: str) -> Series:
         if measures.tasks_of(run) not in shown:
             return {}
-        steps, values = measures.history(run, "step"), measures.history(run, "ood_loss")
+        steps, values = measures.history(run, "step"), measures.history(run, "eval_ood_loss")
         return {(tasks_in_words(run), recipes[name]): (steps[1:], values[1:])}
 
     return curves
@@ -140,7 +140,7 @@ def critical_steps(run: Path, name: str) -> Series:
 
 def deflection(run: Path, name: str) -> Series:
     """The least loss on fresh tasks over training and, where it is below the first, how far the end lies above it."""
-    tasks, first = [measures.tasks_of(run)], measures.history(run, "ood_loss")[0]
+    tasks, first = [measures.tasks_of(run)], measures.history(run, "eval_ood_loss")[0]
     curves = {("least over training", TF): (tasks, [measures.least_loss(run)])}
     if measures.least_loss(run) < FALLEN * first:
         curves["end less minimum", TF] = (tasks, [measures.rise(run)])
@@ -155,7 +155,7 @@ def errors_by_position(*shown: float) -> Callable[[Path, str], Series]:
             return {}
         seen = np.arange(measures.config_of(run).data.num_pairs)
         panel = f"{tasks_in_words(run)}, fresh tasks"
-        last = read_metrics(run, [])[-1]["ood_errors"]
+        last = read_metrics(run, [])[-1]["eval_ood_errors"]
         return {(panel, TF): (seen, last)} | {
             (panel, NAMES[who]): (seen, values) for who, values in measures.reference_errors(run).items()
         }
@@ -305,7 +305,7 @@ def phase_portrait(runs: Sequence[Path]) -> list[dict[str, Any]]:
         of_seeds = [run for run in runs if measures.tasks_of(run) == tasks]
         x, y = (
             np.mean([measures.history(run, name) for run in of_seeds], axis=0)
-            for name in ("id_delta_dmmse", "ood_delta_ridge")
+            for name in ("eval_id_delta_dmmse", "eval_ood_delta_ridge")
         )
         steps, series = measures.history(of_seeds[0], "step"), tasks_in_words(of_seeds[0])
         rows += [_row("", series, *point) for point in zip(steps, x, y, strict=True)]

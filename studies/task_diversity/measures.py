@@ -167,12 +167,12 @@ def rise(run: Path) -> float:
 
     The minimum of a noisy curve lies below its mean; large pools, whose losses only fall, show the size of this effect.
     """
-    return float(transience.rise(history(run, "ood_loss")))
+    return float(transience.rise(history(run, "eval_ood_loss")))
 
 
 def smoothed_rise_of(num_tasks: float) -> Measure:
     """The same of means over three records around each; an untrained run has two, which are taken as they are."""
-    return lambda runs: smoothed_rise(history(at(runs, num_tasks), "ood_loss"))
+    return lambda runs: smoothed_rise(history(at(runs, num_tasks), "eval_ood_loss"))
 
 
 def smoothed_rise(losses: np.ndarray) -> float:
@@ -185,7 +185,7 @@ def least_from_ridge(num_tasks: float) -> Measure:
 
     def measure(runs: OfSeed) -> float:
         run = at(runs, num_tasks)
-        return float(history(run, "ood_delta_ridge").min() / test_set_of(run)["ood_apart"])
+        return float(history(run, "eval_ood_delta_ridge").min() / test_set_of(run)["ood_apart"])
 
     return measure
 
@@ -193,18 +193,18 @@ def least_from_ridge(num_tasks: float) -> Measure:
 @lru_cache(maxsize=512)
 def critical_step(run: Path) -> int:
     """t_crit: the step of the least loss on fresh tasks."""
-    return transience.critical_step(history(run, "step"), history(run, "ood_loss"))
+    return transience.critical_step(history(run, "step"), history(run, "eval_ood_loss"))
 
 
 @lru_cache(maxsize=512)
 def nearest_to_ridge(run: Path) -> int:
     """t*: the step of the least Delta_ood to ridge."""
-    return transience.critical_step(history(run, "step"), history(run, "ood_delta_ridge"))
+    return transience.critical_step(history(run, "step"), history(run, "eval_ood_delta_ridge"))
 
 
 def least_loss(run: Path) -> float:
     """The least loss on fresh tasks over training."""
-    return float(history(run, "ood_loss").min())
+    return float(history(run, "eval_ood_loss").min())
 
 
 def later_critical_step(small: float, large: float) -> Measure:
@@ -324,7 +324,7 @@ def component_of_ood_loss(runs: OfSeed, others: OfSeed = ()) -> float:
     With others: with their losses, those of another seed.
     """
     scores = joint_pca(tuple(runs)).scores[:, :2]
-    losses = np.concatenate([history(run, "ood_loss") for run in others or runs])
+    losses = np.concatenate([history(run, "eval_ood_loss") for run in others or runs])
     return float(max(abs(np.corrcoef(column, losses)[0, 1]) for column in scores.T))
 
 

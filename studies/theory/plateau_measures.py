@@ -163,9 +163,9 @@ def second_plateau(run: Path) -> float:
     has learnt, or the end.
     """
     first, last = left(run), learnt(run)
-    records, zero = read_metrics(run, ("gd_loss",)), zero_loss(run)
-    way = zero - float(records[-1]["gd_loss"])
-    stays = [float(record["test_loss"]) for record in records if 1.25 * first <= record["step"] <= 0.9 * last]
+    records, zero = read_metrics(run, ("eval_gd_loss",)), zero_loss(run)
+    way = zero - float(records[-1]["eval_gd_loss"])
+    stays = [float(record["eval_loss"]) for record in records if 1.25 * first <= record["step"] <= 0.9 * last]
     return float(read_config(run).data.dim * (zero - np.median(stays)) / way)
 
 
@@ -215,7 +215,7 @@ def shares(run: Path) -> dict[tuple[str, str], float]:
 
 def way(run: Path, name: str) -> Series:
     """How much of the way to gradient descent's loss a run has made, in units of 1/D, over training."""
-    records, zero = read_metrics(run, ("gd_loss",)), zero_loss(run)
-    whole = (zero - float(records[-1]["gd_loss"])) / read_config(run).data.dim
-    made = [(zero - float(record["test_loss"])) / whole for record in records]
+    records, zero = read_metrics(run, ("eval_gd_loss",)), zero_loss(run)
+    whole = (zero - float(records[-1]["eval_gd_loss"])) / read_config(run).data.dim
+    made = [(zero - float(record["eval_loss"])) / whole for record in records]
     return {("", "Trained Transformer"): ([record["step"] for record in records], made)}

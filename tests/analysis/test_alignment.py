@@ -130,7 +130,7 @@ def test_the_curve_is_written_again_from_the_metrics(lsa1_run: Path, workshop: W
 
 def written_curve(run: Path, count: int, loaded: ComparedRun) -> list[str]:
     """The lines of the curve of a run with so many records, more text than is read of a file at once."""
-    fields = ", ".join(f'"{name}": 0.5' for name in ("train_loss", "test_loss", *LOGGED))
+    fields = ", ".join(f'"{name}": 0.5' for name in ("train_loss", "eval_loss", *(f"eval_{name}" for name in LOGGED)))
     with open(run / layout.METRICS, "w") as file:
         file.writelines(f'{{"step": {step}, {fields}, "more": "{"x" * 200}"}}\n' for step in range(count))
     alignment.write_values(loaded, {})

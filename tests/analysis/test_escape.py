@@ -22,7 +22,7 @@ def logistic(scale: float, steps: np.ndarray) -> np.ndarray:
 
 def records(steps: np.ndarray, losses: np.ndarray) -> list[dict[str, float | None]]:
     return [
-        {"step": int(step), "test_loss": float(loss) if math.isfinite(loss) else None, "gd_loss": LEARNT}
+        {"step": int(step), "eval_loss": float(loss) if math.isfinite(loss) else None, "eval_gd_loss": LEARNT}
         for step, loss in zip(steps, losses, strict=True)
     ]
 
@@ -83,6 +83,6 @@ def test_the_first_time_may_be_meant(losses: list[float], expected: Escape) -> N
 def test_it_is_read_from_a_runs_metrics(tmp_path: Path) -> None:
     """Where what is not finite is null."""
     rows = records(np.array(STEPS), np.array([0.4, math.inf, 0.35, 0.25]))
-    lines = [json.dumps(row | {"train_loss": row["test_loss"], "lr": 1e-3}) for row in rows]
+    lines = [json.dumps(row | {"train_loss": row["eval_loss"], "lr": 1e-3}) for row in rows]
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
     assert escape_of(tmp_path, ZERO) == Escape(45.0, 15.0)

@@ -64,7 +64,7 @@ def test_it_predicts_what_the_run_wrote(run: Path) -> None:
     by_hand = RUNS[family][2](loaded.config).predict(store.load(run).params, store.load(run).batch)
     np.testing.assert_array_equal(found, by_hand)
     loss = 0.5 * np.mean((np.asarray(found, float) - loaded.batch.y_query) ** 2)
-    assert loss == pytest.approx(last_record(run)["test_loss"], rel=1e-4)
+    assert loss == pytest.approx(last_record(run)["eval_loss"], rel=1e-4)
     if family != "layerwise":  # which writes losses alone
         np.testing.assert_allclose(found, predictions_on_disk(run, family), rtol=2e-4, atol=2e-6)
 
@@ -88,7 +88,7 @@ def test_checkpoints_end_with_the_trained_parameters(run: Path) -> None:
     for record in records:
         at = found[record["step"]]
         loss = 0.5 * np.mean((np.asarray(at.predict(at.batch), float) - at.batch.y_query) ** 2)
-        assert loss == pytest.approx(record["test_loss"], rel=1e-4)
+        assert loss == pytest.approx(record["eval_loss"], rel=1e-4)
     assert (final.run, final.config, final.model) == (loaded.run, loaded.config, loaded.model)
 
 

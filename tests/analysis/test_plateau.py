@@ -33,7 +33,7 @@ def layerwise(rolled_out: bool, *losses: float, zero: float = 20.0) -> dict[str,
 
 def diversity(*errors: float | None) -> dict[str, Any]:
     """Of an infinite pool: the loss of predicting zero is 2, and ridge gains .5."""
-    return {"id_errors": list(errors), "headline": {"id_tf_loss": 1, "id_zero_loss": 2.0, "id_ridge_loss": 1.5}}
+    return {"eval_id_errors": list(errors), "headline": {"id_tf_loss": 1, "id_zero_loss": 2.0, "id_ridge_loss": 1.5}}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def pool_run(
 def judged(config: DiversityConfig, summary: dict[str, Any], predictions: np.ndarray) -> dict[str, Any]:
     found = measured(predictions, summary["eval_set"], config.data.dim)
     headline = summary["headline"] | {"id_tf_loss": found["loss"]}
-    return left_plateau(config, {"headline": headline, "id_errors": found["errors"]})
+    return left_plateau(config, {"headline": headline, "eval_id_errors": found["errors"]})
 
 
 @pytest.mark.parametrize("num_tasks", [2, 4, 8, 16, 64, math.inf])

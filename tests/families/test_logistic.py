@@ -68,8 +68,8 @@ def test_it_trains_and_its_numbers_are_those_of_a_forward_pass_by_hand(run: Path
     records = rundir.read_metrics(run, ["constant_loss"])
     assert tuple(record["step"] for record in records) == RECORDED
     assert {record["constant_loss"] for record in records} == {math.log(2)}
-    assert records[-1]["test_loss"] == pytest.approx(losses_of(params, batch).mean(), rel=1e-5)
-    assert records[-1]["test_loss"] < records[0]["test_loss"] - 0.01
+    assert records[-1]["eval_loss"] == pytest.approx(losses_of(params, batch).mean(), rel=1e-5)
+    assert records[-1]["eval_loss"] < records[0]["eval_loss"] - 0.01
     assert (config.family, config.data.weight_scale) == ("logistic", 2.0)
     logits = read_npz(run / layout.PREDICTIONS, ["logits"])["logits"]
     np.testing.assert_allclose(logits, logits_of(params, batch), rtol=1e-4, atol=1e-5)
@@ -121,7 +121,7 @@ def test_its_figure_has_the_curves_that_it_names(run: Path, both: None, monkeypa
     (axes,) = figure.axes
     records = rundir.read_metrics(run)
     drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
-    fields = {"train batch": "train_loss", "model": "test_loss", "log 2": "constant_loss"}
+    fields = {"train batch": "train_loss", "model": "eval_loss", "log 2": "eval_constant_loss"}
     assert drawn == {label: [record[field] for record in records] for label, field in fields.items()}
     assert axes.get_ylabel() == "cross-entropy (nats)"
 

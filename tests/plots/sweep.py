@@ -12,8 +12,9 @@ import pandas as pd
 COLUMNS = """
 exp model ordering noise_mode p sigma placement seed test_mse align_cos align_l2 auroc ood_alpha3 status test_loss
 gd_mse train_ordering train_noise_mode train_p train_sigma train_placement eval_ordering eval_noise_mode eval_p
-eval_sigma eval_placement train_difficulty eval_difficulty steps gd_loss loss_ratio loss_ratio_se ridge_loss
-gd_tuned_step_loss linear_mmse_loss mask_bayes_loss auroc_raw auroc_position auroc_low auroc_high gd_auroc
+eval_sigma eval_placement train_difficulty eval_difficulty steps test_gd_loss test_loss_ratio test_loss_ratio_se
+test_ridge_loss test_gd_tuned_step_loss test_linear_mmse_loss test_mask_bayes_loss auroc_raw auroc_position auroc_low
+auroc_high gd_auroc
 mask_bayes_auroc loo_gd_auroc
 auroc_attention auroc_abs_attention auroc_contribution gd_auroc_attention gd_auroc_abs_attention gd_auroc_contribution
 ood_alpha1 ood_alpha1.5 ood_alpha2 gd_ood_alpha1 gd_ood_alpha1.5 gd_ood_alpha2 gd_ood_alpha3 results_version
@@ -45,15 +46,15 @@ def row(model: str = "lsa1", seed: int = 0, status: str = "done", train: Mapping
     found |= {"eval_difficulty": "residual" if settings["noise_mode"] != "clean" else "gd_error"}
     found |= {"steps": 5000, "results_version": 2}
     loss = gd * ratio
-    found |= {"test_loss": loss, "test_mse": 2 * loss, "gd_loss": gd, "gd_mse": 2 * gd, "loss_ratio": ratio}
+    found |= {"test_loss": loss, "test_mse": 2 * loss, "test_gd_loss": gd, "gd_mse": 2 * gd, "test_loss_ratio": ratio}
     found |= {"align_cos": 0.998 - 0.1 * abs(ratio - 1) - 0.0005 * abs(noise[1])}
     found |= {"align_l2": 0.025 + abs(ratio - 1) + 0.002 * noise[2]}
     if p:
         found |= {
-            "gd_tuned_step_loss": gd - 0.008 * p**2,
-            "linear_mmse_loss": 0.13 + (0.36 if pairs else 0) * p + tasks,
+            "test_gd_tuned_step_loss": gd - 0.008 * p**2,
+            "test_linear_mmse_loss": 0.13 + (0.36 if pairs else 0) * p + tasks,
         }
-        found |= {"mask_bayes_loss": 0.06 + 0.5 * p * (1 if pairs else 0.3) + tasks}
+        found |= {"test_mask_bayes_loss": 0.06 + 0.5 * p * (1 if pairs else 0.3) + tasks}
         found |= {"auroc": 0.5 + 0.05 * (model == "twolayer") + 0.01 * noise[3], "gd_auroc": 0.5 + 0.004 * noise[4]}
         found |= {"mask_bayes_auroc": 0.85 - 0.4 * p + 0.5 * tasks, "loo_gd_auroc": 0.65 - 0.15 * p + 0.5 * tasks}
         found |= {"auroc_position": 0.5 + 0.2 * (settings["placement"] != "mixed") + 0.005 * noise[5]}

@@ -81,7 +81,7 @@ def test_order_is_the_loss_over_gradient_descents(tmp_path: Path) -> None:
     rows = sweep.grid(("lsa1", "twolayer"), ordering=ORDERINGS)
     shown = drawn("order_sensitivity", rows, tmp_path)
     assert len(shown) == 8
-    ratio = pd.DataFrame(rows)["test_loss"] / pd.DataFrame(rows)["gd_loss"]
+    ratio = pd.DataFrame(rows)["test_loss"] / pd.DataFrame(rows)["test_gd_loss"]
     for model, line in shown.groupby("model"):
         assert list(line["x"]) == ["random", "easy2hard", "hard2easy", "smallnorm2largenorm"]
         check(line, rows, ratio, "ordering", model=model)
@@ -95,10 +95,10 @@ def test_noise_is_the_loss_over_p_beside_the_comparators(tmp_path: Path) -> None
         check(line, rows, "test_loss", "p", placement=placement)
     noisy = [row for row in rows if row["p"] and row["placement"] == "mixed"]
     for name, column in (
-        ("GD, clean step", "gd_loss"),
-        ("GD, tuned step", "gd_tuned_step_loss"),
-        ("linear MMSE", "linear_mmse_loss"),
-        ("Bayes over masks", "mask_bayes_loss"),
+        ("GD, clean step", "test_gd_loss"),
+        ("GD, tuned step", "test_gd_tuned_step_loss"),
+        ("linear MMSE", "test_linear_mmse_loss"),
+        ("Bayes over masks", "test_mask_bayes_loss"),
     ):
         check(of(shown, name, "test loss"), noisy, column, "p")
     assert set(shown["series"]) == {
@@ -107,7 +107,7 @@ def test_noise_is_the_loss_over_p_beside_the_comparators(tmp_path: Path) -> None
         "linear MMSE",
         "Bayes over masks",
     }
-    without = [row | dict.fromkeys(("linear_mmse_loss", "mask_bayes_loss"), np.nan) for row in rows]
+    without = [row | dict.fromkeys(("test_linear_mmse_loss", "test_mask_bayes_loss"), np.nan) for row in rows]
     assert set(drawn("noise_robustness", without, tmp_path)["series"]) == {
         *("transformer", "GD, clean step", "GD, tuned step")
     }
@@ -118,10 +118,10 @@ def test_changes_from_gradient_descent_are_paired_by_seed(tmp_path: Path) -> Non
     rows = sweep.grid(("lsa1", "twolayer"), noise_mode=("label_noise",), p=(0.0, 0.25, 0.5), sigma=(0.5,))
     shown = drawn("noise_robustness", rows, tmp_path)
     table = pd.DataFrame(rows)
-    changes = 100 * (table["test_loss"] / table["gd_loss"] - 1)
+    changes = 100 * (table["test_loss"] / table["test_gd_loss"] - 1)
 
     def tuned(row: dict) -> float:
-        return 100 * (row["gd_tuned_step_loss"] / row["gd_loss"] - 1)
+        return 100 * (row["test_gd_tuned_step_loss"] / row["test_gd_loss"] - 1)
 
     for model in ("lsa1", "twolayer"):
         mine = shown[shown["model"] == model]
@@ -419,7 +419,7 @@ def test_captions_count_what_the_sweep_counts_and_say_what_is_shown_of_it(tmp_pa
 
 
 def test_a_comparator_that_a_mode_lacks_is_left_out_and_the_caption_says_so(tmp_path: Path) -> None:
-    lacking = {"linear_mmse_loss": np.nan, "mask_bayes_loss": np.nan}
+    lacking = {"test_linear_mmse_loss": np.nan, "test_mask_bayes_loss": np.nan}
     rows = sweep.grid(noise_mode=("label_noise", "sign_flips"), p=(0.25, 0.5), sigma=(0.5,))
     rows = [row | lacking if row["noise_mode"] == "sign_flips" else row for row in rows]
     said = caption("noise_robustness", rows, tmp_path)
@@ -542,7 +542,7 @@ def plateau(*ratios: float) -> list[dict]:
     """Five seeds in each of two orders; of the second, as many as there are ratios to GD have not learnt."""
     rows = sweep.grid(("twolayer",), ordering=("random", "hard2easy"))
     for row, ratio in zip(rows[7:], ratios, strict=False):
-        row |= {"test_loss": ratio * row["gd_loss"], "align_cos": 0.3}
+        row |= {"test_loss": ratio * row["test_gd_loss"], "align_cos": 0.3}
     return rows
 
 
@@ -558,7 +558,7 @@ def test_a_seed_on_the_plateau_is_hollow_above_a_broken_axis_and_in_no_mean(tmp_
     found = FIGURES["order_sensitivity"](read_sweep(sweep.write(tmp_path / "results.csv", rows)))
     (axes,) = found.figure.axes
     table = pd.DataFrame(rows)
-    ratios, learnt = table["test_loss"] / table["gd_loss"], table["align_cos"] >= 0.6
+    ratios, learnt = table["test_loss"] / table["test_gd_loss"], table["align_cos"] >= 0.6
     np.testing.assert_allclose(np.sort(seeds(axes, False)[:, 1]), np.sort(ratios[learnt]), rtol=1e-12)
     hollow = seeds(axes, True)
     assert len(hollow) == 2
@@ -587,7 +587,7 @@ def test_a_seed_on_the_plateau_that_fits_is_where_its_value_is(tmp_path: Path) -
 
 
 def test_where_no_seed_has_learnt_all_are_hollow_at_their_values(tmp_path: Path) -> None:
-    rows = [row | {"test_loss": 4.8 * row["gd_loss"], "align_cos": 0.1} for row in sweep.grid()]
+    rows = [row | {"test_loss": 4.8 * row["test_gd_loss"], "align_cos": 0.1} for row in sweep.grid()]
     found = FIGURES["order_sensitivity"](read_sweep(sweep.write(tmp_path / "results.csv", rows)))
     (axes,) = found.figure.axes
     np.testing.assert_allclose(seeds(axes, True)[:, 1], [4.8] * 5)

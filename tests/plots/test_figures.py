@@ -108,7 +108,7 @@ def test_lines_are_the_recorded_numbers(lsa1_run: Path, monkeypatch: pytest.Monk
     lines = {line.get_label(): line for figure in drawn for axes in figure.axes for line in axes.get_lines()}
     shown = {
         "Trained Transformer": "tf_loss",
-        "Gradient descent": "gd_loss",
+        "Gradient descent": "eval_gd_loss",
         "predictions: mean |difference|": "preds_diff",
         "sensitivities: mean ‖difference‖": "model_diff",
     }
@@ -134,7 +134,7 @@ def test_losses_of_different_units_have_axes_of_their_own(
     monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append(figure) or path)
     training.draw_loss(run)
     records = read_metrics(run)
-    fields = [{"train_loss", "test_loss"}, {"id_loss", "ood_loss"}]
+    fields = [{"train_loss", "eval_loss"}, {"eval_id_loss", "eval_ood_loss"}]
     for axes, names, unit in zip(drawn[0].axes, fields, ("half MSE", "squared error / D"), strict=True):
         shown = {tuple(line.get_ydata()) for line in axes.get_lines()}
         assert shown == {tuple(record[name] for record in records) for name in names}

@@ -97,10 +97,10 @@ def test_a_run_that_diverges_says_so(workshop: Workshop, tmp_path: Path) -> None
     first = json.loads((tmp_path / "run" / layout.METRICS).read_text().splitlines()[0])
     assert (done.returncode, meta["status"]) == (1, "diverged")
     assert 1 < meta["diverged_at"] < 10
-    assert meta["last_losses"] == [first["test_loss"]]
+    assert meta["last_losses"] == [first["eval_loss"]]
     sentence = done.stderr.splitlines()[-1]
     said = (
-        f"error: lsa1 diverged at step {meta['diverged_at']} after test losses {first['test_loss']:.4g}; a smaller --lr"
+        f"error: lsa1 diverged at step {meta['diverged_at']} after test losses {first['eval_loss']:.4g}; a smaller --lr"
     )
     assert sentence.startswith(said)
     assert "Traceback" not in done.stderr

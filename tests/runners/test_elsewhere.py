@@ -77,7 +77,7 @@ def test_with_other_threads_it_goes_on_from_its_step_and_says_so(elsewhere: tupl
 @pytest.mark.slow
 def test_its_numbers_are_close_to_the_uninterrupted_runs(elsewhere: tuple[Path, Done], uninterrupted: Path) -> None:
     run, _ = elsewhere
-    found, expected = (rundir.read_metrics(each, ("gd_loss",)) for each in (run, uninterrupted))
+    found, expected = (rundir.read_metrics(each, ("eval_gd_loss",)) for each in (run, uninterrupted))
     assert tuple(record["step"] for record in found) == RECORDED
     assert found[:3] == expected[:3]  # up to step 60 it is the same training
     for one, other in zip(found, expected, strict=True):

@@ -63,16 +63,16 @@ def test_a_run_leaves_what_the_contract_says(lsa_run: Path, stack_run: Path) -> 
         assert read(run / layout.META)["status"] == "done"
         records = [json.loads(line) for line in (run / layout.METRICS).read_text().splitlines()]
         assert [record["step"] for record in records] == [0, 30, 60]
-        assert set(records[0]) == {"step", "train_loss", "test_loss", "gd_loss"}
+        assert set(records[0]) == {"step", "train_loss", "eval_loss", "eval_gd_loss"}
 
 
-def test_the_test_loss_is_that_of_the_stored_batch_and_parameters(stack_run: Path) -> None:
+def test_the_eval_loss_is_that_of_the_stored_batch_and_parameters(stack_run: Path) -> None:
     config, params, batch = store.load(stack_run)
     assert batch.x_query.shape == (32, 4, 3)
     model = load_run(stack_run).model
     predictions = np.asarray(model.trace(params, batch).layer_predictions[-1], float)
     last = json.loads((stack_run / layout.METRICS).read_text().splitlines()[-1])
-    assert last["test_loss"] == pytest.approx(0.5 * np.mean((predictions - batch.y_query) ** 2), rel=1e-5)
+    assert last["eval_loss"] == pytest.approx(0.5 * np.mean((predictions - batch.y_query) ** 2), rel=1e-5)
     assert config.training.deep_supervision
 
 
@@ -193,5 +193,5 @@ def test_a_sweep_has_cells_of_the_depth_curve_and_rows_with_their_losses(tmp_pat
         last = found["mse"][layers - 1]
         assert (row["status"], row["test_mse"], row["gd_mse"]) == ("done", last, found["gd"]["mse"][layers - 1])
         assert row["test_loss"] == (None if last is None else last / 2)
-        assert row["ridge_loss"] == found["references"]["ridge"]["mse"][0] / 2
+        assert row["test_ridge_loss"] == found["references"]["ridge"]["mse"][0] / 2
         assert not {"align_cos", "auroc", "loss_ratio", "ood_alpha3", "ordering"} & {*row}

@@ -95,7 +95,7 @@ def test_metrics_are_at_the_first_step_every_so_often_and_at_the_last(run: Path)
     records = metrics(run)
     assert tuple(record["step"] for record in records) == RECORDED
     for record in records:
-        assert list(record)[:3] == ["step", "train_loss", "test_loss"]
+        assert list(record)[:3] == ["step", "train_loss", "eval_loss"]
         assert not any(re.search("time|second|date|clock", name) for name in record)
         assert all(np.isfinite(value) for value in record.values())
 
@@ -167,9 +167,9 @@ def test_the_recorded_losses_are_half_the_mean_squared_errors(run: Path) -> None
     _, batch = in_float64(run)
     stored, last, align = np.load(run / layout.PREDICTIONS), metrics(run)[-1], read(run / layout.ALIGNMENT)
     tf, gd = (0.5 * np.mean((stored[name] - batch.y_query) ** 2) for name in ("tf", "gd"))
-    np.testing.assert_allclose([last["test_loss"], align["tf_loss"]], tf, rtol=1e-5)
-    np.testing.assert_allclose([last["gd_loss"], align["gd_loss"]], gd, rtol=1e-5)
-    assert {record["gd_loss"] for record in metrics(run)} == {last["gd_loss"]}
+    np.testing.assert_allclose([last["eval_loss"], align["tf_loss"]], tf, rtol=1e-5)
+    np.testing.assert_allclose([last["eval_gd_loss"], align["gd_loss"]], gd, rtol=1e-5)
+    assert {record["eval_gd_loss"] for record in metrics(run)} == {last["eval_gd_loss"]}
 
 
 def test_the_headline_is_consistent(run: Path) -> None:
@@ -184,9 +184,9 @@ def test_the_headline_is_consistent(run: Path) -> None:
 
 def test_the_curves_repeat_the_metrics(run: Path) -> None:
     rows = np.genfromtxt(run / layout.ALIGNMENT_CURVE, delimiter=",", names=True)
-    for name in ("step", "preds_diff", "model_diff", "model_cos", "gd_loss"):
-        np.testing.assert_array_equal(rows[name], [record[name] for record in metrics(run)])
-    np.testing.assert_array_equal(rows["tf_loss"], [record["test_loss"] for record in metrics(run)])
+    logged = {name: f"eval_{name}" for name in ("preds_diff", "model_diff", "model_cos", "gd_loss")}
+    for name, of in {"step": "step", "tf_loss": "eval_loss", **logged}.items():
+        np.testing.assert_array_equal(rows[name], [record[of] for record in metrics(run)])
 
 
 def test_ood_at_scale_1_is_the_headline(run: Path) -> None:

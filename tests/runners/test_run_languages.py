@@ -33,7 +33,7 @@ def test_a_run_has_its_files_and_says_what_they_hold(ran: Ran, tmp_path: Path) -
     stored = np.load(run / layout.PREDICTIONS)
     np.testing.assert_allclose(found, stored["tf"], rtol=0, atol=1e-6)
     last = json.loads((run / layout.METRICS).read_text().splitlines()[-1])
-    assert last["test_loss"] == pytest.approx(0.5 * np.mean((found - batch.y_query) ** 2), rel=1e-5)
+    assert last["eval_loss"] == pytest.approx(0.5 * np.mean((found - batch.y_query) ** 2), rel=1e-5)
     assert last["test_accuracy"] == accuracy(found, batch.y_query)
     headline = summary["headline"]
     assert headline["version_space_accuracy"] > 0.99
@@ -94,7 +94,7 @@ def test_a_sweep_trains_the_autoencoder_first(ran: Ran, tmp_path: Path) -> None:
     (row,) = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
     assert row["status"] == "done"
     assert row["code"] == "autoencoder"
-    assert float(row["version_space_accuracy"]) > 0.99
+    assert float(row["test_version_space_accuracy"]) > 0.99
 
 
 @pytest.mark.parametrize(

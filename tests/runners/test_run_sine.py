@@ -76,7 +76,7 @@ def test_the_numbers_agree_with_each_other(run: Path) -> None:
     records = [json.loads(line) for line in (run / layout.METRICS).read_text().splitlines()]
     assert tuple(record["step"] for record in records) == RECORDED
     stored = np.load(run / layout.PREDICTIONS)
-    for name, field in {"after": "test_loss", "before": "initial_loss"}.items():
+    for name, field in {"after": "eval_loss", "before": "eval_initial_loss"}.items():
         np.testing.assert_allclose(records[-1][field], 0.5 * np.mean((stored[name] - batch.y_query) ** 2), rtol=1e-5)
     summary = read(run / layout.SUMMARY)
     assert {name: summary[name] for name in records[-1]} == records[-1]

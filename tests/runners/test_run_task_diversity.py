@@ -177,7 +177,7 @@ def test_the_last_record_is_what_numpy_makes_of_the_stored_files(
         delta = np.mean((tf - expected[name]) ** 2) / DIM
         assert record[f"{prefix}_delta_{name}"] == pytest.approx(delta, rel=1e-4)
     if prefix == "id":
-        assert record["test_loss"] == pytest.approx(np.mean((tf - y) ** 2) / 2, rel=1e-4)
+        assert record["eval_loss"] == pytest.approx(np.mean((tf - y) ** 2) / 2, rel=1e-4)
 
 
 def test_the_headline_has_the_losses_that_theory_gives(run: Path) -> None:
@@ -321,10 +321,10 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
     words = "--noise_std 0 --task_distribution sphere --schedule constant --lr .01 --config.log_records=0".split()
     run = finished(workshop, "noiseless", *SIZES, *words)
     records, headline = rundir.read_metrics(run), read(run / layout.SUMMARY)["headline"]
-    for names, some in ((records[-1], {"id_loss", "ood_loss"}), (headline, {"id_tf_loss", "ood_tf_loss"})):
+    for names, some in ((records[-1], {"eval_id_loss", "eval_ood_loss"}), (headline, {"id_tf_loss", "ood_tf_loss"})):
         assert some <= names.keys()
         assert not {name for name in names if any(word in name for word in ("delta", "ridge", "dmmse", "apart"))}
-    assert records[-1]["id_loss"] < 0.98 * records[0]["id_loss"]
+    assert records[-1]["eval_id_loss"] < 0.98 * records[0]["eval_id_loss"]
     assert [record["step"] for record in records] == [0, 15, 30, 40]
     assert headline["verdict"] == "nothing to compare with"
     assert abs(headline["ood_zero_loss"] - 1 / DIM) < 5 * headline["ood_zero_loss_se"]

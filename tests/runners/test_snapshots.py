@@ -62,11 +62,11 @@ def test_over_training_repeats_what_the_run_logged(run: Path, workshop: Workshop
     assert done.returncode == 0, done.stderr
     with open(run / layout.OVER_TRAINING, encoding="utf-8") as file:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
-    logged = rundir.read_metrics(run, ("gd_loss", "preds_diff", "model_diff", "model_cos"))
+    logged = rundir.read_metrics(run, ("eval_gd_loss", "eval_preds_diff", "eval_model_diff", "eval_model_cos"))
     assert [row["step"] for row in rows] == [record["step"] for record in logged]
     for row, record in zip(rows, logged, strict=True):
         found = [row["tf_loss"], *(row[f"gd_{name}"] for name in ("loss", "preds_diff", "model_diff", "model_cos"))]
-        names = ("test_loss", "gd_loss", "preds_diff", "model_diff", "model_cos")
+        names = ("eval_loss", "eval_gd_loss", "eval_preds_diff", "eval_model_diff", "eval_model_cos")
         np.testing.assert_allclose(found, [record[name] for name in names], rtol=1e-4, atol=1e-6)  # another program
         assert row["gd_plus_plus_loss"] < row["gd_loss"]
 

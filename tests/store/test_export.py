@@ -40,7 +40,7 @@ def runs(tmp_path: Path) -> Path:
     """A run that is done, one of a sweep, and a folder without a run."""
     made(tmp_path / "runs" / "lsa1")
     cell = made(tmp_path / "runs" / "sweep" / "cell", status="running")
-    rundir.append_metrics(cell, {"step": 80, "train_loss": 0.2, "test_loss": None, "note": "text"})
+    rundir.append_metrics(cell, {"step": 80, "train_loss": 0.2, "eval_loss": None, "note": "text"})
     (tmp_path / "runs" / "empty").mkdir()
     return tmp_path / "runs"
 
@@ -51,7 +51,7 @@ def test_every_number_of_every_record_is_copied_once(runs: Path) -> None:
     export = Export(runs, lambda name, run: notes.setdefault(name, Notes()))
     export.run(follow=False)
     assert export.counts == {"lsa1": 1, "sweep/cell": 2}
-    assert notes["lsa1"].written == [(40, {"train_loss": 0.4, "test_loss": 0.375})]
+    assert notes["lsa1"].written == [(40, {"train_loss": 0.4, "eval_loss": 0.375})]
     assert notes["sweep/cell"].written[1] == (80, {"train_loss": 0.2})  # neither null nor words
     assert all(note.closed for note in notes.values())
     assert snapshot(runs) == before
@@ -70,7 +70,7 @@ class Followed:
 
     def record(self, *steps: int, loss: float = 0.5) -> None:
         for step in steps:
-            rundir.append_metrics(self.run, {"step": step, "train_loss": loss, "test_loss": loss})
+            rundir.append_metrics(self.run, {"step": step, "train_loss": loss, "eval_loss": loss})
 
     def steps(self) -> list[list[int]]:
         """The steps that each target has after another pass."""
@@ -100,12 +100,12 @@ def test_what_is_recorded_between_two_passes_is_copied_once(followed: Followed) 
 
 def test_a_pass_reads_no_record_again(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed, loads = list[str](), json.loads
-    monkeypatch.setattr(json, "loads", lambda text: parsed.append(str(text)) or loads(text))
     followed.record(*range(80, 800, 40))
+    monkeypatch.setattr(json, "loads", lambda text: parsed.append(str(text)) or loads(text))
     followed.steps()
     assert sum("train_loss" in text for text in parsed) == 19
-    parsed.clear()
     followed.record(800)
+    parsed.clear()
     followed.steps()
     assert [loads(text)["step"] for text in parsed if "train_loss" in text] == [800]
 
@@ -310,7 +310,7 @@ def test_it_follows_a_training_until_it_is_stopped(runs: Path, tmp_path: Path) -
                 time.sleep(0.1)
             (file,) = events.iterdir()
             size = file.stat().st_size
-            rundir.append_metrics(runs / "sweep" / "cell", {"step": 120, "train_loss": 0.1, "test_loss": 0.1})
+            rundir.append_metrics(runs / "sweep" / "cell", {"step": 120, "train_loss": 0.1, "eval_loss": 0.1})
             while file.stat().st_size == size:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)

@@ -93,7 +93,7 @@ def test_a_run_that_has_changed_since_it_was_listed_is_not_deleted(what: str, ru
     (entry,) = list_runs(run)
     changes = {
         "time": lambda: rundir.mark_failed(run, "again"),
-        "size": lambda: rundir.append_metrics(run, {"step": 80, "train_loss": 0.4, "test_loss": 0.3}),
+        "size": lambda: rundir.append_metrics(run, {"step": 80, "train_loss": 0.4, "eval_loss": 0.3}),
         "status": lambda: rundir.update_meta(run, status="stopped"),
     }
     if what not in changes:

@@ -441,7 +441,7 @@ def test_cutting_metrics_keeps_what_a_checkpoint_knows(
 ) -> None:
     """Cutting and then appending what came after again gives the file of an uninterrupted run."""
     run = tmp_path_factory.mktemp("run")
-    records = [{"step": step, "test_loss": 1 / (3 + step)} for step in steps]
+    records = [{"step": step, "eval_loss": 1 / (3 + step)} for step in steps]
     for record in records:
         rundir.append_metrics(run, record)
     whole = (run / layout.METRICS).read_bytes()
@@ -520,19 +520,19 @@ def test_half_of_a_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_metrics_are_read_in_a_stream(tmp_path: Path) -> None:
     """The last record of twenty thousand, and two of their columns, in a fraction of the file's size."""
     lines = (
-        f'{{"step": {step}, "train_loss": 0.5, "test_loss": null, "text": "{"x" * 200}"}}\n' for step in range(20_000)
+        f'{{"step": {step}, "train_loss": 0.5, "eval_loss": null, "text": "{"x" * 200}"}}\n' for step in range(20_000)
     )
     path = tmp_path / layout.METRICS
     path.write_text("".join(lines))
     size = path.stat().st_size
     tracemalloc.start()
     (last,) = rundir.last_metrics(tmp_path, 1)
-    columns = rundir.metrics_columns(tmp_path, ("step", "test_loss"))
+    columns = rundir.metrics_columns(tmp_path, ("step", "eval_loss"))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert last["step"] == 19_999
     np.testing.assert_array_equal(columns["step"], np.arange(20_000))
-    assert np.isnan(columns["test_loss"]).all()
+    assert np.isnan(columns["eval_loss"]).all()
     assert peak < size / 4
 
 
@@ -547,7 +547,7 @@ from store.export import Export
 peak = lambda: int(re.search(r"VmHWM:\s*([0-9]+)", Path("/proc/self/status").read_text())[1]) / 1024
 run, before = Path(sys.argv[1]), peak()
 (last,) = rundir.last_metrics(run, 1)
-steps = rundir.metrics_columns(run, ("step", "test_loss"))["step"]
+steps = rundir.metrics_columns(run, ("step", "eval_loss"))["step"]
 rundir.truncate_metrics(run, 999_998, range(999_999))
 export = Export(run, lambda name, run: SimpleNamespace(write=lambda step, values: None, close=list))
 export.run(follow=False)
@@ -564,7 +564,7 @@ def test_a_million_records_are_read_in_a_stream(root: Path, tmp_path: Path) -> N
     manifest.claim(tmp_path / layout.METRICS)
     with open(tmp_path / layout.METRICS, "w") as file:
         file.writelines(
-            f'{{"step": {step}, "train_loss": 0.5, "test_loss": null, "text": "{"x" * 250}"}}\n'
+            f'{{"step": {step}, "train_loss": 0.5, "eval_loss": null, "text": "{"x" * 250}"}}\n'
             for step in range(10**6)
         )
     assert (tmp_path / layout.METRICS).stat().st_size > readers.LARGEST_TEXT

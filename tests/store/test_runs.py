@@ -46,9 +46,9 @@ def made(
     rundir.begin(run, from_dict(values))
     end = (NOW - timedelta(hours=hours)).isoformat(timespec="seconds")
     rundir.update_meta(run, status=status, end=end, sources=sources.sources(), **meta)
-    rundir.append_metrics(run, {"step": 40, "train_loss": 0.4, "test_loss": 0.375})
+    rundir.append_metrics(run, {"step": 40, "train_loss": 0.4, "eval_loss": 0.375})
     if status == "done":
-        write_json(run / layout.SUMMARY, SUMMARIES[family] | {"num_steps": 40, "test_loss": 0.3125})
+        write_json(run / layout.SUMMARY, SUMMARIES[family] | {"num_steps": 40, "eval_loss": 0.3125})
     return run
 
 
@@ -64,10 +64,21 @@ def line_of(run: Path, folder: Path) -> str:
 def test_a_line_says_status_age_size_loss_and_sources(tmp_path: Path) -> None:
     run = made(tmp_path / "runs" / "lsa1", hours=3.4)
     (run / "large").write_bytes(bytes(2_500_000))
-    assert line_of(run, tmp_path).split() == [str(run), "done", "3", "h", "2.5", "MB", "loss", "0.25", "same", "lsa1"]
+    assert line_of(run, tmp_path).split() == [
+        str(run),
+        "done",
+        "3",
+        "h",
+        "2.5",
+        "MB",
+        "test_loss",
+        "0.25",
+        "same",
+        "lsa1",
+    ]
     going = made(tmp_path / "runs" / "going", hours=0.01, status="running")
     assert line_of(going, tmp_path).split()[1:4] == ["running", "36", "s"]
-    assert "test_loss 0.375" in line_of(going, tmp_path)
+    assert "eval_loss 0.375" in line_of(going, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +89,8 @@ def test_ages_are_whole_units(hours: float, age: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "loss"), {"regression": "loss", "sine": "loss", "layerwise": "mse", "diversity": "id_loss"}.items()
+    ("family", "loss"),
+    {"regression": "test_loss", "sine": "test_loss", "layerwise": "test_mse", "diversity": "test_id_loss"}.items(),
 )
 def test_every_familys_loss_is_found(family: str, loss: str, tmp_path: Path) -> None:
     run = made(tmp_path / "run", family=family)
@@ -162,7 +174,7 @@ def test_a_run_that_compiles_or_was_killed_before_its_first_record_is_not_broken
     assert line_of(run, tmp_path).split()[1] == "running"
     (row,) = store.table(tmp_path).to_dict("records")
     assert row["status"] == "running"
-    assert not {"error", "test_loss"} & set(row)
+    assert not {"error", "eval_loss"} & set(row)
     (run / layout.METRICS).write_text("{}\n")  # a whole record, of something else
     assert line_of(run, tmp_path).split()[1] == "broken"
 
@@ -226,7 +238,7 @@ def test_a_row_has_config_and_summary_under_dotted_names(tmp_path: Path) -> None
 def test_a_run_under_way_has_the_numbers_of_its_last_record(tmp_path: Path) -> None:
     made(tmp_path / "run", status="stopped")
     (row,) = store.table(tmp_path).to_dict("records")
-    assert (row["status"], row["step"], row["test_loss"]) == ("stopped", 40, 0.375)
+    assert (row["status"], row["step"], row["eval_loss"]) == ("stopped", 40, 0.375)
 
 
 def test_a_sweeps_csv_is_a_table_too(tmp_path: Path) -> None:

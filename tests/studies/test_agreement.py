@@ -20,7 +20,7 @@ OWN = Contrast(
     "q", "twolayer: own", "difference", [Condition("twolayer", SORTED_CONTEXT, CLEAN)], [Condition("twolayer")]
 )
 DESCENT = Contrast(
-    "q", "twolayer: gd", "difference", [Condition("twolayer")], [Condition("twolayer", column="gd_loss")]
+    "q", "twolayer: gd", "difference", [Condition("twolayer")], [Condition("twolayer", column="test_gd_loss")]
 )
 
 
@@ -29,7 +29,7 @@ def table(*ratios: float, gd: float = 1.0) -> pd.DataFrame:
     rows = []
     for seed, ratio in enumerate(ratios):
         for trained, loss in (("random", 1.0), ("easy2hard", ratio)):
-            row = {"exp": f"{trained}{seed}", "model": "twolayer", "seed": seed, "test_loss": loss, "gd_loss": gd}
+            row = {"exp": f"{trained}{seed}", "model": "twolayer", "seed": seed, "test_loss": loss, "test_gd_loss": gd}
             for context, ordering in (("train", trained), ("eval", "random")):
                 row |= {f"{context}_ordering": ordering, f"{context}_noise_mode": "clean", f"{context}_p": 0.0}
                 row |= {f"{context}_placement": "mixed", f"{context}_difficulty": "gd_error"}

@@ -12,7 +12,7 @@ from studies.order_noise.measures import CONTRASTS
 from studies.order_noise.table import read_cells
 from tests.studies.test_order_noise import FOLDER
 
-LOSSES = ["test_loss", "loss_ratio"]
+LOSSES = ["test_loss", "test_loss_ratio"]
 
 
 class Change(NamedTuple):
@@ -86,8 +86,12 @@ CHANGES = {
     "most noise costs least": Change(
         lambda t: noisy(t, "eval") & (t["eval_p"] == 0.5), LOSSES, 0.5, 0, {"noise_growth"}
     ),
-    "no better than the Bayesian": Change(lambda t: noisy(t, "eval"), ["mask_bayes_loss"], 3, 0, {"far_from_bayes"}),
-    "steps that do not move": Change(lambda t: noisy(t, "train"), ["slope"], 0, 1, {"noise_training", "shorter_steps"}),
+    "no better than the Bayesian": Change(
+        lambda t: noisy(t, "eval"), ["test_mask_bayes_loss"], 3, 0, {"far_from_bayes"}
+    ),
+    "steps that do not move": Change(
+        lambda t: noisy(t, "train"), ["eval_slope"], 0, 1, {"noise_training", "shorter_steps"}
+    ),
     "trained on noise lsa1 is worse than gradient descent": Change(
         lambda t: of("lsa1")(t) & noisy(t, "train") & noisy(t, "eval"),
         LOSSES,

@@ -117,7 +117,7 @@ def test_trained_in_random_order_no_order_matters_to_any_model() -> None:
 
 def test_gradient_descent_has_the_closed_forms_loss() -> None:
     data = DataConfig()
-    loss = few().value(Condition("lsa1", CLEAN, CLEAN, "gd_loss"))
+    loss = few().value(Condition("lsa1", CLEAN, CLEAN, "test_gd_loss"))
     assert loss[0] == pytest.approx(one_step_loss(data, one_step_size(data)), abs=SIGMAS * float(jackknife_error(loss)))
     np.testing.assert_allclose(loss, few().value(Condition("lsa1")), rtol=1e-12)
 
@@ -129,7 +129,7 @@ def test_a_step_tuned_on_noise_gains_on_it_what_its_closed_form_says() -> None:
     change, error = change_and_error(contrast)
     assert change == pytest.approx(0.3449 / 0.3368 - 1, abs=SIGMAS * error + 0.0005)
     trained = Condition("lsa1", noise, noise)
-    np.testing.assert_allclose(few().value(trained), few().value(trained._replace(column="gd_tuned_step_loss")))
+    np.testing.assert_allclose(few().value(trained), few().value(trained._replace(column="test_gd_tuned_step_loss")))
 
 
 def test_a_row_says_what_is_compared() -> None:

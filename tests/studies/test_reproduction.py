@@ -158,7 +158,7 @@ def test_one_application_undamped_is_the_model_itself(lsa1_run: Path) -> None:
 
 def metrics(run: Path, losses: list[float]) -> Path:
     run.mkdir()
-    records = [{"step": 10 * i, "train_loss": 1.0, "test_loss": loss} for i, loss in enumerate(losses)]
+    records = [{"step": 10 * i, "train_loss": 1.0, "eval_loss": loss} for i, loss in enumerate(losses)]
     lines = [json_text(record, indent=None) for record in records]
     (run / layout.METRICS).write_text("\n".join(lines) + "\n")
     return run

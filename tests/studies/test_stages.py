@@ -138,7 +138,7 @@ def test_two_curves_that_have_only_time_in_common_have_no_partial_correlation(
 
     def partial(llc: np.ndarray, cosines: np.ndarray) -> float:
         monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
-        rows = [{"step": step, "model_cos": cosine} for step, cosine in zip(steps, cosines, strict=True)]
+        rows = [{"step": step, "eval_model_cos": cosine} for step, cosine in zip(steps, cosines, strict=True)]
         monkeypatch.setattr(measures, "read_metrics", lambda run, names: rows)
         return measures.rank_with_alignment("default")(tmp_path, tmp_path)
 
@@ -165,7 +165,9 @@ def test_what_two_seeds_have_in_common_is_taken_off(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(
         measures,
         "read_metrics",
-        lambda run, names: [{"step": step, "model_cos": one} for step, one in zip(steps, curves[run], strict=True)],
+        lambda run, names: [
+            {"step": step, "eval_model_cos": one} for step, one in zip(steps, curves[run], strict=True)
+        ],
     )
 
     def asked(llc: np.ndarray) -> tuple[float, float]:
@@ -187,7 +189,7 @@ def test_after_the_peak_of_the_cosine_only_later_checkpoints_count(
     cosines = 1 - np.abs(steps - 20) / 20 + 0.1 * rng.normal(size=40)
     llc = np.where(steps < cosines.argmax(), cosines, 2 - cosines)
     monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
-    rows = [{"step": step, "model_cos": cosine} for step, cosine in zip(steps, cosines, strict=True)]
+    rows = [{"step": step, "eval_model_cos": cosine} for step, cosine in zip(steps, cosines, strict=True)]
     monkeypatch.setattr(measures, "read_metrics", lambda run, names: rows)
     assert measures.rank_with_alignment("default", after_peak=True)(tmp_path, tmp_path) == pytest.approx(-1.0)
     assert measures.rank_with_alignment("default")(tmp_path, tmp_path) > -0.9

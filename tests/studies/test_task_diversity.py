@@ -26,7 +26,12 @@ def made(folder: Path, num_tasks: int, ood: tuple[float, ...], delta: tuple[floa
     config = resolve(preset("tiny"))
     rundir.begin(run, replace(config, data=replace(config.data, num_tasks=num_tasks)))
     for step, loss, apart in zip(STEPS, ood, delta, strict=True):
-        values = {"ood_loss": loss, "ood_delta_ridge": apart, "id_delta_dmmse": apart / 2, "test_loss": 1.0}
+        values = {
+            "eval_ood_loss": loss,
+            "eval_ood_delta_ridge": apart,
+            "eval_id_delta_dmmse": apart / 2,
+            "eval_loss": 1.0,
+        }
         rundir.append_metrics(run, {"step": step, "train_loss": 1.0, **values})
     write_json(run / layout.SUMMARY, {"headline": {"ood_delta_ridge": delta[-1], **headline}})
     return run
@@ -64,11 +69,11 @@ def test_turns(runs: tuple[Path, ...]) -> None:
 def test_a_component_is_compared_with_its_own_losses_or_those_of_others(
     runs: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = np.concatenate([pools.history(run, "ood_loss") for run in runs[:2]])
+    own = np.concatenate([pools.history(run, "eval_ood_loss") for run in runs[:2]])
     scores = np.stack([np.arange(8) % 2, -own], 1)  # of two components, the better of which is the losses' negative
     monkeypatch.setattr(pools, "joint_pca", lambda runs: SimpleNamespace(scores=scores))
     assert pools.component_of_ood_loss(runs[:2]) == pytest.approx(1)
-    other = np.concatenate([pools.history(run, "ood_loss") for run in runs[1:]])
+    other = np.concatenate([pools.history(run, "eval_ood_loss") for run in runs[1:]])
     expected = max(abs(np.corrcoef(column, other)[0, 1]) for column in scores.T)
     assert pools.component_of_ood_loss(runs[:2], runs[1:]) == pytest.approx(expected)
     assert expected < 0.9
@@ -96,7 +101,7 @@ def test_curves_have_infinity_at_their_end_and_leave_out_what_is_not_there(runs:
     assert found[pool_curves.FROM_RIDGE, "dMMSE"] == ([4], [0.8])
     assert found[pool_curves.FROM_DMMSE, "ours"] == ([4], [0.01])
     assert pool_curves.critical_steps(runs[2], "") == {}  # M = infinity has no turn
-    over = pool_curves.over_training("", "ood_loss")(runs[0], "")
+    over = pool_curves.over_training("", "eval_ood_loss")(runs[0], "")
     assert [list(values) for values in over["", "M = 4"]] == [[10, 20, 40], [0.8, 1.1, 1.2]]
 
 

@@ -30,7 +30,7 @@ def made(path: Path, ways: dict[int, float], scale: float = 0.05) -> Path:
     for step in range(0, 1001, EVERY):
         way = next((share for start, share in reversed(ways.items()) if step >= start), 0.0)
         loss = zero * (1 - 0.5 * way)
-        record = {"step": step, "train_loss": loss, "test_loss": loss, "gd_loss": 0.5 * zero, "lr": 1e-3}
+        record = {"step": step, "train_loss": loss, "eval_loss": loss, "eval_gd_loss": 0.5 * zero, "lr": 1e-3}
         rundir.append_metrics(path, record)
     return path
 

@@ -68,12 +68,12 @@ def test_a_rows_numbers_are_its_cells(pools: Paths) -> None:
     for row in pools.rows():
         headline = rundir.read_json(pools.runs / row["exp"] / layout.SUMMARY)["headline"]
         assert row["verdict"] == headline["verdict"]
-        filled = {name for name in HEADLINE if row[name]}
+        filled = {name for name in HEADLINE if row[f"test_{name}"]}
         assert filled == set(headline) & set(HEADLINE)
-        assert {name: float(row[name]) for name in filled} == {name: headline[name] for name in filled}
+        assert {name: float(row[f"test_{name}"]) for name in filled} == {name: headline[name] for name in filled}
         assert ("id_delta_dmmse" in filled) == (row["num_tasks"] != "inf")  # there is no pool to be a mixture of
         assert {"id_tf_loss", "ood_tf_loss_se", "ood_delta_ridge"} <= filled
-    losses = [row["ood_tf_loss"] for row in pools.rows()]
+    losses = [row["test_ood_tf_loss"] for row in pools.rows()]
     assert len(set(losses)) == len(losses)
 
 
@@ -82,8 +82,8 @@ def test_cells_of_one_seed_are_looked_at_with_the_same_latent_sequences(pools: P
     for seed in "01":
         rows = [row for row in pools.rows() if row["seed"] == seed]
         assert len({(pools.runs / row["exp"] / layout.LATENT_BATCH).read_bytes() for row in rows}) == 1
-        assert len({row["ood_ridge_loss"] for row in rows}) == 1
-    assert len({row["ood_ridge_loss"] for row in pools.rows()}) == 2
+        assert len({row["test_ood_ridge_loss"] for row in rows}) == 1
+    assert len({row["test_ood_ridge_loss"] for row in pools.rows()}) == 2
 
 
 def test_a_second_call_trains_nothing(pools: Paths, ran: Ran) -> None:
@@ -102,7 +102,7 @@ def test_noise_and_length_follow_the_dimension(pools: Paths) -> None:
     assert [(row["dim"], row["num_pairs"]) for row in found] == [(4, 8), (8, 16), (16, 32), (8, 16)]
     assert [round(row["noise_std"], 4) for row in found] == [0.3536, 0.5, 0.7071, 0.25]
     assert {row["status"] for row in found} == {"planned"}
-    assert {row[name] for row in found for name in (*HEADLINE, "verdict")} == {None}
+    assert {row[name] for row in found for name in (*(f"test_{name}" for name in HEADLINE), "verdict")} == {None}
 
 
 def test_whatever_may_differ_between_rows_has_a_column(pools: Paths) -> None:

@@ -31,8 +31,8 @@ def test_workers_train_what_a_plugin_registered(plugin: Path, workshop: Workshop
         config = json.loads((paths.runs / row["exp"] / layout.CONFIG).read_text())
         assert config["plugins"][0].startswith("everything:")
         headline = json.loads((paths.runs / row["exp"] / layout.SUMMARY).read_text())["headline"]
-        assert float(row["nothing_loss"]) == pytest.approx(headline["zero_loss"])
-        assert float(row["nothing_ratio_se"]) == pytest.approx(headline["nothing_ratio_se"])
+        assert float(row["test_nothing_loss"]) == pytest.approx(headline["zero_loss"])
+        assert float(row["test_nothing_ratio_se"]) == pytest.approx(headline["nothing_ratio_se"])
     index = np_index(paths.runs / rows[1]["exp"])
     assert index == [list(range(len(index[0])))[::-1]] * len(index)
     for command in ("sweeps.status", "sweeps.collect"):

@@ -76,7 +76,7 @@ def test_a_run_that_met_a_full_disk_is_resumed_to_the_same_bytes(
 
 
 def test_a_disk_that_fills_up_in_the_middle_of_a_line_keeps_the_lines_before(tmp_path: Path) -> None:
-    record = {"step": 0, "test_loss": 0.125}
+    record = {"step": 0, "eval_loss": 0.125}
     with mounted(tmp_path / "disk", "size=64k") as disk:
         run = disk / "run"
         rundir.update_meta(run, status="running")

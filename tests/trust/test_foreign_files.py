@@ -65,7 +65,7 @@ def other_lines(content: bytes) -> Iterator[bytes]:
     first = json.loads(content.split(b"\n")[0])
     yield from (b"", b"[1]\n", b"{}\n", content.split(b"\n")[0])
     for value in ("text", [1.0], {}, True, 10**400):
-        yield json.dumps(first | {"gd_loss": value}).encode() + b"\n"
+        yield json.dumps(first | {"eval_gd_loss": value}).encode() + b"\n"
     for value in (-1, 0.5, None, 2**40):
         yield json.dumps(first | {"step": value}).encode() + b"\n"
 

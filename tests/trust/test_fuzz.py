@@ -104,7 +104,7 @@ def of_run(run: Path) -> Readers:
         ],
         layout.METRICS: [
             lambda: rundir.read_metrics(run),
-            lambda: rundir.read_metrics(run, ("gd_loss",)),
+            lambda: rundir.read_metrics(run, ("eval_gd_loss",)),
             listed,
             exported,
         ],

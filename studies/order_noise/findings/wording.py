@@ -93,7 +93,7 @@ def loss_ratios(table: pd.DataFrame, model: str, trained: str, tested: str) -> p
     """The loss over gradient descent's, by seed, of a model trained clean in one order and tested clean in another."""
     clean = (table["train_noise_mode"] == "clean") & (table["eval_noise_mode"] == "clean")
     orders = (table["train_ordering"] == trained) & (table["eval_ordering"] == tested)
-    ratios: pd.Series = table[clean & orders & (table["model"] == model)]["loss_ratio"]
+    ratios: pd.Series = table[clean & orders & (table["model"] == model)]["test_loss_ratio"]
     return ratios
 
 

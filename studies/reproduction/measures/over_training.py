@@ -17,13 +17,13 @@ LEARNT = 0.3  # a loss below the plateau at .4
 
 def steps_until_learnt(run: Path) -> float:
     """The first logged step whose test loss is below the plateau; infinite if none is."""
-    return next((float(r["step"]) for r in read_metrics(run) if _number(r["test_loss"]) < LEARNT), float("inf"))
+    return next((float(r["step"]) for r in read_metrics(run) if _number(r["eval_loss"]) < LEARNT), float("inf"))
 
 
 def overfits(run: Path) -> float:
     """The last test loss over the last training loss."""
     last = read_metrics(run)[-1]
-    return _number(last["test_loss"]) / _number(last["train_loss"])
+    return _number(last["eval_loss"]) / _number(last["train_loss"])
 
 
 def peak(run: Path) -> float:
@@ -47,7 +47,7 @@ def fallen_by(step: int) -> Measure:
 
 
 def _losses(run: Path) -> np.ndarray:
-    return np.array([_number(record["test_loss"]) for record in read_metrics(run)])
+    return np.array([_number(record["eval_loss"]) for record in read_metrics(run)])
 
 
 def _number(value: float | None) -> float:

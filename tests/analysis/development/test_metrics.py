@@ -58,7 +58,7 @@ def test_a_decoder_has_all_parts_at_every_checkpoint(workshop: Workshop, decoder
     assert rows.notna().all(axis=None)
     records = {record["step"]: record for record in read_json_lines(run / layout.METRICS)}
     own = [records[step] for step in STEPS]
-    np.testing.assert_allclose(rows["loss"], [record["test_loss"] for record in own], rtol=1e-5)
+    np.testing.assert_allclose(rows["loss"], [record["eval_loss"] for record in own], rtol=1e-5)
     np.testing.assert_allclose(rows["id_mse_noisy"], 2 * rows["loss"], rtol=1e-5)
     for prefix in ("id", "ood"):
         np.testing.assert_allclose(
@@ -86,7 +86,7 @@ def test_linear_attention_has_what_any_family_has(workshop: Workshop, lsa1: Path
     assert done.returncode == 0, done.stderr
     rows = table(run)
     assert list(rows) == ["step", "loss", "loss_se", "weight_norm"]
-    records = [record["test_loss"] for record in read_json_lines(run / layout.METRICS)]
+    records = [record["eval_loss"] for record in read_json_lines(run / layout.METRICS)]
     np.testing.assert_allclose(rows["loss"], records, rtol=1e-5)
     for sentence in (
         "no Hessian: --hessian measures it",

@@ -78,15 +78,15 @@ FAMILY = Family(
     config=LogisticConfig,
     models=MODELS,
     loss_convention="loss: cross-entropy of a label of 0 or 1, in nats",
-    test_loss=NamedLoss("loss", columns.at("headline", "loss")),
+    test_loss=NamedLoss("test_loss", columns.at("headline", "loss")),
     columns=Columns(SETTINGS, MEASURED, {"test_loss": columns.at("headline", "loss")}),
     panels=(
         Panel(
             "cross-entropy (nats)",
             (
                 Curve("train_loss", "train batch", "train"),
-                Curve("test_loss", "model", "model"),
-                Curve("constant_loss", "log 2", "other"),
+                Curve("eval_loss", "model", "model"),
+                Curve("eval_constant_loss", "log 2", "other"),
             ),
         ),
     ),

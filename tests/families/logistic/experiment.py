@@ -96,7 +96,7 @@ def make_test_batch(config: LogisticConfig) -> Batch:
 
 def eval_metrics(model: Model, params: Any, batch: Batch) -> dict[str, float]:
     """A record: the loss on the evaluation batch, and that of a predictor that says 1/2."""
-    return {"test_loss": float(_loss(model, params, batch)), "constant_loss": LOG_2}
+    return {"eval_loss": float(_loss(model, params, batch)), "eval_constant_loss": LOG_2}
 
 
 def _mean_loss(model: Model, params: Any, batch: Batch) -> Array:

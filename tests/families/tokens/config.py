@@ -116,7 +116,7 @@ FAMILY = Family(
     config=TokensConfig,
     models=MODELS,
     loss_convention="loss: mean over sequences of the cross-entropy of a token, in nats",
-    test_loss=NamedLoss("loss", columns.at("headline", "loss")),
+    test_loss=NamedLoss("test_loss", columns.at("headline", "loss")),
     columns=Columns(
         {name: lambda config, name=name: asked(config)[name] for name in asked(TokensConfig())},
         {"test_loss_se": columns.at("headline", "loss_se"), "chain_loss": columns.at("headline", "chain_loss")},
@@ -127,8 +127,8 @@ FAMILY = Family(
             "cross-entropy of a token (nats)",
             (
                 Curve("train_loss", "train batch", "train"),
-                Curve("test_loss", "model", "model"),
-                Curve("uniform_loss", "log V", "other"),
+                Curve("eval_loss", "model", "model"),
+                Curve("eval_uniform_loss", "log V", "other"),
             ),
         ),
     ),

@@ -133,7 +133,7 @@ def make_test_chains(config: TokensConfig) -> Chains:
 
 def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
     """A record: the loss on the evaluation batch, and that of a predictor that knows nothing."""
-    return {"test_loss": float(_loss(model, params, eval_set.batch)), "uniform_loss": eval_set.uniform_loss}
+    return {"eval_loss": float(_loss(model, params, eval_set.batch)), "eval_uniform_loss": eval_set.uniform_loss}
 
 
 def _mean_loss(model: Model, params: Any, batch: TokenBatch) -> Array:
