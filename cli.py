@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from absl.flags import argparse_flags
 
 import environment
+from flag_types import of_field
 
 CONFIG_PREFIX = "--config."
 CONFIG_HELP = "--config.help"
@@ -29,7 +30,9 @@ OUT_OF_MEMORY = "not enough memory for arrays of these sizes; use fewer tasks or
 
 
 SEPARATORS: dict[type, str] = {list: ",", tuple: "/"}  # of default values in a help text
-TYPE_NAMES = {"int": "a whole number", "float": "a number"}
+NEGATIVE = re.compile(r"-(\d[\d_]*\.?\d*|\.\d+)(e[-+]?\d+)?$|-inf(inity)?$|-nan$", re.IGNORECASE)  # no flags
+LEAST_BEGINNING = 3  # letters that suggest the flag which begins with them
+NEAR = 0.7  # share of the letters that a word has in common with one it is taken for
 
 
 class UsageError(Exception):
@@ -47,7 +50,14 @@ class Parser(argparse_flags.ArgumentParser):
             inherited_absl_flags=None,
             formatter_class=_Help,
         )
+        self._negative_number_matcher = NEGATIVE  # argparse takes -1e-3 for a flag
+        self.config_keys: Iterable[str] = ()  # short names of the config's fields, to suggest --config.KEY
+        self._needs: list[tuple[str, Callable[[argparse.Namespace], object]]] = []
         self.add_argument(PLUGIN, action=_PluginFlag, metavar="FILE", help="load a plugin; may be given several times")
+
+    def needs(self, package: str, when: Callable[[argparse.Namespace], object] = lambda flags: True) -> None:
+        """Declares a package of `environment.EXTRAS` that the command needs, with flags for which `when` is true."""
+        self._needs.append((package, when))
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """The values of the flags; `UsageError` if they are invalid."""
@@ -60,7 +70,11 @@ class Parser(argparse_flags.ArgumentParser):
         if rest:
             flag = rest[0].split("=")[0]
             known = [option for action in self._actions for option in action.option_strings]
+            known += [f"{CONFIG_PREFIX}{key}" for key in self.config_keys]
             raise UsageError(f"unknown argument {flag}{did_you_mean(flag, known)}")
+        for package, when in self._needs:
+            if when(arguments):
+                environment.check_extra(package)
         return arguments
 
     def error(self, message: str) -> NoReturn:
@@ -97,7 +111,7 @@ class _Extend(argparse.Action):
 
     def __init__(self, option_strings: Sequence[str], dest: str, item: Callable[[str], Any] = str, **kwargs: Any):
         super().__init__(option_strings, dest, nargs="+", **kwargs)
-        self.item = item
+        self.item = of_field(item)
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         words = [word for value in values for word in re.split(r"[,\s]+", value) if word]
@@ -108,9 +122,6 @@ class _Extend(argparse.Action):
     def _read(self, word: str, flag: str | None) -> Any:
         try:
             return self.item(word)
-        except ValueError:
-            name = getattr(self.item, "__name__", "value")
-            raise UsageError(f"{flag}: {word!r} is not {TYPE_NAMES.get(name, f'a valid {name}')}") from None
         except argparse.ArgumentTypeError as error:
             raise UsageError(f"argument {flag}: {error}") from None
 
@@ -222,15 +233,30 @@ def load_plugins(files: Sequence[str]) -> None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """', did you mean ...?' with the nearest known word, or ''."""
-    nearest = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f", did you mean {nearest[0]}?" if nearest else ""
+    """', did you mean ...?' with the nearest known word, or ''. What flags begin with counts for nothing."""
+    names: dict[str, str] = {}
+    for each in known:
+        names.setdefault(_bare(each), each)
+    bare = _bare(word)
+    begun = [name for name in names if len(bare) >= LEAST_BEGINNING and name.startswith(bare)]
+    nearest = difflib.get_close_matches(bare, names, n=1, cutoff=NEAR) or begun
+    return f", did you mean {names[nearest[0]]}?" if nearest else ""
+
+
+def _bare(word: str) -> str:
+    """A flag, or a word, without what all of them begin with."""
+    return word.removeprefix(CONFIG_PREFIX).lstrip("-")
 
 
 def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception]) -> NoReturn:
     """Runs a command with this process's arguments and exits: 0, or 2 with one sentence for errors of the user."""
     _replace_unprintable()
-    expected: tuple[type[Exception], ...] = (UsageError, environment.UnusableEnvironment, *user_errors)
+    expected: tuple[type[Exception], ...] = (
+        UsageError,
+        argparse.ArgumentTypeError,
+        environment.UnusableEnvironment,
+        *user_errors,
+    )
     try:
         environment.num_threads()
         environment.check_variables()

@@ -41,6 +41,9 @@ PACKAGES = {
 }
 # import name of an extra -> how it is installed
 EXTRAS = {
+    "blackjax": "-r requirements-dev.txt",
+    "jinja2": "-r requirements-dev.txt",
+    "pytest": "-r requirements-dev.txt",
     "ray": "-r requirements-ray.txt",
     "submitit": "-r requirements-slurm.txt",
     "tensorboard": "-r requirements-tensorboard.txt",
@@ -65,15 +68,25 @@ def missing_requirement(version: tuple[int, ...] = sys.version_info[:3]) -> str 
 
 
 def extra(module: str) -> Any:
-    """Imports a package that only some commands need; `UnusableEnvironment` that says how to install it."""
+    """Imports a module of a package that only some commands need; `UnusableEnvironment` that says how to install it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module:
+        if error.name != module.partition(".")[0]:
             raise
-        python = sys.executable or "python"
-        line = f"{python} -m pip install {EXTRAS[module]}"
-        raise UnusableEnvironment(f"{python} lacks the package {module}; install it with `{line}`") from None
+        raise UnusableEnvironment(_lacking(error.name)) from None
+
+
+def check_extra(package: str) -> None:
+    """`UnusableEnvironment` as of `extra`, without importing the package."""
+    if find_spec(package) is None:
+        raise UnusableEnvironment(_lacking(package))
+
+
+def _lacking(package: str) -> str:
+    python = sys.executable or "python"
+    line = f"{python} -m pip install {EXTRAS[package]}"
+    return f"{python} lacks the package {package}; install it with `{line}`"
 
 
 def processors() -> int:

@@ -13,17 +13,13 @@ import numpy as np
 
 import cli
 from analysis.command import Command
-from src.checks import LARGEST, finite_results, require
+from flag_types import POSITIVE
+from src.checks import finite_results
 
 
 def add_flags(parser: cli.Parser) -> None:
     """The step size of gradient descent."""
-    parser.add_argument("--eta", type=float, help="step size eta/N; the best on separate tasks if not given")
-
-
-def check(flags: argparse.Namespace) -> None:
-    """`ConfigError` for an invalid step size."""
-    require(flags.eta is None or 0 < flags.eta <= LARGEST, f"eta is {flags.eta}; it must be a finite number above 0")
+    parser.add_argument("--eta", type=POSITIVE, help="step size eta/N; the best on separate tasks if not given")
 
 
 @np.errstate(over="ignore", invalid="ignore")  # non-finite results are rejected
@@ -44,7 +40,6 @@ COMMAND = Command(
     "Compares a run's transformer with gradient descent: predictions and sensitivities on the same tasks.",
     measure,
     add_flags,
-    check,
 )
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from environment import check_devices
 from src.checks import ConfigError, require
 from store.lock import locked
 from store.params import NO_PICKLES
+from store.places import in_path
 from store.readers import StoreError, is_number
 from store.rundir import read_config
 
@@ -45,7 +46,7 @@ class Command(NamedTuple):
     def parser(self) -> cli.Parser:
         """The flags of all analyses, and this one's."""
         built = cli.Parser(f"analysis.{self.name}", self.description)
-        built.add_argument("--run", type=Path, required=True, help="run directory")
+        built.add_argument("--run", type=in_path, required=True, help="run directory")
         built.add_argument("--allow_pickle", action="store_true", help="refused: params.pkl is written and never read")
         self.add_flags(built)
         return built

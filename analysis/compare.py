@@ -18,6 +18,7 @@ from configs.run import RunConfig
 from src.checks import ConfigError
 from src.statistics import mean_and_interval
 from store import conditions, layout
+from store.places import in_path
 from store.readers import StoreError, expecting
 from store.rundir import read_config, read_meta, read_summary
 
@@ -93,7 +94,7 @@ def _without_seeds(config: RunConfig) -> RunConfig:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("analysis.compare", "Shows finished runs side by side, with the mean over seeds.")
-    built.add_argument("runs", type=Path, nargs="+", help="run directories")
+    built.add_argument("runs", type=in_path, nargs="+", help="run directories")
     return built
 
 

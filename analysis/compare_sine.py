@@ -13,6 +13,7 @@ import compile_cache
 from environment import check_devices
 from src.checks import ConfigError
 from store.lock import locked
+from store.places import in_path
 from store.readers import StoreError
 from store.rundir import read_config
 
@@ -20,8 +21,8 @@ from store.rundir import read_config
 def parser() -> cli.Parser:
     """The arguments."""
     built = cli.Parser("analysis.compare_sine", "Compares a transformer with its control, both trained on sines.")
-    built.add_argument("run", type=Path, help="the transformer's run directory, where the comparison is written")
-    built.add_argument("control", type=Path, help="the control's run directory")
+    built.add_argument("run", type=in_path, help="the transformer's run directory, where the comparison is written")
+    built.add_argument("control", type=in_path, help="the control's run directory")
     return built
 
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import cli
 from analysis.command import Command
-from analysis.llc import SELECTIONS, check_selection
-from analysis.measures.llc_settings import Settings
+from analysis.llc import SELECTIONS, selection
+from analysis.measures.llc_settings import TYPES, Settings
+from flag_types import SEED, shown
 from src.checks import require
 from store import layout
 from store.readers import expecting
@@ -61,7 +62,7 @@ def _summary(facts: Mapping[str, Any]) -> dict[str, Any]:
 def settings_of(flags: argparse.Namespace) -> dict[str, Settings]:
     """The settings of the flags by name, the published one last; `ConfigError` for invalid values."""
     chains = {name: getattr(flags, name) for name in CHAINS}
-    unsaturated = dict(map(_setting, flags.settings)) or {name: SETTINGS[name] for name in ("default", "tight")}
+    unsaturated = dict(flags.settings) or {name: SETTINGS[name] for name in ("default", "tight")}
     return {
         name: Settings(**values, **chains) for name, values in (unsaturated | {PUBLISHED: SETTINGS[PUBLISHED]}).items()
     }
@@ -71,19 +72,11 @@ def _setting(word: str) -> tuple[str, dict[str, Any]]:
     """NAME=EPS:NBETA:GAMMA."""
     name, _, values = word.partition("=")
     parts = values.split(":")
-    require(
-        name.isidentifier() and name != PUBLISHED and len(parts) == len(PARTS) and all(map(_is_number, parts)),
-        f"settings has {word!r}; a setting is NAME=EPS:NBETA:GAMMA, as in tight=3.5e-5:133:2000",
-    )
-    return name, dict(zip(PARTS, map(float, parts), strict=True))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    if not (name.isidentifier() and name != PUBLISHED and len(parts) == len(PARTS)):
+        raise argparse.ArgumentTypeError(
+            f"{shown(word)} is no setting, NAME=EPS:NBETA:GAMMA, as in tight=3.5e-5:133:2000"
+        )
+    return name, {part: TYPES[part](text) for part, text in zip(PARTS, parts, strict=True)}
 
 
 def _line(line: Mapping[str, Any] | None) -> str:
@@ -96,18 +89,22 @@ def _line(line: Mapping[str, Any] | None) -> str:
 
 
 def _add(parser: cli.Parser) -> None:
-    parser.add_argument("--checkpoints", default="all", help=f"which: {SELECTIONS} (default: all)")
+    parser.needs("blackjax")
+    parser.add_argument(
+        "--checkpoints", type=selection, default="all", metavar="WHICH", help=f"which: {SELECTIONS} (default: all)"
+    )
     cli.add_list(
-        parser, "--settings", str, (), "unsaturated settings, NAME=EPS:NBETA:GAMMA (default: default and tight)"
+        parser, "--settings", _setting, (), "unsaturated settings, NAME=EPS:NBETA:GAMMA (default: default and tight)"
     )
     parser.add_argument("--hessian", action="store_true", help="also the Hessian's trace and top eigenvalue")
-    parser.add_argument("--seed", type=int, default=0, help="of random walks and probes")
+    parser.add_argument("--seed", type=SEED, default=0, help="of random walks and probes")
     for name, value in CHAINS.items():
-        parser.add_argument(f"--{name}", type=int, default=value, help=f"of the LLC's chains (default: {value})")
+        parser.add_argument(
+            f"--{name}", type=TYPES[name], default=value, help=f"of the LLC's chains (default: {value})"
+        )
 
 
 def _check(flags: argparse.Namespace) -> None:
-    check_selection(flags.checkpoints)
     require(flags.checkpoints != "last", "checkpoints is 'last'; a development needs six checkpoints or more")
     settings_of(flags)
 

@@ -14,9 +14,11 @@ from typing import Any
 
 import cli
 from analysis.command import Command
-from src.checks import require
+from flag_types import SEED, Number, Whole
 
 SMOOTHING = 0.06
+SMOOTHINGS = Number(0.0, 1.0, open_high=True)
+WALKS = Whole(1, 10_000, "a p-value has then four digits, and each walk takes as long as the run")
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
@@ -40,16 +42,11 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
 
 
 def _add(parser: cli.Parser) -> None:
-    parser.add_argument("--walks", type=int, default=100, help="random walks of the null")
+    parser.add_argument("--walks", type=WALKS, default=100, help="random walks of the null")
     parser.add_argument(
-        "--smoothing", type=float, default=SMOOTHING, help="width of the smoothing at the end, of the checkpoints"
+        "--smoothing", type=SMOOTHINGS, default=SMOOTHING, help="width of the smoothing at the end, of the checkpoints"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the random walks")
-
-
-def _check(flags: argparse.Namespace) -> None:
-    require(flags.walks >= 1, f"walks is {flags.walks}; it must be 1 or more")
-    require(0 <= flags.smoothing < 1, f"smoothing is {flags.smoothing:g}; it must be from 0 to below 1")
+    parser.add_argument("--seed", type=SEED, default=0, help="of the random walks")
 
 
 COMMAND = Command(
@@ -57,7 +54,6 @@ COMMAND = Command(
     "Measures where a training turns, by principal components of its outputs, against random walks.",
     measure,
     _add,
-    _check,
 )
 
 if __name__ == "__main__":

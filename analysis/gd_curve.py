@@ -14,10 +14,12 @@ from typing import Any, NoReturn
 import cli
 import compile_cache
 from environment import check_devices
-from src.checks import LARGEST, ConfigError, finite_results, require
+from flag_types import COUNT, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Whole
+from src.checks import ConfigError, finite_results, require
 from src.data_config import LinearData, QueriesData
 from store import outputs
 from store.atomic import json_bytes
+from store.places import in_path, out_file
 from store.readers import StoreError
 from store.rundir import read_config
 
@@ -25,25 +27,28 @@ STEP_SIZES = ("one_step", "spectral", "spectral_set", "envelope", "line_search")
 DAMPED = ("one_step", "spectral", "spectral_set")
 STARTS = ("zero", "ridge")
 WRITER = "baselines.gd_step"  # as in the records of files that earlier versions left, so that these are replaced
+SIZE = Whole(1, 2**14, "a context of more does not fit in memory")
 MOST_LOSSES = 2**28  # that are kept, one a task and step
 
 
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("analysis.gd_curve", "Writes the loss of gradient descent on a context after every step.")
-    built.add_argument("--dim", type=int, default=20, help="input dimension")
-    built.add_argument("--num_pairs", type=int, default=20, help="pairs of a context")
-    built.add_argument("--num_queries", type=int, default=20, help="queries of a context")
-    built.add_argument("--noise_std", type=float, default=0.05, help="standard deviation of the labels' noise")
-    built.add_argument("--steps", type=int, default=50, help="steps of gradient descent")
+    built.add_argument("--dim", type=SIZE, default=20, help="input dimension")
+    built.add_argument("--num_pairs", type=SIZE, default=20, help="pairs of a context")
+    built.add_argument("--num_queries", type=SIZE, default=20, help="queries of a context")
+    built.add_argument("--noise_std", type=NOT_NEGATIVE, default=0.05, help="standard deviation of the labels' noise")
+    built.add_argument("--steps", type=COUNT, default=50, help="steps of gradient descent")
     built.add_argument("--step_size", choices=STEP_SIZES, default="one_step", help="how the step size is chosen")
-    built.add_argument("--damping", type=float, help="factor of the step size (.75 for one_step, 1 for spectral)")
+    built.add_argument("--damping", type=POSITIVE, help="factor of the step size (.75 for one_step, 1 for spectral)")
     built.add_argument("--start", choices=STARTS, default="zero", help="where descent starts")
-    built.add_argument("--ridge", type=float, help="penalty of that ridge regression (Bayes' if not given)")
-    built.add_argument("--num_tasks", type=int, default=5000, help="tasks")
-    built.add_argument("--seed", type=int, default=0, help="seed of the tasks: a run of this seed is evaluated on them")
-    built.add_argument("--like", type=Path, help="run directory whose distribution of tasks and seed to take")
-    built.add_argument("--out", type=Path, default=Path("gd_metrics.json"), help="file to write")
+    built.add_argument("--ridge", type=NOT_NEGATIVE, help="penalty of that ridge regression (Bayes' if not given)")
+    built.add_argument("--num_tasks", type=TASKS, default=5000, help="tasks")
+    built.add_argument(
+        "--seed", type=SEED, default=0, help="seed of the tasks: a run of this seed is evaluated on them"
+    )
+    built.add_argument("--like", type=in_path, help="run directory whose distribution of tasks and seed to take")
+    built.add_argument("--out", type=out_file, default="gd_metrics.json", help="file to write")
     return built
 
 
@@ -65,18 +70,12 @@ def _like(config: Any, run: Path) -> QueriesData:
 
 def check(flags: argparse.Namespace) -> None:
     """`ConfigError` for invalid flags."""
-    for name, least in (("steps", 1), ("num_tasks", 2)):
-        value = getattr(flags, name)
-        require(value >= least, f"{name} is {value}; it must be a whole number of at least {least}")
-    require(0 <= flags.seed < 2**32, f"seed is {flags.seed}; it must be a whole number from 0 to 2^32 - 1")
     kept = flags.steps * flags.num_tasks
     require(kept <= MOST_LOSSES, f"{flags.steps} steps of {flags.num_tasks} tasks are {kept} losses, more than 2^28")
     if flags.damping is not None:
         require(flags.step_size in DAMPED, f"damping has no meaning for the step size {flags.step_size}")
-        require(0 < flags.damping <= LARGEST, f"damping is {flags.damping}; it must be a finite number above 0")
     if flags.ridge is not None:
         require(flags.start == "ridge", "ridge is the penalty of --start ridge, which is not given")
-        require(0 <= flags.ridge <= LARGEST, f"ridge is {flags.ridge}; it must be a finite number of at least 0")
 
 
 def check_found(flags: argparse.Namespace, data: QueriesData, metrics: Mapping[str, Any]) -> None:

@@ -14,28 +14,23 @@ import numpy as np
 
 import cli
 from analysis.command import Command
-from src.checks import LARGEST, finite_results, require
+from flag_types import POSITIVE, TASKS, Whole
+from src.checks import finite_results
 from store import layout, outputs
 from store.atomic import json_bytes
+from store.places import out_file
 
 WRITER = "analysis.layerwise"
+LAYERS = Whole(1, 100_000, "a loss of every task is kept after each")
 SHOWN = (1, 2, 4, 8, 12, 24, 50)  # layers that are printed, and the last
 
 
 def add_flags(parser: cli.Parser) -> None:
     """How many tasks and layers, the roll-out's damping, and where to write."""
-    parser.add_argument("--num_tasks", type=int, default=5000, help="tasks")
-    parser.add_argument("--layers", type=int, help="layers (50 for one layer rolled out, else those of the stack)")
-    parser.add_argument("--damping", type=float, help="damping of a roll-out (.75)")
-    parser.add_argument("--out", type=Path, help=f"file to write ({layout.LAYERWISE} of the run)")
-
-
-def check(flags: argparse.Namespace) -> None:
-    """`ConfigError` for flags that are invalid for every run."""
-    require(flags.num_tasks >= 2, f"num_tasks is {flags.num_tasks}; it must be a whole number of at least 2")
-    require(flags.layers is None or flags.layers >= 1, f"layers is {flags.layers}; it must be at least 1")
-    damping = flags.damping
-    require(damping is None or 0 < damping <= LARGEST, f"damping is {damping}; it must be a finite number above 0")
+    parser.add_argument("--num_tasks", type=TASKS, default=5000, help="tasks")
+    parser.add_argument("--layers", type=LAYERS, help="layers (50 for one layer rolled out, else those of the stack)")
+    parser.add_argument("--damping", type=POSITIVE, help="damping of a roll-out (.75)")
+    parser.add_argument("--out", type=out_file, help=f"file to write ({layout.LAYERWISE} of the run)")
 
 
 @np.errstate(over="ignore", invalid="ignore")  # non-finite medians are rejected
@@ -71,7 +66,6 @@ COMMAND = Command(
     "Measures the loss after every layer, and gradient descent's on the same tasks.",
     measure,
     add_flags,
-    check,
 )
 
 if __name__ == "__main__":

@@ -19,44 +19,52 @@ from typing import Any
 
 import cli
 from analysis.command import Command
-from analysis.measures.llc_settings import Settings
+from analysis.measures.llc_settings import TYPES, Settings
 from executors import choice
 from executors.task import Executor
-from src.checks import require
+from flag_types import COUNT, Whole, shown
 from store.lock import locked
 from store.rundir import read_status
 
-# field of the settings -> its flag's type and what it is
-FLAGS: Mapping[str, tuple[type, str]] = {
-    "eps": (float, "step size"),
-    "nbeta": (float, "n beta, the inverse temperature times the number of tasks"),
-    "gamma": (float, "strength of the pull towards w*"),
-    "batch_size": (int, "tasks in a step"),
-    "tasks": (int, "tasks in the fixed set"),
-    "data": (str, "a step's tasks: fixed (drawn from a fixed set), fresh (seen once) or full (all of the fixed set)"),
-    "chains": (int, "chains, each from w*"),
-    "burn_in": (int, "draws at the beginning of a chain that are left out"),
-    "draws": (int, "draws of a chain that are kept"),
-    "thin": (int, "steps between two draws"),
-    "mask": (str, "regular expression: only parameters whose module/name it is found in move"),
-    "preconditioner": (str, "rmsprop scales the step of each parameter; without, none does"),
-    "seed": (int, "seed of the chains"),
+# field of the settings -> what it is
+FLAGS: Mapping[str, str] = {
+    "eps": "step size",
+    "nbeta": "n beta, the inverse temperature times the number of tasks",
+    "gamma": "strength of the pull towards w*",
+    "batch_size": "tasks in a step",
+    "tasks": "tasks in the fixed set",
+    "data": "a step's tasks: fixed (drawn from a fixed set), fresh (seen once) or full (all of the fixed set)",
+    "chains": "chains, each from w*",
+    "burn_in": "draws at the beginning of a chain that are left out",
+    "draws": "draws of a chain that are kept",
+    "thin": "steps between two draws",
+    "mask": "regular expression: only parameters whose module/name it is found in move",
+    "preconditioner": "rmsprop scales the step of each parameter; without, none does",
+    "seed": "seed of the chains",
 }
 EXECUTOR = "who estimates the checkpoints: process, ray or slurm do each as a task; without, this process all in turn"
 SELECTIONS = "all, last, every:K, log:N[:FROM] or steps such as 100,500"
+STEP = Whole(0)
+# kind of selection -> how many numbers it may have, and their types
+KINDS: Mapping[str, tuple[tuple[int, ...], tuple[Whole, ...]]] = {
+    "all": ((0,), ()),
+    "last": ((0,), ()),
+    "every": ((1,), (COUNT,)),
+    "log": ((1, 2), (Whole(2, 100_000, "all places are in memory"), STEP)),
+}
 COLUMNS = ("step", "llc", "llc_low", "llc_high", "loss", "saturation", "health")  # of the rows that are printed
 
 
 def add_flags(parser: argparse._ActionsContainer, prefix: str = "") -> None:
     """The flags of the settings; those that are not given have the defaults of `Settings`."""
-    for name, (kind, _) in FLAGS.items():
-        parser.add_argument(f"--{prefix}{name}", type=kind, metavar=kind.__name__.upper(), help=help_of(name))
+    for name in FLAGS:
+        parser.add_argument(f"--{prefix}{name}", type=TYPES.get(name, str), metavar="VALUE", help=help_of(name))
 
 
 def help_of(name: str, default: Any = None) -> str:
     """What a flag of the settings is, with its default: a given one, or that of the settings."""
     value = getattr(Settings, name) if default is None else default
-    return f"{FLAGS[name][1]} (default: {value})" if value != "" else FLAGS[name][1]
+    return f"{FLAGS[name]} (default: {value})" if value != "" else FLAGS[name]
 
 
 def settings_of(flags: argparse.Namespace, prefix: str = "") -> Settings:
@@ -70,7 +78,7 @@ def measure(run: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from analysis.measures import llc_run, llc_traces
     from plots.llc import draw_llc
 
-    executor = _executor(run, flags)
+    executor = _executor(flags)
     settings, selection = settings_of(flags), flags.checkpoints or ("all" if flags.follow else "last")
     shown: list[dict[str, Any]] = []
     for row in llc_run.follow(run, settings, selection) if flags.follow else ():
@@ -85,9 +93,9 @@ def measure(run: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any]]:
             print(f"{cli.printable(run)} is not done ({status}): these are its checkpoints so far", file=sys.stderr)
 
 
-def _executor(run: Path, flags: argparse.Namespace) -> Executor | None:
+def _executor(flags: argparse.Namespace) -> Executor | None:
     """Who estimates the checkpoints, each as a task; None: this process, one after another."""
-    resources = choice.resources_of(flags, run.resolve().parent)
+    resources = choice.resources_of(flags, flags.run.resolve().parent)
     if flags.executor in (None, "packed", "serial"):
         return None
     choice.check(flags.executor, resources)
@@ -103,22 +111,28 @@ def _new(row: dict[str, Any], shown: list[dict[str, Any]]) -> Iterator[dict[str,
 
 
 def _add(parser: cli.Parser) -> None:
-    parser.add_argument("--checkpoints", help=f"which: {SELECTIONS} (default: last; with --follow all)")
+    text = f"which: {SELECTIONS} (default: last; with --follow all)"
+    parser.add_argument("--checkpoints", type=selection, metavar="WHICH", help=text)
     parser.add_argument("--follow", action="store_true", help="estimate beside the training, until that has ended")
+    parser.needs("blackjax")
     choice.add_flags(parser, EXECUTOR)
     add_flags(parser)
 
 
-def check_selection(words: str) -> None:
-    """`ConfigError` for an invalid selection."""
-    known = words in ("all", "last") or re.fullmatch(r"every:[1-9]\d*|log:([2-9]|[1-9]\d+)(:\d+)?|\d+(,\d+)*", words)
-    require(bool(known), f"checkpoints is {words!r}; choose {SELECTIONS}")
+def selection(text: str) -> str:
+    """A selection of checkpoints, its numbers in figures; `argparse.ArgumentTypeError` for any other text."""
+    kind, *numbers = text.split(":")
+    counts, types = KINDS.get(kind, ((), ()))
+    if len(numbers) in counts:
+        return ":".join([kind, *(str(read(number)) for read, number in zip(types, numbers, strict=False))])
+    if not re.fullmatch(r"[\d\s.,e+-]+", text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is none of {SELECTIONS}")
+    return ",".join(str(STEP(word)) for word in text.split(","))
 
 
 def _check(flags: argparse.Namespace) -> None:
-    if flags.checkpoints is not None:
-        check_selection(flags.checkpoints)
     settings_of(flags)
+    _executor(flags)
 
 
 COMMAND = Command(

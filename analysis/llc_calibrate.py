@@ -10,13 +10,15 @@ checkpoints depends on the setting.
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
 import cli
 from analysis.command import Command
-from analysis.llc import FLAGS, help_of
-from src.checks import require
+from analysis.llc import FLAGS, STEP, help_of
+from analysis.measures.llc_settings import TYPES, Settings
+from flag_types import POSITIVE, shown
 
 GRID = ("eps", "nbeta", "gamma")  # settings that the grid is of
 WORDS = ("early", "middle", "last")
@@ -33,31 +35,31 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     return {"recommended": advice.reason if advice.cell else "none: " + advice.reason, "order": advice.order}
 
 
-def _settings(flags: argparse.Namespace) -> Any:
-    from analysis.measures.llc_settings import Settings
-
+def _settings(flags: argparse.Namespace) -> Settings:
     given = {name: getattr(flags, name) for name in FLAGS if name not in GRID}
     return Settings(**SHORT | {name: value for name, value in given.items() if value is not None})
 
 
 def _add(parser: cli.Parser) -> None:
-    cli.add_list(parser, "--steps", str, WORDS, f"checkpoints: {', '.join(WORDS)} or steps")
+    parser.needs("blackjax")
+    cli.add_list(parser, "--steps", _checkpoint, WORDS, f"checkpoints: {', '.join(WORDS)} or steps")
     defaults = {"eps": "fractions of the stability bound", "nbeta": "10, 133.3, 1000", "gamma": "1, 10, 100 x nbeta"}
     for name, text in defaults.items():
-        cli.add_list(parser, f"--{name}", float, (), f"{FLAGS[name][1]} (default: {text})")
-    for name, (kind, _) in FLAGS.items():
+        cli.add_list(parser, f"--{name}", POSITIVE, (), f"{FLAGS[name]} (default: {text})")
+    for name in FLAGS:
         if name not in GRID:
             text = help_of(name, SHORT.get(name))
-            parser.add_argument(f"--{name}", type=kind, metavar=kind.__name__.upper(), help=text)
+            parser.add_argument(f"--{name}", type=TYPES.get(name, str), metavar="VALUE", help=text)
+
+
+def _checkpoint(text: str) -> str:
+    """One of the words, or a step in figures."""
+    if text in WORDS or re.match(r"[-+.\d]", text):
+        return text if text in WORDS else str(STEP(text))
+    raise argparse.ArgumentTypeError(f"{shown(text)} is none of {', '.join(WORDS)} and no step")
 
 
 def _check(flags: argparse.Namespace) -> None:
-    for word in flags.steps:
-        require(word in WORDS or word.isdigit(), f"steps has {word!r}; choose of {', '.join(WORDS)}, or steps")
-    require(bool(flags.steps), "steps is empty; name a checkpoint")
-    for name in ("eps", "nbeta", "gamma"):
-        for value in getattr(flags, name):
-            require(0 < value < float("inf"), f"{name} has {value:g}; it must be above 0")
     _settings(flags)
 
 

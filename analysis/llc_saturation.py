@@ -14,7 +14,8 @@ from typing import Any
 
 import cli
 from analysis.command import Command
-from analysis.llc import FLAGS, SELECTIONS, check_selection
+from analysis.llc import FLAGS, SELECTIONS, selection
+from analysis.measures.llc_settings import TYPES, Settings
 
 SHARED = ("batch_size", "tasks", "chains", "burn_in", "draws", "seed")  # settings that both have in common
 
@@ -35,16 +36,15 @@ def _given(flags: argparse.Namespace) -> dict[str, Any]:
 
 
 def _add(parser: cli.Parser) -> None:
-    parser.add_argument("--checkpoints", default="all", help=f"which: {SELECTIONS} (default: all)")
+    parser.needs("blackjax")
+    parser.add_argument(
+        "--checkpoints", type=selection, default="all", metavar="WHICH", help=f"which: {SELECTIONS} (default: all)"
+    )
     for name in SHARED:
-        kind, text = FLAGS[name]
-        parser.add_argument(f"--{name}", type=kind, help=text)
+        parser.add_argument(f"--{name}", type=TYPES[name], help=FLAGS[name])
 
 
 def _check(flags: argparse.Namespace) -> None:
-    from analysis.measures.llc_settings import Settings
-
-    check_selection(flags.checkpoints)
     Settings(**_given(flags))
 
 

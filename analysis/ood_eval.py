@@ -13,21 +13,16 @@ import numpy as np
 
 import cli
 from analysis.command import Command
-from src.checks import LARGEST, finite_results, require
+from flag_types import POSITIVE
+from src.checks import finite_results
 
 ALPHAS = (1.0, 1.5, 2.0, 3.0)  # also those of a run at its end
 
 
 def add_flags(parser: cli.Parser) -> None:
     """The scales, and whose labels."""
-    cli.add_list(parser, "--alphas", float, ALPHAS, "input scales")
+    cli.add_list(parser, "--alphas", POSITIVE, ALPHAS, "input scales")
     parser.add_argument("--keep_labels", action="store_true", help="keep the labels of the unscaled inputs")
-
-
-def check(flags: argparse.Namespace) -> None:
-    """`ConfigError` for an invalid scale."""
-    for alpha in flags.alphas:
-        require(0 < alpha <= LARGEST, f"alphas has {alpha}; each must be a finite number above 0")
 
 
 @np.errstate(over="ignore", invalid="ignore")  # non-finite results are rejected
@@ -43,7 +38,7 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     return write_rows(loaded, rows)
 
 
-COMMAND = Command("ood_eval", "Evaluates a run on inputs of other scales.", measure, add_flags, check)
+COMMAND = Command("ood_eval", "Evaluates a run on inputs of other scales.", measure, add_flags)
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -12,19 +12,14 @@ from typing import Any
 
 import cli
 from analysis.command import Command
-from src.checks import require
+from flag_types import TASKS
 
 BY_POSITION = ("predicted", "predicted_se", "regressed", "regressed_se", "differentiated")
 
 
 def add_flags(parser: cli.Parser) -> None:
     """How many tasks."""
-    parser.add_argument("--tasks", type=int, help="tasks, drawn as the test set is, which is taken if not given")
-
-
-def check(flags: argparse.Namespace) -> None:
-    """`ConfigError` for an invalid number of tasks."""
-    require(flags.tasks is None or flags.tasks >= 2, f"tasks is {flags.tasks}; it must be a whole number of at least 2")
+    parser.add_argument("--tasks", type=TASKS, help="tasks, drawn as the test set is, which is taken if not given")
 
 
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
@@ -47,7 +42,6 @@ COMMAND = Command(
     "Reads the step size that a model takes at each position, and compares it with the best one there.",
     measure,
     add_flags,
-    check,
 )
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from analysis.sgld import Target
+from environment import extra
 from src.model import Batch
-from store.readers import StoreError
 
 ACCEPTED = 0.8  # share of proposals that the step size is tuned to
 
@@ -77,9 +77,4 @@ def hamiltonian(
 
 
 def _blackjax() -> tuple[Any, Any]:
-    try:
-        from blackjax.adaptation import step_size
-        from blackjax.mcmc import hmc
-    except ModuleNotFoundError:
-        raise StoreError("the reference sampler is blackjax's, which is missing: pip install blackjax") from None
-    return hmc, step_size
+    return extra("blackjax.mcmc.hmc"), extra("blackjax.adaptation.step_size")

@@ -9,17 +9,17 @@ interval, and whether the loss alone has it: where chains are saturated the LLC 
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import cli
 from analysis.command import Command
-from src.checks import require
+from flag_types import POSITIVE, SEED, Number, Whole
+from store.places import in_path
 
 BOUND, Z, DRAWS = 0.047, 3.0, 1000
-MOST_DRAWS = 100_000
+LENGTH = Number(1e-3, 1e3, why="a training is shorter than 22 in log step")
 
 
 def measure(run: Path, flags: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
@@ -59,28 +59,25 @@ def _stage(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _add(parser: cli.Parser) -> None:
-    cli.add_list(parser, "--also", Path, [], "further runs of the same training with other seeds")
+    cli.add_list(parser, "--also", in_path, [], "further runs of the same training with other seeds")
     parser.add_argument("--setting", help="which of llc.csv, by the beginning of its name (default: the only one)")
     parser.add_argument("--healthy", action="store_true", help="use healthy checkpoints alone")
     parser.add_argument(
-        "--bound", type=float, default=BOUND, help="largest slope on a plateau, in heights of the curve per log step"
+        "--bound", type=POSITIVE, default=BOUND, help="largest slope on a plateau, in heights of the curve per log step"
     )
-    parser.add_argument("--z", type=float, default=Z, help="standard errors that a change must exceed")
-    parser.add_argument("--length", type=float, help="length scale of the fit in log step (default: the likeliest)")
-    parser.add_argument("--draws", type=int, default=DRAWS, help="draws of the curve, for the milestones' intervals")
-    parser.add_argument("--seed", type=int, default=0, help="of the draws")
-
-
-def _check(flags: argparse.Namespace) -> None:
-    for name in ("bound", "z", "length"):
-        value = getattr(flags, name)
-        require(value is None or 0 < value < math.inf, f"{name} is {value}; it must be above 0")
-    require(1 <= flags.draws <= MOST_DRAWS, f"draws is {flags.draws}; it must be from 1 to {MOST_DRAWS}")
-    require(0 <= flags.seed < 2**32, f"seed is {flags.seed}; it must be a whole number from 0 to 2^32 - 1")
+    parser.add_argument("--z", type=POSITIVE, default=Z, help="standard errors that a change must exceed")
+    parser.add_argument("--length", type=LENGTH, help="length scale of the fit in log step (default: the likeliest)")
+    parser.add_argument(
+        "--draws",
+        type=Whole(1, 100_000, "all of them are in memory"),
+        default=DRAWS,
+        help="draws of the curve, for the milestones' intervals",
+    )
+    parser.add_argument("--seed", type=SEED, default=0, help="of the draws")
 
 
 COMMAND = Command(
-    "stages", "Finds milestones and stages of a training in its local learning coefficients.", measure, _add, _check
+    "stages", "Finds milestones and stages of a training in its local learning coefficients.", measure, _add
 )
 
 if __name__ == "__main__":

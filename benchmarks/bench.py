@@ -13,13 +13,16 @@ from typing import Any
 import cli
 from benchmarks.cases import FULL, NAMES, QUICK, Settings
 from environment import check_devices
+from flag_types import Whole
 from runners.progress import ConsoleLogger, Logger
 from store import outputs
 from store.atomic import json_bytes
+from store.places import out_file
 from store.provenance import now
 from store.readers import StoreError, expecting, read_json
 
 WRITER = "benchmarks.bench"
+ESTIMATED = "llc_run"  # the measurement with an LLC
 RESULTS = Path("benchmarks/results")
 
 
@@ -27,9 +30,14 @@ def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("benchmarks.bench", "Times training, evaluation and commands against a plain training loop.")
     cli.add_list(built, "--only", str, [], f"measure only these and keep other results in the file: {', '.join(NAMES)}")
-    built.add_argument("--repeats", type=int, help=f"repetitions of each measurement; default: {FULL.repeats}")
+    built.needs("blackjax", when=lambda flags: ESTIMATED in (flags.only or NAMES))
+    built.add_argument(
+        "--repeats",
+        type=Whole(1, 1000, "more take days"),
+        help=f"repetitions of each measurement; default: {FULL.repeats}",
+    )
     built.add_argument("--quick", action="store_true", help="a few steps of each, to check that it works")
-    built.add_argument("--out", type=Path, help=f"file of the results; default: {RESULTS}/<machine>.json")
+    built.add_argument("--out", type=out_file, help=f"file of the results; default: {RESULTS}/<machine>.json")
     cli.add_quiet(built)
     return built
 
@@ -42,13 +50,9 @@ def main(argv: list[str]) -> int:
             raise cli.UsageError(f"unknown measurement {name}{cli.did_you_mean(name, NAMES)}")
     settings = QUICK if flags.quick else FULL
     if flags.repeats is not None:
-        if flags.repeats < 1:
-            raise cli.UsageError(f"repeats is {flags.repeats}; it must be at least 1")
         settings = settings._replace(repeats=flags.repeats)
     if flags.quick and flags.out is None:
         raise cli.UsageError("--quick needs --out FILE, so that it replaces no real measurements")
-    if flags.out is not None and flags.out.is_dir():
-        raise cli.UsageError(f"{flags.out} is a folder; --out names a file")
     return measure(flags.only or NAMES, settings, flags.out, not flags.only, ConsoleLogger(flags.quiet))
 
 

@@ -13,6 +13,7 @@ import cli
 from benchmarks import table
 from benchmarks.cases import SWEEPS
 from store.atomic import write_bytes
+from store.places import in_path, out_file
 from store.readers import StoreError, expecting, read_json
 
 RESULTS = Path("benchmarks/results")
@@ -54,9 +55,9 @@ def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("benchmarks.report", "Writes the results of benchmarks.bench into a page, and draws them.")
     cli.add_list(
-        built, "--results", Path, [], f"files of results, of which the first is drawn; default: all of {RESULTS}"
+        built, "--results", in_path, [], f"files of results, of which the first is drawn; default: all of {RESULTS}"
     )
-    built.add_argument("--page", type=Path, default=Path("docs/performance.md"), help="page with the markers")
+    built.add_argument("--page", type=out_file, default="docs/performance.md", help="page with the markers")
     return built
 
 

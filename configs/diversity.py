@@ -7,7 +7,6 @@ heads nor the training in the main text: 4 heads and Hoogland's training are our
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any, ClassVar
 from configs import columns, step_cost
 from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset, Results, Summary
 from configs.run import RunConfig
+from flag_types import INFINITY, Either, Whole
 from src import loss_conventions
 from src.config import BLOCKS, DecoderConfig, check_arrays
 from src.data_config import PoolData
@@ -102,20 +102,11 @@ def complete(values: dict[str, Any]) -> dict[str, Any]:
 # --- flags and axes ---
 
 
-def tasks_or_infinity(text: str) -> float:
-    """A number of tasks from its text, or inf."""
-    if text in ("inf", "infinity"):
-        return math.inf
-    if not text.removeprefix("-").isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a pool has at least 1 task, or inf of them, not {text}")
-    return int(text)
-
-
 FLAGS = (
     Flag(
         "num_tasks",
         "data.num_tasks",
-        tasks_or_infinity,
+        Either(INFINITY, math.inf, Whole(1)),
         "tasks in the pool, M; inf draws a fresh one for each sequence",
     ),
     Flag(

@@ -15,8 +15,7 @@ from configs.family import AUTO
 from configs.keys import TRUTH, find_key, leaves, renamed
 from configs.registry import named
 from configs.run import RunConfig, made_of
-
-INFINITY = ("inf", "infinity")
+from flag_types import INFINITY, whole
 
 
 def parse(text: str, default: Any, name: str) -> Any:
@@ -27,8 +26,8 @@ def parse(text: str, default: Any, name: str) -> Any:
         if isinstance(default, tuple):
             return words_of(text)
         if default == math.inf:
-            return math.inf if text in INFINITY else int(text)
-        return type(default)(text)
+            return math.inf if text.strip().lower() in INFINITY else whole(text)
+        return whole(text) if isinstance(default, int) else type(default)(text)
     except (KeyError, ValueError):
         kinds = {bool: "true or false", int: "a whole number", float: "a number"}
         kind = "a whole number or inf" if default == math.inf else kinds.get(type(default), "valid")

@@ -9,7 +9,6 @@ norms, MLPs or interleaved tokens.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -30,6 +29,7 @@ from configs.family import (
     Results,
 )
 from configs.run import RunConfig
+from flag_types import COUNT, Either, number
 from src import loss_conventions
 from src.checks import require, sizes
 from src.config import DIFFICULTIES, PLACEMENTS, PREDICTION_CHANNELS, TOKENS, Architecture, ContextConfig, ModelConfig
@@ -155,33 +155,17 @@ OF_A_CONTEXT: dict[str, tuple[Iterable[str] | None, str, tuple[str, ...]]] = {
 def _context_flag(prefix: str, field: str) -> Flag:
     choices, text, short = OF_A_CONTEXT[field]
     text = f"{text}, in {WHERE[CONTEXTS[prefix]]} alone" if prefix else text
-    read, key = (str if choices else number_or_auto), f"{CONTEXTS[prefix]}.{field}"
+    read, key = (str if choices else NUMBER_OR_AUTO), f"{CONTEXTS[prefix]}.{field}"
     return Flag(prefix + field, key, read, text, choices, AUTO, () if prefix else short)
 
 
-def number_or_auto(text: str) -> float | str:
-    """A number, or the word that leaves it to others."""
-    try:
-        return AUTO if text == AUTO else float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor {AUTO}") from None
-
-
-def captured_tasks(text: str) -> int:
-    """A number of tasks to capture attention of."""
-    if not text.removeprefix("-").isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    if int(text) < 1:
-        raise argparse.ArgumentTypeError(f"attention_batch is {text}; it must be at least 1")
-    return int(text)
-
-
+NUMBER_OR_AUTO = Either((AUTO,), AUTO, number)
 CODE = Flag("pos_enc_size", "model.pos_enc_size", int, "size of the sinusoidal code concatenated to each token")
 DIFFICULTY = Flag("difficulty", "base.difficulty", str, "what easy2hard and hard2easy sort by", DIFFICULTIES, AUTO)
 CONTEXT_FLAGS = tuple(_context_flag(prefix, field) for prefix in CONTEXTS for field in OF_A_CONTEXT)
 OPTIONS = (
     Flag("save_attention", "", bool, "capture attention at the end"),
-    Flag("attention_batch", "", captured_tasks, "tasks to capture attention of", default=512),
+    Flag("attention_batch", "", COUNT, "tasks to capture attention of", default=512),
 )
 
 MEANINGS_OF_A_CONTEXT: dict[str, tuple[str, Iterable[str]]] = {

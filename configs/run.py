@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from flag_types import whole_value
 from src.checks import ConfigError, require, sizes
 from src.config import TrainConfig
 from src.registries import FAMILIES, FIELDS
@@ -154,6 +155,7 @@ def _value(field: dataclasses.Field[Any], value: Any) -> Any:
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         require(abs(value) < sys.float_info.max, f"{field.name} is too large a number")
         return float(value)
+    value = whole_value(value) if isinstance(default, int) and not isinstance(default, bool) else value
     require(type(value) is type(default), f"{field.name} is {value!r}; it must be of type {type(default).__name__}")
     return value
 
@@ -168,7 +170,7 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
 
 def _count(name: str, value: Any) -> float:
     """A whole number or inf: the value of a field whose default is infinite."""
-    value = math.inf if value == "inf" else value
+    value = math.inf if value == "inf" else whole_value(value)
     require(type(value) is int or value == math.inf, f"{name} is {value!r}; it must be a whole number or inf")
     count: float = value
     return count

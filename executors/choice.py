@@ -6,20 +6,21 @@ import argparse
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cli
-from environment import UnusableEnvironment, extra
+from environment import UnusableEnvironment, check_extra
 from executors.here import in_this_process
 from executors.processes import in_processes
 from executors.remote import Resources
 from executors.signals import Signals
 from executors.slurm_settings import WHOLE, SlurmFlag
 from executors.task import Executor, Outcome, Report, Task
+from flag_types import Number, Whole
 
 PACKED_WIDTH = 8  # trainings in a pack, where packs are worth while
+TASK_COUNT = Whole(1, 1024, "no machine has more")
 LEAST_MINUTES = 3  # of a SLURM job: submitit signals it a minute and a half before its time is over
 
 
@@ -71,10 +72,12 @@ def executor(name: str, resources: Resources) -> Executor:
 
 
 def check(name: str, resources: Resources) -> None:
-    """`UnusableEnvironment` if an executor cannot work here; to be called before anything is written."""
-    needs = EXECUTORS[name].needs
-    if needs and find_spec(needs) is None:  # not imported yet: Ray reads its environment then
-        extra(needs)
+    """`UnusableEnvironment` if an executor cannot work here; to be called before anything is written.
+
+    Its package is only looked for: Ray reads its environment when it is imported.
+    """
+    if EXECUTORS[name].needs:
+        check_extra(EXECUTORS[name].needs)
     if name == "slurm" and resources.slurm_cluster and not shutil.which("sbatch"):
         raise UnusableEnvironment("sbatch is not found, so no SLURM cluster is here; choose another --executor")
 
@@ -100,11 +103,12 @@ def add_flags(built: cli.Parser, text: str = OF_SWEEPS) -> None:
     """Adds the flags that choose the executor and say what a cluster gives to a task."""
     built.add_argument("--executor", choices=EXECUTORS, help=text)
     built.add_argument("--ray_address", default="", help="of a Ray cluster, as in auto or HOST:PORT; default: one here")
-    for name, (kind, about) in {
-        "cpus": (_count, "CPUs, and threads, of a task"),
+    of_tasks: dict[str, tuple[Callable[[str], Any], str]] = {
+        "cpus": (TASK_COUNT, "CPUs, and threads, of a task"),
         "gpus": (_gpus, "GPUs of a task, as in 1 or 0.25"),
-        "retries": (_retries, "how often a task that has died is retried"),
-    }.items():
+        "retries": (Whole(0, TASK_COUNT.most), "how often a task that has died is retried"),
+    }
+    for name, (kind, about) in of_tasks.items():
         default = Resources._field_defaults[name]
         built.add_argument(f"--task_{name}", type=kind, help=f"on a cluster: {about} (default: {default:g})")
     text = "settings of SLURM jobs: partition, account, qos, constraint, minutes, at_once or any other option of sbatch"
@@ -142,21 +146,8 @@ def resources_of(flags: argparse.Namespace, folder: Path) -> Resources:
     return resources
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1024):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1024")
-    return int(text)
-
-
-def _retries(text: str) -> int:
-    return 0 if text == "0" else _count(text)
-
-
 def _gpus(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not (0 <= value <= 1 or (1 < value <= 64 and value == int(value))):
+    value = Number(0.0, 64.0)(text)
+    if value > 1 and value != int(value):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs: a fraction from 0 to 1, or a whole number")
     return value

@@ -15,6 +15,7 @@ from plots import style
 from store import layout
 from store.lock import refuse_links
 from store.manifest import adopt
+from store.places import in_path, out_folder
 from store.readers import StoreError, check_arrays, expecting, is_count, read_json, read_npy
 from store.rundir import read_config
 
@@ -79,8 +80,8 @@ def _draw_head(run: Path, mean: np.ndarray, path: Path, layer: int, head: int, k
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("plots.attention_quick", "Draws the captured attention maps of a run.")
-    built.add_argument("--run", type=Path, required=True, help="run directory")
-    built.add_argument("--out", type=Path, help="folder of the figures; figs in the run directory if not given")
+    built.add_argument("--run", type=in_path, required=True, help="run directory")
+    built.add_argument("--out", type=out_folder, help="folder of the figures; figs in the run directory if not given")
     return built
 
 

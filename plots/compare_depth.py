@@ -15,6 +15,7 @@ import cli
 from plots import style
 from store import layout, outputs
 from store.atomic import csv_bytes
+from store.places import in_path, out_folder
 from store.readers import StoreError, expecting, is_count, is_number, read_json
 
 if TYPE_CHECKING:
@@ -184,9 +185,9 @@ def _caption(values: dict[str, Any], statistic: str) -> str:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("plots.compare_depth", "Draws loss per layer and loss per step of gradient descent.")
-    built.add_argument("--gd", type=Path, required=True, help="gd_metrics.json")
-    cli.add_list(built, "--layerwise", Path, [], "layerwise_metrics.json of one or several runs")
-    built.add_argument("--out", type=Path, required=True, help="folder of the figure")
+    built.add_argument("--gd", type=in_path, required=True, help="gd_metrics.json")
+    cli.add_list(built, "--layerwise", in_path, [], "layerwise_metrics.json of one or several runs")
+    built.add_argument("--out", type=out_folder, required=True, help="folder of the figure")
     cli.add_list(built, "--references", str, [], f"further curves: {', '.join(REFERENCES)}")
     built.add_argument("--statistic", choices=STATISTICS, default="trimmed_mean", help="over tasks")
     built.add_argument("--log", action="store_true", help="logarithmic losses")

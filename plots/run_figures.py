@@ -19,6 +19,7 @@ from plots.weights import draw_weights
 from store import layout
 from store.lock import refuse_links
 from store.manifest import adopt
+from store.places import in_path
 from store.readers import StoreError
 from store.rundir import read_config
 
@@ -47,7 +48,7 @@ def draw_run(run: Path) -> None:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("plots.run_figures", "Draws the figures of runs again, from their files.")
-    cli.add_list(built, "--run", Path, [], "run directories")
+    cli.add_list(built, "--run", in_path, [], "run directories")
     return built
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import cli
+from store.places import in_path, out_folder
 
 
 def draw_from_table(
@@ -13,8 +14,8 @@ def draw_from_table(
 ) -> None:
     """Draws into a folder from a table, `table` in words, and prints the files' names."""
     parser = cli.Parser(prog, description)
-    parser.add_argument("--from", dest="source", metavar="FROM", type=Path, required=True, help=table)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the figures")
+    parser.add_argument("--from", dest="source", metavar="FROM", type=in_path, required=True, help=table)
+    parser.add_argument("--out", type=out_folder, required=True, help="folder of the figures")
     flags = parser.parse(argv)
     for path in draw(flags.source, flags.out):
         print(cli.printable(path))

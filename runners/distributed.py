@@ -18,9 +18,11 @@ import numpy as np
 
 import cli
 from executors.signals import Signals
+from flag_types import Whole
 from store import layout, rundir
 from store.readers import StoreError
 
+PROCESSES = Whole(1, 2**16, "more than there are on any cluster")
 PATIENCE = 7 * 24 * 3600  # seconds that those who are through wait for the first process, which analyses the run
 
 
@@ -41,8 +43,8 @@ def add_flags(built: argparse.ArgumentParser) -> None:
     """Adds the flags, in a group of their own; they are not part of the config."""
     group = built.add_argument_group("one training in several processes (docs/cluster.md)")
     group.add_argument("--coordinator_address", metavar="HOST:PORT", help="where the others find the first process")
-    group.add_argument("--num_processes", type=int, metavar="N", help="how many there are")
-    group.add_argument("--process_id", type=int, metavar="I", help="which this is, from 0")
+    group.add_argument("--num_processes", type=PROCESSES, metavar="N", help="how many there are")
+    group.add_argument("--process_id", type=Whole(0, PROCESSES.most), metavar="I", help="which this is, from 0")
 
 
 def from_flags(flags: argparse.Namespace) -> Process | None:

@@ -17,10 +17,12 @@ from configs.overrides import resolve, set_values, value_at
 from configs.presets import preset
 from configs.registry import family_of_model
 from configs.run import RunConfig
+from flag_types import SEED, of_field, whole
 from runners import distributed, llc, persistence
 from runners.distributed import Process
 from runners.llc import Llc
 from runners.persistence import Persistence
+from store.places import run_directory
 
 # flags of every family whose config has the field; the default is the preset's value
 COMMON_FLAGS = (
@@ -68,15 +70,15 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     if others:
         built.add_argument("--model", choices=models, default=first, help="model to train")
     built.set_defaults(model=first)
-    built.add_argument("--seed", type=int, default=0, help="seed of data and initialisation")
-    built.add_argument("--data_seed", type=int, help="seed of the data; default: --seed")
-    built.add_argument("--init_seed", type=int, help="seed of the initialisation; default: --seed")
+    built.add_argument("--seed", type=SEED, default=0, help="seed of data and initialisation")
+    built.add_argument("--data_seed", type=SEED, help="seed of the data; default: --seed")
+    built.add_argument("--init_seed", type=SEED, help="seed of the initialisation; default: --seed")
     switched = [instead[first] for instead, _ in family.switches.values() if first in instead]
     names = [name for name in family.models[first] if all(name in family.models[one] for one in (*others, *switched))]
     built.add_argument(
         "--preset", choices=names, default="default", help="default values; docs/reference.md lists them"
     )
-    built.add_argument("--out", help="run directory; default: runs/<name>[_k]")
+    built.add_argument("--out", type=run_directory, help="run directory; default: runs/<name>[_k]")
     built.add_argument("--overwrite", action="store_true", help="retrain a run that exists")
     persistence.add_flags(built)
     cli.add_quiet(built)
@@ -103,7 +105,7 @@ def _add(built: cli.Parser, flag: Flag, value: str = "") -> None:
         return
     names = None if flag.choices is None else [*[AUTO] * (flag.default == AUTO), *flag.choices]
     built.add_argument(
-        f"--{flag.name}", type=flag.read, choices=names, default=flag.default, help=f"{flag.text}{value}"
+        f"--{flag.name}", type=of_field(flag.read), choices=names, default=flag.default, help=f"{flag.text}{value}"
     )
     cli.add_former_names(built, flag.name, flag.former)
 
@@ -130,7 +132,8 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     process = distributed.from_flags(flags)
     if process is not None and flags.out is None:
         raise cli.UsageError("a training in several processes needs --out, by which they know its run directory")
-    return Request(config, flags.out, flags.overwrite, options, flags.quiet, kept, watched, process)
+    out = None if flags.out is None else str(flags.out)
+    return Request(config, out, flags.overwrite, options, flags.quiet, kept, watched, process)
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:
@@ -164,6 +167,6 @@ def preset_for_depth(model: str, name: str, settings: Mapping[str, Any]) -> Conf
 
 def _depth(value: Any) -> int | None:
     try:
-        return None if value is None else int(value)
+        return None if value is None else whole(str(value))
     except ValueError:
         raise cli.UsageError(f"num_layers is {value!r}; it must be a whole number") from None

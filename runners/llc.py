@@ -19,6 +19,7 @@ from analysis.llc import settings_of
 from analysis.measures.llc_health import is_healthy
 from analysis.measures.llc_settings import Settings
 from configs.run import RunConfig
+from flag_types import COUNT
 from src.checks import ConfigError, require
 from store import layout, rundir
 from store.readers import StoreError, expecting
@@ -42,8 +43,9 @@ class Llc(NamedTuple):
 def add_flags(built: cli.Parser) -> None:
     """The flags of a runner, in a group of their own."""
     group = built.add_argument_group("local learning coefficient, during the training (docs/llc.md)")
-    group.add_argument(f"--{PREFIX}every", type=int, metavar="K", help="estimate it at one in K records")
+    group.add_argument(f"--{PREFIX}every", type=COUNT, metavar="K", help="estimate it at one in K records")
     add_settings(group, PREFIX)
+    built.needs("blackjax", when=lambda flags: getattr(flags, f"{PREFIX}every") is not None)
 
 
 def from_flags(flags: argparse.Namespace) -> Llc | None:
@@ -53,7 +55,6 @@ def from_flags(flags: argparse.Namespace) -> Llc | None:
         asked = [name for name in vars(flags) if name.startswith(PREFIX) and getattr(flags, name) is not None]
         require(not asked, f"--{asked[0] if asked else ''} is of --{PREFIX}every K, which is not given")
         return None
-    require(every >= 1, f"{PREFIX}every is {every}; it must be 1 or more")
     return Llc(every, settings)
 
 

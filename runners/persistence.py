@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import NamedTuple
 
 import cli
+from flag_types import INFINITY, NOT_NEGATIVE, Either
 
 SAVE_SHARE = 0.02  # of training time, at most, that saving a large state takes
 
@@ -31,7 +33,7 @@ def add_flags(built: cli.Parser) -> None:
     """Adds the flags of commands that train and resume runs; they are not part of the config."""
     built.add_argument(
         "--checkpoint_seconds",
-        type=_seconds,
+        type=Either(INFINITY, math.inf, NOT_NEGATIVE),
         default=DEFAULT_PERSISTENCE.checkpoint_seconds,
         help="seconds of training between saves of the state, more where a save takes over 2 %% of them; a kill loses "
         "at most this and one chunk",
@@ -46,13 +48,3 @@ def add_flags(built: cli.Parser) -> None:
 def from_flags(flags: argparse.Namespace) -> Persistence:
     """The values of these flags."""
     return Persistence(**{name: getattr(flags, name) for name in Persistence._fields})
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value >= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, at least 0")
-    return value

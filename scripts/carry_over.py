@@ -22,6 +22,7 @@ from configs.schema_1 import earlier_id
 from environment import check_devices
 from src.checks import ConfigError
 from store.atomic import json_bytes
+from store.places import out_folder
 from store.readers import StoreError, expecting, read_json, reading
 
 COLUMNS = {"claims.csv": "cells", "order_noise/cells.csv": "exp"}  # table -> column with cell names
@@ -115,7 +116,7 @@ def parser() -> cli.Parser:
     built = cli.Parser(
         "scripts.carry_over", "Updates committed results of an earlier version to today's names and configs."
     )
-    built.add_argument("--report", type=Path, default=Path("report"), help="folder of the tables and bundles")
+    built.add_argument("--report", type=out_folder, default="report", help="folder of the tables and bundles")
     built.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something would change")
     return built
 

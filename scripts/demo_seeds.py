@@ -19,6 +19,7 @@ from configs.overrides import resolve
 from configs.presets import preset
 from configs.run import RunConfig
 from executors.signals import RESUME_HINT, catch_signals
+from flag_types import COUNT, SEED
 from runners import persistence
 from runners.command import print_notices, report_divergence, report_stop
 from runners.locking import locked_runs
@@ -26,6 +27,7 @@ from runners.persistence import Persistence
 from src.checks import ConfigError
 from src.statistics import mean_and_interval
 from store import layout, rundir
+from store.places import out_folder
 from store.readers import StoreError, expecting
 
 WIDTH = 5  # runs that train together
@@ -48,9 +50,9 @@ COLUMNS: dict[str, tuple[Callable[[dict[str, Any]], float], str, Callable[[float
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("scripts.demo_seeds", "Trains lsa1 with several seeds and compares each with gradient descent.")
-    cli.add_list(built, "--seeds", int, range(5), "seeds of data and initialisation")
-    built.add_argument("--steps", type=int, default=5000, help="training steps")
-    built.add_argument("--out", type=Path, default=Path("runs/demo_seeds"), help="folder of the run directories")
+    cli.add_list(built, "--seeds", SEED, range(5), "seeds of data and initialisation")
+    built.add_argument("--steps", type=COUNT, default=5000, help="training steps")
+    built.add_argument("--out", type=out_folder, default="runs/demo_seeds", help="folder of the run directories")
     built.add_argument("--overwrite", action="store_true", help="retrain runs that exist")
     persistence.add_flags(built)
     cli.add_quiet(built)

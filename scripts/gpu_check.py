@@ -9,6 +9,7 @@ trains itself, on this device. Without a GPU the same parts run on the CPU, and 
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import subprocess
@@ -16,14 +17,17 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import cli
 from environment import check_devices
+from flag_types import shown
 from src.checks import ConfigError
 from store import outputs
 from store.atomic import json_bytes
+from store.places import out_file
 from store.provenance import git_commit, now, versions
 from store.readers import StoreError, expecting, read_json
 from studies.ledger import TABLE
@@ -109,15 +113,21 @@ PARTS = {
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("scripts.gpu_check", "Checks a GPU, and leaves one file to send back.")
-    built.add_argument("--out", type=Path, default=Path("gpu_check.json"), help="the file")
+    built.add_argument("--out", type=out_file, default="gpu_check.json", help="the file")
     cli.add_list(built, "--parts", _part, tuple(PARTS), f"what is done: {', '.join(PARTS)}")
+    for package, part in {"pytest": "tests", "blackjax": "ledger", "jinja2": "ledger"}.items():
+        built.needs(package, when=partial(_has_part, part))
     built.add_argument("--quick", action="store_true", help="a little of each part, to check that it works")
     return built
 
 
+def _has_part(part: str, flags: argparse.Namespace) -> bool:
+    return part in flags.parts
+
+
 def _part(text: str) -> str:
     if text not in PARTS:
-        raise ValueError(f"{text!r} is none of {', '.join(PARTS)}")
+        raise argparse.ArgumentTypeError(f"{shown(text)} is none of {', '.join(PARTS)}")
     return text
 
 

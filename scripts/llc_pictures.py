@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import cli
+from store.places import out_folder
 from store.readers import StoreError
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ def draw(folder: Path) -> Path:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("scripts.llc_pictures", "Draws traces of healthy and sick chains for docs/llc.md.")
-    built.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder of the figure")
+    built.needs("blackjax")
+    built.add_argument("--out", type=out_folder, default="docs/figures", help="folder of the figure")
     return built
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import cli
 from store import outputs
 from store.atomic import csv_bytes
+from store.places import out_folder
 from store.readers import StoreError
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ closed form of the wrong estimator."""
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser(WRITER, "Validates the LLC estimator where the answer is known.")
+    built.needs("blackjax")
     built.add_argument("--quick", action="store_true", help="the first case of each section: a minute, not ten")
-    built.add_argument("--out", type=Path, default=Path("docs/llc"), help="folder of the tables")
+    built.add_argument("--out", type=out_folder, default="docs/llc", help="folder of the tables")
     return built
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cli
+from flag_types import Number
 from src.checks import ConfigError, require
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -115,11 +116,12 @@ def chosen(faults: Sequence[Fault], only: Sequence[str], first: str | None) -> l
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("scripts.plant_faults", "Plants faults in a copy of the tree: `make test` must catch each.")
+    built.needs("pytest", when=lambda flags: not flags.list)
     built.add_argument("--list", action="store_true", help="say what there is, and plant nothing")
     cli.add_list(built, "--only", str, [], "the faults to plant, all if not given")
     built.add_argument("--from", dest="first", metavar="NAME", help="the first of them, to go on where it was stopped")
     built.add_argument("--all", action="store_true", help="run all tests, not only the files that a fault names")
-    built.add_argument("--seconds", type=float, default=900.0, help="time for the tests of a fault")
+    built.add_argument("--seconds", type=Number(1.0), default=900.0, help="time for the tests of a fault")
     return built
 
 

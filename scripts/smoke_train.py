@@ -16,6 +16,7 @@ from executors.signals import catch_signals
 from runners.command import resume_command
 from src.checks import ConfigError
 from store import layout, rundir
+from store.places import out_folder
 from store.readers import StoreError, expecting, read_npy, read_npz, reading
 
 RATE = 0.25
@@ -96,7 +97,7 @@ RUNNERS = {"lsa1": "runners.run_concat_inputs_targets", "twolayer": "runners.run
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("scripts.smoke_train", "Trains four short runs and checks them.")
-    built.add_argument("--out", type=Path, default=Path("runs/smoke"), help="folder of the run directories")
+    built.add_argument("--out", type=out_folder, default=Path("runs/smoke"), help="folder of the run directories")
     built.add_argument("--check_only", action="store_true", help="check existing runs without training")
     cli.add_quiet(built)
     return built

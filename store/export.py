@@ -9,6 +9,7 @@ a training. Weights & Biases is offline unless --online is given; `wandb sync` u
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import sys
@@ -24,6 +25,7 @@ from environment import extra
 from store import earlier_names, layout, rundir
 from store.listing import run_folders
 from store.lock import refuse_links_below
+from store.places import in_path, out_folder
 from store.readers import StoreError, is_count, is_number, json_lines_of, read_json, reading
 
 POLL_SECONDS = 2.0  # at least between two readings of all runs
@@ -211,14 +213,20 @@ def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("store.export", "Copies the metrics of runs to TensorBoard or Weights & Biases.")
     built.add_argument(
-        "folder", metavar="DIR", type=Path, nargs="?", default=rundir.RUNS, help="a run, or a folder of runs"
+        "folder", metavar="DIR", type=in_path, nargs="?", default=rundir.RUNS, help="a run, or a folder of runs"
     )
-    built.add_argument("--tensorboard", metavar="LOGS", type=Path, help="folder for TensorBoard's event files")
+    for package in ("tensorboard", "wandb"):
+        built.needs(package, when=partial(_is_given, package))
+    built.add_argument("--tensorboard", metavar="LOGS", type=out_folder, help="folder for TensorBoard's event files")
     built.add_argument("--wandb", metavar="PROJECT", help="project of Weights & Biases")
-    built.add_argument("--wandb_dir", type=Path, default=Path("wandb_runs"), help="folder of its offline runs")
+    built.add_argument("--wandb_dir", type=out_folder, default=Path("wandb_runs"), help="folder of its offline runs")
     built.add_argument("--online", action="store_true", help="let Weights & Biases upload")
     built.add_argument("--follow", action="store_true", help="go on with what is trained, until Ctrl-C")
     return built
+
+
+def _is_given(name: str, flags: argparse.Namespace) -> bool:
+    return getattr(flags, name) is not None
 
 
 def main(argv: list[str]) -> int:

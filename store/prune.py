@@ -23,6 +23,7 @@ import cli
 from store import layout, manifest, ownership, rundir
 from store.listing import Entry, list_runs, run_folders
 from store.lock import in_use, link_below, locked
+from store.places import in_path
 from store.readers import StoreError, read_json
 from store.runs import age, size
 
@@ -99,7 +100,7 @@ def delete(entry: Entry, below: Path) -> list[str]:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("store.prune", "Lists runs to delete, and with the list's code deletes them.")
-    built.add_argument("folder", metavar="DIR", type=Path, nargs="?", default=rundir.RUNS, help="folder to search")
+    built.add_argument("folder", metavar="DIR", type=in_path, nargs="?", default=rundir.RUNS, help="folder to search")
     cli.add_list(built, "--status", _status, ("failed", "diverged"), f"of the runs: {', '.join(rundir.STATUSES)}")
     built.add_argument("--older_than", type=_duration, default=timedelta(), help="as in 30min, 12h or 7d; default: 0d")
     built.add_argument("--delete", metavar="CODE", help="delete the runs of the list with this code")

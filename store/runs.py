@@ -13,6 +13,7 @@ from typing import Any
 
 import cli
 from store.listing import Entry, list_runs
+from store.places import in_path
 from store.readers import StoreError
 from store.rundir import RUNS
 
@@ -108,7 +109,7 @@ def _merged(config: Mapping[str, Any]) -> dict[str, Any]:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("store.runs", "Lists the runs below a folder, including those of sweeps, newest first.")
-    built.add_argument("folder", metavar="DIR", type=Path, nargs="?", default=RUNS, help="folder to search")
+    built.add_argument("folder", metavar="DIR", type=in_path, nargs="?", default=RUNS, help="folder to search")
     return built
 
 

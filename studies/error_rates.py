@@ -9,7 +9,6 @@ has the methods that the rules replace, which err more often: means of skewed va
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ import cli
 from src.checks import ConfigError
 from store import outputs
 from store.atomic import csv_bytes
+from store.places import out_folder
 from store.readers import StoreError
 from studies.claim import UNBOUNDED, Claim, Measurement
 from studies.ledger import ERROR_RATES, WRITER
@@ -168,7 +168,7 @@ def _rate(case: Case, draws: int) -> float:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("studies.error_rates", "Simulates how often each rule wrongly says that a claim is reproduced.")
-    built.add_argument("--report", type=Path, default=Path("report"), help="folder of the results")
+    built.add_argument("--report", type=out_folder, default="report", help="folder of the results")
     return built
 
 

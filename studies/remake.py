@@ -9,6 +9,7 @@ from pathlib import Path
 
 import cli
 from src.checks import ConfigError
+from store.places import out_folder
 from store.readers import StoreError
 from studies.study import Study, all_studies
 
@@ -16,7 +17,8 @@ from studies.study import Study, all_studies
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("studies.remake", "Makes figures, pages and the index of results again from their tables.")
-    built.add_argument("--report", type=Path, default=Path("report"), help="folder of the results")
+    built.needs("jinja2")
+    built.add_argument("--report", type=out_folder, default="report", help="folder of the results")
     built.add_argument("--figures", action="store_true", help="draw the figures again too")
     return built
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cli
-from environment import check_devices
+from environment import check_devices, check_extra
 from src.checks import ConfigError
 from store import rundir
+from store.places import out_folder
 from store.readers import StoreError
 from studies.profile import PROFILES, of_profile
 from studies.study import RUNS_DIRS, all_studies, load
@@ -28,6 +29,7 @@ from sweeps.command import Execution, add_execution_flags, carry_out, execution,
 from sweeps.plan import Row, cells
 from sweeps.status import statuses
 
+OF_LLC = ("stages",)  # studies whose claims are measured with blackjax
 REPORT, CONJECTURES = "report", "conjectures"  # where results go
 
 if TYPE_CHECKING:
@@ -44,8 +46,10 @@ def parser() -> cli.Parser:
     cli.add_list(built, "--claims", str, (), "these claims alone, of whichever study and profile")
     built.add_argument("--controls", action="store_true", help="with --claims: measure their controls alone, again")
     text = f"folder of the results; default: {REPORT}, of a conjecture {CONJECTURES}"
-    built.add_argument("--report", type=Path, help=text)
+    built.add_argument("--report", type=out_folder, help=text)
     add_execution_flags(built, None, None)
+    built.needs("jinja2")
+    built.needs("blackjax", when=lambda flags: flags.study in OF_LLC)
     return built
 
 
@@ -54,7 +58,7 @@ def main(argv: list[str]) -> int:
     flags = parser().parse(argv)
     if flags.study not in RUNS_DIRS:
         return _conjecture(Path(flags.study), flags)
-    flags.report = flags.report or Path(REPORT)
+    flags.report = flags.report or out_folder(REPORT)
     check_devices()
     if not flags.claims:
         if flags.controls:
@@ -62,6 +66,8 @@ def main(argv: list[str]) -> int:
         return _study(load(flags.study), flags)
     known = {claim.name: (study, claim) for study in all_studies() for claim in study.claims}
     chosen = _named(flags.claims, known)
+    if any(study.name in OF_LLC for study, _ in chosen):
+        check_extra("blackjax")
     if flags.controls:
         return _controls(chosen, flags)
     status = 0
@@ -84,7 +90,7 @@ def _conjecture(file: Path, flags: argparse.Namespace) -> int:
 
     if flags.profile not in conjecture.PROFILES:
         raise cli.UsageError(f"a conjecture has no profile {flags.profile}; choose {' or '.join(conjecture.PROFILES)}")
-    study, out = conjecture.load(file, flags.profile), flags.report or Path(CONJECTURES)
+    study, out = conjecture.load(file, flags.profile), flags.report or out_folder(CONJECTURES)
     conjecture_page.check(study, out)
     how, rows = _execution(study, flags), planned(study.grids(flags.profile), flags.quiet)
     how = how._replace(append=False, replace_table=True)  # rows of an earlier version of the file cannot be read

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from environment import extra
 from src.intervals import MOST_SEEDS
-from store.readers import StoreError
 from studies.claim import OURS, UNBOUNDED
 from studies.verdict import FEW
 
@@ -19,11 +19,8 @@ SMALLEST = 1e-5  # a lower end below it stands for 0, which is not in the range
 
 
 def rendered(template: Path, **values: Any) -> str:
-    """The template with the values in it; it may import those in studies/. `StoreError` where jinja2 is missing."""
-    try:
-        import jinja2
-    except ModuleNotFoundError:
-        raise StoreError("pages are made with jinja2, which is missing: pip install jinja2") from None
+    """The template with the values in it; it may import those in studies/. `UnusableEnvironment` without jinja2."""
+    jinja2 = extra("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([template.parent, Path(__file__).parent]),
         undefined=jinja2.StrictUndefined,
@@ -33,7 +30,8 @@ def rendered(template: Path, **values: Any) -> str:
     )
     environment.filters |= {"accepted": accepted, "measured": measured, "verdict": verdict, "control": control}
     environment.filters |= {"place": place, "cell": cell, "number": number, "rate": rate}
-    return environment.get_template(template.name).render(**values)
+    text: str = environment.get_template(template.name).render(**values)
+    return text
 
 
 def accepted(row: Mapping[str, Any]) -> str:

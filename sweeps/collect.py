@@ -18,6 +18,7 @@ from configs.run import RunConfig
 from src.checks import ConfigError
 from store import conditions, outputs, rundir
 from store.lock import locked_file
+from store.places import in_path, out_file
 from store.readers import StoreError, expecting, read_json
 from store.replacing import naming_file
 from sweeps import table, upgrade
@@ -167,9 +168,9 @@ def check_writable(path: Path, folder: Path) -> None:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("sweeps.collect", "Writes the CSV of a sweep from its cells as they are now.")
-    built.add_argument("--runs_dir", type=Path, required=True, help="the sweep's folder")
-    built.add_argument("--out", type=Path, required=True, help="the CSV")
-    built.add_argument("--plan", type=Path, help="plan file; default: the plan of the CSV")
+    built.add_argument("--runs_dir", type=in_path, required=True, help="the sweep's folder")
+    built.add_argument("--out", type=out_file, required=True, help="the CSV")
+    built.add_argument("--plan", type=in_path, help="plan file; default: the plan of the CSV")
     add_table_flags(built)
     return built
 

@@ -20,6 +20,7 @@ from executors.remote import Resources
 from executors.signals import RESUME_HINT, Signals, catch_signals
 from executors.task import Executor
 from executors.worker import available_cores
+from flag_types import Whole
 from runners import persistence
 from runners.command import print_notices, resume_command
 from runners.flags import preset_for_depth
@@ -29,6 +30,7 @@ from src.checks import ConfigError
 from src.registries import FAMILIES
 from store import checkpoint, layout, rundir
 from store.lock import locked, locked_file
+from store.places import out_file, out_folder
 from store.readers import StoreError
 from sweeps import cost, table, upgrade
 from sweeps.collect import (
@@ -51,7 +53,7 @@ from sweeps.training import PackResult, result_of, task_of
 
 TABLE_INTERVAL = 10.0  # seconds at least between two writings of the table while cells train
 QUICK_PLAN = 1000  # rows; planning more takes a while
-MAX_WIDTH = 4096  # trainings in a pack; more are surely a typing error
+WIDTH = Whole(1, 4096, "more trainings in a pack do not fit in memory")
 
 
 class Execution(NamedTuple):
@@ -83,10 +85,10 @@ class Execution(NamedTuple):
 
 def add_execution_flags(built: cli.Parser, out: str | None, runs_dir: str | None) -> None:
     """The flags that say how a sweep is carried out; None: the command chooses the place."""
-    built.add_argument("--out", type=Path, default=out and Path(out), help="the CSV")
-    built.add_argument("--runs_dir", type=Path, default=runs_dir and Path(runs_dir), help="folder of the cells")
+    built.add_argument("--out", type=out_file, default=out, help="the CSV")
+    built.add_argument("--runs_dir", type=out_folder, default=runs_dir, help="folder of the cells")
     choice.add_flags(built)
-    built.add_argument("--width", type=int, help="trainings in a pack; default: the executor's")
+    built.add_argument("--width", type=WIDTH, help="trainings in a pack; default: the executor's")
     built.add_argument("--shard", type=_shard, default=(1, 1), help="i/n: only the i-th of n parts of the plan")
     built.add_argument("--dry_run", action="store_true", help="print what would be done")
     built.add_argument("--overwrite", action="store_true", help="retrain all cells of the plan")
@@ -103,12 +105,11 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def execution(flags: argparse.Namespace) -> Execution:
-    """The execution that flags ask for; `UsageError` for an invalid width."""
+    """The execution that flags ask for; `UnusableEnvironment` if its executor cannot work here."""
     executor = flags.executor or choice.default_executor()
     resources = choice.resources_of(flags, flags.runs_dir)
+    choice.check(executor, resources)
     width = choice.default_width(executor, resources) if flags.width is None else flags.width
-    if not 1 <= width <= MAX_WIDTH:
-        raise cli.UsageError(f"width is {width}; a pack holds 1 to {MAX_WIDTH} trainings")
     names = ("out", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
     values: dict[str, Any] = {name: getattr(flags, name) for name in names}
     kept = persistence.from_flags(flags)
@@ -148,7 +149,8 @@ def main(
     if flags.config_help:
         print(_field_listing(grid.models, overrides))
         return 0
-    return carry_out(planned([grid], flags.quiet), execution(flags))
+    how = execution(flags)
+    return carry_out(planned([grid], flags.quiet), how)
 
 
 def _field_listing(models: Sequence[str], settings: Mapping[str, Any]) -> str:
@@ -181,7 +183,6 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
         now = now if how.policy.replace else with_columns_of_others(now, how.out)
         table.check(how.out, now, setting_columns(now), how.policy, lines)
     check_devices()
-    choice.check(how.executor, how.resources)
     if how.dry_run:
         print("\n".join(filter(None, [preview(rows, chosen, how), renaming])))
         return 0

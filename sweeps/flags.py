@@ -8,6 +8,7 @@ from typing import Any
 
 import cli
 from configs.family import AUTO, Family, Flag, Meaning
+from flag_types import SEED, Either, of_field, whole_number
 from runners.flags import list_values
 from sweeps.grid import Grid
 
@@ -15,7 +16,7 @@ from sweeps.grid import Grid
 def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence[Any]]) -> None:
     """Adds the flags of a family's grid, every axis as a list, with these defaults."""
     cli.add_list(built, "--models", str, defaults.get("models", tuple(family.models)[:1]), _models(family))
-    cli.add_list(built, "--seeds", int, defaults.get("seeds", (0, 1, 2)), "seeds of data and initialisation")
+    cli.add_list(built, "--seeds", SEED, defaults.get("seeds", (0, 1, 2)), "seeds of data and initialisation")
     for flag in family.axes:
         options = [f"--{name}" for name in (flag.name, *flag.short)]
         text = str(Meaning(flag.text, flag.choices or ()))
@@ -23,7 +24,7 @@ def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence
         cli.add_former_names(built, flag.name, flag.former)
     cli.add_word_lists(built, family.lists)
     if "steps" not in [flag.name for flag in family.axes]:
-        built.add_argument("--steps", type=int, help="training steps; default: the preset's")
+        built.add_argument("--steps", type=whole_number, help="training steps; default: the preset's")
     built.epilog = "--config.KEY=VALUE sets any field of the config, as in --config.eval_tasks=512."
 
 
@@ -33,12 +34,7 @@ def _models(family: Family) -> str:
 
 def or_auto(flag: Flag) -> Callable[[str], Any]:
     """A reader of an axis that also accepts "auto", which keeps the model's own value."""
-
-    def value(text: str) -> Any:
-        return AUTO if text == AUTO else flag.read(text)
-
-    value.__name__ = getattr(flag.read, "__name__", "value")
-    return value
+    return Either((AUTO,), AUTO, of_field(flag.read))
 
 
 def grid_of(flags: argparse.Namespace, family: Family, overrides: Mapping[str, str]) -> Grid:

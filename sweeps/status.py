@@ -13,6 +13,7 @@ from pathlib import Path
 import cli
 from src.checks import ConfigError
 from store import rundir
+from store.places import in_path
 from store.readers import StoreError
 from sweeps import upgrade
 from sweeps.plan import Cell, cells
@@ -55,7 +56,7 @@ def status_counts(statuses: Iterable[str]) -> str:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("sweeps.status", "Counts a sweep's cells by status, and lists those that failed or diverged.")
-    built.add_argument("--runs_dir", type=Path, required=True, help="the sweep's folder")
+    built.add_argument("--runs_dir", type=in_path, required=True, help="the sweep's folder")
     return built
 
 

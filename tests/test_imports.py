@@ -11,7 +11,7 @@ import pytest
 
 FLOORS = (
     ("environment_variables", "cpu_quota"),
-    ("environment",),
+    ("environment", "flag_types"),
     ("src", "cli"),
     ("compile_cache",),
     ("languages",),

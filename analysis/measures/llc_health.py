@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from store.readers import StoreError
+from environment import extra
 
 if TYPE_CHECKING:
     from analysis.measures.llc_settings import Settings
@@ -201,11 +201,9 @@ def mixing(values: np.ndarray) -> dict[str, float]:
 @lru_cache(maxsize=1)
 def _mixing() -> Callable[[np.ndarray], Mapping[str, Any]]:
     """Both in one program; otherwise each of blackjax's hundred operations is compiled separately."""
-    try:
-        from blackjax import diagnostics
-    except ModuleNotFoundError:
-        raise StoreError("R-hat and ESS are computed with blackjax, which is missing: pip install blackjax") from None
     from jax import jit
+
+    diagnostics = extra("blackjax.diagnostics")
 
     program: Callable[[np.ndarray], Mapping[str, Any]] = jit(
         lambda values: {"r_hat": diagnostics.rhat(values), "ess": diagnostics.ess_bulk(values)}

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 import warnings
 from dataclasses import asdict, dataclass, replace
 
+from flag_types import COUNT, MOST_INDEX, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Number, Whole
 from src.checks import ConfigError, require
 
 PRECONDITIONERS = ("", "rmsprop")
 DATA = ("fixed", "fresh", "full")  # a step's tasks: of a fixed set, such as no step has seen, or all of the fixed set
 CHECKS = 40  # of the draws that are kept
+MOST_KEPT = 2**26  # values of a trace, of all chains, which are in memory
+TYPES: dict[str, Whole | Number] = {
+    "eps": POSITIVE,
+    "nbeta": POSITIVE,
+    "gamma": NOT_NEGATIVE,
+    "batch_size": Whole(1, TASKS.most, TASKS.why),
+    "tasks": Whole(1, TASKS.most, TASKS.why),
+    "chains": Whole(2, 4096, "each is a copy of the parameters"),
+    "burn_in": Whole(0, MOST_KEPT // 2, "all draws are in memory"),
+    "draws": Whole(8, MOST_KEPT // 2, "all draws are in memory"),
+    "thin": COUNT,
+    "seed": SEED,
+}
 
 
 @dataclass(frozen=True)
@@ -40,13 +53,17 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("eps", "nbeta"):
-            value = getattr(self, name)
-            require(0 < value < math.inf, f"{name} is {value:g}; it must be above 0")
-        require(0 <= self.gamma < math.inf, f"gamma is {self.gamma:g}; it must not be negative")
-        for name, least in (("batch_size", 1), ("tasks", 1), ("chains", 2), ("draws", 8), ("thin", 1), ("burn_in", 0)):
-            value = getattr(self, name)
-            require(value >= least, f"{name} is {value}; it must be {least} or more")
+        for name, kind in TYPES.items():
+            require(kind.has(value := getattr(self, name)), f"{name} is {value}; it must be {kind}")
+        draws = self.burn_in + self.draws
+        require(
+            self.chains * draws <= MOST_KEPT,
+            f"{self.chains} chains of {draws} draws keep more than 2^26 values in memory; take fewer chains or draws",
+        )
+        require(
+            draws * self.thin <= MOST_INDEX,
+            f"{draws} draws of {self.thin} steps each are more than the 2^31 - 1 that can be counted; lower thin",
+        )
         require(self.data in DATA, f"data is {self.data!r}; choose {', '.join(DATA)}")
         require(
             self.data != "fixed" or self.batch_size <= self.tasks,

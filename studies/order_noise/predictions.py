@@ -17,18 +17,19 @@ predicted_steps.csv has the step sizes. Intervals are 95 % t intervals of the ja
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import cli
+from flag_types import Whole
 from src.checks import ConfigError, require
 from src.config import PLACEMENTS
 from src.data_config import DataConfig
 from src.registries import ORDERINGS
 from store import outputs
 from store.atomic import csv_bytes
+from store.places import out_folder
 from store.readers import StoreError
 from studies.contrast import CLEAN, Condition, Context, Contrast, Ratio
 from studies.ledger import WRITER
@@ -247,8 +248,13 @@ def _rounded(value: float) -> float:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("studies.order_noise.predictions", "Writes what a step size for each position predicts.")
-    built.add_argument("--report", type=Path, default=Path("report"), help="folder of the results")
-    built.add_argument("--tasks", type=int, default=TASKS, help="tasks to fit on, and as many others to test on")
+    built.add_argument("--report", type=out_folder, default="report", help="folder of the results")
+    built.add_argument(
+        "--tasks",
+        type=Whole(2, 2**22, "they are in memory at once"),
+        default=TASKS,
+        help="tasks to fit on, and as many others to test on",
+    )
     return built
 
 

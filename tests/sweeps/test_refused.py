@@ -27,7 +27,7 @@ BAD_GRIDS = [
     ("--p=-0.1", "noise_p is -0.1; it must be between 0 and 1"),
     ("--p nan", "noise_p is nan; it must be finite"),
     ("--eval_noise_p nan", "noise_p is nan; it must be finite"),
-    ("--p half", "argument --p: 'half' is neither a number nor auto"),
+    ("--p half", "argument --p: 'half' is not a number, nor auto"),
     ("--sigma inf", "noise_sigma is inf; it must be finite"),
     ("--sigma=-1", "noise_sigma is -1.0; it must be at least 0"),
     ("--steps 0", "steps is 0; it must be a whole number of at least 1"),
@@ -36,33 +36,36 @@ BAD_GRIDS = [
 BAD_ANYWHERE = [
     ("--seeds ,", "--seeds needs at least one value"),
     ("--seeds 0,x,2", "--seeds: 'x' is not a whole number"),
-    ("--seeds=-1", "data_seed is -1; it must be a whole number from 0 to 2^32 - 1"),
-    ("--seeds 4294967296", "data_seed is 4294967296; it must be a whole number from 0 to 2^32 - 1"),
+    ("--seeds=-1", "argument --seeds: '-1' is not a whole number from 0 to 2^32 - 1"),
+    ("--seeds 4294967296", "argument --seeds: '4294967296' is not a whole number from 0 to 2^32 - 1"),
     ("--shard 0/2", "'0/2' is not i/n with i from 1 to n"),
     ("--shard 3/2", "'3/2' is not i/n with i from 1 to n"),
     ("--shard x", "'x' is not i/n with i from 1 to n"),
     ("--shard ²/3", "'²/3' is not i/n with i from 1 to n"),
-    ("--width 0", "width is 0; a pack holds 1 to 4096 trainings"),
-    ("--width 4097", "width is 4097; a pack holds 1 to 4096 trainings"),
-    ("--width two", "argument --width: invalid int value: 'two'"),
+    ("--width 0", "argument --width: '0' is not a whole number from 1 to 4096 ("),
+    ("--width 4097", "argument --width: '4097' is not a whole number from 1 to 4096 ("),
+    ("--width two", "argument --width: 'two' is not a whole number from 1"),
     ("--executor cloud", "argument --executor: invalid choice: 'cloud'"),
     ("--config.num_layer=2", "unknown config key 'num_layer' of the family regression, did you mean num_layers?"),
     ("--config.dim=0", "dim is 0; it must be a whole number of at least 1"),
     ("--config.preset=paper", "preset cannot be set in a sweep"),
     ("--config.data_seed=1", "data_seed cannot be set in a sweep: --seeds"),
     ("--out folder", "folder is a folder, not a file"),
-    ("--out file/results.csv", "file/results.csv: Not a directory"),
+    ("--out file/results.csv", "argument --out: file/results.csv cannot be made: file is a file"),
     ("--out file", "file exists and is not a sweep table; choose another --out"),
     ("--out other.csv", "other.csv exists and is not a sweep table; choose another --out"),
-    ("--out /proc/1/results.csv", "/proc/1/results.csv: "),
+    (
+        "--out /proc/1/results.csv",
+        "argument --out: /proc/1/results.csv cannot be made: nothing can be written in /proc/1",
+    ),
     ("--out runs/plan_x.json", "runs/plan_x.json is reserved for the sweep's own files; choose another --out"),
     ("--out folder/../runs/plan_x.json", "runs/plan_x.json is reserved for the sweep's own files"),
     ("--out link/plan_x.json", "link/plan_x.json is reserved for the sweep's own files"),
     ("--out runs/.lock_table", "runs/.lock_table is reserved for the sweep's own files"),
     ("--out runs/lsa1/metrics.csv", "runs/lsa1/metrics.csv is reserved for the sweep's own files"),
-    ("--out runs", "runs is reserved for the sweep's own files"),
-    ("--runs_dir file", "file is a file, not a folder"),
-    ("--runs_dir file/runs", "file/runs: Not a directory"),
+    ("--out runs", "argument --out: runs is a folder, not a file"),
+    ("--runs_dir file", "argument --runs_dir: file is a file, not a folder"),
+    ("--runs_dir file/runs", "argument --runs_dir: file/runs cannot be made: file is a file"),
     ("--runs-dirr x", "unknown argument --runs_dirr, did you mean --runs_dir?"),
     ("now", "unknown argument now"),
 ]
@@ -149,7 +152,8 @@ def test_a_sweep_on_a_file_system_that_is_read_only(which: str, tmp_path: Path, 
     with mounted(tmp_path / "disk", "size=1m,ro") as disk:
         flags = {"--out": "results.csv", "--runs_dir": "runs", which: disk / "x"}
         done = ran("eval_order", *(word for pair in flags.items() for word in pair))
-        assert (done.status, done.out, done.err) == (2, "", f"error: {disk}/x: Read-only file system\n")
+        said = f"error: argument {which}: {disk}/x cannot be made: nothing can be written in {disk}\n"
+        assert (done.status, done.out, done.err) == (2, "", said)
         assert list(disk.iterdir()) == []
         remount(disk, "rw")
     assert sorted(os.listdir(tmp_path)) == ["disk"]
