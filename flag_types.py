@@ -74,10 +74,9 @@ class Number:
 
     def __str__(self) -> str:
         why = f" ({self.why})" if self.why else ""
-        if (self.low, self.high) == (-LARGEST, LARGEST):
-            return f"a number of float32{why}"
         to = "to below" if self.open_high else "to"
-        return f"a number from {self.low:g} {to} {self.high:g}{why}"
+        above = " above 0," if self.low == SMALLEST else ""
+        return f"a number{above} from {self.low:.3g} {to} {self.high:.3g}{why}"
 
 
 @dataclass(frozen=True)
@@ -116,8 +115,8 @@ def number(text: str) -> float:
 SEED = Whole(0, 2**32 - 1)
 COUNT = Whole(1)
 TASKS = Whole(2, 2**22, "tasks are in memory at once")
-POSITIVE = Number(SMALLEST, why="smaller ones are 0 in float32")
-NOT_NEGATIVE = Number(0.0)
+POSITIVE = Number(SMALLEST, why="float32 has no others")
+NOT_NEGATIVE = Number(0.0, why="float32 has no larger ones")
 INFINITY = ("inf", "infinity", "+inf", "+infinity")
 
 

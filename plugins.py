@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from flag_types import Whole
 from plugin_files import PluginError, calling_plugin, load
 from src import intervals, registries
 from src.checks import ConfigError, require
@@ -35,7 +36,7 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FEWEST_SEEDS = 3  # of a conjecture: fewer have hardly an interval
+SEEDS = Whole(3, 1000, "each is a training")  # of a conjecture: fewer have hardly an interval
 NUMBERS = (2**16, 2**31)  # range of plugins' key purposes, above the built-in ones
 
 
@@ -157,8 +158,7 @@ def conjecture(
     trained; by default the control is the same networks untrained.
     """
     require(bool(str(says).strip()), "a conjecture begins with the sentence that it says")
-    many = type(seeds) is int and seeds >= FEWEST_SEEDS
-    require(many, f"seeds is {seeds!r}; it must be a whole number of at least {FEWEST_SEEDS}")
+    require(SEEDS.has(seeds), f"seeds is {seeds!r}; it must be {SEEDS}")
     ranges = {"loss_ratio": loss_ratio, "cosine": cosine, "accepted": accepted}
     for name, given in ranges.items():
         _check_range(name, given)

@@ -13,9 +13,9 @@ from configs import columns, step_cost
 from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
 from configs.language_flags import LANGUAGE_FLAGS, LANGUAGE_LISTS, LANGUAGE_MEANINGS, language_words, pool_arrays
 from configs.run import RunConfig
-from languages.config import AUTOENCODER_INPUTS, LanguageData
+from languages.config import AUTOENCODER_INPUTS, MOST_LETTERS, LanguageData
 from src.batch import StringBatch
-from src.checks import in_range, one_of, sizes
+from src.checks import TOO_MANY, in_range, one_of, require, sizes
 
 DECODES = 0.8  # of the symbols of unseen strings: below, a code says little of its string
 
@@ -51,6 +51,14 @@ class AutoencoderConfig(RunConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         in_range("negative_share", self.negative_share, 0, 1)
+        symbols, channels = self.data.max_length, max(self.model.hidden, self.model.dim)
+        for name, tasks in self.tasks_at_once.items():
+            elements = tasks * max(symbols, channels)
+            require(
+                elements < TOO_MANY,
+                f"{name} is {tasks}; with {channels} channels that is an array of 2^31 elements or more",
+            )
+        require(channels * MOST_LETTERS < TOO_MANY, f"{channels} channels have 2^31 weights or more")
 
 
 # what strings do not depend on

@@ -100,8 +100,12 @@ def find_key(config: Mapping[str, Any], name: str, known: Mapping[str, str] | No
     for key in (name, f"{section}{dot}{TODAYS.get(last, last)}"):
         if key in known:
             return known[key]
+    several = [key for key in dict.fromkeys(known.values()) if key.rpartition(".")[2] == name]
+    if len(several) > 1:
+        raise UsageError(f"config key {name!r} is a field of several sections; name one of {', '.join(several)}")
     of = f" of the family {config['family']}" if "family" in config else ""
-    raise UsageError(f"unknown config key {name!r}{of}{did_you_mean(name, known)}")
+    words = known if dot else dict.fromkeys(key.rpartition(".")[2] for key in known.values())
+    raise UsageError(f"unknown config key {name!r}{of}{did_you_mean(name, words)}")
 
 
 class Renamed(NamedTuple):

@@ -23,6 +23,7 @@ from src.config import Architecture, EmbeddedModel
 if TYPE_CHECKING:
     import numpy as np
 
+MOST_CHANNELS = 2**14  # of an MLP on strings
 NEEDS_CONTEXT = 0.95  # of the loss of the best linear predictor that sees the query alone
 
 
@@ -63,6 +64,8 @@ class LanguagesConfig(RunConfig):
             f"features is {self.model.features}; it is how many channels the code `learned` has, and 0 for others",
         )
         self.architecture.check(self.tasks_at_once)
+        for width in (self.model.features_width, self.code.autoencoder_dim):
+            require(width <= MOST_CHANNELS, f"{width} channels are more than the {MOST_CHANNELS} that fit in memory")
 
     @property
     def code_channels(self) -> int:

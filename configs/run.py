@@ -17,6 +17,7 @@ from src.registries import FAMILIES, FIELDS
 from src.registry import LOADED, Registry
 
 SCHEMA_VERSION = 2  # of configs as they are written, and of the files in a run directory
+MOST_RECORDS = 2**22  # of the metrics: one a step, of a training of 70 minutes at a millisecond a step
 TAGS = ("schema_version", "family")  # what a written config begins with, which are no fields
 
 
@@ -57,6 +58,11 @@ class RunConfig:
         sizes(self, "eval_tasks", "test_tasks", least=2)
         for name in ("data_seed", "init_seed"):
             check_seed(name, getattr(self, name))
+        records = self.training.steps // self.eval_every + self.log_records
+        require(
+            records <= MOST_RECORDS,
+            f"{records} records of the metrics are more than 2^22, whose steps are in memory; raise eval_every",
+        )
 
     @property
     def tasks_at_once(self) -> dict[str, int]:

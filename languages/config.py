@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flag_types import SEED
 from src.checks import finite, one_of, require, sizes
 
 NEGATIVES = ("random_hash", "random_abc", "other_language", "near_miss", "mixed")
 ALIGNMENTS = ("left", "right")
 MOST_LETTERS = 64
+MOST_STATES = 512  # of a random automaton
+MOST_STRINGS = 2**22  # of a language and a label
 CODES = ("one_hot", "raw_index", "bigrams", "states", "autoencoder", "learned")
 CODE_SCALES = ("whitened", "centred", "raw")
 AUTOENCODER_INPUTS = ("one_hot", "raw_index")
@@ -46,7 +49,11 @@ class LanguageData:
         one_of("negatives", self.negatives, NEGATIVES)
         one_of("alignment", self.alignment, ALIGNMENTS)
         sizes(self, "num_pairs", "max_length", "num_states", "pool_size")
-        sizes(self, "num_languages", "num_unseen", "min_length", "pool_seed", least=0)
+        sizes(self, "num_languages", "num_unseen", "min_length", least=0)
+        require(SEED.has(self.pool_seed), f"pool_seed is {self.pool_seed}; it must be {SEED}")
+        for name, most in (("num_states", MOST_STATES), ("pool_size", MOST_STRINGS)):
+            value = getattr(self, name)
+            require(value <= most, f"{name} is {value}; it must be at most {most}, for all are in memory")
         require(
             self.min_length <= self.max_length,
             f"min_length is {self.min_length}; it must be at most max_length, {self.max_length}",

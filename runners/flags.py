@@ -70,6 +70,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     if others:
         built.add_argument("--model", choices=models, default=first, help="model to train")
     built.set_defaults(model=first)
+    built.config_keys = [key for key in leaves(preset(first).to_dict()) if key not in NOT_SET]
     built.add_argument("--seed", type=SEED, default=0, help="seed of data and initialisation")
     built.add_argument("--data_seed", type=SEED, help="seed of the data; default: --seed")
     built.add_argument("--init_seed", type=SEED, help="seed of the initialisation; default: --seed")

@@ -67,10 +67,11 @@ def finite_results(name: str, value: float, rows: Iterable[Mapping[str, Any]]) -
 
 
 def sizes(owner: Any, *names: str, least: int = 1) -> None:
-    """Raises unless the owner's fields of these names are whole numbers of at least `least`."""
+    """Raises unless the owner's fields of these names are whole numbers of at least `least` and below `TOO_MANY`."""
     for name in names:
         value = getattr(owner, name)
         require(
             isinstance(value, int) and value >= least,
             f"{name} is {value}; it must be a whole number of at least {least}",
         )
+        require(value < TOO_MANY, f"{name} is {value}; it must be below 2^31, the most that an index can count")

@@ -38,9 +38,17 @@ TOKENS = {
 PREDICTION_CHANNELS = ("label", "last")
 DIFFICULTIES = ("residual", "gd_error")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
+MOST_LAYERS = 1000
 BLOCKS = ("gpt2", "regression")
 EMBEDDED = ("pairs", "inputs")
 OPTIMIZERS = ("adamw", "sgd")
+
+
+def check_layers(model: Any) -> None:
+    """`ConfigError` unless a model has as many layers and heads as can be compiled."""
+    sizes(model, "num_layers", "num_heads")
+    many = model.num_layers > MOST_LAYERS
+    require(not many, f"num_layers is {model.num_layers}; it must be at most {MOST_LAYERS}, for each is compiled")
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,7 @@ class StackConfig:
         require(len(self.attention) > 0, "attention is empty; it must name the kind of at least one layer")
         for kind in self.attention:
             one_of("attention", kind, ATTENTION_KINDS)
-        sizes(self, "num_layers", "num_heads")
+        check_layers(self)
         sizes(self, "key_size", "mlp_width", least=0)
         in_range("damping", self.damping, 0, open_low=True)
         in_range("activation_clip", self.activation_clip, 0)
@@ -203,7 +211,7 @@ class DecoderConfig:
     doubled_residual: bool = False
 
     def __post_init__(self) -> None:
-        sizes(self, "num_layers", "num_heads")
+        check_layers(self)
         one_of("block", self.block, BLOCKS)
         heads, size = self.num_heads, self.d_model
         require(
@@ -309,13 +317,13 @@ class TrainConfig:
     micro_batches: int = 1
 
     def __post_init__(self) -> None:
+        require(self.steps < TOO_MANY - 1, f"steps is {self.steps}; it must be below 2^31 - 1")
         sizes(self, "steps", "batch_size", "micro_batches")
         require(
             self.batch_size % self.micro_batches == 0,
             f"micro_batches is {self.micro_batches}; it must divide batch_size, {self.batch_size}",
         )
         sizes(self, "warmup_steps", least=0)
-        require(self.steps < TOO_MANY - 1, f"steps is {self.steps}; it must be below 2^31 - 1")
         in_range("lr", self.lr, 0, open_low=True)
         in_range("weight_decay", self.weight_decay, 0)
         one_of("schedule", self.schedule, SCHEDULES)

@@ -26,6 +26,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.extend.random import define_prng_impl
 
+from src.checks import ConfigError
+
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # the constant that closes the key schedule
 ROUNDS_OF_FOUR = 5  # 20 rounds
@@ -77,7 +79,7 @@ def _fold_in(key: Array, data: int) -> Array:
 def _pairs_of_words(key: Array, count: int) -> tuple[Array, Array]:
     """The first and the second words of as many blocks as hold `count` random 32-bit words."""
     if count >= 1 << 32:
-        raise ValueError(f"one key gives fewer than 2^32 words, not {count}; split it first")
+        raise ConfigError(f"one key gives fewer than 2^32 words, not {count}; take fewer or smaller tasks")
     return _blocks(key, DOMAIN_BITS, lax.iota(jnp.uint32, (count + 1) // 2))
 
 

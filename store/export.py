@@ -157,6 +157,7 @@ class Copy:
             for record in map(earlier_names.todays, json_lines_of(file)):
                 if not is_count(record.get("step")):
                     raise StoreError(f"{path} is not the metrics of a run: a record has no step")
+                "".join(record).encode()  # names that are no text, as "\\ud800", cannot be copied
                 if record["step"] > self._step:
                     yield record
                     self._step = record["step"]
@@ -189,11 +190,16 @@ class Export:
                 for _ in copy.update():
                     self.counts[name] = self.counts.get(name, 0) + 1
             except StoreError as error:
-                if run not in self.damaged:
-                    print(cli.printable(f"error: {error}"), file=sys.stderr, flush=True)
-                self.damaged.add(run)
+                self._leave_out(run, str(error))
+            except OSError as error:  # of its target: those of other runs may do
+                self._leave_out(run, f"{run} is not copied: {error.filename}: {error.strerror}")
             if not follow:
                 copy.close()
+
+    def _leave_out(self, run: Path, sentence: str) -> None:
+        if run not in self.damaged:
+            print(cli.printable(f"error: {sentence}"), file=sys.stderr, flush=True)
+        self.damaged.add(run)
 
     def run(self, follow: bool) -> None:
         """Copies the records that are there, or with `follow` all as they come, until Ctrl-C."""

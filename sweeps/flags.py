@@ -8,9 +8,11 @@ from typing import Any
 
 import cli
 from configs.family import AUTO, Family, Flag, Meaning
+from configs.keys import leaves
+from configs.presets import preset
 from flag_types import SEED, Either, of_field, whole_number
 from runners.flags import list_values
-from sweeps.grid import Grid
+from sweeps.grid import RESERVED, Grid
 
 
 def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence[Any]]) -> None:
@@ -23,6 +25,7 @@ def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence
         cli.add_list(built, options, or_auto(flag), defaults.get(flag.name, (AUTO,)), text)
         cli.add_former_names(built, flag.name, flag.former)
     cli.add_word_lists(built, family.lists)
+    built.config_keys = [key for key in leaves(preset(next(iter(family.models))).to_dict()) if key not in RESERVED]
     if "steps" not in [flag.name for flag in family.axes]:
         built.add_argument("--steps", type=whole_number, help="training steps; default: the preset's")
     built.epilog = "--config.KEY=VALUE sets any field of the config, as in --config.eval_tasks=512."

@@ -9,7 +9,6 @@ unhealthy chains is marked and excluded from averages.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import asdict, replace
@@ -25,6 +24,7 @@ from jax.flatten_util import ravel_pytree
 from analysis import sgld
 from analysis.measures.curvature import largest_eigenvalue
 from analysis.measures.llc_health import Diagnostics, diagnose
+from analysis.measures.llc_mask import found_in
 from analysis.measures.llc_settings import Settings
 from families.experiment import experiment_of, model_of, task_key
 from src import intervals
@@ -163,12 +163,12 @@ _null_losses = jax.jit(lambda model, batch: model.null_losses(batch), static_arg
 def mask_of(params: Params, pattern: str) -> Params | None:
     """A tree of 0 and 1 like the parameters: whether the pattern is found in module/name; None without a pattern.
 
-    `ConfigError` if it is found in none.
+    `ConfigError` if it is found in none, and for one that takes too long to match.
     """
     if not pattern:
         return None
     names = flattened(params)
-    chosen = {name: bool(re.search(pattern, name)) for name in names}
+    chosen = dict(zip(names, found_in(pattern, tuple(names)), strict=True))
     require(any(chosen.values()), f"mask {pattern!r} is found in no parameter; there are {', '.join(names)}")
     return nested({name: np.full(np.shape(leaf), chosen[name], np.float32) for name, leaf in names.items()})
 

@@ -60,9 +60,9 @@ def test_the_same_seed_gives_the_same_bytes(workshop: Workshop, run: Path) -> No
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--walks", 0], "walks is 0; it must be 1 or more"),
-        (["--smoothing", 1], "smoothing is 1; it must be from 0 to below 1"),
-        (["--smoothing", -0.1], "smoothing is -0.1; it must be from 0 to below 1"),
+        (["--walks", 0], "argument --walks: '0' is not a whole number from 1 to 10000"),
+        (["--smoothing", 1], "argument --smoothing: '1' is not a number from 0 to below 1"),
+        (["--smoothing", -0.1], "argument --smoothing: '-0.1' is not a number from 0 to below 1"),
     ],
 )
 def test_bad_input_is_one_sentence(flags: list[object], sentence: str, refused: Refused, run: Path) -> None:

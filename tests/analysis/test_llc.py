@@ -48,13 +48,13 @@ def test_chains_that_diverge_have_no_estimate() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"eps": 0.0}, "eps is 0; it must be above 0"),
-        ({"nbeta": -1.0}, "nbeta is -1; it must be above 0"),
+        ({"eps": 0.0}, "eps is 0.0; it must be a number above 0"),
+        ({"nbeta": -1.0}, "nbeta is -1.0; it must be a number above 0"),
         ({"nbeta": float("inf")}, "nbeta is inf"),
         ({"eps": float("nan")}, "eps is nan"),
-        ({"gamma": -0.1}, "gamma is -0.1; it must not be negative"),
+        ({"gamma": -0.1}, "gamma is -0.1; it must be a number from 0"),
         ({"gamma": float("nan")}, "gamma is nan"),
-        ({"chains": 1}, "chains is 1; it must be 2 or more"),
+        ({"chains": 1}, "chains is 1; it must be a whole number from 2 to 4096"),
         ({"draws": 7}, "draws is 7"),
         ({"burn_in": -1}, "burn_in is -1"),
         ({"thin": 0}, "thin is 0"),

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.llc import check_selection
+from analysis import llc
 from analysis.measures import llc_run, llc_traces
 from analysis.measures.llc_run import _choose, estimate_run
 from analysis.measures.llc_settings import Settings
@@ -111,8 +111,7 @@ def test_a_row_is_what_its_traces_say(run: Path, workshop: Workshop) -> None:
 )
 def test_evenly_in_the_logarithm_the_first_and_the_last_are_among_them(selection: str, expected: list[int]) -> None:
     known = [0, 1, 2, 4, 10, 20, 50, 100]
-    check_selection(selection)
-    assert _choose(Path("run"), known, 100, selection) == expected
+    assert _choose(Path("run"), known, 100, llc.selection(selection)) == expected
 
 
 @pytest.mark.slow
@@ -356,27 +355,30 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--eps", 0], "eps is 0; it must be above 0"),
-        (["--eps", "nan"], "eps is nan; it must be above 0"),
-        (["--nbeta", -1], "nbeta is -1; it must be above 0"),
-        (["--nbeta", "inf"], "nbeta is inf; it must be above 0"),
-        (["--gamma", -0.5], "gamma is -0.5; it must not be negative"),
+        (["--eps", 0], "argument --eps: '0' is not a number above 0, from 1.18e-38 to 3.4e+38"),
+        (["--eps", "nan"], "argument --eps: 'nan' is not a number above 0, from 1.18e-38 to 3.4e+38"),
+        (["--nbeta", -1], "argument --nbeta: '-1' is not a number above 0, from 1.18e-38 to 3.4e+38"),
+        (["--nbeta", "inf"], "argument --nbeta: 'inf' is not a number above 0, from 1.18e-38 to 3.4e+38"),
+        (["--gamma", -0.5], "argument --gamma: '-0.5' is not a number from 0 to 3.4e+38"),
         (["--mask", "(w"], "mask is '(w', which is no regular expression"),
         (["--mask", "w{99999999999}"], "which is no regular expression: the repetition number is too large"),
         (["--mask", "[[w]"], "which is no regular expression: Possible nested set at position 1"),
         (["--mask", "no_such"], "mask 'no_such' is found in no parameter; there are "),
         (["--gamma", 0], "with gamma 0 nothing bounds the flat directions at these parameters"),
         (["--batch_size", 129], "batch_size is 129, more than the 128 tasks it is drawn from; raise tasks"),
-        (["--batch_size", 0], "batch_size is 0; it must be 1 or more"),
-        (["--chains", 1], "chains is 1; it must be 2 or more"),
+        (["--batch_size", 0], "argument --batch_size: '0' is not a whole number from 1 to 2^22"),
+        (["--chains", 1], "argument --chains: '1' is not a whole number from 2 to 4096"),
         (["--data", "new"], "data is 'new'; choose fixed, fresh, full"),
         (["--preconditioner", "adam"], "preconditioner is 'adam'; choose rmsprop"),
-        (["--checkpoints", "first"], "checkpoints is 'first'; choose all, last, every:K, log:N[:FROM] or steps"),
+        (
+            ["--checkpoints", "first"],
+            "argument --checkpoints: 'first' is none of all, last, every:K, log:N[:FROM] or steps such as 100,500",
+        ),
         (
             ["--checkpoints", "every:0"],
-            "checkpoints is 'every:0'; choose all, last, every:K, log:N[:FROM] or steps",
+            "argument --checkpoints: '0' is not a whole number from 1 to 2^31 - 1",
         ),
-        (["--checkpoints", "log:1"], "checkpoints is 'log:1'; choose all, last, every:K, log:N[:FROM] or steps"),
+        (["--checkpoints", "log:1"], "argument --checkpoints: '1' is not a whole number from 2 to 100000"),
         (["--checkpoints", "0,31"], "has no snapshot of step 31; it has 0, 30, 60, 90, 100"),
         (["--follow"], "is not training: its status is done; leave --follow out"),
         (["--task_cpus", 2], "argument --task_cpus: only --executor ray or slurm takes it"),

@@ -76,7 +76,7 @@ def test_the_settings_differ_in_eps_and_gamma_alone() -> None:
             "--checkpoints sometimes",
             "checkpoints is 'sometimes'; choose all, last, every:K, log:N[:FROM] or steps",
         ),
-        ("--chains 1", "chains is 1; it must be 2 or more"),
+        ("--chains 1", "argument --chains: '1' is not a whole number from 2 to 4096"),
     ],
 )
 def test_the_command_refuses(words: str, sentence: str) -> None:

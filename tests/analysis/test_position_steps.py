@@ -147,7 +147,10 @@ def test_other_families_have_none(sine_run: Path, workshop: Workshop) -> None:
 def test_a_number_of_tasks_that_is_none_is_refused_before_anything_is_written(
     lsa1_run: Path, workshop: Workshop
 ) -> None:
-    for tasks, said in ((1, "tasks is 1; it must be"), (5, "5 tasks are too few to fit 6 step sizes")):
+    for tasks, said in (
+        (1, "argument --tasks: '1' is not a whole number from 2"),
+        (5, "5 tasks are too few to fit 6 step sizes"),
+    ):
         done = workshop.run("analysis.position_steps", "--run", lsa1_run, "--tasks", tasks)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert said in done.stderr

@@ -178,16 +178,16 @@ def test_the_functions_are_found_where_they_were() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--steps 0", "steps is 0; it must be a whole number of at least 1"),
-        ("--num_tasks 1", "num_tasks is 1; it must be a whole number of at least 2"),
-        ("--dim 0", "dim is 0"),
-        ("--noise_std -1", "noise_std is -1.0"),
-        ("--seed -1", "seed is -1"),
+        ("--steps 0", "argument --steps: '0' is not a whole number from 1"),
+        ("--num_tasks 1", "argument --num_tasks: '1' is not a whole number from 2 to 2^22"),
+        ("--dim 0", "argument --dim: '0' is not a whole number from 1 to 16384"),
+        ("--noise_std -1", "argument --noise_std: '-1' is not a number from 0"),
+        ("--seed -1", "argument --seed: '-1' is not a whole number from 0 to 2^32 - 1"),
         ("--step_size best", "best"),
         ("--step_size line_search --damping 0.5", "damping has no meaning for the step size line_search"),
-        ("--damping 0", "damping is 0.0; it must be a finite number above 0"),
+        ("--damping 0", "argument --damping: '0' is not a number above 0, from 1.18e-38 to 3.4e+38"),
         ("--ridge 0.1", "ridge is the penalty of --start ridge, which is not given"),
-        ("--start ridge --ridge -1", "ridge is -1.0"),
+        ("--start ridge --ridge -1", "argument --ridge: '-1' is not a number from 0"),
         ("--steps 100000 --num_tasks 100000", "more than 2^28"),
         ("--step 3", "did you mean --steps?"),
     ],
@@ -201,9 +201,9 @@ def test_what_cannot_be_asked_is_one_sentence(refused: Refused, words: str, sent
     [
         ("--damping 1e30", "damping is 1e+30, at which the results are not finite"),
         ("--step_size spectral --damping 1e12", "damping is 1e+12,"),
-        ("--damping 1e39", "damping is 1e+39; it must be a finite number above 0"),
+        ("--damping 1e39", "argument --damping: '1e39' is not a number above 0, from 1.18e-38 to 3.4e+38"),
         ("--noise_std 1e30", "noise_std is 1e+30,"),
-        ("--noise_std 1e39", "noise_std is 1e+39; it must be at most 3.40282e+38"),
+        ("--noise_std 1e39", "argument --noise_std: '1e39' is not a number from 0 to 3.4e+38"),
     ],
 )
 def test_what_overflows_is_refused_and_the_file_stays(

@@ -94,9 +94,9 @@ def test_a_run_goes_on_with_the_estimates_that_it_began_with(
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--llc_every", 0), "llc_every is 0; it must be 1 or more"),
+        (("--llc_every", 0), "argument --llc_every: '0' is not a whole number from 1"),
         (("--llc_eps", 1e-5), "--llc_eps is of --llc_every K, which is not given"),
-        (("--llc_every", 1, "--llc_gamma", -1), "gamma is -1; it must not be negative"),
+        (("--llc_every", 1, "--llc_gamma", -1), "argument --llc_gamma: '-1' is not a number from 0 to 3.4e+38"),
         (("--llc_every", 1, "--llc_mask", "no_such"), "mask 'no_such' is found in no parameter; there are "),
     ],
 )

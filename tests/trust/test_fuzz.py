@@ -294,6 +294,11 @@ def parsers() -> dict[str, tuple[tuple[str, ...], Callable[[str], object]]]:
         choice.add_flags(built)
         return llc.settings_of(built.parse(text.split()))
 
+    def selected(text: str) -> object:
+        built = cli.Parser("test", "")
+        built.add_argument("--checkpoints", type=llc.selection)
+        return built.parse([f"--checkpoints={text}"])
+
     flags = ("--eps 1e-4 --chains 3", "--nbeta 10 --mask linear", "--slurm partition=a,minutes=3 --task_gpus 0.25")
     return {
         "override": (
@@ -308,7 +313,7 @@ def parsers() -> dict[str, tuple[tuple[str, ...], Callable[[str], object]]]:
             ("num_pairs=5", "spectrum=given,eigenvalues=1:.5:.25", "task_mean=1,noise_std=.5"),
             lambda text: shifts.shifted(DataConfig(dim=3), text),
         ),
-        "selection": (("all", "last", "every:3", "log:30:50", "100,200"), llc.check_selection),
+        "selection": (("all", "last", "every:3", "log:30:50", "100,200"), selected),
         "settings": (flags, settings),
         "words": (("a,b", "(a, b)", "a{1,2},b", "((a|b)c)*"), cli.words_of),
     }

@@ -186,8 +186,11 @@ def test_what_is_measured_already_is_left_alone(workshop: Workshop, run: Path) -
         (("--checkpoints", "last"), "a development needs six checkpoints or more"),
         (("--settings", "cold=1:2"), "a setting is NAME=EPS:NBETA:GAMMA"),
         (("--settings", "published=1e-5:100:100"), "a setting is NAME=EPS:NBETA:GAMMA"),
-        (("--settings", "cold=0:100:100"), "eps is 0; it must be above 0"),
-        (("--chains", 1), "chains is 1; it must be 2 or more"),
+        (
+            ("--settings", "cold=0:100:100"),
+            "argument --settings: '0' is not a number above 0, from 1.18e-38 to 3.4e+38",
+        ),
+        (("--chains", 1), "argument --chains: '1' is not a whole number from 2 to 4096"),
         (("--checkpoints", "0,10"), "stages need 6"),
         (("--checkpoints", "7"), "has no snapshot of step 7"),
     ],

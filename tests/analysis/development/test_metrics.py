@@ -178,8 +178,8 @@ def test_an_infinite_pool_has_no_distance_to_dmmse(decoder: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--hessian", "--probes", 0], "probes is 0; it must be 2 or more"),
-        (["--hessian", "--seed", -1], "seed is -1; it must be from 0 to 4294967295"),
+        (["--hessian", "--probes", 0], "argument --probes: '0' is not a whole number from 2 to 10000"),
+        (["--hessian", "--seed", -1], "argument --seed: '-1' is not a whole number from 0 to 2^32 - 1"),
         (["--probes", 9], "--probes ask for the Hessian's trace; add --hessian"),
     ],
 )

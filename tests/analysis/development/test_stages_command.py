@@ -214,11 +214,11 @@ def test_a_table_of_something_else_is_refused(wrong: dict[str, Any], made: Made,
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--bound", 0], "bound is 0.0; it must be above 0"),
-        (["--z", "nan"], "z is nan; it must be above 0"),
-        (["--length", -1], "length is -1.0; it must be above 0"),
-        (["--draws", 0], "draws is 0; it must be from 1 to 100000"),
-        (["--seed", -1], "seed is -1; it must be a whole number from 0"),
+        (["--bound", 0], "argument --bound: '0' is not a number above 0, from 1.18e-38 to 3.4e+38"),
+        (["--z", "nan"], "argument --z: 'nan' is not a number above 0, from 1.18e-38 to 3.4e+38"),
+        (["--length", -1], "argument --length: '-1' is not a number from 0.001 to 1e+03"),
+        (["--draws", 0], "argument --draws: '0' is not a whole number from 1 to 100000"),
+        (["--seed", -1], "argument --seed: '-1' is not a whole number from 0"),
     ],
 )
 def test_bad_flags_are_one_sentence(flags: list[object], sentence: str, refused: Refused, tmp_path: Path) -> None:
