@@ -105,6 +105,45 @@ def test_the_parser_refuses_in_a_sentence(words: list[str], sentence: str) -> No
         parser().parse(words)
 
 
+FLAGS = ("--quiet", "--slurm", "--help", "--noise_mode", "--batch_size", "--config.lr", "--config.schedule")
+
+
+@pytest.mark.parametrize(
+    ("word", "nearest"),
+    [
+        *(
+            ("--eta", ""),
+            ("--xyz", ""),
+            ("--sluice", ""),
+            ("--p", ""),
+        ),  # what all flags begin with is nothing in common
+        *(("--lr", "--config.lr"), ("--schedule", "--config.schedule"), ("--shedule", "--config.schedule")),
+        *(("--noise_mod", "--noise_mode"), ("--nosie_mode", "--noise_mode"), ("--batch", "--batch_size")),
+        *(("--config.lrr", "--config.lr"), ("--slurn", "--slurm")),
+    ],
+)
+def test_only_a_near_word_is_suggested(word: str, nearest: str) -> None:
+    assert cli.did_you_mean(word, FLAGS) == (f", did you mean {nearest}?" if nearest else "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--eta 1", "unknown argument --eta\n"),
+        ("--lr 1", "unknown argument --lr, did you mean --config.lr?\n"),
+        ("--schedule cosine", "unknown argument --schedule, did you mean --config.schedule?\n"),
+        ("--config.nois_mode=clean", "family regression, did you mean noise_mode?\n"),
+        (
+            "--config.noise_mode=clean",
+            "config key 'noise_mode' is a field of several sections; name one of base.noise_mode, eval.noise_mode, "
+            "train.noise_mode\n",
+        ),
+    ],
+)
+def test_a_suggestion_is_what_was_meant(words: str, said: str, refused: Refused) -> None:
+    assert refused("eval_noise", *words.split()).endswith(said)
+
+
 def test_flags_are_never_abbreviated() -> None:
     """Every proper beginning of a flag is unknown, so adding a flag never changes what a command line means."""
     for length in range(3, len("--batch_size")):

@@ -138,6 +138,7 @@ DAMAGES = {
     "null": '{"step": null, "train_loss": 0.5}\n',
     "no step": '{"train_loss": 0.5}\n',
     "no JSON": "years of work\n",
+    "no text": '{"step": 80, "\\ud800": 1.0}\n',
 }
 
 
@@ -158,10 +159,27 @@ def test_a_damaged_run_is_named_once_and_the_others_are_copied(
     assert export.counts == {"lsa1": 1, "sweep/cell": 2} | ({} if what == "meta" else {"a": 1})
 
 
+def test_a_file_where_a_runs_logs_go_stops_no_other(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def target(name: str, run: Path) -> Notes:
+        (runs / "logs" / name).mkdir(parents=True, exist_ok=True)
+        return Notes()
+
+    made(runs / "a")
+    (runs / "logs").mkdir()
+    (runs / "logs" / "a").write_text("notes")
+    export = Export(runs, target)
+    for _ in range(2):
+        export.update(follow=True)
+    assert capsys.readouterr().err == f"error: {runs}/a is not copied: {runs}/logs/a: File exists\n"
+    assert (export.damaged, export.counts) == ({runs / "a"}, {"lsa1": 1, "sweep/cell": 2})
+    assert (runs / "logs" / "a").read_text() == "notes"
+
+
 def test_the_exit_status_is_2_if_a_run_is_damaged(
     runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(export_module, "TensorBoard", lambda folder, run: Notes())
+    monkeypatch.setattr("environment.find_spec", lambda name: name)  # as if it was installed
     words = [str(runs), "--tensorboard", "logs"]
     assert export_module.main(words) == 0
     (made(runs / "a") / layout.METRICS).write_text("years of work\n")

@@ -136,6 +136,7 @@ def test_damaged_files_of_runs_are_read_or_refused(
     share: float, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export, "TensorBoard", Ignored)
+    monkeypatch.setattr("environment.find_spec", lambda name: name)  # as if it was installed
     assert 0 < damage("runs", share, of_run(run), 1, tmp_path) < 1  # some damage is none
 
 

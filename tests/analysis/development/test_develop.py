@@ -184,8 +184,8 @@ def test_what_is_measured_already_is_left_alone(workshop: Workshop, run: Path) -
     ("flags", "sentence"),
     [
         (("--checkpoints", "last"), "a development needs six checkpoints or more"),
-        (("--settings", "cold=1:2"), "a setting is NAME=EPS:NBETA:GAMMA"),
-        (("--settings", "published=1e-5:100:100"), "a setting is NAME=EPS:NBETA:GAMMA"),
+        (("--settings", "cold=1:2"), "is no setting, NAME=EPS:NBETA:GAMMA"),
+        (("--settings", "published=1e-5:100:100"), "is no setting, NAME=EPS:NBETA:GAMMA"),
         (
             ("--settings", "cold=0:100:100"),
             "argument --settings: '0' is not a number above 0, from 1.18e-38 to 3.4e+38",

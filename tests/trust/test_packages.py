@@ -1,0 +1,91 @@
+"""Packages that only some commands need: looked for first, and named with the line that installs them."""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from environment import EXTRAS, PACKAGES
+from scripts.reference_page.commands import commands
+from tests.doors import ROOT
+from tests.test_imports import FLOOR, graph, modules
+
+# command line -> what it needs besides requirements.txt
+NEEDS = {
+    "analysis.llc --run run": ["blackjax"],
+    "analysis.llc_calibrate --run run": ["blackjax"],
+    "analysis.llc_saturation --run run": ["blackjax"],
+    "analysis.develop --run run": ["blackjax"],
+    "analysis.llc --run run --follow --executor ray": ["ray"],
+    "runners.run_concat_inputs_targets --out run --llc_every 2": ["blackjax"],
+    "scripts.llc_validation --out run": ["blackjax"],
+    "scripts.llc_pictures --out run": ["blackjax"],
+    "scripts.gpu_check --out run": ["blackjax", "jinja2", "pytest"],
+    "scripts.plant_faults": ["pytest"],
+    "benchmarks.bench --only llc_run": ["blackjax"],
+    "studies.run reproduction": ["jinja2"],
+    "studies.run stages": ["jinja2", "blackjax"],
+    "studies.run conjecture.py": ["jinja2"],
+    "studies.remake": ["jinja2"],
+    "store.export runs --tensorboard logs": ["tensorboard"],
+    "store.export runs --wandb project": ["wandb"],
+    "eval_noise --executor ray": ["ray"],
+    "eval_noise --executor slurm": ["submitit"],
+    "studies.run order_noise --executor slurm --runs_dir runs": ["submitit"],
+}
+# what each of these imports is used for in commands that reach it and do not use it
+NOT_USED = {"sweeps", "eval_order", "eval_noise", "eval_diversity", "eval_languages"}  # no estimate in a sweep's runs
+NOT_USED |= {"scripts.demo_seeds", "scripts.smoke_train"}  # nor in these
+NOT_USED |= {"scripts.carry_over", "studies.error_rates", "studies.order_noise.predictions"}  # they make no page
+OPTIONAL = {"torch"}  # measured where it is installed, and named in the results where it is not
+
+
+@pytest.mark.parametrize(("line", "package"), [(line, package) for line, found in NEEDS.items() for package in found])
+def test_a_missing_package_is_found_before_the_work(
+    line: str, package: str, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a fresh folder, in which nothing is left."""
+    monkeypatch.setattr("environment.find_spec", lambda name: None if name == package else name)
+    command, *words = line.split()
+    said = refused(command, *words)
+    assert f"lacks the package {package}; install it with `{sys.executable} -m pip install {EXTRAS[package]}`" in said
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The packages that a file imports, or asks `environment.extra` for."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.split(".")[0]
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "extra":
+            yield from (str(word.value).split(".")[0] for word in node.args if isinstance(word, ast.Constant))
+
+
+def test_every_package_is_required_or_an_extra(root: Path) -> None:
+    pinned = {line.partition("==")[0].lower() for line in (root / "requirements.txt").read_text().splitlines()}
+    known = {*sys.stdlib_module_names, *FLOOR, *PACKAGES, *EXTRAS, *OPTIONAL, "scripts", "benchmarks"}
+    for path, parts in modules(root):
+        for name in imports(path):
+            assert name in known or name.lower() in pinned, f"{'.'.join(parts)} imports {name}"
+
+
+def test_every_command_that_reaches_an_extra_is_in_the_table(root: Path) -> None:
+    """By the imports of its modules, in functions too."""
+    arrows = graph(root, in_functions=True)
+    users = {".".join(parts): {*imports(path)} & {"blackjax", "jinja2"} for path, parts in modules(root)}
+    checked = {line.split()[0] for line in NEEDS}
+    for command in commands():
+        reached, left = {command}, [command]
+        while left:
+            left += (new := arrows.get(left.pop(), set()) - reached)
+            reached |= new
+        needed = set().union(*(users.get(module, set()) for module in reached))
+        excepted = command in NOT_USED or command.split(".")[0] in NOT_USED or command.startswith("runners.")
+        assert not needed or command in checked or excepted, f"{command} reaches {needed}"
+
+
+def test_the_files_of_the_extras_exist() -> None:
+    assert all((ROOT / words.removeprefix("-r ")).exists() for words in EXTRAS.values())
