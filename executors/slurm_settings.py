@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import cli
+from flag_types import Whole
 
 # the executor's own whole numbers -> the largest: a year in minutes, and more jobs than any queue holds
-WHOLE = {"minutes": 366 * 24 * 60, "at_once": 10**6}
+WHOLE = {"minutes": Whole(1, 366 * 24 * 60), "at_once": Whole(1, 10**6)}
 CLUSTERS = ("slurm", "local")
 # option of sbatch that would undo what the executor relies on -> what to do instead
 REFUSED = {
@@ -69,10 +70,10 @@ def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     _require(bool(name and equals and value), f"{text!r} is not NAME=VALUE")
     if name in WHOLE:
-        most = WHOLE[name]
-        fits = value.isascii() and value.isdecimal() and len(value) < 10 and 1 <= int(value) <= most
-        _require(fits, f"{name} is {value!r}; it must be a whole number from 1 to {most}")
-        return name, int(value)
+        try:
+            return name, WHOLE[name](value)
+        except argparse.ArgumentTypeError:
+            raise cli.UsageError(f"argument --slurm: {name} is {value!r}; it must be {WHOLE[name]}") from None
     if name == "cluster":
         _require(value in CLUSTERS, f"cluster is {value!r}; choose {' or '.join(CLUSTERS)}")
         return name, value

@@ -223,8 +223,9 @@ def parser() -> cli.Parser:
     )
     for package in ("tensorboard", "wandb"):
         built.needs(package, when=partial(_is_given, package))
-    built.add_argument("--tensorboard", metavar="LOGS", type=out_folder, help="folder for TensorBoard's event files")
-    built.add_argument("--wandb", metavar="PROJECT", help="project of Weights & Biases")
+    target = built.add_mutually_exclusive_group(required=True)
+    target.add_argument("--tensorboard", metavar="LOGS", type=out_folder, help="folder for TensorBoard's event files")
+    target.add_argument("--wandb", metavar="PROJECT", help="project of Weights & Biases")
     built.add_argument("--wandb_dir", type=out_folder, default=Path("wandb_runs"), help="folder of its offline runs")
     built.add_argument("--online", action="store_true", help="let Weights & Biases upload")
     built.add_argument("--follow", action="store_true", help="go on with what is trained, until Ctrl-C")
@@ -238,8 +239,6 @@ def _is_given(name: str, flags: argparse.Namespace) -> bool:
 def main(argv: list[str]) -> int:
     """The command line; 2 if a run could not be copied."""
     flags = parser().parse(argv)
-    if (flags.tensorboard is None) == (flags.wandb is None):
-        raise cli.UsageError("choose one of --tensorboard LOGS and --wandb PROJECT")
 
     def target_of(name: str, run: Path) -> Target:
         if flags.tensorboard is not None:

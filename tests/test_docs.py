@@ -72,6 +72,7 @@ VALUES = {
     "NAME,NAME": "lsa1_1",
     "FILE": "file.json",
     "SWEEP": "depth",
+    "NAME=EPS:NBETA:GAMMA": "tight=3.5e-5:133:2000",
 }
 
 
@@ -94,7 +95,7 @@ def make_lines(root: Path) -> list[list[str]]:
 
 
 def test_every_line_of_the_contract_and_of_make_is_one_its_parser_takes(root: Path, ran: Ran) -> None:
-    """Each complains of a flag that no command has, or of a seed that no run has, and so of nothing before it."""
+    """Each complains of a flag that no command has, or of a batch that no run has, and so of nothing before it."""
     lines = [*contract_lines(root), *make_lines(root)]
     assert len({words[2] for words in lines if words[1] == "-m"}) > 30
     for program, *words in lines:
@@ -104,7 +105,7 @@ def test_every_line_of_the_contract_and_of_make_is_one_its_parser_takes(root: Pa
         else:
             module, wrong, expected = words[1], ["--no_such_flag"], "unknown argument --no_such_flag"
             if module.startswith("runners.run") and "--help" not in words:
-                wrong, expected = ["--seed", "-1"], "data_seed is -1"
+                wrong, expected = ["--batch_size", "0"], "batch_size is 0"
             outcome = ran(module, *words[2:], *wrong)
             status, said = outcome.status, outcome.err
             if "--help" in words:
@@ -445,7 +446,7 @@ def test_the_environment_comes_before_the_first_python_line(root: Path) -> None:
 
 
 def test_every_line_of_the_readme_is_one_its_parser_takes(root: Path, tmp_path: Path, ran: Ran) -> None:
-    """Each complains of a flag that no command has, or of a seed that no run has, and so of nothing before it."""
+    """Each complains of a flag that no command has, or of a batch that no run has, and so of nothing before it."""
     for line in readme_lines(root):
         program, *words = shlex.split(line)
         if program == "make":
@@ -454,7 +455,7 @@ def test_every_line_of_the_readme_is_one_its_parser_takes(root: Path, tmp_path: 
         elif program == "python":
             module, wrong, said = words[1], ["--no_such_flag"], "unknown argument --no_such_flag"
             if module.startswith("runners."):
-                wrong, said = ["--seed", "-1"], "data_seed is -1"
+                wrong, said = ["--batch_size", "0"], "batch_size is 0"
             done = ran(module, *words[2:], *wrong)
             assert (done.status, said in done.err) == (2, True), (line, done.err)
         else:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import cli
-from executors.slurm_settings import REFUSED, WHOLE, settings
+from executors.slurm_settings import REFUSED, settings
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from executors.slurm_settings import REFUSED, WHOLE, settings
         (["gres=gpu:a100:1", "dependency=afterok:1:2"], {"gres": "gpu:a100:1", "dependency": "afterok:1:2"}),
         (["exclusive=true,comment=true_story"], {"exclusive": True, "comment": "true_story"}),
         (["time-min=5,ntasks-per-core=1"], {"time-min": "5", "ntasks-per-core": "1"}),  # longer than a refused one
-        (["at_once=1000000", "minutes=527040"], WHOLE | {"at_once": 10**6}),
+        (["at_once=1e6", "minutes=527040"], {"at_once": 10**6, "minutes": 366 * 24 * 60}),
     ],
 )
 def test_a_comma_belongs_to_a_value_until_the_next_name(arguments: list[str], found: dict[str, Any]) -> None:

@@ -215,8 +215,8 @@ def test_following_takes_a_tenth_of_the_time_at_most(
 
 
 def test_flags_are_checked(runs: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "choose one of --tensorboard LOGS and --wandb PROJECT" in refused("store.export", runs)
-    assert "choose one" in refused("store.export", runs, "--tensorboard", "logs", "--wandb", "project")
+    assert "one of the arguments --tensorboard --wandb is required" in refused("store.export", runs)
+    assert "argument --wandb: not allowed with argument --tensorboard" in refused("store.export", runs, "--tensorboard", "logs", "--wandb", "project")
     for module, words in {"tensorboard": ["--tensorboard", "logs"], "wandb": ["--wandb", "project"]}.items():
         monkeypatch.setitem(sys.modules, module, None)
         said = refused("store.export", runs, *words)

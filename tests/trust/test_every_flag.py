@@ -26,7 +26,7 @@ PATHS = (in_path, out_file, out_folder, run_directory)
 WORDS = {
     *("plugin", "study", "claims", "models", "languages", "unseen_languages", "only", "first", "references", "shift"),
     *("coordinator_address", "ray_address", "data", "llc_data", "mask", "llc_mask", "setting", "delete", "wandb"),
-    *("preconditioner", "llc_preconditioner"),
+    *("preconditioner", "llc_preconditioner", "slurm"),
 }
 READ = (llc.selection, llc_calibrate._checkpoint)  # text with numbers in it, which are of checked types
 HUGE = ["10000000000000000000000", "1e22", "-1e22"]
@@ -62,7 +62,7 @@ def refusal(parser: cli.Parser, action: argparse.Action, value: object) -> str:
     try:
         parser.parse(words)
     except cli.UsageError as error:
-        return "" if "are required" in str(error) else str(error)
+        return "" if " required" in str(error) else str(error)
     except UnusableEnvironment:  # a package that the valid value asks for
         return ""
     return ""
