@@ -72,7 +72,7 @@ VALUES = {
     "NAME,NAME": "lsa1_1",
     "FILE": "file.json",
     "SWEEP": "depth",
-    "NAME=EPS:NBETA:GAMMA": "tight=3.5e-5:133:2000",
+    "NAME=EPS:NBETA:GAMMA,": "tight=3.5e-5:133:2000",
 }
 
 

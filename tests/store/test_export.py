@@ -216,7 +216,9 @@ def test_following_takes_a_tenth_of_the_time_at_most(
 
 def test_flags_are_checked(runs: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "one of the arguments --tensorboard --wandb is required" in refused("store.export", runs)
-    assert "argument --wandb: not allowed with argument --tensorboard" in refused("store.export", runs, "--tensorboard", "logs", "--wandb", "project")
+    assert "argument --wandb: not allowed with argument --tensorboard" in refused(
+        "store.export", runs, "--tensorboard", "logs", "--wandb", "project"
+    )
     for module, words in {"tensorboard": ["--tensorboard", "logs"], "wandb": ["--wandb", "project"]}.items():
         monkeypatch.setitem(sys.modules, module, None)
         said = refused("store.export", runs, *words)
