@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from absl.flags import argparse_flags
 
+import command_end
 import environment
 from flag_types import of_field
 
@@ -279,7 +280,7 @@ def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception
             raise
         status = _print_error(OUT_OF_MEMORY)
     except KeyboardInterrupt:
-        status = environment.INTERRUPTED
+        status = command_end.INTERRUPTED
     sys.exit(status)
 
 

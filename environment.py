@@ -6,6 +6,10 @@ commands imports it first, so it uses only the standard library, as old Pythons 
 
 from __future__ import annotations
 
+from command_end import UnusableEnvironment as UnusableEnvironment  # first: it ends a command interrupted in the others
+from command_end import exit_with
+
+# isort: split
 import math
 import os
 import re
@@ -14,8 +18,7 @@ import sys
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
 from cpu_quota import cpu_quota
 from environment_variables import recorded, refusal, unset_empty
@@ -49,12 +52,7 @@ EXTRAS = {
     "tensorboard": "-r requirements-tensorboard.txt",
     "wandb": "-r requirements-wandb.txt",
 }
-INTERRUPTED = 128 + 2  # the exit status after Ctrl-C
 MOST_THREADS = 1024  # no machine has more, and 100 000 threads would need gigabytes before the first step
-
-
-class UnusableEnvironment(Exception):
-    """The environment must be changed before anything can run; the message is one sentence for the user."""
 
 
 def missing_requirement(version: tuple[int, ...] = sys.version_info[:3]) -> str | None:
@@ -206,30 +204,7 @@ def check_devices() -> None:
 def _exit_if_incomplete() -> None:
     sentence = missing_requirement()
     if sentence:
-        _exit_with(sentence)
+        exit_with(sentence)
 
 
-def _exit_with(sentence: str) -> NoReturn:
-    if sys.stderr is not None:
-        sys.stderr.write(f"error: {sentence}\n")
-    sys.exit(2)
-
-
-def _end_command(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Ends a command of the repository as `cli.launch` does, also while it imports packages."""
-    if _is_command() and issubclass(kind, KeyboardInterrupt):
-        sys.exit(INTERRUPTED)
-    if _is_command() and issubclass(kind, UnusableEnvironment):
-        _exit_with(str(error))
-    sys.__excepthook__(kind, error, trace)
-
-
-def _is_command() -> bool:
-    """Whether this process runs a module of the repository; "-m" stands for it while its package is imported."""
-    path, folder = sys.argv[0], os.path.dirname(os.path.abspath(__file__))
-    return path == "-m" or (path.endswith(".py") and not os.path.relpath(path, folder).startswith("."))  # nor in .venv
-
-
-if sys.excepthook is sys.__excepthook__:
-    sys.excepthook = _end_command
 _exit_if_incomplete()

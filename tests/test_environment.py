@@ -57,9 +57,17 @@ def test_without_packages_every_command_is_one_sentence(command: str) -> None:
     assert "lacks the package absl-py; `make env` makes .venv" in said
 
 
-@pytest.mark.parametrize("command", thinned(commands(), 4))
-def test_an_interrupt_while_packages_are_imported_ends_every_command_as_elsewhere(command: str) -> None:
-    done = python("-m", command, INTERRUPT="import:argparse:SIGINT", PYTHONPATH=INTERRUPTED)
+@pytest.mark.parametrize("module", ["argparse", "cpu_quota"])  # one of every command's, and of the first imports of all
+@pytest.mark.parametrize("command", thinned(commands(), 6))
+def test_an_interrupt_while_packages_are_imported_ends_every_command_as_elsewhere(command: str, module: str) -> None:
+    done = python("-m", command, INTERRUPT=f"import:{module}:SIGINT", PYTHONPATH=INTERRUPTED)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("command", ["runners.run", "demos_ref.sine_waves"])
+def test_an_interrupt_in_a_callback_ends_a_command_too(command: str) -> None:
+    """JAX has one that Python calls at every garbage collection, also while it is imported."""
+    done = python("-m", command, INTERRUPT="ignored:argparse:SIGINT", PYTHONPATH=INTERRUPTED)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 

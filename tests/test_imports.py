@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 FLOORS = (
-    ("environment_variables", "cpu_quota"),
+    ("command_end", "environment_variables", "cpu_quota"),
     ("environment", "flag_types"),
     ("src", "cli"),
     ("compile_cache",),
@@ -28,17 +28,7 @@ FLOORS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 WITHOUT_JAX = (
-    *(
-        "store",
-        "plots",
-        "configs",
-        "environment",
-        "environment_variables",
-        "cpu_quota",
-        "cli",
-        "utils_log",
-        "utils_attention",
-    ),
+    *("store", "plots", "configs", *FLOORS[0], *FLOORS[1], "cli", "utils_log", "utils_attention"),
     *("plugins", "plugin_files", "languages", "executors"),
 )
 APART = {"baselines": ("cli", "analysis", "runners"), "curricula": ("plots",)}  # room -> rooms it needs nothing of

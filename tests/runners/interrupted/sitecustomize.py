@@ -7,6 +7,7 @@ INTERRUPT is `WHEN:NAME:SIGNAL` or `WHEN:NAME:SIGNAL:COUNT`. NAME is a file, as 
     after    it has its final name
     synced   lines were added to it, and are on disk
     import   a module of that name is about to be imported
+    ignored  the same, in a callback whose exceptions Python ignores
 
 The signal comes the first time, or the COUNT-th. So where a run is interrupted depends on neither clock nor load.
 SIGNAL may be HOLD: then the process stays where it is, in C and without Python's lock, as while XLA compiles.
@@ -78,15 +79,22 @@ def interrupting_fsync(descriptor: int) -> None:
         interrupt()
 
 
+class Callback:
+    """Interrupts when it is collected."""
+
+    def __del__(self) -> None:
+        interrupt()
+
+
 class InterruptingFinder:
     """Finds no module."""
 
     def find_spec(self, module: str, path: Any = None, target: Any = None) -> None:
         """Of the module with that name, interrupts."""
         if is_the_one(module):
-            interrupt()
+            interrupt() if when == "import" else Callback()
 
 
-if when == "import":
+if when in ("import", "ignored"):
     sys.meta_path.insert(0, InterruptingFinder())
 os.replace, os.fsync = interrupting_replace, interrupting_fsync
