@@ -9,7 +9,7 @@ from typing import Any
 import cli
 from flag_types import Whole
 
-# the executor's own whole numbers -> the largest: a year in minutes, and more jobs than any queue holds
+# the executor's own whole numbers: up to a year in minutes, and to more jobs than any queue holds
 WHOLE = {"minutes": Whole(1, 366 * 24 * 60), "at_once": Whole(1, 10**6)}
 CLUSTERS = ("slurm", "local")
 # option of sbatch that would undo what the executor relies on -> what to do instead
