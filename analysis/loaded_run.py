@@ -58,6 +58,11 @@ class LoadedRun:
         return self
 
 
+def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:
+    """The shapes of a model's parameters, by module/name."""
+    return {name: leaf.shape for name, leaf in flattened(jax.eval_shape(model.init, key(0))).items()}
+
+
 def load_run(directory: str | Path) -> LoadedRun:
     """Loads a finished run: `store.load` with the model, in the precision of its training.
 
@@ -67,6 +72,5 @@ def load_run(directory: str | Path) -> LoadedRun:
     run = Path(directory)
     config, params, batch = store.load(run)
     model = model_of(config, shared_with(config, run))
-    expected = flattened(jax.eval_shape(model.init, key(0)))
-    check_arrays(run / layout.PARAMS, flattened(params), {name: leaf.shape for name, leaf in expected.items()})
+    check_arrays(run / layout.PARAMS, flattened(params), shapes_of(model))
     return LoadedRun(run, config, model, params, batch)

@@ -14,6 +14,7 @@ import numpy as np
 from safetensors.numpy import save as safetensors_bytes
 
 from store.manifest import claim
+from store.readers import StoreError
 from store.replacing import replace
 
 BLOCK = 10_000  # rows of a CSV file in memory
@@ -58,7 +59,12 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def csv_bytes(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> bytes:
-    """The content of a CSV file with one row per mapping. Default columns: those of the first row."""
+    """The content of a CSV file with one row per mapping. Default columns: those of the first row.
+
+    `StoreError` if there is neither: such a file has nothing, and would replace one that has.
+    """
+    if not rows and columns is None:
+        raise StoreError("nothing was measured: a table would have no rows, so none is written")
     import pandas as pd  # half a second, too slow for a command that only checks its flags
 
     text: str = pd.DataFrame(list(rows), columns=columns).to_csv(index=False, lineterminator="\n")

@@ -28,6 +28,7 @@ from store.streaming import Streamed, safetensors_blocks
 KIND = np.dtype("<f4")
 BLOCK = 2**24  # bytes of rows in memory during the export; a single row may need more
 STEP = "step"  # name of the array of steps
+WHAT = "the snapshots of a run"
 
 
 def begin(run: Path, steps: Sequence[int], params: Mapping[str, Mapping[str, Any]]) -> None:
@@ -85,22 +86,35 @@ def read(run: Path) -> Iterator[tuple[int, Params]]:
     """Yields (step, parameters) for each snapshot of a finished run, one in memory at a time."""
     if not (run / layout.SNAPSHOTS).exists():
         raise StoreError(f"{run} has no snapshots of its training; --config.snapshots=true keeps them")
-    for row in safetensors_rows(run / layout.SNAPSHOTS, "the snapshots of a run"):
-        with expecting(run / layout.SNAPSHOTS, "the snapshots of a run"):
-            step = int(row.pop(STEP))
+    for step, row in zip(steps(run), safetensors_rows(run / layout.SNAPSHOTS, WHAT), strict=True):
+        del row[STEP]
         yield step, nested(row)
 
 
 def steps(run: Path) -> list[int]:
-    """The steps of a run's snapshots: of one that is not finished those that are complete, each with its record."""
-    if (run / layout.SNAPSHOTS).exists():
-        with reading(run / layout.SNAPSHOTS), safe_open(run / layout.SNAPSHOTS, framework="np") as file:
-            return [int(step) for step in file.get_tensor(STEP)]
-    if (index := _index_if_any(run)) is None or not (run / layout.METRICS).exists():
+    """The steps of a run's snapshots: of one that is not finished those that are complete, each with its record.
+
+    `StoreError` if a finished run does not have one for each record.
+    """
+    path, recorded = run / layout.SNAPSHOTS, _recorded(run)
+    if path.exists():
+        with reading(path), expecting(path, WHAT), safe_open(path, framework="np") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys() if name == STEP}  # noqa: SIM118
+            kept = [int(step) for step in arrays[STEP]]
+        if not kept or kept != (recorded or kept):
+            of_records = f"not of the steps of the run's {len(recorded)} records"
+            raise StoreError(f"{path} is damaged: its {len(kept)} snapshots are {of_records}")
+        return kept
+    index = _index_if_any(run)
+    return [step for step in index[0] if step in recorded] if index else []
+
+
+def _recorded(run: Path) -> list[int]:
+    """The steps of the records of a run's metrics."""
+    if not (run / layout.METRICS).exists():
         return []
     with expecting(run / layout.METRICS, "the metrics of a run"):
-        recorded = {record["step"] for record in json_lines(run / layout.METRICS)}
-    return [step for step in index[0] if step in recorded]
+        return [record["step"] for record in json_lines(run / layout.METRICS)]
 
 
 def so_far(run: Path, wanted: Sequence[int]) -> Iterator[tuple[int, Params]]:

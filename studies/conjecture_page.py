@@ -71,8 +71,8 @@ def report(study: Study, profile: str, runs_dir: Path, out: Path, cluster: Execu
     finished = study.runs[TRAINED].finished(runs_dir)
     distances = _distances(finished)
     history = _history(folder / HISTORY, _now(plugin, profile, rows))
-    tables = {TABLE: csv_bytes(rows), DISTANCES: csv_bytes(distances), HISTORY: csv_bytes(history)}
-    outputs.write({folder / name: content for name, content in tables.items()}, ledger.WRITER)
+    tables = {TABLE: rows, DISTANCES: distances, HISTORY: history}  # without a transformer there are no distances
+    outputs.write({folder / name: csv_bytes(table) for name, table in tables.items() if table}, ledger.WRITER)
     draw(study, study.figures_of(profile), runs_dir, out, cluster)
     text = page(study, profile, out, rows, distances, history, _reasons(finished))
     outputs.write({out / f"{study.name}.md": text.encode()}, ledger.WRITER)

@@ -11,20 +11,23 @@ from typing import Any
 import numpy as np
 
 import compile_cache
+from analysis.loaded_run import shapes_of
 from analysis.measures import llc_traces
 from analysis.measures.llc import Estimator
 from analysis.measures.llc_settings import Settings
 from analysis.measures.llc_traces import digest_of
+from configs.run import RunConfig
 from executors.signals import exit_when_stopped
 from executors.task import Context, Executor, Task
+from families.experiment import model_of
 from families.shared_arrays import shared_with
 from src.checks import require
 from src.model import Params
 from src.precision import use_highest_precision
 from store import layout, rundir, snapshots
 from store.lock import in_use
-from store.params import read_params
-from store.readers import StoreError
+from store.params import flattened, read_params
+from store.readers import StoreError, check_arrays
 
 POLL_SECONDS = 1.0  # between two looks at a run that is training
 NO_SNAPSHOTS = "has no snapshots of its training; --config.snapshots=true keeps them"
@@ -222,13 +225,26 @@ def _log_spaced(known: list[int], number: int, begin: int = 0) -> list[int]:
 
 
 def _at(run: Path, steps: Sequence[int], selection: str) -> Iterator[tuple[int, Params]]:
-    """The parameters at steps that are there."""
+    """The parameters at steps that are there; `StoreError` if they are not finite, or another model's."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, step, params in _kept(run, steps, selection):
+        shapes = shapes or _shapes(rundir.read_config(run), run)
+        check_arrays(run / name, flattened(params), shapes)
+        yield step, params
+
+
+def _shapes(config: RunConfig, run: Path) -> dict[str, tuple[int, ...]]:
+    return shapes_of(model_of(config, shared_with(config, run)))
+
+
+def _kept(run: Path, steps: Sequence[int], selection: str) -> Iterator[tuple[str, int, Params]]:
+    """The same as they are in files, with the names of these."""
     if selection == "last":
-        yield from ((step, read_params(run)) for step in steps)
+        yield from ((layout.PARAMS, step, read_params(run)) for step in steps)
     elif (run / layout.SNAPSHOTS).exists():
-        yield from (kept for kept in snapshots.read(run) if kept[0] in steps)
+        yield from ((layout.SNAPSHOTS, *kept) for kept in snapshots.read(run) if kept[0] in steps)
     else:
-        yield from snapshots.so_far(run, steps)
+        yield from ((layout.GROWING_SNAPSHOTS, *kept) for kept in snapshots.so_far(run, steps))
 
 
 def _listed(steps: list[int]) -> str:
