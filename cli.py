@@ -142,7 +142,10 @@ def add_word_lists(parser: Parser, flags: Iterable[Any]) -> None:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """Words parted by commas, as in a,b or (a, b). A comma in brackets is part of a word: these may be expressions."""
+    """Words parted by commas, as in a,b or (a, b). A comma in brackets is part of a word: these may be expressions.
+
+    So is a blank inside a word: whoever reads it says whether it may be there.
+    """
     inside = text.strip()
     if inside.startswith("(") and inside.endswith(")"):
         words, balanced = _parted(inside[1:-1])
@@ -154,13 +157,14 @@ def words_of(text: str) -> tuple[str, ...]:
 def _parted(text: str) -> tuple[list[str], bool]:
     """The words between commas outside all brackets, and whether every bracket that closes was open."""
     words, depth, balanced = [""], 0, True
-    for letter in text.replace(" ", ""):
+    for letter in text:
         depth += (letter in "([{") - (letter in ")]}")
         balanced &= depth >= 0
         if letter == "," and depth <= 0:
             words.append("")
         else:
             words[-1] += letter
+    words = [word.strip() for word in words]
     return words if words != [""] else [], balanced
 
 

@@ -6,21 +6,14 @@ expressions and minimal automata are left to automata-lib; operations on many st
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from src.checks import ConfigError, require
+from src.checks import require
 
 MOST_SYMBOLS = 26
 MOST_STATES = 512
-MOST_SUBSETS = 4096  # sets of states that a search for the deterministic automaton may meet, before it is minimal
-MOST_SHOWN = 60  # characters of an expression in a message
-SYNTAX = "()[]{}|&*+?.^-,"  # of regular expressions: no symbols
-TOKEN = re.compile(r"\{[^}]*\}|\[[^\]]*\]|.", re.S)
-REPEAT, RANGE = re.compile(r"\{[^}]*\}"), re.compile(r"([0-9A-Za-z])-([0-9A-Za-z])")
 
 
 class Automaton(NamedTuple):
@@ -39,96 +32,9 @@ class Automaton(NamedTuple):
         return len(self.alphabet)
 
 
-@lru_cache(maxsize=1024)
-def of_expression(text: str, alphabet: str) -> Automaton:
-    """The minimal automaton of a regular expression; `ConfigError` if it is none over this alphabet.
-
-    Syntax of automata-lib: `|` is or, `&` is and, both read from left to right; `*`, `+`, `?`, `{2,3}` repeat; `[ab]`
-    is a or b, `()` the empty string. Note that `(ab[c])*` is `(abc)*`; where c may be left out write `(abc?)*`.
-    """
-    require(bool(text.strip()), "a regular expression is empty; () is the language of the empty string")
-    dfa, nfa, errors = _library()
-    require(_size(text) <= MOST_STATES, f"{_shortened(text)} needs too many states; the most are {MOST_STATES}")
-    try:
-        made = nfa.from_regex(text, input_symbols=set(alphabet))
-    except errors as reason:
-        raise ConfigError(f"{text!r} is not a regular expression over {alphabet}: {_sentence(reason)}") from None
-    others = sorted({symbol for moves in made.transitions.values() for symbol in moves} - {*alphabet, ""})
-    require(not others, f"{_shortened(text)} has a symbol, {others[:1]}, that is not in the alphabet {alphabet}")
-    fits = _subsets(made, alphabet) <= MOST_SUBSETS
-    require(fits, f"{_shortened(text)} needs too many states when made deterministic")
-    return _numbered(dfa.from_nfa(made, minify=True), alphabet)
-
-
-def _size(text: str) -> int:
-    """At most how many states a regular expression needs, as large as a product of its parts: repeats unroll."""
-    frames: list[list[Any]] = [
-        [0, "|", 0, 0]
-    ]  # per bracket: size before the last operator, operator, sizes after it, last size
-    for token in TOKEN.findall(text):
-        before, operator, parts, last = frames[-1]
-        if token == "(":
-            frames.append([0, "|", 0, 0])
-        elif token == ")" and len(frames) > 1:
-            frames.pop()
-            frames[-1][2:] = frames[-1][2] + frames[-1][3], _joined(before, operator, parts + last)
-        elif token in "|&^":
-            frames[-1] = [_joined(before, operator, parts + last), token, 0, 0]
-        elif token.startswith("{"):
-            repeats = [int(digits[:6]) for digits in re.findall(r"[0-9]+", token)]
-            frames[-1][3] = last * max([1, *repeats])
-        elif token not in "*+?":
-            frames[-1][2:] = parts + last, 1
-    before, operator, parts, last = frames[0]
-    return _joined(before, operator, parts + last)
-
-
-def _joined(one: int, operator: str, other: int) -> int:
-    return one + other if operator == "|" or not one else (one + 1) * (other + 1)
-
-
-def _subsets(nfa: Any, alphabet: str) -> int:
-    """How many sets of states its deterministic automaton has; counting stops above `MOST_SUBSETS`."""
-    number = {state: bit for bit, state in enumerate(nfa.states)}
-
-    def mask(states: Any) -> int:
-        return sum(1 << number[state] for state in states)
-
-    moves = {symbol: [0] * len(number) for symbol in (*alphabet, "")}
-    for state, targets in nfa.transitions.items():
-        for symbol, reached in targets.items():
-            moves[symbol][number[state]] = mask(reached)
-
-    def reached_from(states: int, symbol: str) -> int:
-        union = 0
-        while states:
-            bit = states & -states
-            union |= moves[symbol][bit.bit_length() - 1]
-            states ^= bit
-        return union
-
-    def closed(states: int) -> int:
-        new = states
-        while new:
-            new = reached_from(new, "") & ~states
-            states |= new
-        return states
-
-    first = closed(mask([nfa.initial_state]))
-    seen, left = {first}, [first]
-    while left and len(seen) <= MOST_SUBSETS:
-        states = left.pop()
-        for symbol in alphabet:
-            target = closed(reached_from(states, symbol))
-            if target not in seen:
-                seen.add(target)
-                left.append(target)
-    return len(seen)
-
-
 def minimal(automaton: Automaton) -> Automaton:
     """The minimal automaton of the same language, its states numbered in the order in which a search finds them."""
-    dfa, _, _ = _library()
+    dfa, _, _ = automata_lib()
     states = range(len(automaton.transitions))
     moves = {
         state: dict(zip(automaton.alphabet, map(int, automaton.transitions[state]), strict=True)) for state in states
@@ -141,7 +47,7 @@ def minimal(automaton: Automaton) -> Automaton:
         initial_state=0,
         final_states=accepting,
     )
-    return _numbered(made.minify(), automaton.alphabet)
+    return numbered(made.minify(), automaton.alphabet)
 
 
 def random_automaton(rng: np.random.Generator, num_states: int, alphabet: str) -> Automaton:
@@ -153,19 +59,6 @@ def random_automaton(rng: np.random.Generator, num_states: int, alphabet: str) -
 def complement(automaton: Automaton) -> Automaton:
     """The automaton of the strings that are no members."""
     return automaton._replace(accepting=~automaton.accepting)
-
-
-def alphabet_of(expressions: tuple[str, ...]) -> str:
-    """The symbols in regular expressions, in order; `ConfigError` for too many, and where there are none."""
-    texts = [_ranges_in_full(REPEAT.sub("", text)) for text in expressions]
-    symbols = sorted({symbol for text in texts for symbol in text if symbol not in SYNTAX and symbol != " "})
-    require(bool(symbols), f"there is no symbol in the expressions {', '.join(map(repr, expressions))}")
-    return check_alphabet("".join(symbols))
-
-
-def _ranges_in_full(text: str) -> str:
-    """An expression with a range of symbols, as in [a-c], written out."""
-    return RANGE.sub(lambda match: "".join(map(chr, range(ord(match[1]), ord(match[2]) + 1))), text)
 
 
 def check_alphabet(alphabet: str) -> str:
@@ -249,7 +142,7 @@ def encoded(texts: list[str], alphabet: str, length: int) -> np.ndarray:
 # --- automata-lib ---
 
 
-def _library() -> tuple[Any, Any, tuple[type[Exception], ...]]:
+def automata_lib() -> tuple[Any, Any, tuple[type[Exception], ...]]:
     """DFA, NFA and the errors of automata-lib, which takes a moment to import."""
     from automata.base.exceptions import AutomatonException, RegexException
     from automata.fa.dfa import DFA
@@ -258,16 +151,7 @@ def _library() -> tuple[Any, Any, tuple[type[Exception], ...]]:
     return DFA, NFA, (AutomatonException, RegexException)
 
 
-def _shortened(text: str) -> str:
-    """An expression as it is named in a message."""
-    return repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
-
-
-def _sentence(reason: Exception) -> str:
-    return " ".join(str(reason).split()) or type(reason).__name__
-
-
-def _numbered(dfa: Any, alphabet: str) -> Automaton:
+def numbered(dfa: Any, alphabet: str) -> Automaton:
     """With states numbered in the order in which a breadth-first search finds them, and a sink where moves lack."""
     numbers, order = {dfa.initial_state: 0}, [dfa.initial_state]
     moves: list[list[int]] = []

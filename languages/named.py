@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
-from languages.automata import Automaton, accepts, agree, alphabet_of, check_alphabet, of_expression, random_automaton
+from languages.automata import Automaton, accepts, agree, check_alphabet, random_automaton
+from languages.config import MOST_LETTERS
+from languages.expressions import alphabet_of, of_expression
 from languages.sampling import Sampler
 from src.checks import ConfigError, require
 
@@ -21,6 +25,7 @@ TOMITA = {
 WORDS = {"tomita": tuple(TOMITA)}
 RANDOM = "random"
 LEAST_MEMBERS = 8  # and non-members, of the asked lengths
+ALONE = re.compile(r"\[([0-9A-Za-z])\](?![*+?{])")  # a class of one symbol, in the paper one that may be left out
 TRIES = 200  # random automata drawn for each that is taken
 
 
@@ -76,15 +81,28 @@ def check_size(name: str, automaton: Automaton, lengths: tuple[int, int]) -> Aut
     where = f"of length {lengths[0]} to {lengths[1]}"
     require(
         members >= LEAST_MEMBERS,
-        f"the language {name} has {members} members {where}; at least {LEAST_MEMBERS} are needed",
+        f"the language {name} has {members} members {where}; at least {LEAST_MEMBERS} are needed"
+        f"{_more_members(name, automaton, lengths[0])}",
     )
     missing = strings - members
     require(
         missing >= LEAST_MEMBERS,
         f"the language {name} has {missing or 'no'} non-members {where} over {automaton.alphabet}; at least "
-        f"{LEAST_MEMBERS} are needed",
+        f"{LEAST_MEMBERS} are needed: allow further symbols (--config.alphabet) or more lengths (--max_length)",
     )
     return automaton
+
+
+def _more_members(name: str, automaton: Automaton, min_length: int) -> str:
+    """What gives a language enough members: longer strings, and symbols left out, if [c] was meant as an optional c."""
+    lengths = range(min_length, MOST_LETTERS + 1)
+    enough = next((most for most in lengths if sizes(automaton, (min_length, most))[0] >= LEAST_MEMBERS), None)
+    longer = f"--max_length {enough} gives so many" if enough else f"no --max_length up to {MOST_LETTERS} gives so many"
+    alone = ALONE.search(name)
+    optional = ALONE.sub(r"\1?", name)
+    return f": {longer}" + (
+        f"; {alone[0]} is {alone[1]} itself, so if that may be left out write {optional}" if alone else ""
+    )
 
 
 def sizes(automaton: Automaton, lengths: tuple[int, int]) -> tuple[int, int]:

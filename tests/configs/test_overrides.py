@@ -144,6 +144,7 @@ def test_text_of_another_type_is_refused(name: str, text: str, words: str) -> No
         ("(a),(b)", ("(a)", "(b)")),
         ("((a|b)c, (ab))", ("(a|b)c", "(ab)")),
         ("a{2,3}b,c", ("a{2,3}b", "c")),
+        ("a* b, c", ("a* b", "c")),  # a blank is no comma, and is not dropped
         ("(a{2,3})", ("(a{2,3})",)),
         ("a*bc*,((a|b)c)*,(abc?)*", ("a*bc*", "((a|b)c)*", "(abc?)*")),
     ],

@@ -3,25 +3,22 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from languages.automata import (
     Automaton,
     accepts,
-    alphabet_of,
     check_alphabet,
     complement,
     counts,
     encoded,
     lengths_of,
     minimal,
-    of_expression,
     random_automaton,
     states_after,
     text_of,
 )
 from languages.config import LanguageData
+from languages.expressions import of_expression
 from languages.named import TOMITA, common_alphabet, languages_of
 from src.checks import ConfigError
 from tests.languages.derivatives import every, matches, strings_of
@@ -47,16 +44,6 @@ def is_one_sentence(error: object) -> bool:
 @pytest.fixture(scope="module")
 def strings() -> np.ndarray:
     return STRINGS()
-
-
-@pytest.mark.parametrize(("expression", "count"), [*zip(THREE + OTHER_THREE, 2 * (36, 31, 15), strict=True)])
-def test_members_of_the_six_are_those_of_derivatives_and_of_re(
-    expression: str, count: int, strings: np.ndarray
-) -> None:
-    found = accepts(of_expression(expression, "abc"), strings).tolist()
-    assert found == [matches(expression, text) for text in TEXTS]
-    assert found == [re.fullmatch(expression, text) is not None for text in TEXTS]
-    assert sum(found) == count  # 1 + 2 + ... + 8, 1 + 2 + ... + 2^4, and 1, 0, 1, 1, 1, 2, 2, 3, 4
 
 
 def runs(text: str) -> list[str]:
@@ -93,35 +80,6 @@ def test_tomita_names_all_seven() -> None:
     assert [language.name for language in found] == [f"tomita{number}" for number in range(1, 8)]
     # the numbers of states of the minimal automata, sinks included, as tables of Tomita's languages have them
     assert [len(language.automaton.transitions) for language in found] == [2, 3, 5, 4, 4, 3, 5]
-
-
-@pytest.mark.parametrize(
-    "expression",
-    ["a{2,3}b", "(a|bc){0,2}", "((a|b)*)&((ab|ba)*)", "(a*b)&(a{2,4}(b|c))", "((a|b)+)&((a|c)?b+)", "a(()|b)c?"],
-)
-def test_repeats_and_intersections(expression: str, strings: np.ndarray) -> None:
-    found = accepts(of_expression(expression, "abc"), strings).tolist()
-    assert found == [matches(expression, text) for text in TEXTS]
-    assert any(found)
-
-
-SMALL = st.recursive(
-    st.sampled_from("abc"),
-    lambda inner: st.one_of(
-        st.tuples(inner, inner).map(lambda pair: "".join(pair)),
-        st.tuples(inner, inner).map(lambda pair: f"({'|'.join(pair)})"),
-        st.tuples(inner, st.sampled_from(["*", "+", "?", "{1,2}", "{0,3}"])).map(lambda pair: f"({pair[0]}){pair[1]}"),
-    ),
-    max_leaves=7,
-)
-
-
-@given(SMALL)
-def test_any_expression_agrees_with_re(expression: str) -> None:
-    texts = every("abc", 5)
-    found = accepted(of_expression(expression, "abc"), texts, 5)
-    assert found == [re.fullmatch(expression, text) is not None for text in texts]
-    assert found == [matches(expression, text) for text in texts]
 
 
 def test_a_string_with_a_pad_before_a_symbol_is_no_member() -> None:
@@ -181,13 +139,6 @@ def test_minimal_merges_states_that_do_the_same_and_drops_those_never_reached() 
     np.testing.assert_array_equal(found.transitions, [[1, 0], [0, 1]])
     np.testing.assert_array_equal(found.accepting, [True, False])
     assert found.alphabet == "ab"
-
-
-@pytest.mark.parametrize("same", [("a*bc*", "a*bc*c*|a*b"), ("(a|b)*", "(a*b*)*"), ("(abc?)*", "(ab|abc)*")])
-def test_one_language_has_one_minimal_automaton(same: tuple[str, str]) -> None:
-    one, other = (of_expression(expression, "abc") for expression in same)
-    np.testing.assert_array_equal(one.transitions, other.transitions)
-    np.testing.assert_array_equal(one.accepting, other.accepting)
 
 
 def test_a_language_has_the_numbers_of_states_it_needs() -> None:
@@ -250,32 +201,6 @@ def test_the_length_is_up_to_the_last_symbol() -> None:
 # Errors
 
 
-@pytest.mark.parametrize("text", ["", "  "])
-def test_an_empty_expression_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="a regular expression is empty") as caught:
-        of_expression(text, "ab")
-    assert is_one_sentence(caught.value)
-
-
-@pytest.mark.parametrize("text", ["abd", "(a|x)*", "a{2", "[", "a\\"])
-def test_a_symbol_outside_the_alphabet_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{re.escape(repr(text))} is not a regular expression over abc: ") as caught:
-        of_expression(text, "abc")
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["a(b", "a)", "*a", "a||b", "a|", "(a|)b", "a{3,2}", "&a", "[a-z]b"])
-def test_a_malformed_expression_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        of_expression(text, "abc")
-    assert "\n" not in str(caught.value)
-
-
-def test_too_many_states_are_refused() -> None:
-    with pytest.raises(ConfigError, match="an automaton has 1024 states; the most are 512"):
-        of_expression("(a|b)*a(a|b){9}", "ab")
-
-
 @pytest.mark.parametrize(
     ("alphabet", "words"),
     [
@@ -294,47 +219,3 @@ def test_alphabets_that_are_refused(alphabet: str, words: str) -> None:
             with pytest.raises(ConfigError, match=re.escape(words)) as caught:
                 check(alphabet)
             assert is_one_sentence(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("expressions", "words"),
-    [
-        (("a*",), "it must have 2 to 26"),
-        (("()", "()*"), "there is no symbol in the expressions"),
-        (("abcdefghijklm", "nopqrstuvwxyz0"), "has 27 symbols"),
-    ],
-)
-def test_expressions_without_an_alphabet_are_refused(expressions: tuple[str, ...], words: str) -> None:
-    with pytest.raises(ConfigError, match=words) as caught:
-        alphabet_of(expressions)
-    assert is_one_sentence(caught.value)
-
-
-def test_the_alphabet_is_that_of_all_expressions() -> None:
-    assert alphabet_of(("(c|a)*", "b? a+", "()")) == "abc"
-    assert common_alphabet(("tomita4", "b*cb*")) == "abc"
-    assert common_alphabet(("tomita",)) == "ab"
-    assert common_alphabet(("random",)) == "abc"
-    assert common_alphabet(("a*b",), "bac") == "bac"
-
-
-def test_the_numbers_of_a_repeat_are_no_symbols() -> None:
-    assert alphabet_of(("a{2,3}b",)) == "ab"
-
-
-def test_a_range_has_the_symbols_between_its_ends() -> None:
-    assert alphabet_of(("[a-c]*",)) == "abc"
-
-
-@pytest.mark.parametrize(
-    "text", ["a{600}", "(a{30}){30}", "b{2,9999999999}", "((ab){9}|a){99}", "a{40}&(a|b){40}", "(a|b)*a(a|b){20}"]
-)
-def test_an_expression_of_too_many_states_is_refused_at_once(text: str) -> None:
-    """Its automaton would take all memory before it could be counted."""
-    with pytest.raises(ConfigError, match="needs too many states"):
-        of_expression(text, "ab")
-
-
-@pytest.mark.parametrize(("text", "states"), [("(a|b){100}", 102), ("a{20}&[ab]{20}", 22), ("(a|b)*a(a|b){7}", 256)])
-def test_an_expression_of_many_states_has_them(text: str, states: int) -> None:
-    assert len(of_expression(text, "ab").transitions) == states

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from languages import codes
-from languages.automata import of_expression
 from languages.coded import coded_pools, frequencies
 from languages.config import CodeConfig, LanguageData
+from languages.expressions import of_expression
 from languages.pools import Pool, pools_of
 from src.checks import ConfigError
 from tests.languages.derivatives import every, matches, strings_of, texts_of

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from languages.automata import of_expression
+from languages.expressions import of_expression
 from languages.sampling import FEW, Sampler, SplitSampler
 from tests.languages.derivatives import members, texts_of
 
