@@ -6,6 +6,7 @@ A mode draws strings of one part, training or test, that its language does not h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -42,18 +43,40 @@ class Source(NamedTuple):
 
 
 def random_hash(source: Source) -> Draw:
-    """Symbols and pads alike, each with the same chance, of a length that is uniform; as published.
+    """Symbols and pads alike, each with the same chance, in a number of places that is uniform; as published.
 
-    Most have a pad before a symbol, which no member has.
+    Most have a pad before a symbol, which no member has. Where the least length is above 1 there are at least so many
+    symbols among them.
     """
+    pad, most = source.automaton.pad, source.max_length
+    scatter = _scattered if source.min_length > 1 else _anything
 
     def draw(rng: np.random.Generator, count: int) -> np.ndarray:
-        strings = rng.integers(source.automaton.pad + 1, size=(count, source.max_length)).astype(np.uint8)
-        ends = rng.integers(source.min_length, source.max_length + 1, size=count)
-        strings[np.arange(source.max_length)[None] >= ends[:, None]] = source.automaton.pad
+        strings = scatter(rng, count, pad, source.min_length, most)
         return np.asarray(strings[source.non_members(strings)])
 
     return draw
+
+
+def _anything(rng: np.random.Generator, count: int, pad: int, least: int, most: int) -> np.ndarray:
+    """Symbols and pads in the first `least` to `most` places, and pads behind."""
+    strings = rng.integers(pad + 1, size=(count, most)).astype(np.uint8)
+    ends = rng.integers(least, most + 1, size=count)
+    strings[np.arange(most)[None] >= ends[:, None]] = pad
+    return strings
+
+
+def _scattered(rng: np.random.Generator, count: int, pad: int, least: int, most: int) -> np.ndarray:
+    """The same, given that there are at least `least` symbols: k of n places with the weight C(n, k) pad^k."""
+    weights = np.array(
+        [[comb(n, k) * float(pad) ** k * (k >= least) for k in range(most + 1)] for n in range(most + 1)]
+    )
+    chances = np.cumsum(weights, axis=1)
+    ends = rng.integers(least, most + 1, size=count)
+    symbols = (chances[ends] <= rng.random((count, 1)) * chances[ends, -1:]).sum(axis=1)
+    order = rng.random((count, most)) + (np.arange(most)[None] >= ends[:, None])  # places behind the end come last
+    filled = order.argsort(axis=1).argsort(axis=1) < symbols[:, None]
+    return np.where(filled, rng.integers(pad, size=(count, most)), pad).astype(np.uint8)
 
 
 def random_abc(source: Source) -> Draw:

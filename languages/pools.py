@@ -1,12 +1,12 @@
 """Pools of labelled strings: what contexts are drawn from, built once and kept in a cache by what they depend on.
 
-A string belongs to the training or to the test set by a hash of it, whatever its label and language: no string of the
-test set is ever trained on.
+A string belongs to the training or to the test set (`languages.split`), whatever its label and language: no string of
+the test set is ever trained on. Each set has at least `LEAST_STRINGS` of a language and a label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,11 +19,15 @@ from languages.config import LanguageData
 from languages.named import RANDOM, Language, check_different, common_alphabet, expand, languages_of
 from languages.negatives import MODES, NEED_OTHERS, Draw, Source
 from languages.sampling import Sampler
+from languages.split import Split, stratified
 from src.checks import ConfigError, require
 
 SETS = ("train", "test", "unseen")  # trained languages; their test strings; other languages, test strings
 TRIES = 400  # rounds of drawing until a pool is full
-HASH_SEED = 20_221_214  # of the hash by which strings are divided
+LEAST_STRINGS = (
+    2  # distinct ones of a language and a label in each set: the most that leaves the study's pools as they are
+)
+SUPPORT_DRAWS = 8192  # that find all strings of a group that has few
 
 
 class Pool(NamedTuple):
@@ -92,14 +96,31 @@ def pools_of(data: LanguageData) -> Pools:
     return Pools(train, test, unseen, languages, unseen_languages)
 
 
+def distinct_strings(pools: Pools) -> dict[str, dict[str, list[int]]]:
+    """How many distinct members and non-members of each language a set has, the languages in their order."""
+
+    def numbers(draws: np.ndarray) -> list[int]:
+        return [len(np.unique(row)) for row in draws]
+
+    sets = {name: pool for name, pool in zip(SETS, pools[:3], strict=True) if pool is not None}
+    return {
+        name: {"members": numbers(pool.positives), "non_members": numbers(pool.negatives)}
+        for name, pool in sets.items()
+    }
+
+
 def _made(data: LanguageData) -> Pools:
     trained, unseen = training_languages(data), unseen_languages(data)
     require(
         data.negatives not in NEED_OTHERS or len(trained) > 1,
-        f"negatives {data.negatives} are members of another training language, of which there is none",
+        f"negatives {data.negatives} are members of another training language, of which there is none; take others, "
+        "such as --negatives random_abc",
     )
-    train, test = (_pool(data, trained, number) for number in (0, 1))
-    return Pools(train, test, _pool(data, unseen, 2, trained) if unseen else None, trained, unseen)
+    (train, test), split = _pools(data, trained, (0, 1), Split(data.test_share, data.pool_seed))
+    if not unseen:
+        return Pools(train, test, None, trained, unseen)
+    (others,), _ = _pools(data, unseen, (2,), split, trained, frozenset(map(np.ndarray.tobytes, train.strings)))
+    return Pools(train, test, others, trained, unseen)
 
 
 def _written(pools: Pools) -> dict[str, np.ndarray]:
@@ -127,53 +148,95 @@ def _read_languages(arrays: Mapping[str, np.ndarray], name: str) -> list[Languag
     return languages
 
 
-def _pool(data: LanguageData, languages: Sequence[Language], number: int, spare: Sequence[Language] = ()) -> Pool:
-    """The pool of a set, by its number in `SETS`; `spare` has other languages where the set has but one."""
-    rng = np.random.default_rng([data.pool_seed, 2, number])
-    automata = [language.automaton for language in languages]
+class _Group(NamedTuple):
+    """The strings of a language and a label in a set: `draw` gives some, `words` says what they are."""
 
-    def kept(strings: np.ndarray) -> np.ndarray:
-        return np.asarray(in_test_set(strings, data.test_share, data.pool_seed) == (number > 0))
+    language: Automaton
+    others: list[Automaton]
+    label: bool
+    words: str
 
-    rows: list[np.ndarray] = []
+    def draw(self, data: LanguageData, kept: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator) -> Draw:
+        """Draws its strings that are `kept`."""
+        source = Source(self.language, self.others, data.min_length, data.max_length, kept, rng)
+        return source.members_of(self.language, kept).draw if self.label else MODES[data.negatives](source)
+
+
+def _groups(data: LanguageData, languages: Sequence[Language], spare: Sequence[Language]) -> list[_Group]:
+    """Members of each language, then non-members; `spare` has other languages where there is but one."""
+    groups = []
     for label in (True, False):
         for language in languages:
-            automaton = language.automaton
-            others = [other for other in automata if other is not automaton] or [other.automaton for other in spare]
-            source = Source(automaton, others, data.min_length, data.max_length, kept, rng)
-            draw = MODES[data.negatives](source) if not label else source.members_of(automaton, kept).draw
+            others = [other.automaton for other in languages if other is not language]
             words = f"{'members' if label else f'non-members ({data.negatives})'} of {language.name}"
-            rows.append(_filled(rng, draw, data, SETS[number], words))
+            groups.append(_Group(language.automaton, others or [other.automaton for other in spare], label, words))
+    return groups
+
+
+def _pools(
+    data: LanguageData,
+    languages: Sequence[Language],
+    numbers: Sequence[int],
+    split: Split,
+    spare: Sequence[Language] = (),
+    trained: frozenset[bytes] | None = None,
+) -> tuple[list[Pool], Split]:
+    """The pools of sets, by their numbers in `SETS`, and the split, which is stratified where a group has too few."""
+    groups, least = _groups(data, languages, spare), min(LEAST_STRINGS, data.pool_size)
+    drawn = {number: _drawn(data, groups, number, split) for number in numbers}
+    if any(_are_few(strings, data, least) for rows in drawn.values() for strings in rows):
+        split = stratified(split, _supports(data, groups), least, trained)
+        drawn = {number: _drawn(data, groups, number, split) for number in numbers}
+    for number, rows in drawn.items():
+        for group, strings in zip(groups, rows, strict=True):
+            if _are_few(strings, data, least):
+                raise ConfigError(_too_few(data, group, number, len(np.unique(strings, axis=0)), least))
+    return [_pool(rows) for rows in drawn.values()], split
+
+
+def _drawn(data: LanguageData, groups: Sequence[_Group], number: int, split: Split) -> list[np.ndarray]:
+    """`pool_size` draws for each group of a set, by its number in `SETS`; fewer where there is next to nothing."""
+    rng = np.random.default_rng([data.pool_seed, 2, number])
+
+    def kept(strings: np.ndarray) -> np.ndarray:
+        return np.asarray(split.tests(strings) == (number > 0))
+
+    return [_filled(rng, group.draw(data, kept, rng), data.pool_size) for group in groups]
+
+
+def _supports(data: LanguageData, groups: Sequence[_Group]) -> list[np.ndarray]:
+    """Distinct strings of each group, of either set: all of a group that has few."""
+    rng = np.random.default_rng([data.pool_seed, 3])
+    draws = (group.draw(data, lambda strings: np.ones(len(strings), bool), rng) for group in groups)
+    return [np.unique(_filled(rng, draw, SUPPORT_DRAWS), axis=0) for draw in draws]
+
+
+def _filled(rng: np.random.Generator, draw: Draw, count: int) -> np.ndarray:
+    """So many draws; fewer where there is next to nothing to draw."""
+    draws: list[np.ndarray] = []
+    for attempt in range(TRIES):
+        draws.append(draw(rng, count))
+        have = sum(map(len, draws))
+        if have >= count or (attempt == 3 and have == 0):
+            break
+    return np.concatenate(draws)[:count]
+
+
+def _are_few(strings: np.ndarray, data: LanguageData, least: int) -> bool:
+    return len(strings) < data.pool_size or len(np.unique(strings, axis=0)) < least
+
+
+def _pool(rows: Sequence[np.ndarray]) -> Pool:
     strings, inverse = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
-    index = inverse.reshape(2, len(languages), data.pool_size).astype(np.int32)
+    index = inverse.reshape(2, len(rows) // 2, -1).astype(np.int32)
     return Pool(strings, index[0], index[1])
 
 
-def _filled(rng: np.random.Generator, draw: Draw, data: LanguageData, which: str, words: str) -> np.ndarray:
-    """`pool_size` draws; `ConfigError` where there is next to nothing to draw."""
-    draws: list[np.ndarray] = []
-    for attempt in range(TRIES):
-        draws.append(draw(rng, data.pool_size))
-        have = sum(map(len, draws))
-        if have >= data.pool_size:
-            return np.concatenate(draws)[: data.pool_size]
-        if attempt == 3 and have == 0:
-            break
-    where = "training" if which == "train" else "test"
-    raise ConfigError(
-        f"there are too few {words} of length {data.min_length} to {data.max_length} among the strings of the {where} "
-        "set; allow other lengths"
+def _too_few(data: LanguageData, group: _Group, number: int, have: int, least: int) -> str:
+    other = [] if group.label else ["other --negatives"]
+    other += ["other --unseen_languages"] if number == SETS.index("unseen") else []
+    return (
+        f"there are too few {group.words} of length {data.min_length} to {data.max_length} among the strings of the "
+        f"{'test' if number else 'training'} set: {have}, where {least} are needed; allow "
+        f"{', '.join([*other, 'more lengths (--max_length)'])} or another share of tests (--config.test_share)"
     )
-
-
-def in_test_set(strings: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Which strings [B, L] are of the test set, a share of all that there are, by a hash that a seed chooses: [B]."""
-    factors = np.random.default_rng([HASH_SEED, seed]).integers(
-        1, 2**63, size=strings.shape[1], dtype=np.uint64
-    ) | np.uint64(1)
-    with np.errstate(over="ignore"):
-        mixed = ((strings.astype(np.uint64) + np.uint64(1)) * factors).sum(axis=1, dtype=np.uint64)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64's last steps
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    mixed ^= mixed >> np.uint64(31)
-    return np.asarray(mixed < np.uint64(int(share * 2**64)))

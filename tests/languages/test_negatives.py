@@ -1,13 +1,15 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from languages.automata import lengths_of, of_expression
+from languages.automata import lengths_of
 from languages.config import LanguageData
+from languages.expressions import of_expression
 from languages.negatives import MODES, Source, edit
 from tests.languages.derivatives import every, matches, members, strings_of, texts_of
 
@@ -185,6 +187,30 @@ def test_as_published_most_strings_have_a_pad_before_a_symbol() -> None:
         share = sum("#" in text for text in found) / len(found)
         assert abs(share - expected) < 4 * np.sqrt(expected * (1 - expected) / len(found)) + 1e-4
         assert abs(share - 0.78) < 0.04  # members that are taken out move it from .784 to .82 at most
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("lengths", [(1, 8), (2, 8), (5, 8), (8, 8)])
+def test_no_mode_gives_fewer_symbols_than_the_least_length(mode: str, lengths: tuple[int, int]) -> None:
+    """But random_hash at a least length of 1, which is as published: a string of pads alone is among them."""
+    texts = [text for expression in THREE[:2] for text in negatives(mode, expression, 2000, lengths)]
+    sizes = [len(text.replace("#", "")) for text in texts]
+    assert max(sizes) <= lengths[1]
+    assert min(sizes) == (0 if (mode, lengths[0]) == ("random_hash", 1) else lengths[0])
+
+
+def test_a_least_length_conditions_the_published_strings_on_their_symbols() -> None:
+    """Given the number of places, all texts over a, b, c and # with enough symbols have the same chance."""
+    found = Counter(negatives("random_hash", "a*bc*", 60_000, (2, 4)))
+    chances: Counter[str] = Counter()
+    for places in (2, 3, 4):
+        texts = [text for text in map("".join, product("abc#", repeat=places)) if len(text.replace("#", "")) >= 2]
+        for text in texts:
+            chances[text.rstrip("#")] += 1 / len(texts)
+    chances = Counter({text: chance for text, chance in chances.items() if not re.fullmatch("a*bc*", text)})
+    assert set(found) <= set(chances)
+    expected = [60_000 * chance / chances.total() for chance in chances.values()]
+    assert stats.chisquare([found[text] for text in chances], expected).pvalue > LEAST_P
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -5,11 +5,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from languages.config import LanguageData
 from languages.named import Language, members, random_languages
-from languages.pools import Pool, Pools, alphabet, in_test_set, pools_of, training_languages, unseen_languages
+from languages.pools import (
+    LEAST_STRINGS,
+    Pool,
+    Pools,
+    alphabet,
+    distinct_strings,
+    pools_of,
+    training_languages,
+    unseen_languages,
+)
 from languages.sampling import Sampler
+from languages.split import in_test_set
 from src.checks import ConfigError
 from tests.languages.derivatives import every, matches, strings_of, texts_of
 from tests.languages.derivatives import members as members_of
@@ -119,6 +131,88 @@ def test_a_larger_test_set_has_the_smaller_one() -> None:
     small, large = (in_test_set(strings, share, 3) for share in (0.1, 0.4))
     assert not (small & ~large).any()
     assert (in_test_set(strings, 0.4, 4) != large).mean() > 0.4  # of two seeds: 2 x .4 x .6 of the strings
+
+
+# Few strings
+
+FEW = ("a*", "b*", "(ab)*", "(ba)*", "(abc?)*", "a*bc*", "(a|b)c{0,5}", "a{3,12}|c", "(a|b|c)(bb)*", "c(a|b){2}c*")
+
+
+@settings(max_examples=15)
+@given(
+    languages=st.lists(st.sampled_from(FEW), min_size=1, max_size=3, unique=True).map(tuple),
+    unseen=st.sampled_from([(), ("c*ba*",), ("(ca)*", "(ac)*")]),
+    negatives=st.sampled_from(NEGATIVES),
+    share=st.sampled_from([0.05, 0.2, 0.9]),
+    seed=st.integers(0, 999),
+)
+@example(("a*", "b*"), (), "other_language", 0.2, 143)  # by the hash alone 0 of 20 members of b* are tested
+@example(("(ab)*", "(ba)*"), (), "other_language", 0.2, 0)
+def test_each_set_has_strings_of_each_language_and_label_or_the_sentence_says_what_helps(
+    languages: tuple[str, ...], unseen: tuple[str, ...], negatives: str, share: float, seed: int
+) -> None:
+    data = LanguageData(
+        languages=languages, unseen_languages=unseen, alphabet="abc", negatives=negatives, test_share=share,
+        pool_seed=seed, pool_size=128,
+    )  # fmt: skip
+    try:
+        pools = pools_of(data)
+    except ConfigError as error:
+        said = str(error)
+    else:
+        for counts in distinct_strings(pools).values():
+            assert min(counts["members"] + counts["non_members"]) >= LEAST_STRINGS
+        trained = texts(pools.train)
+        assert not trained & texts(pools.test)
+        assert not (pools.unseen and trained & texts(pools.unseen))
+        return
+    assert is_one_sentence(said)
+    assert "--" in said
+
+
+@pytest.mark.parametrize(
+    ("values", "helps"),
+    [
+        ({"languages": ("(ab)*", "c*"), "max_length": 8}, {"max_length": 16}),
+        ({"languages": ("a*bc*",)}, {"negatives": "random_abc"}),
+        ({"languages": ("(ab|c)*", "(ab)+c*"), "max_length": 12}, {"negatives": "near_miss"}),
+        ({"languages": ("(a|b|c)*",), "negatives": "random_abc"}, {"alphabet": "abcd"}),
+        ({"unseen_languages": ("((b|c)a)*",), "test_share": 0.001, "pool_size": 16}, {"test_share": 0.2}),
+    ],
+)
+def test_the_flag_that_the_sentence_names_helps(values: dict[str, Any], helps: dict[str, Any]) -> None:
+    data = replace(LanguageData(unseen_languages=(), pool_size=128), **values)
+    with pytest.raises(ConfigError) as caught:
+        pools_of(data)
+    said = str(caught.value)
+    for name, value in helps.items():
+        assert re.search(rf"--(config\.)?{name}\b", said), said
+        assert f"--{name} {value}" in said or name != "max_length"
+    pools_of(replace(data, **helps))
+
+
+def test_the_third_language_as_published_says_what_was_meant() -> None:
+    """In the paper [c] may be left out; as a class it is c."""
+    data = LanguageData(languages=("a*bc*", "((a|b)c)*", "(ab[c])*"), unseen_languages=(), pool_size=128)
+    with pytest.raises(ConfigError) as caught:
+        pools_of(data)
+    assert str(caught.value) == (
+        "the language (ab[c])* has 6 members of length 1 to 20; at least 8 are needed: --max_length 24 gives so many; "
+        "[c] is c itself, so if that may be left out write (abc?)*"
+    )
+    counts = distinct_strings(pools_of(replace(data, max_length=24)))  # (abc)*, of 8 members
+    assert [counts[name]["members"][2] for name in ("train", "test")] == [6, 2]
+    pools_of(replace(data, languages=("a*bc*", "((a|b)c)*", "(abc?)*")))
+
+
+def test_distinct_strings_are_those_that_were_drawn() -> None:
+    pools = pools_of(SMALL)
+    counts = distinct_strings(pools)
+    assert list(counts) == ["train", "test"]
+    for pool, of_set in zip((pools.train, pools.test), counts.values(), strict=True):
+        for draws, name in ((pool.positives, "members"), (pool.negatives, "non_members")):
+            found = np.array(texts_of(pool.strings, "abc"))
+            assert of_set[name] == [len(set(found[row])) for row in draws]
 
 
 # Seeds
