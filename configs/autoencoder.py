@@ -11,7 +11,15 @@ from typing import Any, ClassVar
 
 from configs import columns, step_cost
 from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
-from configs.language_flags import LANGUAGE_FLAGS, LANGUAGE_LISTS, LANGUAGE_MEANINGS, language_words, pool_arrays
+from configs.language_flags import (
+    FOLLOWS,
+    LANGUAGE_FLAGS,
+    LANGUAGE_LISTS,
+    LANGUAGE_MEANINGS,
+    language_words,
+    pool_arrays,
+    with_negatives,
+)
 from configs.run import RunConfig
 from languages.config import AUTOENCODER_INPUTS, MOST_LETTERS, LanguageData
 from src.batch import StringBatch
@@ -164,6 +172,8 @@ FAMILY = Family(
         "model.hidden": Meaning("hidden channels of encoder and decoder"),
         "model.input": Meaning("what the encoder reads", AUTOENCODER_INPUTS),
     },
+    follows=FOLLOWS,
+    complete=with_negatives,
     criterion=Criterion("token accuracy", lambda config, summary: summary["headline"]["token_accuracy"], DECODES, True),
     cell_words=lambda config: [config.model.input, f"d{config.model.dim}", *language_words(config.data)],
     task_seconds=lambda config: step_cost.of_layers(1, 4 * config.model.hidden + 80, 1),

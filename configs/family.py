@@ -116,9 +116,9 @@ class NamedLoss(NamedTuple):
 class Family:
     """A family of experiments. `models` has the presets of each of its models by name.
 
-    follows: fields, or sections, without a value of their own in presets, and the word that stands for it ("" for the
-    value it takes); `complete` gives them one from the others. without_meaning(config): fields that `--config.help`
-    leaves out, because with the config's other values only their default is valid.
+    follows: fields, or sections, without a value of their own unless a preset sets one, and the word that stands for it
+    ("" for the value it takes); `complete` gives them one from the others. without_meaning(config): fields that
+    `--config.help` leaves out, because with the config's other values only their default is valid.
     lists: flags whose value is a list of words; in a sweep all points share it.
     training_ignores: fields, or sections, that training does not depend on, and lane: fields that may differ within a
     pack, each with the value that stands for all.

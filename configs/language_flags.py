@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cli import words_of
 from configs.family import Flag, Meaning
@@ -34,7 +34,9 @@ LANGUAGE_MEANINGS = {
     "data.num_languages": Meaning("how many random languages are trained on"),
     "data.num_unseen": Meaning("how many random languages are tested on alone"),
     "data.num_states": Meaning("states of a random automaton before it is made minimal"),
-    "data.negatives": Meaning("what strings that are no members look like", NEGATIVES),
+    "data.negatives": Meaning(
+        "what strings that are no members look like (random_abc by default for a single language)", NEGATIVES
+    ),
     "data.positive_share": Meaning("chance that a label is 1"),
     "data.min_length": Meaning("shortest string"),
     "data.max_length": Meaning("longest string"),
@@ -43,6 +45,42 @@ LANGUAGE_MEANINGS = {
     "data.test_share": Meaning("share of all strings that is kept for the tests"),
     "data.pool_seed": Meaning("seed of the strings and of which are kept for the tests"),
 }
+
+
+FOLLOWS = {"data.negatives": ""}
+ALONE_NEGATIVES = "random_abc"  # of a single language, which has no other whose members could be taken
+
+
+def with_negatives(values: dict[str, Any]) -> dict[str, Any]:
+    """Sets unset negatives: members of the other languages, of a single language random strings over its alphabet."""
+    data = dict(values["data"])
+    if data["negatives"] is None:
+        data["negatives"] = ALONE_NEGATIVES if _is_alone(data) else DEFAULT.negatives
+    return values | {"data": data}
+
+
+def _is_alone(data: Mapping[str, Any]) -> bool:
+    from languages.named import RANDOM, expand
+
+    names = expand(tuple(data["languages"]))
+    return len(names) == 1 and (names[0] != RANDOM or data["num_languages"] == 1)
+
+
+def strings_lines(config: Any, summary: Mapping[str, Any]) -> list[str]:
+    """The summary's lines on strings: the negatives, and how many distinct strings a set has of a language.
+
+    Runs of earlier versions counted none.
+    """
+    data: LanguageData = config.data
+    alone = " (of a single language)" if _is_alone(vars(data)) else ""
+    counts: Mapping[str, Mapping[str, list[int]]] = summary.get("strings", {})
+    sets = [f"{name} {_range(of['members'])} and {_range(of['non_members'])}" for name, of in counts.items()]
+    counted = [f"distinct members and non-members of a language: {', '.join(sets)}"] if sets else []
+    return [f"negatives {data.negatives}{alone}", *counted]
+
+
+def _range(numbers: list[int]) -> str:
+    return str(min(numbers)) if min(numbers) == max(numbers) else f"{min(numbers)} to {max(numbers)}"
 
 
 def language_words(data: LanguageData) -> list[str]:

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from configs import columns, step_cost
 from configs.autoencoder import AutoencoderConfig, autoencoder_of
 from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset, Results, Summary
-from configs.language_flags import LANGUAGE_FLAGS, LANGUAGE_LISTS, LANGUAGE_MEANINGS, language_words, pool_arrays
+from configs.language_flags import (
+    FOLLOWS,
+    LANGUAGE_FLAGS,
+    LANGUAGE_LISTS,
+    LANGUAGE_MEANINGS,
+    language_words,
+    pool_arrays,
+    with_negatives,
+)
 from configs.run import RunConfig
 from languages.config import AUTOENCODER_INPUTS, CODE_SCALES, CODES, CodeConfig, LanguageData
 from src import loss_conventions
@@ -130,7 +138,8 @@ MODELS: dict[str, dict[str, Preset]] = {
 
 
 def complete(values: dict[str, Any]) -> dict[str, Any]:
-    """Sets an unset number of learned features to the code's channels, or to 0 for other codes."""
+    """Sets an unset number of learned features to the code's channels, or to 0 for other codes; and the negatives."""
+    values = with_negatives(values)
     model, code = dict(values["model"]), values["code"]
     if model["features"] is None:
         model["features"] = code["dim"] if code["kind"] == "learned" else 0
@@ -292,7 +301,7 @@ FAMILY = Family(
         "model.features_width": Meaning("hidden channels of that MLP"),
         "model.query_in_keys": Meaning("the query's row is among the keys and values"),
     },
-    follows={"model.features": ""},
+    follows={"model.features": ""} | FOLLOWS,
     complete=complete,
     cell_words=cell_words,
     criterion=Criterion("loss over that of the best linear predictor without context", over_no_context, NEEDS_CONTEXT),

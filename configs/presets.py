@@ -14,7 +14,7 @@ from configs.run import fields_of
 def preset(model: str, name: str = "default", num_layers: int | None = None, recurrent: bool = False) -> ConfigDict:
     """The preset of a model at a depth, as a locked `ConfigDict` that `configs.overrides.resolve` turns into a run.
 
-    Fields that follow others are None in it: `resolve` gives them their values.
+    Fields that follow others are None in it, unless the preset sets them: `resolve` gives them their values.
     """
     family = family_of_model(model)
     config: dict[str, Any] = {"family": family.name, **fields_of(family.config(name=model, preset=name))}
@@ -25,10 +25,11 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
     if recurrent and "recurrent" in keys:
         values["recurrent"] = True
     values |= chosen.by_depth(values.get("num_layers", 1), recurrent)
-    for key, value in values.items():
-        section, _, field = find_key(config, key, keys).rpartition(".")
+    given = {find_key(config, key, keys): value for key, value in values.items()}
+    for key, value in given.items():
+        section, _, field = key.rpartition(".")
         (config[section] if section else config)[field] = value
-    for key in family.follows:
+    for key in (key for key in family.follows if key not in given):
         section, _, field = key.rpartition(".")
         owner = config[section] if section else config
         owner[field] = dict.fromkeys(owner[field]) if isinstance(owner[field], dict) else None

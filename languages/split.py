@@ -24,7 +24,7 @@ class Split(NamedTuple):
 
     def tests(self, strings: np.ndarray) -> np.ndarray:
         """Which strings [B, L] are of the test set: [B]."""
-        return in_test_set(strings, self.share, self.seed) ^ among(strings, self.moved)
+        return np.asarray(in_test_set(strings, self.share, self.seed) ^ among(strings, self.moved))
 
 
 def among(strings: np.ndarray, some: frozenset[bytes]) -> np.ndarray:

@@ -10,7 +10,9 @@ import numpy as np
 
 from analysis.measures.test_set import mean_and_error
 from configs.autoencoder import AutoencoderConfig
+from configs.language_flags import strings_lines
 from families.autoencoder import EvalSet, measured, strings_of
+from languages.pools import distinct_strings, pools_of
 from runners.finish import Ending, Wanted
 from runners.summary import header, row
 from src.model import Model
@@ -30,7 +32,7 @@ def finish(
     numbers: dict[str, Any] = {"tasks": config.test_tasks}
     for name, values in zip(("loss", "token_accuracy"), measured(model, params, batch, eval_set.pad), strict=True):
         numbers[name], numbers[f"{name}_se"] = mean_and_error(np.asarray(values, np.float64))
-    yield {"headline": numbers}
+    yield {"headline": numbers, "strings": distinct_strings(pools_of(config.data))}
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: AutoencoderConfig) -> list[str]:
@@ -41,6 +43,7 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: AutoencoderConf
         header(numbers, kind).replace("test tasks", "unseen strings"),
         row("autoencoder", numbers, "loss"),
         row("token accuracy", numbers, "token_accuracy"),
+        *strings_lines(config, summary),
     ]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jax.tree_util import Partial
 
 from analysis.measures import languages
+from configs.language_flags import strings_lines
 from configs.languages import LanguagesConfig
 from families.language_opponents import IN_WORDS
 from families.languages import EvalSet, predictions_of
@@ -52,6 +53,7 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: LanguagesConfig
     numbers = summary["headline"]
     return [
         *lines,
+        *strings_lines(config, summary),
         f"with the context's labels in another order: accuracy {numbers['shuffled_accuracy']:.3f}; root mean square of "
         f"the context-free part of predictions {numbers['context_free']:.3f}, of the contextual "
         f"{numbers['contextual']:.3f}",

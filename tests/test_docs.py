@@ -160,9 +160,10 @@ def test_every_departure_names_a_test_and_settings_that_are_there(root: Path) ->
         assert len(row) == 6, row
         assert f"def {test}(" in (root / file).read_text(), row
     said = {words for row in rows for words in re.findall(r"--config\.(\w+=[\w.]+)", row[4])}
-    known = {model: resolve(preset(model)) for model in ("lsa1", "sine", "twolayer")}
+    known = {model: resolve(preset(model)) for model in ("lsa1", "sine", "twolayer", "languages")}
     for words in said:
         models = {"amplitude": "sine", "tied": "sine", "tokens": "twolayer", "prediction": "twolayer"}
+        models |= dict.fromkeys(("autoencoder", "query", "schedule", "test"), "languages")
         model = models.get(re.split("[_=]", words)[0], "lsa1")
         changed = flags.read(model, "a", "", [f"--config.{words}"]).config
         assert changed != known[model], words

@@ -22,7 +22,7 @@ from configs.languages import LanguagesConfig
 from families.language_opponents import Opponents, fitted_opponents, of_strings
 from families.languages import TaskSet, half_mean_square, make_test_sets, rights
 from languages.coded import Coded, frequencies
-from languages.pools import Pool, pools_of
+from languages.pools import Pool, distinct_strings, pools_of
 from src.batch import Batch
 from src.model import Model
 
@@ -43,7 +43,7 @@ def measure(config: LanguagesConfig, model: Model, params: Any, codes: Coded) ->
     """All measures on the test sets: on unseen strings (headline), and on unseen languages."""
     opponents, sets, pools = fitted_opponents(config, codes.train), make_test_sets(config, codes), pools_of(config.data)
     predict = Partial(model.predict, params)
-    sections: dict[str, Any] = {}
+    sections: dict[str, Any] = {"strings": distinct_strings(pools)}
     rows: list[dict[str, Any]] = []
     for name, tasks, pool in (("headline", sets.strings, pools.test), ("unseen", sets.unseen, pools.unseen)):
         if tasks is None or pool is None:

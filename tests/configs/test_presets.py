@@ -90,6 +90,20 @@ def test_published_sines_are_of_one_parameter(model: str) -> None:
     assert published == replace(paper, data=replace(paper.data, tied_phase=True), training=training, preset="published")
 
 
+def test_published_languages_have_the_published_strings_codes_and_training() -> None:
+    config = resolve(preset("languages", "published"))
+    assert (config.data.negatives, config.data.max_length, config.data.num_pairs) == ("random_hash", 20, 10)
+    code = config.code
+    assert (code.kind, code.scale, code.autoencoder_input, code.constant) == ("autoencoder", "raw", "raw_index", False)
+    assert config.model.query_in_keys
+    training = config.training
+    assert (training.batch_size, training.steps, training.lr, training.schedule) == (64, 70_000, 1e-3, "swing")
+    assert (training.b2, training.grad_clip, config.model.init_scale) == (0.999, 0.0, 1.0)
+    encoder = resolve(preset("autoencoder", "published"))
+    assert (encoder.model.input, encoder.model.dim, encoder.model.hidden) == ("raw_index", 16, 8)
+    assert encoder.negative_share == 0
+
+
 def test_a_model_that_is_in_no_published_code_has_no_such_preset() -> None:
     """Codes on concatenated tokens are not."""
     with pytest.raises(KeyError, match="published"):

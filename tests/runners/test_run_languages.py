@@ -41,6 +41,10 @@ def test_a_run_has_its_files_and_says_what_they_hold(ran: Ran, tmp_path: Path) -
     assert set(summary["layer"]["singular_values"]) == {"model", "optimum", "gd"}
     assert f"{headline['loss']:8.4f}" in done.out
     assert "without context" in done.out
+    train = summary["strings"]["train"]
+    counted = f"train {min(train['members'])} to {max(train['members'])} and {min(train['non_members'])} to "
+    assert "negatives other_language\n" in done.out
+    assert f"distinct members and non-members of a language: {counted}" in done.out
     assert config.data.languages == ("a*bc*", "((a|b)c)*", "(abc?)*")
 
 
@@ -61,6 +65,15 @@ def test_expressions_stand_as_they_are_typed(ran: Ran, tmp_path: Path) -> None:
     data = json.loads((tmp_path / "run" / layout.CONFIG).read_text())["data"]
     assert data["languages"] == ["a*bc*", "((a|b)c)*"]
     assert data["unseen_languages"] == ["(abc?)*"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [RUNNER, ENCODER])
+def test_a_single_language_works_and_says_its_negatives(command: str, ran: Ran, tmp_path: Path) -> None:
+    done = ran(command, *TINY, "--languages", "a*bc*", "--code_dim", 8, "--out", "run")
+    assert done.status == 0, done.err
+    assert "negatives random_abc (of a single language)\n" in done.out
+    assert json.loads((tmp_path / "run" / layout.CONFIG).read_text())["data"]["negatives"] == "random_abc"
 
 
 @pytest.mark.slow
@@ -105,7 +118,14 @@ def test_a_sweep_trains_the_autoencoder_first(ran: Ran, tmp_path: Path) -> None:
         (["--languages", "(a|b|c)*", "a*bc*"], "has no non-members"),
         (["--languages", "ab", "a*bc*"], "has 1 members of length 1 to 10; at least 8 are needed"),
         (["--languages", "a*bc*", "a*bc*"], "are the same language"),
-        (["--languages", "a*bc*"], "of which there is none"),
+        (["--languages", "a*bc*", "--negatives", "other_language"], "there is none; take others, such as --negatives"),
+        (
+            ["--languages", "a*bc* ((a|b)c)*"],
+            "it has a blank, which is no symbol; each expression is a word of its own",
+        ),
+        (["--languages", "a+?b", "abc"], "it has ? behind +, which is read in two ways"),
+        (["--languages", "^a*", "abc"], "it has ^; an expression describes whole strings and has no anchors"),
+        (["--languages", "(ab[c])*", "a*bc*", "--max_length", "20"], "--max_length 24 gives so many; [c] is c itself"),
         (["--unseen_languages", "a*bc*"], "is one of those trained on"),
         (["--languages", "random"], "num_languages is 0"),
         (["--config.data.alphabet=abcdefghijklmnopqrstuvwxyz0"], "has 27 symbols"),
