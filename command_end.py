@@ -11,7 +11,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
-    from types import TracebackType
+    from types import FrameType, TracebackType
 
 INTERRUPTED = 128 + 2  # the exit status after Ctrl-C
 
@@ -22,9 +22,9 @@ class UnusableEnvironment(Exception):
 
 def end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """In place of `sys.excepthook`: ends a command as `cli.launch` does; shows other errors as Python does."""
-    if _is_command() and issubclass(kind, KeyboardInterrupt):
+    if issubclass(kind, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
-    if _is_command() and issubclass(kind, UnusableEnvironment):
+    if issubclass(kind, UnusableEnvironment):
         exit_with(str(error))
     sys.__excepthook__(kind, error, trace)
 
@@ -34,7 +34,7 @@ def end_after_ignored(ignored: UnraisableHookArgs) -> None:
 
     The command would go on; it ends as if it were killed, which loses nothing on disk.
     """
-    if _is_command() and issubclass(ignored.exc_type, KeyboardInterrupt):
+    if issubclass(ignored.exc_type, KeyboardInterrupt):
         os._exit(INTERRUPTED)
     sys.__unraisablehook__(ignored)
 
@@ -48,11 +48,30 @@ def exit_with(sentence: str) -> None:
 
 def _is_command() -> bool:
     """Whether this process runs a module of the repository; "-m" stands for it while its package is imported."""
-    path, folder = sys.argv[0], os.path.dirname(os.path.abspath(__file__))
+    path, folder = "".join(sys.argv[:1]), os.path.dirname(os.path.abspath(__file__))
     return path == "-m" or (path.endswith(".py") and not os.path.relpath(path, folder).startswith("."))  # nor in .venv
 
 
-if sys.excepthook is sys.__excepthook__:
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """The handler of Ctrl-C: as Python's own, but in an import the process ends at once.
+
+    An exception there may arise where a package's C++ code calls Python, as JAX's does, and then the process aborts.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            os._exit(INTERRUPTED)
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _install() -> None:
     sys.excepthook = end
-if getattr(sys, "unraisablehook", None) is getattr(sys, "__unraisablehook__", sys):
     sys.unraisablehook = end_after_ignored
+    import signal  # only now: it imports much
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as in the background
+        signal.signal(signal.SIGINT, interrupt)
+
+
+if _is_command():
+    _install()

@@ -71,6 +71,13 @@ def test_an_interrupt_in_a_callback_ends_a_command_too(command: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+def test_an_interrupt_between_imports_ends_a_walk_through_as_elsewhere() -> None:
+    """As all that is raised outside of `cli.launch`, a walk-through having none."""
+    script = "import sys; sys.argv[0] = '-m'; import environment; raise KeyboardInterrupt"
+    done = python("-c", script)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_an_interrupt_of_a_users_own_script_is_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import store\nraise KeyboardInterrupt\n")
     done = python(tmp_path / "script.py", PYTHONPATH=str(ROOT))
