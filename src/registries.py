@@ -111,13 +111,15 @@ class Schedule(NamedTuple):
 OTHER_LOSSES = (
     *("tf", "gd", "gd_plus_plus", "ridge", "zero", "gd_clean_step", "gd_tuned_step", "linear_mmse", "mask_bayes"),
     *("gd_positions", "gd_positions_trained"),
-    *("loss", "test"),  # columns of a table begin with these
+    *("loss", "train", "eval", "test"),  # metrics and columns of a table begin with these
 )
 # others that `analysis.measures.algorithms` compares with
 OTHER_ALGORITHMS = (
-    *("gd_own_steps", "gd_plus_plus_paper", "conjugate_gradients", "momentum", "chebyshev"),
+    *("gd_own_steps", "gd_plus_plus_paper", "gd_plus_plus_own_rates", "conjugate_gradients", "momentum", "chebyshev"),
     *("newton_schulz", "newton_schulz_identity"),
 )
+# A distribution's own posterior mean has its name among these; columns with its standard errors end in _se.
+OTHER_MEANS = ("tf", "ridge", "dmmse", "zero")
 
 ORDERINGS = Registry(
     "ordering",
@@ -152,7 +154,7 @@ TASK_DISTRIBUTIONS = Registry(
         "mixture": TaskDistribution(lambda scale, dim: scale**2 * (1 / dim + 1 / 64), bayes="own", least_dim=2),
         "sparse": TaskDistribution(lambda scale, dim: scale**2, bayes="own", uncorrelated=True),
     },
-    reserved=("tf", "ridge", "dmmse", "zero"),  # an own posterior mean has its distribution's name among these
+    reserved=(*OTHER_MEANS, *(f"{name}_se" for name in (*OTHER_MEANS, "laplace", "mixture", "sparse"))),
 )
 ATTENTION_KINDS = Registry("attention", {"linear": AttentionKind(), "softmax": AttentionKind()})
 SCHEDULES = Registry(

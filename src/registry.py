@@ -10,6 +10,7 @@ from src.checks import require
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=Iterable[str])
 
 RESERVED = ("auto",)  # command-line value that keeps the base config's value
 
@@ -73,6 +74,16 @@ class Registry(Mapping[str, T]):
         self._entries[name] = entry
         self._plugins[name] = plugin.name
 
+    def reserving(self, table: C) -> C:
+        """A table of built-in names, among which this registry's stand too; `ConfigError` if it would take one's place.
+
+        Tables are made above the registry, and so its reserved words are written down with it.
+        """
+        open_names = {*table} - {*self._reserved, *self.built_in}
+        names = ", ".join(sorted(open_names))
+        require(not open_names, f"{names}: a plugin's {self.kind} could have this name; src/registries.py reserves it")
+        return table
+
     def drop(self, plugin: Plugin) -> None:
         """Removes the names added by a plugin that then failed to load."""
         for name in [name for name, owner in self._plugins.items() if owner == plugin.name]:
@@ -102,7 +113,7 @@ class Functions(Mapping[str, F]):
     """
 
     def __init__(self, registry: Registry[Any], field: str, own: Mapping[str, F]):
-        self._registry, self._field, self._own = registry, field, own
+        self._registry, self._field, self._own = registry, field, registry.reserving(own)
 
     def __getitem__(self, name: str) -> F:
         function: F | None = self._own.get(name) or getattr(self._registry[name], self._field)

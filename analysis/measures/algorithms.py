@@ -51,6 +51,7 @@ from baselines.opponents import OPPONENTS
 from baselines.own_step_sizes import best_step_sizes, guarded, spectrum_of
 from configs.regression import RegressionConfig
 from families.regression import step_size_batch
+from src import registries
 from src.batch import Batch
 from src.checks import ConfigError, require
 
@@ -140,20 +141,26 @@ def _ridge(penalty: float) -> Partial:
 
 
 # name -> how it is made for a run; `ConfigError` says why it is not defined there
-ALGORITHMS: dict[str, Callable[[ComparedRun], Partial]] = {
-    "gd": lambda loaded: loaded.gd.predict,
-    "gd_own_steps": with_own_steps,
-    "gd_plus_plus_paper": paper_gd_plus_plus,
-    "gd_plus_plus": best_gd_plus_plus,
-    "gd_plus_plus_own_rates": own_rates_gd_plus_plus,
-    "conjugate_gradients": lambda loaded: _solver(conjugate_gradients, min(loaded.gd.steps, loaded.config.data.dim)),
-    "momentum": lambda loaded: _on_interval(momentum, loaded.gd.steps),
-    "chebyshev": lambda loaded: _on_interval(chebyshev, loaded.gd.steps),
-    "newton_schulz": lambda loaded: _solver(newton_schulz, min(loaded.gd.steps, MOST_SQUARINGS)),
-    "newton_schulz_identity": lambda loaded: _on_interval(newton_schulz_identity, min(loaded.gd.steps, MOST_SQUARINGS)),
-    "ridge": lambda loaded: _ridge(bayes_penalty(loaded.config.data)),
-    "zero": lambda loaded: Partial(zero),
-}
+ALGORITHMS: dict[str, Callable[[ComparedRun], Partial]] = registries.OPPONENTS.reserving(
+    {
+        "gd": lambda loaded: loaded.gd.predict,
+        "gd_own_steps": with_own_steps,
+        "gd_plus_plus_paper": paper_gd_plus_plus,
+        "gd_plus_plus": best_gd_plus_plus,
+        "gd_plus_plus_own_rates": own_rates_gd_plus_plus,
+        "conjugate_gradients": lambda loaded: _solver(
+            conjugate_gradients, min(loaded.gd.steps, loaded.config.data.dim)
+        ),
+        "momentum": lambda loaded: _on_interval(momentum, loaded.gd.steps),
+        "chebyshev": lambda loaded: _on_interval(chebyshev, loaded.gd.steps),
+        "newton_schulz": lambda loaded: _solver(newton_schulz, min(loaded.gd.steps, MOST_SQUARINGS)),
+        "newton_schulz_identity": lambda loaded: _on_interval(
+            newton_schulz_identity, min(loaded.gd.steps, MOST_SQUARINGS)
+        ),
+        "ridge": lambda loaded: _ridge(bayes_penalty(loaded.config.data)),
+        "zero": lambda loaded: Partial(zero),
+    }
+)
 
 
 def algorithms_of(loaded: ComparedRun, names: Iterable[str] = ()) -> dict[str, Partial | str]:

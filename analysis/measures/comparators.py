@@ -39,6 +39,7 @@ from families.regression import (
     make_test_batch,
     position_steps_batch,
 )
+from src import registries
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import ContextConfig, ModelConfig, TrainConfig
@@ -110,14 +111,16 @@ def gd_positions_trained(config: RegressionConfig, gd: GradientDescent) -> Compa
 
 
 # name -> how it is made from a run's config, which has the corruption in `eval`, and the run's gradient descent
-COMPARATORS: dict[str, Callable[[RegressionConfig, GradientDescent], Comparator]] = {
-    "gd_clean_step": gd_clean_step,
-    "gd_tuned_step": gd_tuned_step,
-    "linear_mmse": linear,
-    "mask_bayes": bayes,
-    "gd_positions": gd_positions,
-    "gd_positions_trained": gd_positions_trained,
-}
+COMPARATORS: dict[str, Callable[[RegressionConfig, GradientDescent], Comparator]] = registries.OPPONENTS.reserving(
+    {
+        "gd_clean_step": gd_clean_step,
+        "gd_tuned_step": gd_tuned_step,
+        "linear_mmse": linear,
+        "mask_bayes": bayes,
+        "gd_positions": gd_positions,
+        "gd_positions_trained": gd_positions_trained,
+    }
+)
 KNOW_THE_TRAINING = ("gd_positions_trained",)  # the others' losses do not depend on the training contexts
 
 

@@ -22,6 +22,7 @@ from baselines.gradient_descent import Predictor, context_losses
 from baselines.linear_mmse import bayes_penalty, ridge
 from baselines.opponents import OPPONENTS
 from families.regression import make_test_batch
+from src import registries
 from src.batch import Batch
 from src.checks import ConfigError
 from src.data_config import DataConfig
@@ -33,11 +34,13 @@ def zero(batch: Batch) -> Array:
 
 
 # name in the summary -> how the run's baseline is made
-BASELINES: dict[str, Callable[[ComparedRun], Predictor]] = {
-    "gd": lambda loaded: loaded.gd.predict,
-    "ridge": lambda loaded: partial(ridge, penalty=bayes_penalty(loaded.config.data)),
-    "zero": lambda loaded: zero,
-}
+BASELINES: dict[str, Callable[[ComparedRun], Predictor]] = registries.OPPONENTS.reserving(
+    {
+        "gd": lambda loaded: loaded.gd.predict,
+        "ridge": lambda loaded: partial(ridge, penalty=bayes_penalty(loaded.config.data)),
+        "zero": lambda loaded: zero,
+    }
+)
 
 
 MOST_RATES, LARGEST_DIM = 3, 20  # steps with rates of their own, and dimensions, up to which GD++ is fitted in seconds
