@@ -1,8 +1,7 @@
-"""Loads plugins from files, hashes their sources, and finds out which plugin registers a name."""
+"""Loads plugins from files, and finds out which plugin registers a name."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -15,11 +14,10 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 
+from plugin_digest import digest_of
 from src import registries
 from src.checks import ConfigError, require
 from src.registry import LOADED, Plugin
-
-DIGITS = 16  # of a SHA-256, in hexadecimal
 
 
 class PluginError(ConfigError):
@@ -46,17 +44,6 @@ def calling_plugin(registrar: str) -> Plugin:
 
 def _plugin_at(path: Path) -> Plugin:
     return Plugin(path.stem if path.is_file() else path.name, path, digest_of(path))
-
-
-def digest_of(path: Path) -> str:
-    """The hash of a plugin: of a file's bytes (as sha256sum), or of the names and bytes of a folder's .py files."""
-    if path.is_file():
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
-    digest = hashlib.sha256()
-    for file in sorted(path.rglob("*.py")):
-        content = file.read_bytes()
-        digest.update(f"{file.relative_to(path).as_posix()}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:DIGITS]
 
 
 def _record(plugin: Plugin) -> None:

@@ -1,68 +1,72 @@
 """Keeps arrays that take seconds to make between processes, by a hash of all that they depend on.
 
-In `icl-lab-languages` of the user's cache folder. The hash covers the sources of this folder, so no change of it finds
-what an earlier version made. A file that is missing, damaged or cannot be written costs the time to make it again:
-each begins with a hash of the rest.
+In `icl-lab-languages` of the user's cache folder, with the care of `caches`. The hash covers the sources of this
+folder, so no change of it finds what an earlier version made. A file that is missing, damaged or odd, or that cannot be
+kept, costs the time to make it again: each begins with a hash of the rest.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
-import os
-import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
+import caches
+
+T = TypeVar("T")
 Arrays = Mapping[str, np.ndarray]
+FOLDER, SUFFIX, WHAT = "icl-lab-languages", ".arrays", "pools of languages"
 DIGITS, HASH_BYTES = 32, 32
 
 
-def cached(depends_on: str, make: Callable[[], Arrays]) -> Arrays:
-    """The arrays that `make` gives, read from the cache where they are there."""
-    name = f"{_key(depends_on)}.arrays"
-    with contextlib.suppress(OSError, RuntimeError, ValueError):  # RuntimeError where there is no home folder
-        return _read(_folder() / name)
-    arrays = make()
-    with contextlib.suppress(OSError, RuntimeError):
-        _write(_folder() / name, arrays)
-    return arrays
+def cached(depends_on: str, make: Callable[[], T], write: Callable[[T], Arrays], read: Callable[[Arrays], T]) -> T:
+    """What `make` gives; kept as the arrays that `write` makes of it, of which `read` makes it again.
+
+    `read` raises for arrays that `write` does not give. Where nothing can be kept, a line on standard error says why.
+    """
+    try:
+        path = caches.user_folder(FOLDER) / f"{_key(depends_on)}{SUFFIX}"
+    except (caches.UnsafeFolder, OSError) as error:
+        caches.print_why(WHAT, str(error))
+        return make()
+    with suppress(Exception):  # whatever is wrong with it, it is made again
+        return read(_unpacked(caches.read(path)))
+    made = make()
+    try:
+        caches.write(path, _packed(write(made)))
+        caches.tidy(path.parent, f"*{SUFFIX}")
+    except OSError as error:
+        caches.print_why(WHAT, str(error))
+    return made
 
 
-def _read(path: Path) -> Arrays:
-    content = path.read_bytes()
+def _unpacked(content: bytes) -> Arrays:
     if content[:HASH_BYTES] != _hash(content[HASH_BYTES:]):
         raise ValueError("it is damaged")
-    with np.load(io.BytesIO(content[HASH_BYTES:])) as stored:
+    packed = io.BytesIO(content[HASH_BYTES:])
+    with zipfile.ZipFile(packed) as parts:
+        if any(part.compress_type != zipfile.ZIP_STORED for part in parts.infolist()):
+            raise ValueError("it would be larger in memory than on disk")
+    with np.load(packed) as stored:
         return {name: stored[name] for name in stored.files}
 
 
-def _write(path: Path, arrays: Arrays) -> None:
+def _packed(arrays: Arrays) -> bytes:
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **arrays)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-        draft = Path(file.name)
-        try:
-            file.write(_hash(packed.getvalue()) + packed.getvalue())
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-    os.replace(draft, path)
+    return _hash(packed.getvalue()) + packed.getvalue()
 
 
 def _hash(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
-
-
-def _folder() -> Path:
-    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (chosen if chosen.is_absolute() else Path("~/.cache").expanduser()) / "icl-lab-languages"
 
 
 def _key(depends_on: str) -> str:

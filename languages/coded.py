@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from languages.automata import Automaton
 from languages.cache import cached
 from languages.config import CodeConfig, LanguageData
 from languages.pools import Pool, Pools, alphabet, pools_of
+from src.checks import require
 
 
 class Coded(NamedTuple):
@@ -27,10 +28,22 @@ class Coded(NamedTuple):
 @lru_cache(maxsize=16)
 def coded_pools(data: LanguageData, code: CodeConfig) -> Coded:
     """The codes of a config's strings, of every kind but an autoencoder's. `ConfigError` for a dimension it lacks."""
-    return Coded(**cached(f"codes {replace(data, num_pairs=1, positive_share=0.5)} {code}", lambda: _made(data, code)))
+    kept = f"codes {replace(data, num_pairs=1, positive_share=0.5)} {code}"
+    return cached(kept, lambda: _made(data, code), Coded._asdict, partial(_read, data))
 
 
-def _made(data: LanguageData, code: CodeConfig) -> dict[str, np.ndarray]:
+def _read(data: LanguageData, arrays: Mapping[str, np.ndarray]) -> Coded:
+    """The codes of these arrays; raises for those that are not of a config's strings."""
+    coded, pools = Coded(**arrays), pools_of(data)
+    counts = [0 if pool is None else len(pool.strings) for pool in (pools.train, pools.test, pools.unseen)]
+    width = coded.train.shape[1]
+    right = [part.shape for part in coded] == [(count, width) for count in counts]
+    require(right and all(part.dtype == coded.train.dtype for part in coded), "they are no codes of these strings")
+    require(all(np.isfinite(part).all() for part in coded), "they are not finite")
+    return coded
+
+
+def _made(data: LanguageData, code: CodeConfig) -> Coded:
     pools, pad = pools_of(data), len(alphabet(data))
     automata = tuple(language.automaton for language in pools.languages)
     kind = "one_hot" if code.kind == "learned" else code.kind
@@ -38,7 +51,7 @@ def _made(data: LanguageData, code: CodeConfig) -> dict[str, np.ndarray]:
     def features(strings: np.ndarray) -> np.ndarray:
         return features_of(strings, kind, data, automata, pad)
 
-    return code_with(features, pools, code)._asdict()
+    return code_with(features, pools, code)
 
 
 def features_of(

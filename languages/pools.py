@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -89,11 +89,8 @@ def unseen_languages(data: LanguageData) -> list[Language]:
 @lru_cache(maxsize=16)
 def pools_of(data: LanguageData) -> Pools:
     """The pools of a config; the same for equal ones. `ConfigError` for what cannot fill them."""
-    arrays = cached(f"pools {replace(data, num_pairs=1, positive_share=0.5)}", lambda: _written(_made(data)))
-    languages, unseen_languages = (_read_languages(arrays, name) for name in ("languages", "unseen_languages"))
-    unseen = _read_pool(arrays, "unseen") if unseen_languages else None
-    train, test = (_read_pool(arrays, name) for name in SETS[:2])
-    return Pools(train, test, unseen, languages, unseen_languages)
+    kept = f"pools {replace(data, num_pairs=1, positive_share=0.5)}"
+    return cached(kept, lambda: _made(data), _written, partial(_read, data))
 
 
 def distinct_strings(pools: Pools) -> dict[str, dict[str, list[int]]]:
@@ -136,15 +133,35 @@ def _written(pools: Pools) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _read_pool(arrays: Mapping[str, np.ndarray], name: str) -> Pool:
-    return Pool(*(arrays[f"{name}.{part}"] for part in Pool._fields))
+def _read(data: LanguageData, arrays: Mapping[str, np.ndarray]) -> Pools:
+    """What `_written` made arrays of; raises for arrays that are not of such pools."""
+    languages, unseen_languages = (_read_languages(arrays, name) for name in ("languages", "unseen_languages"))
+    train, test = (_read_pool(data, arrays, name, len(languages)) for name in SETS[:2])
+    unseen = _read_pool(data, arrays, "unseen", len(unseen_languages)) if unseen_languages else None
+    pools = Pools(train, test, unseen, languages, unseen_languages)
+    require(_written(pools).keys() == arrays.keys(), "some parts belong to no pool and no language")
+    return pools
+
+
+def _read_pool(data: LanguageData, arrays: Mapping[str, np.ndarray], name: str, count: int) -> Pool:
+    pool, draws = Pool(*(arrays[f"{name}.{part}"] for part in Pool._fields)), (count, data.pool_size)
+    rows = [(np.uint8, len(pool.strings), data.max_length), (np.int32, *draws), (np.int32, *draws)]
+    index = np.stack(pool[1:])
+    right = [(part.dtype, *part.shape) for part in pool] == rows and 0 <= index.min() <= index.max() < len(pool.strings)
+    require(count > 0 and right, f"{name} is no pool of these languages")
+    return pool
 
 
 def _read_languages(arrays: Mapping[str, np.ndarray], name: str) -> list[Language]:
     languages: list[Language] = []
     while f"{name}.{len(languages)}.words" in arrays:
         words, *parts = (arrays[f"{name}.{len(languages)}.{part}"] for part in ("words", "transitions", "accepting"))
-        languages.append(Language(str(words[0]), Automaton(str(words[1]), *parts)))
+        automaton = Automaton(str(words[1]), *parts)
+        states = len(automaton.accepting)
+        inside = bool(((automaton.transitions >= 0) & (automaton.transitions < states)).all())
+        right = automaton.transitions.shape == (states, automaton.pad) and automaton.accepting.dtype == bool
+        require(states > 0 and inside and right, f"{name} has an entry that is no automaton")
+        languages.append(Language(str(words[0]), automaton))
     return languages
 
 

@@ -16,7 +16,7 @@ RESERVED = ("auto",)  # command-line value that keeps the base config's value
 
 
 class Plugin(NamedTuple):
-    """A file or a folder that registers names: its name, where it is, and a hash of its sources."""
+    """A file or a folder that registers names: its name, where it is, and a hash of its sources and data files."""
 
     name: str
     path: Path
@@ -137,8 +137,8 @@ def why_changed(config: Mapping[str, Any]) -> str | None:
         if name in LOADED and LOADED[name].digest != digest:
             plugin = LOADED[name]
             return (
-                f"was trained with the plugin {name} as it was then (hash {digest}), and {plugin.path} has changed "
-                f"(hash {plugin.digest}); give the plugin as it was"
+                f"was trained with the plugin {name} as it was then (hash {digest}), and {plugin.path} has changed, "
+                f"its sources or its data (hash {plugin.digest}); give the plugin as it was"
             )
     return None
 
@@ -149,6 +149,12 @@ def _recorded(config: Mapping[str, Any]) -> list[tuple[str, str]]:
     named = records if isinstance(records, (list, tuple)) else ()
     parts = (record.partition(":") for record in named if isinstance(record, str))  # reading it refuses others
     return [(name, digest) for name, _, digest in parts]
+
+
+def not_loaded(config: Mapping[str, Any]) -> list[str]:
+    """The plugins of a config, NAME:HASH each, that are not loaded, or not with these sources and data."""
+    loaded = {plugin.record for plugin in LOADED.values()}
+    return [record for name, digest in _recorded(config) if (record := f"{name}:{digest}") not in loaded]
 
 
 def why_not_loaded(config: Mapping[str, Any]) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import caches
 import compile_cache
 
 HITS_AND_MISSES = """
@@ -65,20 +66,6 @@ def test_a_place_that_cannot_be_written_to_is_told(root: Path, tmp_path: Path) -
     assert done.stderr.startswith("compiled programs are not kept: ")
 
 
-@pytest.mark.parametrize(("most", "left"), [(1000, "abcd"), (350, "bcd"), (200, "cd"), (0, "")])
-def test_those_used_longest_ago_go_first(most: int, left: str, tmp_path: Path) -> None:
-    for number, name in enumerate("abcd"):
-        path = tmp_path / f"jaxlib-{number % 2}" / f"{name}-cache"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(b"x" * 100)
-        os.utime(path, (1000 + number, 1))
-    other = tmp_path / "jaxlib-0" / "notes.txt"
-    other.write_bytes(b"x" * 5000)
-    compile_cache.discard_oldest(tmp_path, most)
-    assert files(tmp_path) == {f"{name}-cache" for name in left}
-    assert other.exists()
-
-
 def test_a_program_that_a_kill_cut_short_is_kept_anew(root: Path, tmp_path: Path) -> None:
     """JAX warns of it, and would at every start: here warnings are errors."""
     line = [sys.executable, "-W", "error", "-c", HITS_AND_MISSES, str(tmp_path)]
@@ -99,56 +86,26 @@ def test_other_warnings_are_shown(root: Path, tmp_path: Path) -> None:
     assert "UserWarning: of something else" in subprocess.run(line, cwd=root, capture_output=True, text=True).stderr
 
 
+def test_what_is_no_program_is_not_read_and_the_bound_is_kept(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAX would wait for a pipe for ever."""
+    programs = compile_cache.keep_in(tmp_path)
+    os.mkfifo(programs / "pipe-cache")
+    (programs / "endless-cache").symlink_to("/dev/zero")
+    (programs / "large-cache").write_bytes(bytes(2000))
+    (programs / "notes.txt").write_text("mine")
+    monkeypatch.setattr(caches, "MOST_BYTES", 1000)
+    assert compile_cache.keep_in(tmp_path) == programs
+    assert [path.name for path in programs.iterdir()] == ["notes.txt"]
+
+
 def test_the_folder_is_made_for_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = compile_cache.default_folder()
     assert folder == tmp_path / "cache" / "icl-lab"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert compile_cache.default_folder() == folder
-
-
-@pytest.mark.parametrize("given", ["", "relative/folder"])
-def test_a_cache_home_that_is_no_absolute_path_does_not_count(
-    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the XDG base directory specification has it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", given)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert compile_cache.default_folder() == tmp_path / ".cache" / "icl-lab"
-
-
-def test_without_a_home_another_folder_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of a user whom the system does not know, in a container."""
-
-    def homeless() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", homeless)
-    with pytest.raises(compile_cache.UnsafeFolder, match=r"there is no home folder .* set XDG_CACHE_HOME"):
-        compile_cache.default_folder()
-
-
-@pytest.mark.parametrize("mode", [0o755, 0o770, 0o707, 0o720])
-def test_a_folder_open_to_others_is_refused(mode: int, tmp_path: Path) -> None:
-    (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(mode)
-    with pytest.raises(compile_cache.UnsafeFolder, match="open is open to other users"):
-        compile_cache.private_folder(tmp_path / "open")
-
-
-def test_a_link_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir(mode=0o700)
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    with pytest.raises(compile_cache.UnsafeFolder, match="link is a link, not a folder"):
-        compile_cache.private_folder(tmp_path / "link")
-
-
-def test_another_users_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "theirs").mkdir(mode=0o700)
-    monkeypatch.setattr(os, "getuid", lambda: (tmp_path / "theirs").stat().st_uid + 1)
-    with pytest.raises(compile_cache.UnsafeFolder, match="theirs belongs to another user"):
-        compile_cache.private_folder(tmp_path / "theirs")
 
 
 def test_each_cpu_and_each_number_of_threads_has_programs_of_its_own(

@@ -11,9 +11,10 @@ import pytest
 
 FLOORS = (
     ("command_end", "environment_variables", "cpu_quota"),
-    ("environment", "flag_types"),
+    ("environment", "flag_types", "regular_file"),
     ("src", "cli"),
-    ("compile_cache",),
+    ("caches",),
+    ("compile_cache", "plugin_digest"),
     ("languages",),
     ("configs", "plugin_files"),
     ("plugins", "store"),
@@ -29,7 +30,7 @@ FLOORS = (
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 WITHOUT_JAX = (
     *("store", "plots", "configs", *FLOORS[0], *FLOORS[1], "cli", "utils_log", "utils_attention"),
-    *("plugins", "plugin_files", "languages", "executors"),
+    *("plugins", "plugin_files", "plugin_digest", "caches", "languages", "executors"),
 )
 APART = {"baselines": ("cli", "analysis", "runners"), "curricula": ("plots",)}  # room -> rooms it needs nothing of
 # An arrow in a function alone: a plugin is loaded before a command's parser is made.

@@ -2,11 +2,14 @@
 
 import hashlib
 import importlib.util
+import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +21,7 @@ from configs.presets import preset
 from configs.registry import from_dict
 from configs.regression import RegressionConfig
 from configs.run import RunConfig, to_dict
-from plugin_files import digest_of
+from plugin_digest import digest_of
 from src import registries
 from src.checks import ConfigError
 from src.config import ContextConfig, ModelConfig
@@ -442,3 +445,146 @@ def test_a_line_that_is_in_no_file_registers_nothing() -> None:
     code = "import plugins; plugins.ordering('mine')(lambda batch, difficulty: 0)"
     done = command("-c", code)
     assert "ConfigError: a plugin must be a file; put this code into one" in done.stderr
+
+
+# Data files
+
+READER = """
+from pathlib import Path
+from typing import Any
+
+import plugins
+
+FILES = ("steps.csv", "more/table.csv")
+STEPS = [float(line) for line in Path(__file__).with_name(FILES[0]).read_text().split()]
+
+
+@plugins.schedule("tabled")
+def tabled(lr, config, step):
+    return lr * STEPS[0]
+"""
+
+
+def reader(folder: Path) -> Path:
+    written(folder / "steps.csv", "1.0\n")
+    written(folder / "more" / "table.csv", "a,b\n")
+    return written(folder / "reader.py", READER)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_data_file_counts_for_the_hash_and_so_for_the_id(kind: str, tmp_path: Path) -> None:
+    """The hash is that of the sources' hash and of the files', as sha256sum gives them."""
+    file = reader(tmp_path / "lab")
+    plugin = file if kind == "file" else tmp_path / "lab"
+    with_data = digest_of(plugin)
+    hashes = [hashlib.sha256(content).hexdigest() for content in (READER.encode(), b"1.0\n", b"a,b\n")]
+    if kind == "file":
+        assert with_data == hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:16]
+    digests = {with_data}
+    for name, text in {"steps.csv": "2.0\n", "more/table.csv": "b,a\n"}.items():
+        written(tmp_path / "lab" / name, text)
+        digests.add(digest_of(plugin))
+    assert len(digests) == 3
+    written(tmp_path / "lab" / "other.csv", "not declared")
+    assert digest_of(plugin) in digests
+
+
+def test_a_run_is_of_the_data_it_was_made_with(tmp_path: Path, fresh: None) -> None:
+    """In processes of their own: what is loaded stays as it was."""
+    file = reader(tmp_path)
+    code = f"""
+import plugins; plugins.load({str(file)!r})
+from dataclasses import replace
+from configs.identity import config_id
+from configs.regression import RegressionConfig
+config = RegressionConfig()
+print(config_id(replace(config, training=replace(config.training, schedule="tabled"))), config_id(config))
+"""
+    said = [command("-c", code).stdout.split()]
+    written(tmp_path / "steps.csv", "0.5\n")
+    said.append(command("-c", code).stdout.split())
+    assert said[0][0] != said[1][0]
+    assert said[0][1] == said[1][1] == config_id(RegressionConfig())
+
+
+def test_a_data_file_that_changes_while_its_plugin_is_loaded_is_refused(tmp_path: Path, fresh: None) -> None:
+    file = reader(tmp_path)
+    file.write_text(READER + "\nPath(__file__).with_name('steps.csv').write_text('3.0')\n")
+    with pytest.raises(plugins.PluginError, match="it has changed while it was loaded"):
+        plugins.load(file)
+    assert "tabled" not in registries.SCHEDULES
+
+
+NOT_WRITTEN_OUT = {
+    "a word": 'FILES = "data.csv"',
+    "computed": 'FILES = tuple(["data.csv"])',
+    "twice": 'FILES = ("data.csv",)\nFILES = ("more.csv",)',
+    "added to": 'FILES = ("data.csv",)\nFILES += ("more.csv",)',
+    "in a branch": 'if True:\n    FILES = ("data.csv",)',
+    "of another module": "from helpers import names as FILES",
+    "numbers": "FILES = (1, 2)",
+    "annotated": 'FILES: tuple[str, ...] = ("data.csv",)',
+}
+
+
+@pytest.mark.parametrize("case", NOT_WRITTEN_OUT)
+def test_files_that_are_not_written_out_are_refused(case: str, tmp_path: Path, refused: Refused, fresh: None) -> None:
+    written(tmp_path / "data.csv", "")
+    file = written(tmp_path / "broken.py", NOT_WRITTEN_OUT[case])
+    sentence = "FILES must be written out once, at the top level: FILES = ('data.csv',)"
+    assert refused("store.runs", "--plugin", file) == f"error: plugin {file}: {sentence}\n"
+
+
+def unreadable(place: Path, kind: str) -> None:
+    """Something at a place that cannot be read as a file; only what opens it finds out."""
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(str(place))
+    elif kind == "huge":
+        with open(place, "wb") as file:
+            file.truncate(2**24 + 1)
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to({"device": "/dev/zero", "dangling": "nowhere.csv", "loop": place.name}[kind])
+
+
+ODD = ("pipe", "socket", "device", "dangling", "loop", "folder")
+
+
+@pytest.mark.parametrize("kind", [*ODD, "huge"])
+def test_an_odd_file_among_the_sources_is_one_sentence(
+    kind: str, tmp_path: Path, fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_of(tmp_path / "lab")
+    monkeypatch.chdir(tmp_path)  # a socket's path must be short
+    unreadable(Path("lab/odd.py"), kind)
+    with pytest.raises(plugins.PluginError, match=r"^plugin lab: its file odd\.py cannot be read: .*\w$"):
+        plugins.load("lab")
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_so_is_one_among_the_data(kind: str, tmp_path: Path, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "one.py", 'FILES = ("odd",)')
+    monkeypatch.chdir(tmp_path)
+    unreadable(Path("odd"), kind)
+    with pytest.raises(plugins.PluginError, match=r"^plugin one\.py: its file odd cannot be read: .*\w$"):
+        plugins.load("one.py")
+
+
+def test_so_is_one_that_may_not_be_read(
+    tmp_path: Path, refused: Refused, fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user of the tests may be root, who may read all: the system's answer is made."""
+    folder, system = folder_of(tmp_path / "lab"), os.open
+
+    def denied(path: Any, *more: Any, **others: Any) -> int:
+        if str(path).endswith("helpers.py"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return system(path, *more, **others)
+
+    monkeypatch.setattr(os, "open", denied)
+    said = refused("store.runs", "--plugin", folder)
+    assert said == f"error: plugin {folder}: its file helpers.py cannot be read: Permission denied\n"
