@@ -19,7 +19,7 @@ from runners import distributed, flags, llc
 from runners.locking import locked_runs, restore_threads
 from runners.summary import summary_text
 from src.checks import ConfigError
-from store import checkpoint, conditions, layout, rundir, sources
+from store import checkpoint, conditions, layout, provenance, rundir, sources
 from store.lock import locked
 from store.readers import StoreError, expecting
 
@@ -42,7 +42,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     directory = rundir.choose(request.config, request.out, request.overwrite)
     strict = request.persistence.strict_resume
     check = partial(llc.check, request.llc)
-    with locked_runs([(directory, request.config)], request.overwrite, strict=strict, check=check):
+    with locked_runs([(directory, request.config)], request.overwrite, strict=strict, check=check) as finished:
         # imported only now: JAX reads the number of threads once, when it gets its devices
         from runners.progress import ConsoleLogger
         from runners.training import Job, Wanted, run_pack
@@ -58,7 +58,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     if status == "stopped":
         return report_stop([directory], signals.received[0])
     exit_status = report(directory, request.config.name, status)
-    print_notices([directory])
+    print_notices([directory], finished)
     return exit_status
 
 
@@ -86,10 +86,12 @@ def report(directory: Path, name: str, status: str) -> int:
     return report_divergence(directory, name)
 
 
-def print_notices(runs: Sequence[Path]) -> None:
-    """Prints a line each if sources have changed since these runs, or some resumed elsewhere or from damaged files."""
-    metas = [rundir.read_meta(run) for run in runs]
-    for line in filter(None, (sources.notice(metas), conditions.notice(metas), checkpoint.notice(metas))):
+def print_notices(runs: Sequence[Path], finished: Sequence[Path]) -> None:
+    """Prints a line each for those that had `finished` before, and if sources have changed or a resume was unusual."""
+    by_run = {run: rundir.read_meta(run) for run in runs}
+    metas, earlier = [*by_run.values()], [by_run[run] for run in finished if run in by_run]
+    lines = [provenance.notice(earlier, len(runs)), sources.notice(metas)]
+    for line in filter(None, [*lines, conditions.notice(metas), checkpoint.notice(metas)]):
         print(line)
 
 

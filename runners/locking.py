@@ -26,10 +26,11 @@ def locked_runs(
     strict: bool = False,
     check: Callable[[Path, RunConfig], None] = lambda run, config: None,
     below: Path | None = None,
-) -> Iterator[None]:
+) -> Iterator[list[Path]]:
     """Locks the directories of runs that can be trained, and clears those to retrain (`overwrite`).
 
-    `below` is the folder of them that the user has named, if it was not each of them (`store.lock.locked`).
+    `below` is the folder of them that the user has named, if it was not each of them (`store.lock.locked`). Gives those
+    that are finished, and so will only be shown.
 
     All checks come before the first directory is cleared: devices and required runs even before a lock file is created,
     then the locks, the directories' contents, the conditions of a resume, and the family's parts with what else the
@@ -55,7 +56,7 @@ def locked_runs(
                 check(run, config)
             for run, _ in runs:
                 print_kept_files(run, rundir.clear(run))
-        yield
+        yield [run for run, _ in runs if rundir.read_status(run) in rundir.FINISHED]
 
 
 def print_kept_files(run: Path, others: Sequence[str]) -> None:

@@ -70,14 +70,14 @@ def main(argv: list[str]) -> int:
     runs = [rundir.choose(c, str(flags.out / f"seed_{c.data_seed}"), flags.overwrite) for c in configs]
     pairs = list(zip(runs, configs, strict=True))
     saving = persistence.from_flags(flags)
-    with locked_runs(pairs, flags.overwrite, WIDTH, saving.strict_resume, below=flags.out):
+    with locked_runs(pairs, flags.overwrite, WIDTH, saving.strict_resume, below=flags.out) as finished:
         if stopped_by := _train(pairs, flags.quiet, saving):
             return report_stop(runs, stopped_by)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:
         report_divergence(run, run.name)
     ended = 1 if diverged else _report(runs)
-    print_notices(runs)
+    print_notices(runs, finished)
     return ended
 
 

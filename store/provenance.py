@@ -6,6 +6,7 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -58,6 +59,27 @@ def provenance(config: RunConfig, device: str) -> dict[str, Any]:
 def now() -> str:
     """The current time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def notice(metas: Sequence[Mapping[str, Any]], of: int) -> str:
+    """A line for runs that had finished before, given by their meta.json, of so many that are shown; "" for none."""
+    if not metas:
+        return ""
+    ends = sorted(end for meta in metas if (end := _end(meta)))
+    if of == 1:
+        when = f"on {ends[0]:%Y-%m-%d at %H:%M:%S} UTC" if ends else "at a time that is not recorded"
+        return f"this run finished {when} and was not trained again; --overwrite retrains it"
+    days = dict.fromkeys(f"{end:%Y-%m-%d}" for end in (*ends[:1], *ends[-1:]))
+    span = " to ".join(days) or "at times that are not recorded"
+    return f"{len(metas)} of {of} runs finished earlier ({span}) and were not trained again; --overwrite retrains them"
+
+
+def _end(meta: Mapping[str, Any]) -> datetime | None:
+    """When a run ended, in UTC; None where that is not recorded."""
+    try:
+        return datetime.fromisoformat(str(meta.get("end"))).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def git_commit() -> str | None:

@@ -189,11 +189,11 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     with ExitStack() as locks, catch_signals(RESUME_HINT) as signals:
         _lock(locks, how)
         rows = _start(rows, chosen, how)
-        failed = _train(rows, chosen, how, signals)
+        finished, failed = _train(rows, chosen, how, signals)
         values = _write(rows, how, failed)
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(how.out)}: {done} of {len(values)} planned rows are done")
-    return _print_report(chosen, failed, how, signals)
+    return _print_report(chosen, finished, failed, how, signals)
 
 
 def _lock(locks: ExitStack, how: Execution) -> None:
@@ -256,16 +256,22 @@ def statuses_and_packs(chosen: Sequence[Cell], how: Execution) -> tuple[dict[Cel
     return status, packs(left, how.width)
 
 
-def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals: Signals) -> dict[str, str]:
-    """Trains the unfinished cells, updating progress and CSV as packs end; returns the errors of failed cells."""
+def _train(
+    rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals: Signals
+) -> tuple[list[Path], dict[str, str]]:
+    """Trains the unfinished cells, updating progress and CSV as packs end.
+
+    Returns the runs that had finished, and the errors of those that failed.
+    """
     status, waiting = statuses_and_packs(chosen, how)
     if not how.quiet:
         shown = sum(row.cell in status for row in rows)
         print(f"{shown} rows of {len(status)} cells: {status_counts(status.values())}", flush=True)
     _remove_checkpoints([how.folder / cell.name for cell in chosen if status[cell] == "done"], how.folder)
-    failed: dict[str, str] = {}
+    left = {cell for pack in waiting for cell in pack.cells}
+    finished, failed = [how.folder / cell.name for cell in chosen if cell not in left], dict[str, str]()
     if not waiting:
-        return failed
+        return finished, failed
     pace, steps = Pace(TABLE_INTERVAL), 0
     with Progress(sum(pack.steps for pack in waiting), len(waiting), how.quiet) as progress:
         for result in _results(waiting, how, progress, signals):
@@ -275,7 +281,7 @@ def _train(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution, signals:
             if pace.due():
                 with pace.timed(), suppress(StoreError, OSError):  # it is written again later; training continues
                     _write(rows, how, failed, timeout=0)
-    return failed
+    return finished, failed
 
 
 def _results(waiting: Sequence[Pack], how: Execution, progress: Progress, signals: Signals) -> Iterator[PackResult]:
@@ -298,15 +304,17 @@ def _remove_checkpoints(done: Sequence[Path], folder: Path) -> None:
                 checkpoint.remove(run)
 
 
-def _print_report(chosen: Sequence[Cell], failed: Mapping[str, str], how: Execution, signals: Signals) -> int:
-    """Prints which cells failed or diverged, why, and how to resume; returns the exit status."""
+def _print_report(
+    chosen: Sequence[Cell], finished: Sequence[Path], failed: Mapping[str, str], how: Execution, signals: Signals
+) -> int:
+    """Prints which cells failed or diverged, why, which had finished, and how to resume; returns the exit status."""
     status = statuses(chosen, how.folder)
     for name, reason in failed.items():
         print(cli.printable(f"error: failed: {how.folder / name}: {reason}"), file=sys.stderr)
     for cell in chosen:
         if status[cell] == "diverged":
             print(cli.printable(f"diverged: {how.folder / cell.name}"), file=sys.stderr)
-    print_notices([how.folder / cell.name for cell in chosen if status[cell] in rundir.FINISHED])
+    print_notices([how.folder / cell.name for cell in chosen if status[cell] in rundir.FINISHED], finished)
     if signals.received:
         print(f"stopped; the same command without --overwrite resumes it: {resume_command()}")
         return 128 + signals.received[0]

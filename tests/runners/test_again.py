@@ -16,12 +16,22 @@ def times(run: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file() and path.name != ".lock"}
 
 
-def test_a_finished_run_is_shown_and_not_touched(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
+def shown_again(run: Path, lsa1_run: Path, workshop: Workshop, line: str = "") -> str:
+    """What the command of the finished run prints of a copy: its summary, when it finished, and a line."""
+    end = rundir.read_meta(run)["end"]
+    when = f"{end[:10]} at {end[11:19]} UTC"
+    summary = workshop.said("lsa1").replace(str(lsa1_run), str(run))
+    return f"{summary}this run finished on {when} and was not trained again; --overwrite retrains it\n{line}"
+
+
+def test_a_finished_run_is_shown_with_its_date_and_not_touched(
+    lsa1_run: Path, workshop: Workshop, tmp_path: Path
+) -> None:
     run = copied(lsa1_run, tmp_path / "run")
     before = results(run), times(run)
     again = workshop.run(LSA1, *SIZES, "--out", run)
     assert again.returncode == 0, again.stderr
-    assert again.stdout == workshop.said("lsa1").replace(str(lsa1_run), str(run))
+    assert again.stdout == shown_again(run, lsa1_run, workshop)
     assert (results(run), times(run)) == before
 
 
@@ -34,7 +44,7 @@ def test_a_finished_run_of_other_sources_says_so_below_its_summary(
     shown = workshop.run(LSA1, *SIZES, "--out", run)
     assert shown.returncode == 0, shown.stderr
     line = "src/train.py has changed since this run began; --overwrite retrains it\n"
-    assert shown.stdout == workshop.said("lsa1").replace(str(lsa1_run), str(run)) + line
+    assert shown.stdout == shown_again(run, lsa1_run, workshop, line)
     del meta["sources"]
     write_json(run / layout.META, meta)
     older = workshop.run(LSA1, *SIZES, "--out", run)
@@ -129,7 +139,8 @@ def test_a_quiet_run_says_its_result_alone(lsa1_run: Path, workshop: Workshop, t
     clock = re.compile(r"run_seconds .*")
     assert clock.sub("", quiet.stdout) == clock.sub("", summary)
     assert results(tmp_path / "run") == results(lsa1_run)
-    assert workshop.run(*words, tmp_path / "run", "--quiet").stdout == quiet.stdout
+    again = workshop.run(*words, tmp_path / "run", "--quiet").stdout
+    assert again.startswith(f"{quiet.stdout}this run finished on ")
 
 
 @pytest.mark.slow

@@ -162,3 +162,22 @@ def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("PATH", str(tmp_path))
     facts = provenance.provenance(RegressionConfig(), "")
     assert (facts["git_hash"], facts["git_dirty"]) == (None, None)
+
+
+EARLY, LATE, UNKNOWN = {"end": "2026-11-01T23:30:00+00:00"}, {"end": "2026-11-03T01:00:00+02:00"}, {"end": [7]}
+AGAIN = "not trained again; --overwrite retrains"
+
+
+@pytest.mark.parametrize(
+    ("metas", "of", "line"),
+    [
+        ([], 3, ""),
+        ([EARLY], 1, f"this run finished on 2026-11-01 at 23:30:00 UTC and was {AGAIN} it"),
+        ([{}], 1, f"this run finished at a time that is not recorded and was {AGAIN} it"),
+        ([EARLY], 3, f"1 of 3 runs finished earlier (2026-11-01) and were {AGAIN} them"),
+        ([LATE, UNKNOWN, EARLY], 3, f"3 of 3 runs finished earlier (2026-11-01 to 2026-11-02) and were {AGAIN} them"),
+        ([UNKNOWN, {}], 2, f"2 of 2 runs finished earlier (at times that are not recorded) and were {AGAIN} them"),
+    ],
+)
+def test_runs_that_are_shown_have_their_dates(metas: list[dict], of: int, line: str) -> None:
+    assert provenance.notice(metas, of) == line

@@ -203,9 +203,13 @@ def test_skipped_cells_of_other_sources_are_counted_in_one_line(
     at = copied(swept, tmp_path)
     first, *others = sorted(path.parent for path in at.runs.glob("*/meta.json"))
     rundir.update_meta(first, sources=rundir.read_meta(first)["sources"] | {"src/train.py": "0" * 16})
+    for run, day in zip([first, *others], [3, 1, *[2] * len(others)], strict=False):
+        rundir.update_meta(run, end=f"2026-11-0{day}T10:00:00+00:00")
     done = sweep(workshop, at, "--seeds", "0,1", "--executor", "serial")
     assert done.returncode == 0, done.stderr
     cells = len(others) + 1
+    span = "2026-11-01 to 2026-11-03"
+    earlier = f"{cells} of {cells} runs finished earlier ({span}) and were not trained again; --overwrite retrains them"
     line = f"src/train.py has changed since 1 of {cells} finished runs began; --overwrite retrains them"
-    assert done.stdout.splitlines()[2:] == [line]  # after what is planned and what is done
+    assert done.stdout.splitlines()[2:] == [earlier, line]  # after what is planned and what is done
     assert at.table() == swept.table()

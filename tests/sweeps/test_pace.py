@@ -31,5 +31,5 @@ def test_a_table_that_takes_long_is_written_rarely(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(command, "_results", results)
     monkeypatch.setattr(command, "_write", write)
     how = command.Execution(tmp_path, tmp_path / "table.csv", "serial", 1, (1, 1), False, False, quiet=True)
-    assert command._train(rows, cells(rows), how, Signals()) == {}
+    assert command._train(rows, cells(rows), how, Signals()) == ([], {})
     assert written == [10, 32, 54]  # of fifty packs, a second each
