@@ -8,14 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from configs.registry import family_of
-from configs.run import RunConfig, fields_of
+from configs.registry import named
+from configs.run import TAGS, fields_of
+from src.registries import FAMILIES
+from src.registry import not_loaded
 from store import conditions, layout, owners
-from store.readers import StoreError, expecting, is_number, json_lines
-from store.rundir import has_begun, last_metrics, read_config, read_meta, read_status, read_summary
+from store.readers import StoreError, expecting, is_number, json_lines, read_json
+from store.rundir import PluginMissing, has_begun, last_metrics, read_config, read_meta, read_status, read_summary
 from store.sources import changed_files
 
 BROKEN, NO_RUN = "broken", "no run"  # statuses of unreadable runs, and of other folders
+MISSING = "plugins_missing"  # the word for a run whose plugins are not loaded
 
 
 class Entry(NamedTuple):
@@ -25,6 +28,7 @@ class Entry(NamedTuple):
     None if there is none yet. time: end, or else start. size: bytes. sources: same, changed or not recorded.
     shown: False if the folder is only counted. host: of the process that has locked it, else "". killed: that process
     was one of this host and has ended. bitwise: False if the run was resumed elsewhere (`store.conditions`).
+    plugins_missing: those of its config, NAME:HASH, that are not loaded; its config is then unchecked, as written.
     """
 
     path: Path
@@ -39,6 +43,7 @@ class Entry(NamedTuple):
     bitwise: bool = True
     host: str = ""
     killed: bool = False
+    plugins_missing: tuple[str, ...] = ()
 
 
 def list_runs(folder: Path) -> list[Entry]:
@@ -91,15 +96,27 @@ def _entry(run: Path, is_near: bool) -> Entry:
             shown = is_near or (run / layout.MANIFEST).exists()
             reason = f"it has no {layout.CONFIG}"
             return Entry(run, NO_RUN, reason, time=_last_change(run), size=_size(run) if shown else 0, shown=shown)
-        config, status, meta = read_config(run), read_status(run), read_meta(run)
-        loss, owner = _loss(run, config, status), owners.read(run / layout.LOCK)
+        (fields, missing), status, meta = _fields(run), read_status(run), read_meta(run)
+        loss, owner = _loss(run, str(fields["family"]), status), owners.read(run / layout.LOCK)
     except (StoreError, OSError) as error:
         return Entry(run, BROKEN, str(error), time=_last_change(run), size=_size(run))
-    fields, time = {"family": config.family, **flat(fields_of(config))}, _time(meta) or _last_change(run / layout.META)
-    bitwise = conditions.is_bitwise(meta)
+    time, bitwise = _time(meta) or _last_change(run / layout.META), conditions.is_bitwise(meta)
     host = owner.host.partition(" ")[0] if owner else ""
     killed = status == "running" and owner is not None and owners.has_ended(owner.writer())
-    return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta), True, bitwise, host, killed)
+    return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta), True, bitwise, host, killed, missing)
+
+
+def _fields(run: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The fields of a run's config by dotted name, and the plugins of it that are not loaded."""
+    try:
+        config = read_config(run)
+        return {"family": config.family, **flat(fields_of(config))}, ()
+    except PluginMissing:
+        values = read_json(run / layout.CONFIG)
+    words = {name: values.pop(name, None) for name in TAGS}
+    if not (isinstance(words["family"], str) and isinstance(values.get("name"), str)):
+        raise StoreError(f"{run / layout.CONFIG} is not the config of a run")
+    return {"family": words["family"], **flat(values)}, tuple(not_loaded(values))
 
 
 def _sources(meta: Mapping[str, Any]) -> str:
@@ -107,10 +124,12 @@ def _sources(meta: Mapping[str, Any]) -> str:
     return "not recorded" if names is None else "changed" if names else "same"
 
 
-def _loss(run: Path, config: RunConfig, status: str) -> tuple[str, float] | None:
-    """The loss on the test set if the run is finished, else in its last record."""
+def _loss(run: Path, family: str, status: str) -> tuple[str, float] | None:
+    """The loss on the test set if the run is finished, else in its last record; None of an unknown family."""
     if status == "done":
-        name, find = family_of(config).test_loss
+        if family not in FAMILIES:
+            return None
+        name, find = named(family).test_loss
         summary = read_summary(run)
         with expecting(run / layout.SUMMARY, "a run's summary"):
             value = find(summary)

@@ -41,7 +41,7 @@ def chosen(folder: Path, statuses: Sequence[str], older_than: timedelta, now: da
             for entry in entries
             if entry.status in statuses
             and (not older_than or entry.time is None or now - entry.time >= older_than)
-            and rundir.stored_id(entry.path) not in needed
+            and (entry.plugins_missing or rundir.stored_id(entry.path) not in needed)
         ),
         key=lambda entry: entry.path,
     )
@@ -146,6 +146,8 @@ def _why_kept(entry: Entry, below: Path) -> str:
     """Why a run must not be deleted; "" if nothing is in the way."""
     if link_below(below, entry.path) is not None:
         return "reached through a symbolic link, and what lies outside of the folder stays"
+    if entry.plugins_missing:
+        return f"of the plugin {', '.join(entry.plugins_missing)}, which is not loaded; give --plugin FILE"
     return f"locked by a process of {entry.host}" if in_use(entry.path) else ""
 
 

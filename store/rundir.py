@@ -37,8 +37,12 @@ FINISHED = ("done", "diverged")  # not trained again
 CLEARED_LAST = (layout.META, layout.CONFIG)
 
 
+class PluginMissing(StoreError):
+    """A run was trained with a plugin that is not loaded, or not as it was; nothing is wrong with the run."""
+
+
 def read_config(run: Path) -> Any:
-    """The config of a run directory, of the class that its family says."""
+    """The config of a run directory, of the class that its family says; `PluginMissing` without a plugin of it."""
     path = run / layout.CONFIG
     if not path.exists():
         raise StoreError(f"{run} is not a run directory: it has no {layout.CONFIG}")
@@ -46,7 +50,7 @@ def read_config(run: Path) -> Any:
     try:
         check_schema(values)  # before what it says of plugins, which is of its schema
         if why := why_not_loaded(values):
-            raise StoreError(f"{run} {why}")
+            raise PluginMissing(f"{run} {why}")
         config = from_dict(values)
     except ConfigError as error:
         raise StoreError(f"{path} cannot be used: {error}") from None

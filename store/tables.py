@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from store.listing import BROKEN, NO_RUN, Entry, flat, last_record, list_runs
+from store.listing import BROKEN, MISSING, NO_RUN, Entry, flat, last_record, list_runs
 from store.readers import StoreError, is_number, read_csv
 from store.rundir import read_summary
 
@@ -38,7 +38,8 @@ def _row(entry: Entry) -> dict[str, Any]:
     if entry.status == BROKEN:
         return row | {"error": entry.reason}
     try:
-        return row | {name: _cell(value) for name, value in entry.config.items()} | _numbers(entry)
+        missing = {MISSING: _cell([*entry.plugins_missing])} if entry.plugins_missing else {}
+        return row | missing | {name: _cell(value) for name, value in entry.config.items()} | _numbers(entry)
     except StoreError as error:  # changed since it was listed
         return row | {"status": BROKEN, "error": str(error)}
 

@@ -140,8 +140,13 @@ def test_with_it_an_analysis_says_what_the_run_said(
 
 
 def test_a_list_of_runs_says_which_plugin_one_needs(finished: Path, plugin: Path, workshop: Workshop) -> None:
-    assert "was trained with the plugin everything; give --plugin" in workshop.run("store.runs", finished).stdout
-    assert "done" in workshop.run("store.runs", finished, "--plugin", plugin).stdout
+    without, given = (workshop.run("store.runs", finished, *flag).stdout for flag in ((), ("--plugin", plugin)))
+    (record,) = config_of(finished)["plugins"]
+    assert without.endswith(f" plugins_missing={record}\n")
+    assert "plugins_missing" not in given
+    path, status, _, _, *numbers = given.splitlines()[1].split()[:7]  # its age may have become another
+    assert [path, status] == [str(finished), "done"]
+    assert all(word in without.split() for word in (path, status, *numbers))
 
 
 @pytest.mark.parametrize("place", ["run", "path"])

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from store import StoreError, aside, layout, owners, ownership, prune, rundir
+from store.atomic import write_json
 from store.listing import Entry, list_runs
 from store.lock import locked
+from store.readers import read_json
 from tests.doors import Ran, Refused, ran, refused, snapshot
 from tests.store.test_runs import made
 
@@ -53,6 +55,13 @@ def test_a_list_that_has_changed_is_not_deleted(runs: Path, ran: Ran, refused: R
     assert f"the list with the code {first} is not that of today" in refused("store.prune", runs, "--delete", first)
     assert "is not that of today" in refused("store.prune", runs, "--status", "done", "--delete", first)
     assert left(runs) == ["a", "b", "c", "d", "e"]
+
+
+def test_a_run_whose_plugin_is_missing_is_not_listed_and_a_line_says_so(runs: Path, ran: Ran) -> None:
+    write_json(runs / "a" / layout.CONFIG, read_json(runs / "a" / layout.CONFIG) | {"plugins": ["mine:0123"]})
+    said = ran("store.prune", runs)
+    assert [line.split()[0] for line in said.out.splitlines()[:-1]] == [str(runs / "b")]
+    assert said.err == f"not listed: {runs / 'a'} is of the plugin mine:0123, which is not loaded; give --plugin FILE\n"
 
 
 def test_files_of_others_stay(runs: Path, ran: Ran) -> None:

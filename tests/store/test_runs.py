@@ -5,7 +5,7 @@ import math
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ import pytest
 import store
 from configs.registry import from_dict, named
 from configs.run import to_dict
+from src.registry import LOADED, Plugin
 from store import StoreError, layout, owners, rundir, sources
 from store.atomic import write_csv, write_json
 from store.listing import list_runs
+from store.readers import read_json
 from store.runs import COLUMNS, text_of
 
 NOW = datetime(2030, 1, 10, tzinfo=UTC)
@@ -152,6 +154,49 @@ def test_what_is_broken_is_one_line_with_the_reason(what: str, tmp_path: Path) -
     assert found.loc[str(run), "status"] == "broken"
     assert str(found.loc[str(run), "error"])
     assert found.loc[str(whole), "status"] == "done"
+
+
+@pytest.fixture
+def loaded() -> Iterator[Plugin]:
+    plugin = LOADED["lab"] = Plugin("lab", Path("lab.py"), "0123")
+    yield plugin
+    del LOADED["lab"]
+
+
+@pytest.mark.parametrize("status", ["done", "diverged", "stopped", "failed", "running"])
+@pytest.mark.parametrize("record", ["mine:0123", "lab:4567"])  # one that is not loaded, one that is with other sources
+def test_a_run_whose_plugin_is_missing_has_its_state_and_the_plugins_name(
+    status: str, record: str, tmp_path: Path, loaded: Plugin
+) -> None:
+    run, other = made(tmp_path / "run", status=status), made(tmp_path / "other", status=status)
+    config = read_json(run / layout.CONFIG)
+    config["training"]["schedule"] = "of_a_plugin"
+    write_json(run / layout.CONFIG, config | {"plugins": [record, loaded.record]})
+    words, others = (line_of(each, tmp_path).split() for each in (run, other))
+    assert words[1:4] + words[6:9] == others[1:4] + others[6:9]  # all but the size
+    assert words[-1] == f"plugins_missing={record}"
+    assert "schedule=of_a_plugin" in words
+    rows = store.table(tmp_path).set_index("path")
+    assert rows.loc[str(run), "plugins_missing"] == record
+    assert rows.loc[str(run), "training.schedule"] == "of_a_plugin"
+    same = [name for name in rows.columns if name not in ("plugins", "plugins_missing", "training.schedule")]
+    assert rows.loc[str(run), same].to_dict() == rows.loc[str(other), same].to_dict()
+
+
+def test_a_run_of_a_plugins_family_has_its_state_and_no_loss(tmp_path: Path) -> None:
+    run = made(tmp_path / "run")
+    write_json(run / layout.CONFIG, {"schema_version": 2, "family": "mine", "name": "mine", "plugins": ["mine:0123"]})
+    assert line_of(run, tmp_path).split()[1] == "done"
+    assert line_of(run, tmp_path).endswith("mine plugins_missing=mine:0123")
+
+
+@pytest.mark.parametrize("damage", [{"name": 3}, {"family": None}, {"schema_version": 7}, {"training": "\x1b[2J"}])
+def test_a_plugin_that_is_missing_excuses_no_damage(damage: dict[str, Any], tmp_path: Path) -> None:
+    """What can be told without it; what cannot is shown as it is written, in characters that are safe."""
+    run = made(tmp_path / "run")
+    write_json(run / layout.CONFIG, read_json(run / layout.CONFIG) | {"plugins": ["mine:0123"]} | damage)
+    assert line_of(run, tmp_path).split()[1] == ("done" if "training" in damage else "broken")
+    assert "\x1b" not in line_of(run, tmp_path)
 
 
 def test_folders_that_are_no_runs_and_links_are_told_apart(tmp_path: Path) -> None:
