@@ -178,8 +178,9 @@ def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Results
 
 
 def _not_defined(results: Results) -> str | None:
-    headline = results["headline"]
-    return f"ridge: {headline['id_ridge_loss_reason']}" if "id_ridge_loss_reason" in headline else None
+    headline, before, after = results["headline"], "id_", "_loss_reason"
+    names = [key for key in headline if key.startswith(before) and key.endswith(after)]
+    return "; ".join(f"{key[len(before) : -len(after)]}: {headline[key]}" for key in names) or None
 
 
 def _on_test_set(name: str) -> Callable[[Results], Any]:

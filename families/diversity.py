@@ -26,7 +26,7 @@ from configs.diversity import DiversityConfig, gains
 from families.experiment import NO_ARRAYS, Experiment
 from src import decoder
 from src.batch import Batch
-from src.checks import ConfigError
+from src.checks import ConfigError, require
 from src.data import labels
 from src.data_config import PoolData
 from src.model import Model
@@ -133,11 +133,15 @@ def pool_of(config: DiversityConfig, num_tasks: int | None = None) -> Array:
 
 
 class EvalSet(NamedTuple):
-    """Sequences, their noiseless labels `targets` [B, K], and each exact predictor's predictions [B, K]."""
+    """Sequences, their noiseless labels `targets` [B, K], and each exact predictor's predictions [B, K].
+
+    undefined: why the other exact predictors of such tasks have none, by name.
+    """
 
     batch: Batch
     targets: np.ndarray
     references: Mapping[str, np.ndarray]
+    undefined: Mapping[str, str] = {}
 
 
 class EvalSets(NamedTuple):
@@ -172,36 +176,40 @@ POSTERIOR_MEANS: Functions[Callable[[Batch, DiversityConfig], Array]] = Function
 )
 
 
-def why_no_ridge(data: PoolData) -> str | None:
-    """Why ridge regression is not defined for a task distribution; None where it is."""
-    try:
-        _ = data.task_variance
-    except ConfigError as reason:
-        return str(reason)
-    return None
+def exact_predictors(config: DiversityConfig) -> dict[str, Callable[[Batch], Array]]:
+    """The exact predictors of a run's tasks: ridge, dmmse for a pool, the task distribution's own mean.
 
-
-def references(config: DiversityConfig, batch: Batch) -> dict[str, np.ndarray]:
-    """The predictors that a run's tasks allow, on sequences: ridge, dmmse for a pool, the task distribution's own mean.
-
-    Without noise there is none: each of them weighs the noise against the prior.
+    Each gives predictions [B, K], or raises `ConfigError` where it is not defined.
     """
-    data, predictions = config.data, {}
-    if data.noise_std == 0:
-        return {}
-    variance = data.noise_std**2
-    if why_no_ridge(data) is None:
-        predictions["ridge"] = _ridge(batch, variance / data.task_variance)
+    data = config.data
+    predictors: dict[str, Callable[[Batch], Array]] = {
+        "ridge": lambda batch: _ridge(batch, data.noise_std**2 / data.task_variance)
+    }
     if data.num_tasks < math.inf:
-        predictions["dmmse"] = _dmmse(batch, pool_of(config), variance)
+        predictors["dmmse"] = lambda batch: _dmmse(batch, pool_of(config), data.noise_std**2)
     if data.task_distribution in POSTERIOR_MEANS:
-        predictions[data.task_distribution] = POSTERIOR_MEANS[data.task_distribution](batch, config)
-    return {name: np.asarray(values, np.float64) for name, values in predictions.items()}
+        predictors[data.task_distribution] = lambda batch: POSTERIOR_MEANS[data.task_distribution](batch, config)
+    return predictors
+
+
+def references(config: DiversityConfig, batch: Batch) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The exact predictors' predictions on sequences, by name, and why each of the others is not defined."""
+    predictions, undefined = dict[str, np.ndarray](), dict[str, str]()
+    for name, predict in exact_predictors(config).items():
+        try:
+            require(config.data.noise_std > 0, "noise_std is 0; it weighs the noise in the labels against its prior")
+            with np.errstate(over="ignore"):  # of a penalty, as weights may be tiny
+                values = np.asarray(predict(batch), np.float64)
+            require(bool(np.isfinite(values).all()), "float32 does not hold its predictions on these sequences")
+            predictions[name] = values
+        except ConfigError as reason:
+            undefined[name] = str(reason)
+    return predictions, undefined
 
 
 def make_eval_set(config: DiversityConfig, batch: Batch) -> EvalSet:
     """The evaluation set of a batch of sequences."""
-    return EvalSet(batch, np.asarray(_labels(batch.x, batch.w), np.float64), references(config, batch))
+    return EvalSet(batch, np.asarray(_labels(batch.x, batch.w), np.float64), *references(config, batch))
 
 
 def make_eval_sets(config: DiversityConfig) -> EvalSets:
@@ -223,9 +231,10 @@ def distance(one: np.ndarray, other: np.ndarray, dim: int) -> float:
 
 
 def measured(predictions: np.ndarray, eval_set: EvalSet, dim: int) -> dict[str, Any]:
-    """loss, its value at each position (errors [K]), and delta_NAME to each of the exact predictors."""
+    """loss, its value at each position (errors [K]), and delta_NAME to each exact predictor, None if undefined."""
     squared = (predictions - eval_set.targets) ** 2 / dim
-    deltas = {f"delta_{name}": distance(predictions, other, dim) for name, other in eval_set.references.items()}
+    deltas: dict[str, Any] = {f"delta_{name}": None for name in eval_set.undefined}
+    deltas |= {f"delta_{name}": distance(predictions, other, dim) for name, other in eval_set.references.items()}
     return {"loss": float(squared.mean()), **deltas, "errors": squared.mean(axis=0).tolist()}
 
 

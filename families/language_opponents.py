@@ -218,10 +218,11 @@ def _informed(prior: Prior, noise: Array, batch: Batch) -> Array:
 
 
 def _tuned(predict: Partial, batch: Batch) -> Partial:
-    """The predictor with the number, behind those it has, of least loss on a batch."""
+    """The predictor with the number, behind those it has, of least loss on a batch; one without a loss is not it."""
 
     def loss(log_penalty: float) -> float:
-        return float(_loss(Partial(predict.func, *predict.args, jnp.float32(np.exp(log_penalty))), batch))
+        value = float(_loss(Partial(predict.func, *predict.args, jnp.float32(np.exp(log_penalty))), batch))
+        return value if np.isfinite(value) else np.inf
 
     grid = np.log(np.geomspace(*PENALTIES, POINTS))
     best = int(np.argmin([loss(point) for point in grid]))

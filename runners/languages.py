@@ -65,6 +65,8 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: LanguagesConfig
 
 def _row(text: str, numbers: Mapping[str, Any], prefix: str) -> str:
     loss, accuracy = f"{prefix}loss", f"{prefix}accuracy"
+    if f"{loss}_reason" in numbers:
+        return f"  {text:<58}not defined: {numbers[f'{loss}_reason']}"
     return (
         f"  {text:<58}{numbers[loss]:8.4f}   {numbers[f'{loss}_se']:.4f}  {numbers[accuracy]:8.4f}   "
         f"{numbers[f'{accuracy}_se']:.4f}"

@@ -16,8 +16,9 @@ from jax import Array
 from jax.tree_util import Partial
 
 from analysis.measures.algorithm_distance import Response, against, response
-from analysis.measures.test_set import mean_and_error, ratio_and_error
+from analysis.measures.test_set import mean_and_error, not_defined, ratio_and_error
 from analysis.measures.weights import construction, products, rescale
+from baselines.convergence import why_missing
 from configs.languages import LanguagesConfig
 from families.language_opponents import Opponents, fitted_opponents, of_strings
 from families.languages import TaskSet, half_mean_square, make_test_sets, rights
@@ -67,9 +68,12 @@ def on_tasks(tasks: TaskSet, responses: Mapping[str, Response], others: Mapping[
     repeated = (strings[:, :-1] == strings[:, -1:]).any(axis=1)
     values: dict[str, Any] = {"tasks": len(labels), "query_in_context": float(repeated.mean())}
     for name, predicted in predictions.items():
-        prefix = "" if name == MODEL else f"{name}_"
-        values |= _named(f"{prefix}loss", mean_and_error(errors[name]))
-        values |= _named(f"{prefix}accuracy", mean_and_error(rights(predicted, labels)))
+        loss, accuracy = (number if name == MODEL else f"{name}_{number}" for number in ("loss", "accuracy"))
+        if (reason := why_missing(predicted)) is not None:
+            values |= not_defined(loss, reason) | not_defined(accuracy, reason)
+            continue
+        values |= _named(loss, mean_and_error(errors[name]))
+        values |= _named(accuracy, mean_and_error(rights(predicted, labels)))
     for name in RATIOS:
         values |= _named(f"{name}_ratio", ratio_and_error(errors[MODEL], errors[name]))
     losses = {name: float(errors[name].mean()) for name in (MODEL, "gd", "optimum")}

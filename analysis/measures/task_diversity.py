@@ -12,24 +12,26 @@ from typing import Any
 import numpy as np
 
 from analysis.loaded_run import LoadedRun
-from analysis.measures.test_set import mean_and_error
+from analysis.measures.test_set import mean_and_error, not_defined
 from analysis.measures.transience import verdict
 from families.diversity import (
     distance,
     make_eval_set,
     make_test_sequences,
     predictions_of,
-    why_no_ridge,
 )
 
 RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from ridge, it is ridge
+NOTHING = "nothing to compare with"  # the verdict without ridge, or where dMMSE does not differ from it
 
 
 def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
-    """Losses and Deltas on the test set, with standard errors over sequences, and which predictor the model is."""
+    """Losses and Deltas on the test set, with standard errors over sequences, and which predictor the model is.
+
+    Those of an exact predictor that is not defined are null, with the reason.
+    """
     config, dim = loaded.config, loaded.config.data.dim
     measures: dict[str, Any] = {"tasks": config.test_tasks}
-    reason = why_no_ridge(config.data)
     for prefix, batch in zip(("id", "ood"), make_test_sequences(config), strict=True):
         eval_set = make_eval_set(config, batch)
         tf = predictions_of(loaded.model, loaded.params, batch)
@@ -41,16 +43,18 @@ def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
                 measures[f"{prefix}_delta_{name}"], measures[f"{prefix}_delta_{name}_se"] = mean_and_error(apart)
         if {"ridge", "dmmse"} <= set(eval_set.references):
             measures[f"{prefix}_apart"] = distance(eval_set.references["ridge"], eval_set.references["dmmse"], dim)
-        for name in () if reason is None else (f"{prefix}_ridge_loss", f"{prefix}_delta_ridge"):
-            measures |= {name: None, f"{name}_se": None, f"{name}_reason": reason}
+        for name, reason in eval_set.undefined.items():
+            measures |= not_defined(f"{prefix}_{name}_loss", reason) | not_defined(f"{prefix}_delta_{name}", reason)
     return measures | {"verdict": verdict_of(measures)}
 
 
 def verdict_of(measures: Mapping[str, float]) -> str:
     """Whether a model is dmmse, ridge, or between; of an infinite pool it is ridge at a Delta of at most .06."""
-    if "id_apart" in measures:
-        names = ("id_delta_dmmse", "id_apart", "ood_delta_ridge", "ood_apart")
-        return verdict(*(measures[name] for name in names))
+    names = ("id_delta_dmmse", "id_apart", "ood_delta_ridge", "ood_apart")
+    if {"id_apart", "ood_apart"} <= set(measures):
+        deltas = [measures[name] for name in names]
+        alike = min(measures["id_apart"], measures["ood_apart"]) == 0
+        return NOTHING if alike or not np.isfinite(deltas).all() else verdict(*deltas)
     if measures.get("ood_delta_ridge") is None:
-        return "nothing to compare with"
+        return NOTHING
     return "ridge" if measures["ood_delta_ridge"] <= RIDGE_DELTA else "between"

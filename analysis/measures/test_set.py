@@ -135,7 +135,7 @@ def _ratio_to_gd_plus_plus(loaded: ComparedRun, batch: Batch, tf: np.ndarray) ->
     try:
         plus_plus = fitted_gd_plus_plus_of(loaded)
     except ConfigError as reason:
-        return _not_defined(ratio, reason), _not_defined(loss, reason)
+        return not_defined(ratio, reason), not_defined(loss, reason)
     if plus_plus is None:
         return {}, {}
     errors = half_squared_errors({"gd_plus_plus": plus_plus}, batch)["gd_plus_plus"]
@@ -149,7 +149,7 @@ def _ratio_to_opponent(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndar
     try:
         errors = half_squared_errors({name: predict}, batch)[name]
     except ConfigError as reason:
-        return _not_defined(ratio, reason) | _not_defined(loss, reason)
+        return not_defined(ratio, reason) | not_defined(loss, reason)
     return _named(ratio, ratio_and_error(tf, errors)) | _named(loss, mean_and_error(errors))
 
 
@@ -157,7 +157,8 @@ def _named(name: str, value_and_error: tuple[float, float]) -> dict[str, Any]:
     return dict(zip((name, f"{name}_se"), value_and_error, strict=True))
 
 
-def _not_defined(name: str, reason: Exception) -> dict[str, Any]:
+def not_defined(name: str, reason: ConfigError | str) -> dict[str, Any]:
+    """A number of the summary that is not defined: null, with its standard error and the reason."""
     return {name: None, f"{name}_se": None, f"{name}_reason": str(reason)}
 
 
@@ -167,5 +168,5 @@ def averaged_loss(batch: Batch, data: DataConfig, step_size: float | Array) -> d
     try:
         losses = np.asarray(_context_losses(batch, data, step_size), np.float64)
     except ConfigError as reason:
-        return _not_defined(name, reason)
+        return not_defined(name, reason)
     return _named(name, mean_and_error(losses))

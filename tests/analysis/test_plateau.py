@@ -130,7 +130,7 @@ def pool_run(
     set_values(chosen, {"eval_tasks": 2048, "num_tasks": num_tasks, "data_seed": seed, **values})
     config = resolve(chosen)
     batch = pool_sequences(config)
-    eval_set = EvalSet(batch, np.einsum("bkd,bd->bk", batch.x, batch.w), references(config, batch))
+    eval_set = EvalSet(batch, np.einsum("bkd,bd->bk", batch.x, batch.w), *references(config, batch))
     predictions = {**eval_set.references, "zero": np.zeros_like(eval_set.targets)}
     losses = {
         f"id_{name}_loss": measured(values, eval_set, config.data.dim)["loss"] for name, values in predictions.items()

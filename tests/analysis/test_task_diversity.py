@@ -1,9 +1,12 @@
 """What a decoder is compared with, by hand: losses, distances, verdicts, and snapshots that are another model's."""
 
+import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,13 +14,25 @@ import pytest
 from analysis.loaded_run import LoadedRun
 from analysis.measures.task_diversity import measure_test_set, verdict_of
 from baselines.pool_losses import exact_losses
-from configs.diversity import DiversityConfig
+from configs.diversity import MEASURED, DiversityConfig
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from families.diversity import EvalSet, distance, latent_sequences, make_model, measured, pool_sequences, references
+from families.diversity import (
+    EvalSet,
+    distance,
+    eval_metrics,
+    latent_sequences,
+    make_eval_sets,
+    make_model,
+    measured,
+    pool_sequences,
+    references,
+)
+from runners.diversity import summary_lines
+from runners.summary import shown
 from src.checks import ConfigError
 from src.prng import key
-from src.registries import TASK_DISTRIBUTIONS, TaskDistribution
+from src.registries import POSTERIOR_MEANS, TASK_DISTRIBUTIONS, TaskDistribution
 from src.tasks import gaussian
 from store import layout
 from store.atomic import write_safetensors
@@ -54,7 +69,7 @@ def test_losses_and_distances_are_mean_squares_over_the_dimension() -> None:
 )
 def test_the_predictors_are_those_that_the_law_allows(values: dict[str, object], expected: set[str]) -> None:
     chosen = config(**values)
-    assert set(references(chosen, latent_sequences(chosen))) == expected
+    assert set(references(chosen, latent_sequences(chosen))[0]) == expected
 
 
 def test_dmmse_knows_the_runs_own_pool() -> None:
@@ -62,7 +77,7 @@ def test_dmmse_knows_the_runs_own_pool() -> None:
     chosen = config(num_tasks=1)
     batch = pool_sequences(chosen)
     targets = np.einsum("bkd,bd->bk", batch.x, batch.w)
-    np.testing.assert_allclose(references(chosen, batch)["dmmse"], targets, atol=1e-5)
+    np.testing.assert_allclose(references(chosen, batch)[0]["dmmse"], targets, atol=1e-5)
 
 
 @pytest.mark.parametrize("values", [{"task_distribution": "sphere"}, {"weight_scale": 3.0}])
@@ -71,11 +86,58 @@ def test_ridge_weighs_the_noise_against_the_variance_of_the_tasks(values: dict[s
     chosen = config(num_tasks=0, **values)
     batch = latent_sequences(chosen)
     variance = 1 / 4 if "task_distribution" in values else 9.0
-    found = references(chosen, batch)["ridge"]
+    found = references(chosen, batch)[0]["ridge"]
     for x, y, predictions in zip(np.asarray(batch.x, float)[:4], np.asarray(batch.y, float), found, strict=False):
         penalty = chosen.data.noise_std**2 / variance * np.eye(x.shape[1])
         expected = [x[k] @ np.linalg.solve(x[:k].T @ x[:k] + penalty, x[:k].T @ y[:k]) for k in range(len(x))]
         np.testing.assert_allclose(predictions, expected, atol=1e-4)
+
+
+TINY = {"num_layers": 1, "num_heads": 1, "d_model": 4, "mlp_width": 4, "test_tasks": 8, "eval_tasks": 8}
+OF_NOISE, OF_FLOAT32 = "noise_std is 0; it weighs the noise", "float32 does not hold its predictions"
+
+
+@pytest.mark.parametrize("distribution", TASK_DISTRIBUTIONS.built_in)
+@pytest.mark.parametrize(
+    ("values", "reasons"),
+    [
+        pytest.param({"dim": 2, "num_tasks": 2}, {}, marks=pytest.mark.slow),
+        ({"dim": 2, "num_tasks": 2, "noise_std": 0.0}, dict.fromkeys(("ridge", "dmmse", "own"), OF_NOISE)),
+        pytest.param({"dim": 2, "num_tasks": 2, "noise_std": 1e-30}, {"dmmse": OF_FLOAT32}, marks=pytest.mark.slow),
+        pytest.param({"dim": 2, "num_tasks": 2, "weight_scale": 1e-30}, {}, marks=pytest.mark.slow),
+        ({"dim": 13, "num_tasks": float("inf")}, {"sparse": "a sum over 2^dim supports"}),
+    ],
+)
+def test_of_every_prior_a_predictor_is_defined_or_null_with_its_reason(
+    distribution: str, values: dict[str, Any], reasons: dict[str, str]
+) -> None:
+    """Records, the summary, the row of a table and the printed lines, none of which an undefined predictor stops."""
+    chosen = config(**TINY, num_pairs=3, task_distribution=distribution, **values)
+    model = make_model(chosen)
+    params = model.init(key(0))
+    record = eval_metrics(model, params, make_eval_sets(chosen))
+    found = measure_test_set(LoadedRun(Path(), chosen, model, params, None))
+    own = {distribution} & set(POSTERIOR_MEANS)
+    exact = {"ridge"} | own | ({"dmmse"} if chosen.data.num_tasks == 2 else set())
+    for name in exact:
+        expected = reasons.get("own" if name in own else name) or reasons.get(name)
+        for prefix in ("id", "ood"):
+            numbers = [
+                found[f"{prefix}_{name}_loss"],
+                found[f"{prefix}_delta_{name}"],
+                record[f"{prefix}_delta_{name}"],
+            ]
+            if f"{prefix}_{name}_loss_reason" not in found:
+                assert expected in (None, OF_FLOAT32)
+                assert all(0 <= number < math.inf for number in numbers)
+                continue
+            assert numbers == [None] * 3
+            assert (expected or OF_FLOAT32) in found[f"{prefix}_{name}_loss_reason"]
+    json.dumps([record, found], allow_nan=False)
+    row = MEASURED["not_defined"]({"headline": found})
+    assert (row is None) == all(f"id_{name}_loss_reason" not in found for name in exact)
+    printed = summary_lines({"headline": shown(found)}, Path(), chosen)
+    assert sum("not defined: " in line for line in printed) == sum(name.endswith("_reason") for name in found)
 
 
 @pytest.mark.slow

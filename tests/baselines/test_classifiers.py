@@ -1,3 +1,5 @@
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
+from baselines import classifiers
 from baselines.classifiers import logistic_regression, majority, nearest_neighbour
 from src.batch import Batch
 from tests import reference
@@ -45,6 +48,27 @@ def test_so_it_is_in_float32(scale: float) -> None:
     for penalty in (0.1, 1.0, 100.0):
         # a condition number of 1e4 and float32 leave 3 digits
         np.testing.assert_allclose(fitted(batch, penalty), of_scikit_learn(batch, penalty), atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("scale", "penalty"), [(5.0, 0.01), (30.0, 0.01), (300.0, 1.0)])
+def test_where_full_steps_do_not_converge_damped_ones_do(scale: float, penalty: float, dtype: Any) -> None:
+    """Twelve full steps were up to 1.9 of 2 away."""
+    batch = labelled(7, 10, 16, size=40, scale=scale)
+    with jax.enable_x64(dtype == np.float64):
+        rounded = batch._replace(**{name: getattr(batch, name).astype(dtype) for name in ("x", "y", "x_query")})
+        found = np.asarray(fitted(rounded, penalty), float)
+    wide = rounded._replace(**{name: getattr(rounded, name).astype(float) for name in ("x", "y", "x_query")})
+    np.testing.assert_allclose(found, of_scikit_learn(wide, penalty), atol=1e-3)
+
+
+def test_what_is_not_solved_is_nan_and_the_rest_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classifiers, "MOST", 1)
+    easy, hard = labelled(1, 10, 16, size=3), labelled(7, 10, 16, size=3, scale=300.0)
+    batch = Batch(*(np.concatenate(parts) for parts in zip(easy, hard, strict=True)))
+    found = np.asarray(logistic_regression(batch, 1.0))
+    assert np.isfinite(found[:3]).all()
+    assert np.isnan(found[3:]).all()
 
 
 def test_labels_may_be_all_the_same(x64: None) -> None:

@@ -15,7 +15,7 @@ from analysis.loaded_run import LoadedRun
 from analysis.measures import losses
 from analysis.measures.development import attention_patterns, behaviour, embeddings, hessian, layer_norms, unembedding
 from configs.diversity import DiversityConfig
-from families.diversity import EvalSet, make_eval_sets, predictions_of, why_no_ridge
+from families.diversity import EvalSet, make_eval_sets, predictions_of
 from src.model import Batch, Model, Params
 from store import layout
 from store.atomic import write_csv
@@ -105,7 +105,7 @@ def _behaviour_part(loaded: LoadedRun) -> Part:
             values |= {f"gain_{gain}_{name}": value for name, value in scores.items()}
         return values
 
-    return Part(measure, _without(config))
+    return Part(measure, _without(config, eval_sets.id.undefined))
 
 
 def _on_sequences(predictions: np.ndarray, eval_set: EvalSet, dim: int) -> dict[str, float]:
@@ -113,15 +113,12 @@ def _on_sequences(predictions: np.ndarray, eval_set: EvalSet, dim: int) -> dict[
     return behaviour.on_sequences(predictions, noisy, eval_set.targets, references, dim)
 
 
-def _without(config: DiversityConfig) -> tuple[str, ...]:
+def _without(config: DiversityConfig, undefined: Mapping[str, str]) -> tuple[str, ...]:
     """Why a run's behaviour lacks columns that others' has."""
     data, reasons = config.data, []
     if data.num_pairs <= data.dim or data.dim == 1:
         reasons.append(f"no ICL scores 1:D and D:K: D is {data.dim} and K is {data.num_pairs}")
-    if data.noise_std == 0:
-        return (*reasons, "no distances to ridge and dMMSE: they are defined with noise in the labels")
-    if (reason := why_no_ridge(data)) is not None:
-        reasons.append(f"no distance to ridge: {reason}")
+    reasons += [f"no distance to {name}: {reason}" for name, reason in undefined.items()]
     if data.num_tasks == math.inf:
         reasons.append("no distance to dMMSE: the pool of tasks is infinite")
     return tuple(reasons)
