@@ -141,11 +141,13 @@ FAMILY = Family(
         {"input": lambda config: config.model.input, "code_dim": lambda config: config.model.dim},
         {
             "token_accuracy": columns.at("headline", "token_accuracy"),
+            "symbol_accuracy": columns.if_there("headline", "symbol_accuracy"),
             "test_loss_se": columns.at("headline", "loss_se"),
         },
         {"test_loss": columns.at("headline", "loss")},
         meanings={
             "token_accuracy": "share of the places of unseen strings, pads included, that are decoded as they were",
+            "symbol_accuracy": "share of the symbols of unseen strings that are decoded as they were",
             "test_loss": "loss on unseen strings",
             "input": "what the encoder reads",
             "code_dim": "channels of the code",
@@ -157,7 +159,7 @@ FAMILY = Family(
             (Curve("train_loss", "train batch", "train"), Curve("eval_loss", "unseen strings", "model")),
             "log",
         ),
-        Panel("token accuracy", (Curve("eval_accuracy", "unseen strings", "model"),)),
+        Panel("token accuracy, pads included", (Curve("eval_accuracy", "unseen strings", "model"),)),
     ),
     batch_shapes=batch_shapes,
     batch=StringBatch,
@@ -174,7 +176,9 @@ FAMILY = Family(
     },
     follows=FOLLOWS,
     complete=with_negatives,
-    criterion=Criterion("token accuracy", lambda config, summary: summary["headline"]["token_accuracy"], DECODES, True),
+    criterion=Criterion(
+        "symbol accuracy", lambda config, summary: summary["headline"].get("symbol_accuracy"), DECODES, True
+    ),
     cell_words=lambda config: [config.model.input, f"d{config.model.dim}", *language_words(config.data)],
     task_seconds=lambda config: step_cost.of_layers(1, 4 * config.model.hidden + 80, 1),
     shared=lambda config: pool_arrays(config.data),

@@ -143,16 +143,29 @@ def make_eval_set(config: AutoencoderConfig) -> EvalSet:
     return EvalSet(strings_of(config, Purpose.EVAL, config.eval_tasks), len(alphabet(config.data)))
 
 
+class Measured(NamedTuple):
+    """Of strings [B]: losses, the share of places that are decoded as they were, how many symbols are, and all symbols.
+
+    A place of a string holds a symbol or a pad; of long pads a decoder is right that knows nothing of the symbols.
+    """
+
+    losses: Array
+    accuracies: Array
+    right_symbols: Array
+    symbols: Array
+
+
 @partial(jax.jit, static_argnums=(0, 3))
-def measured(model: Model, params: Params, batch: StringBatch, pad: int) -> tuple[Array, Array]:
-    """The losses [B] of strings, and the share [B] of each that is decoded as it was."""
-    right = decoded(model.predict(params, batch), pad) == batch.symbols
-    return model.losses(params, batch), jnp.mean(right, axis=1)
+def measured(model: Model, params: Params, batch: StringBatch, pad: int) -> Measured:
+    """What a decoder makes of strings."""
+    right, symbol = decoded(model.predict(params, batch), pad) == batch.symbols, batch.symbols != pad
+    counts = (jnp.sum(right & symbol, axis=1), jnp.sum(symbol, axis=1))
+    return Measured(model.losses(params, batch), jnp.mean(right, axis=1), *counts)
 
 
 def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
     """Metrics of a record: loss and token accuracy on unseen strings."""
-    losses, accuracies = measured(model, params, eval_set.batch, eval_set.pad)
+    losses, accuracies, *_ = measured(model, params, eval_set.batch, eval_set.pad)
     return {"eval_loss": float(jnp.mean(losses)), "eval_accuracy": float(jnp.mean(accuracies))}
 
 
@@ -164,10 +177,20 @@ def codes_of(config: AutoencoderConfig, params: Any, strings: np.ndarray) -> np.
     return np.concatenate(parts) if parts else np.zeros((0, config.model.dim), np.float32)
 
 
+def why_undefined(config: AutoencoderConfig, summary: Mapping[str, Any]) -> str | None:
+    """Why no accuracy of symbols says whether an autoencoder decodes, or None."""
+    headline = summary["headline"]
+    if "symbol_accuracy" in headline:
+        reason: str | None = headline.get("symbol_accuracy_reason")
+        return reason
+    return "an earlier version wrote the summary, whose token_accuracy counts pads; train the run again"
+
+
 EXPERIMENT = Experiment(
     make_model=make_model,
     batches=batches,
     make_eval_set=make_eval_set,
     eval_batch=lambda eval_set: eval_set.batch,
     eval_metrics=eval_metrics,
+    undefined=why_undefined,
 )

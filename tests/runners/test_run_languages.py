@@ -94,7 +94,7 @@ def test_a_code_of_an_autoencoder_needs_its_run_and_the_sentence_trains_it(
 def test_the_autoencoder_decodes_unseen_strings(ran: Ran, tmp_path: Path) -> None:
     assert ran(ENCODER, *TINY, "--steps", 400, "--config.batch_size=128", "--out", "run").status == 0
     headline = json.loads((tmp_path / "run" / layout.SUMMARY).read_text())["headline"]
-    assert headline["token_accuracy"] > 0.9
+    assert headline["symbol_accuracy"] > 0.9
     assert headline["loss"] < 0.5
 
 

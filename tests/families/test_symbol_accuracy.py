@@ -1,0 +1,63 @@
+"""An autoencoder of strings is judged by the symbols that it decodes, not by the pads behind them."""
+
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from analysis.plateau import left_plateau
+from configs.autoencoder import AutoencoderConfig
+from runners import autoencoder
+from runners.summary import shown
+from src.batch import StringBatch
+from src.model import Model
+
+A, B, PAD = 0, 1, 2
+STRINGS = np.full((3, 20), PAD, np.uint8)
+STRINGS[0, :2], STRINGS[1, :3], STRINGS[2, :1] = [A, B], [A, A, A], [B]  # 6 symbols of 60 places, 4 of them a
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, said: list[int], strings: np.ndarray = STRINGS) -> dict[str, Any]:
+    """The test set's numbers of a decoder that says these symbols of every string."""
+    monkeypatch.setattr(autoencoder, "strings_of", lambda *_: StringBatch(jnp.asarray(strings)))
+    row = jnp.eye(3)[jnp.asarray(said)]
+    model = Model(
+        lambda key: {},
+        lambda params, batch: jnp.broadcast_to(row, (len(batch.symbols), *row.shape)),
+        lambda params, batch: jnp.zeros(len(batch.symbols)),
+    )
+    return autoencoder.on_test_set(AutoencoderConfig(test_tasks=len(strings)), model, {}, PAD)
+
+
+@pytest.mark.parametrize(
+    ("said", "symbols", "tokens"),
+    [([PAD] * 20, 0, 54 / 60), ([A] * 20, 4 / 6, 4 / 60), ([A] + [PAD] * 19, 2 / 6, 56 / 60)],
+)
+def test_pads_count_as_tokens_and_not_as_symbols(
+    said: list[int], symbols: float, tokens: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = measured(monkeypatch, said)
+    assert numbers["symbol_accuracy"] == pytest.approx(symbols)
+    assert numbers["token_accuracy"] == pytest.approx(tokens)
+
+
+def test_a_decoder_of_pads_alone_has_not_left_the_plateau(monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = {"headline": measured(monkeypatch, [PAD] * 20)}
+    verdict = left_plateau(AutoencoderConfig(), summary)
+    assert (verdict["met"], verdict["value"]) == (False, 0.0)
+    printed = autoencoder.summary_lines(shown(summary), Path(), AutoencoderConfig())
+    assert [line.split()[-2] for line in printed[-2:]] == ["0.0000", "0.9000"]
+
+
+def test_without_symbols_or_in_an_earlier_version_there_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = measured(monkeypatch, [PAD] * 20, np.full((3, 20), PAD, np.uint8))
+    assert (empty["symbol_accuracy"], empty["token_accuracy"]) == (None, 1.0)
+    for headline, reason in (
+        (empty, "all strings of the test set are empty"),
+        ({"token_accuracy": 0.99}, "an earlier version wrote the summary, whose token_accuracy counts pads"),
+    ):
+        verdict = left_plateau(AutoencoderConfig(), {"headline": headline})
+        assert verdict["met"] is None
+        assert verdict["reason"].startswith(reason)
