@@ -8,6 +8,7 @@ from jax import Array
 
 from baselines.gradient_descent import Predictor
 from src.batch import Batch
+from src.checks import same_shape
 from src.losses import half_mse
 
 SMALLEST_NORM = 1e-8  # below it a sensitivity has no direction
@@ -25,6 +26,7 @@ def sensitivity(predict: Predictor, batch: Batch) -> Array:
 
 def cosine(a: Array, b: Array) -> Array:
     """Cosines [B] of the rows of a and b [B, D]; 0 where a row is 0."""
+    same_shape(a=a, b=b)
     norms = jnp.linalg.norm(a, axis=1) * jnp.linalg.norm(b, axis=1)
     return jnp.sum(a * b, axis=1) / jnp.maximum(norms, SMALLEST_NORM)
 

@@ -18,6 +18,7 @@ from baselines.iterations import conjugate_gradients, newton_schulz, normal_equa
 from baselines.linear_mmse import bayes_penalty, ridge_weights
 from src import loss_conventions
 from src.batch import Batch
+from src.checks import same_shape
 from src.data_config import QueriesData
 from src.prng import Purpose
 from src.queries import task_chunks
@@ -35,6 +36,7 @@ def path_losses(path: Array, batch: Batch) -> Array:
 
 def prediction_losses(predictions: Array, batch: Batch) -> Array:
     """Mean squared errors [T, B] of predictions [T, B, Q]."""
+    same_shape(leading=True, predictions=predictions, targets=batch.y_query)
     return jnp.mean((predictions - jnp.broadcast_to(batch.y_query, predictions.shape)) ** 2, axis=2)
 
 
@@ -86,6 +88,7 @@ def summary(losses: np.ndarray) -> dict[str, list[float]]:
 
 def unstable_share(losses: np.ndarray, zero: np.ndarray) -> list[float]:
     """The share of tasks [T] on which losses [T, tasks] exceed those of predicting zero [1, tasks]."""
+    same_shape(losses=losses[:1], zero=zero)
     bad: list[float] = (~(losses <= zero)).mean(axis=1).tolist()
     return bad
 

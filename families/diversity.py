@@ -26,7 +26,7 @@ from configs.diversity import DiversityConfig, gains
 from families.experiment import NO_ARRAYS, Experiment
 from src import decoder
 from src.batch import Batch
-from src.checks import ConfigError, require
+from src.checks import ConfigError, require, same_shape
 from src.data import labels
 from src.data_config import PoolData
 from src.model import Model
@@ -227,11 +227,13 @@ def predictions_of(model: Model, params: Any, batch: Batch) -> np.ndarray:
 
 def distance(one: np.ndarray, other: np.ndarray, dim: int) -> float:
     """Delta: the mean squared difference of two predictors [B, K] over D. Raventos et al. 2023, Eq. 4."""
+    same_shape(one=one, other=other)
     return float(np.mean((one - other) ** 2) / dim)
 
 
 def measured(predictions: np.ndarray, eval_set: EvalSet, dim: int) -> dict[str, Any]:
     """loss, its value at each position (errors [K]), and delta_NAME to each exact predictor, None if undefined."""
+    same_shape(predictions=predictions, targets=eval_set.targets)
     squared = (predictions - eval_set.targets) ** 2 / dim
     deltas: dict[str, Any] = {f"delta_{name}": None for name in eval_set.undefined}
     deltas |= {f"delta_{name}": distance(predictions, other, dim) for name, other in eval_set.references.items()}

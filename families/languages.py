@@ -24,6 +24,7 @@ from languages.pools import Pool, pools_of
 from src import layerwise
 from src.attn import Hook
 from src.batch import Batch
+from src.checks import same_shape
 from src.config import Architecture
 from src.data import concatenated_tokens
 from src.model import Model, as_model
@@ -197,6 +198,7 @@ def accuracy(predictions: np.ndarray, labels: np.ndarray) -> float:
 
 def rights(predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """1 for a prediction with the label's sign, 0 for another, 1/2 for 0: [B]."""
+    same_shape(predictions=predictions, labels=labels)
     return np.asarray(0.5 * (1 + np.sign(predictions) * labels))
 
 

@@ -75,3 +75,14 @@ def sizes(owner: Any, *names: str, least: int = 1) -> None:
             f"{name} is {value}; it must be a whole number of at least {least}",
         )
         require(value < TOO_MANY, f"{name} is {value}; it must be below 2^31, the most that an index can count")
+
+
+def same_shape(leading: bool = False, **arrays: Any) -> None:
+    """Raises unless arrays, by name, have one shape: NumPy and JAX would pair every value of one with all of another.
+
+    With `leading` the first may have further axes in front, as of layers.
+    """
+    (first, shape), *others = ((name, tuple(getattr(array, "shape", ()))) for name, array in arrays.items())
+    for name, other in others:
+        seen = shape[max(len(shape) - len(other), 0) :] if leading else shape
+        require(seen == other, f"{first} has shape {shape} and {name} {other}; they must be the same")

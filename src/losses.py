@@ -1,4 +1,7 @@
-"""Losses of single predictions, by name: what a model's loss of a task is a mean of."""
+"""Losses of single predictions, by name: what a model's loss of a task is a mean of.
+
+Predictions have their targets' shape, and may have further axes before it; anything else is a `ConfigError`.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,32 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from src.checks import same_shape
+
 
 def half_squared_errors(predictions: Array, targets: ArrayLike) -> Array:
     """(prediction - target)^2 / 2, of the predictions' shape; these may have further leading axes, as of layers."""
+    same_shape(leading=True, predictions=predictions, targets=jnp.asarray(targets))
     return 0.5 * (predictions - jnp.broadcast_to(targets, predictions.shape)) ** 2
 
 
 def half_mse(predictions: ArrayLike, targets: ArrayLike) -> Array:
     """Half the mean squared error, mean((prediction - target)^2) / 2, as in the paper's figures; over all axes."""
+    same_shape(leading=True, predictions=jnp.asarray(predictions), targets=jnp.asarray(targets))
     return 0.5 * jnp.mean((predictions - jnp.broadcast_to(targets, jnp.shape(predictions))) ** 2)
 
 
 def binary_cross_entropies(logits: Array, labels: Array) -> Array:
     """-log p(label) = log(1 + exp(z)) - label z of logits z and labels in {0, 1}, of their shape, in nats."""
-    return jax.nn.softplus(logits) - labels * logits
+    same_shape(leading=True, logits=logits, labels=labels)
+    return jax.nn.softplus(logits) - jnp.broadcast_to(labels, logits.shape) * logits
 
 
 def cross_entropies(logits: Array, labels: Array) -> Array:
     """-log p(label) [...] of logits [..., V] and labels [...], whole numbers below V, in nats."""
-    chosen: Array = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    same_shape(leading=True, logits=logits[..., 0], labels=labels)
+    every = jnp.broadcast_to(labels, logits.shape[:-1])
+    chosen: Array = jnp.take_along_axis(logits, every[..., None], axis=-1)[..., 0]
     return jax.nn.logsumexp(logits, axis=-1) - chosen
 
 

@@ -23,6 +23,7 @@ from baselines.comparison import SMALLEST_NORM, sensitivity
 from configs.regression import RegressionConfig
 from families.regression import make_test_batch
 from src.batch import Batch
+from src.checks import same_shape
 from store import layout
 from store.atomic import write_csv
 
@@ -55,6 +56,7 @@ def distance(one: Response, other: Response, targets: np.ndarray) -> dict[str, V
 
     A sensitivity that is 0 on all tasks has no direction. A ratio to a loss at rounding level is undefined.
     """
+    same_shape(predictions=one.predictions, others=other.predictions, targets=targets)
     difference = np.abs(one.predictions - other.predictions)
     losses = [0.5 * (each.predictions - targets) ** 2 for each in (one, other)]
     solved = not losses[1].mean() > SOLVED * 0.5 * np.mean(targets**2)

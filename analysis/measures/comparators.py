@@ -41,7 +41,7 @@ from families.regression import (
 )
 from src import registries
 from src.batch import Batch
-from src.checks import ConfigError
+from src.checks import ConfigError, same_shape
 from src.config import ContextConfig, ModelConfig, TrainConfig
 from store import layout
 from store.atomic import write_json
@@ -140,7 +140,10 @@ def positions_differ(config: RegressionConfig) -> bool:
 def half_errors(predictors: Mapping[str, Comparator], batch: Batch) -> dict[str, np.ndarray]:
     """Half the squared error [B] of each predictor, float64, all on the same tasks: compare them paired."""
     y_query = np.asarray(batch.y_query, np.float64)
-    return {name: 0.5 * (np.asarray(f(batch), np.float64) - y_query) ** 2 for name, f in predictors.items()}
+    predictions = {name: np.asarray(predict(batch), np.float64) for name, predict in predictors.items()}
+    for predicted in predictions.values():
+        same_shape(predictions=predicted, y_query=y_query)
+    return {name: 0.5 * (predicted - y_query) ** 2 for name, predicted in predictions.items()}
 
 
 def write(loaded: ComparedRun) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from baselines.loss_curves import (
 from baselines.step_sizes import DAMPING
 from configs.layerwise import UNTRAINED, LayerwiseConfig
 from src.batch import Batch
-from src.checks import require
+from src.checks import require, same_shape
 from src.layerwise import roll_out
 
 ROLL_OUT_LAYERS = 50
@@ -109,6 +109,7 @@ def paired_ratio(tf: np.ndarray, gd: np.ndarray) -> tuple[float, float]:
 
     That share is `TRIMMED`, those of the largest sum: where a task in a thousand diverges, a mean is that task's.
     """
+    same_shape(tf=tf, gd=gd)
     total = np.nan_to_num(tf.astype(float) + gd, nan=np.inf)
     kept = np.sort(np.argsort(total, kind="stable")[: len(total) - int(TRIMMED * len(total))])
     return ratio_and_error(tf[kept].astype(float), gd[kept].astype(float))

@@ -29,7 +29,7 @@ from baselines.gradient_descent import Predictor
 from baselines.position_weighted import best_step_sizes, expected_loss, fit_step_sizes, moments, regress
 from families.regression import make_test_batch, position_steps_batch
 from src.batch import Batch
-from src.checks import require
+from src.checks import require, same_shape
 from store import layout
 from store.atomic import write_json
 
@@ -75,6 +75,7 @@ def agreement(read: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     r2 = 1 - sum (read - predicted)^2 / sum (predicted - their mean)^2: 1 where they agree, 0 for the mean at every
     position; rms is the root mean squared difference.
     """
+    same_shape(read=read, predicted=predicted)
     squares = np.sum((read - predicted) ** 2)
     spread = np.sum((predicted - predicted.mean()) ** 2)
     return {"r2": float(1 - squares / spread), "rms": float(np.sqrt(squares / len(predicted)))}

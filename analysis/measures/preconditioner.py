@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from analysis.measures.weights import products
+from src.checks import same_shape
 
 
 def learnt_preconditioners(config: Any, params: dict[str, dict[str, np.ndarray]]) -> np.ndarray:
@@ -21,6 +22,7 @@ def learnt_preconditioners(config: Any, params: dict[str, dict[str, np.ndarray]]
 
 def relative_distance(matrix: np.ndarray, target: np.ndarray) -> float:
     """min_c |c matrix - target| / |target| in the Frobenius norm; 1 for a matrix of zeros or one orthogonal to it."""
+    same_shape(matrix=matrix, target=target)
     norm = float(np.sum(matrix * matrix))
     if norm == 0:
         return 1.0

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from src.checks import same_shape
+
 BOOTSTRAPS = 200
 NORMAL = 1.96  # standard errors to either side of a 95 % interval
 
@@ -20,6 +22,7 @@ def pair_counts(scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> tup
     scores and hit [B], weights [B, K]: how often each context counts. U = sum over clean a and corrupted b of
     w_a w_b (1[s_a > s_b] + 1[s_a = s_b]/2).
     """
+    same_shape(scores=scores, hit=hit)
     order = np.argsort(scores)
     clean, corrupted = order[~hit[order]], order[hit[order]]
     upto = np.concatenate([np.zeros((1, weights.shape[1])), np.cumsum(weights[corrupted], axis=0)])
@@ -33,6 +36,7 @@ def matched_auroc(scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> n
 
     scores and hit [B, N], weights [B, K]. Scores that are not all finite have none, here and below.
     """
+    same_shape(scores=scores, hit=hit)
     if not np.isfinite(scores).all():
         return np.full(weights.shape[1], np.nan)
     counts = np.array([pair_counts(scores[:, j], hit[:, j], weights) for j in range(scores.shape[1])]).sum(axis=0)
@@ -42,6 +46,7 @@ def matched_auroc(scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> n
 
 def raw_auroc(scores: np.ndarray, hit: np.ndarray) -> float:
     """AUROC [ ] over all pairs, whatever their position; nan if all are clean or all corrupted."""
+    same_shape(scores=scores, hit=hit)
     if hit.all() or not hit.any() or not np.isfinite(scores).all():
         return float("nan")
     from sklearn.metrics import roc_auc_score

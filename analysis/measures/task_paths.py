@@ -15,7 +15,7 @@ import numpy as np
 from analysis.loaded_run import LoadedRun
 from families.diversity import make_eval_set, pool_of, predictions_of
 from families.experiment import task_key
-from src.checks import require
+from src.checks import require, same_shape
 from src.prng import Purpose
 from src.sequences import sequences_with
 
@@ -24,6 +24,7 @@ POINTS, PAIRS, SEQUENCES = 11, 24, 64  # of a path; paths; sequences for each po
 
 def path(one: np.ndarray, other: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """The tasks w_a [P, D] on the way from `other` (a = 0) to `one` (a = 1)."""
+    same_shape(one=one, other=other)
     mixed = shares[:, None] * one + (1 - shares[:, None]) * other
     norm = (np.linalg.norm(one) + np.linalg.norm(other)) / 2
     tasks: np.ndarray = norm * mixed / np.linalg.norm(mixed, axis=1, keepdims=True)

@@ -24,7 +24,7 @@ from baselines.opponents import OPPONENTS
 from families.regression import make_test_batch
 from src import registries
 from src.batch import Batch
-from src.checks import ConfigError
+from src.checks import ConfigError, same_shape
 from src.data_config import DataConfig
 
 
@@ -76,7 +76,10 @@ def half_squared_errors(predictors: Mapping[str, Predictor], batch: Batch) -> di
 
 @jax.jit
 def _half_squared_errors(predictors: dict[str, Partial], batch: Batch) -> dict[str, Array]:
-    return {name: 0.5 * (predict(batch) - batch.y_query) ** 2 for name, predict in predictors.items()}
+    predictions = {name: predict(batch) for name, predict in predictors.items()}
+    for predicted in predictions.values():
+        same_shape(predictions=predicted, y_query=batch.y_query)
+    return {name: 0.5 * (predicted - batch.y_query) ** 2 for name, predicted in predictions.items()}
 
 
 def _as_argument(predict: Predictor) -> Partial:
@@ -98,6 +101,7 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
 
 def ratio_and_error(numerator: np.ndarray, denominator: np.ndarray) -> tuple[float, float]:
     """The ratio of two means over the same tasks, and its standard error (delta method on the paired values)."""
+    same_shape(numerator=numerator, denominator=denominator)
     ratio = numerator.mean() / denominator.mean()
     residual = numerator - ratio * denominator
     return float(ratio), float(residual.std(ddof=1) / math.sqrt(residual.size) / denominator.mean())

@@ -9,6 +9,7 @@ import numpy as np
 
 from analysis.compared_run import ComparedRun
 from analysis.measures.algorithm_distance import FINAL, over_training
+from src.checks import same_shape
 
 
 class Turn(NamedTuple):
@@ -32,6 +33,7 @@ def turn(steps: np.ndarray, before: np.ndarray, after: np.ndarray) -> Turn | Non
     It is halfway between the last snapshot where it is not above and the next one. Above from the first snapshot on,
     the turn is there, with no width.
     """
+    same_shape(steps=steps, before=before, after=after)
     (not_above,) = np.nonzero(~(after > before))
     if not not_above.size:
         return Turn(float(steps[0]), 0.0)

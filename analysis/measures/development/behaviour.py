@@ -13,6 +13,7 @@ import numpy as np
 
 from families.diversity import distance
 from src.batch import Batch
+from src.checks import same_shape
 from src.data import labels
 
 GAINS = (3, 5, 10)
@@ -20,6 +21,7 @@ GAINS = (3, 5, 10)
 
 def position_losses(predictions: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """l_k [K] = mean over sequences of (y^_k - t_k)^2, of predictions and targets [B, K]."""
+    same_shape(predictions=predictions, targets=targets)
     losses: np.ndarray = np.mean((np.asarray(predictions, float) - np.asarray(targets, float)) ** 2, axis=0)
     return losses
 
