@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from baselines.convergence import least_between
 from src.batch import Batch
 from src.checks import in_range, require
 
@@ -94,8 +95,6 @@ def smoothed_dmmse(batch: Batch, tasks: Array, noise_variance: Number, smoothing
 
 def best_smoothing(batch: Batch, targets: Array, tasks: Array, noise_variance: float) -> float:
     """The smoothing, from .001 to 10, with the least mean squared error of `smoothed_dmmse` to targets [B, K]."""
-    from scipy.optimize import minimize_scalar  # here, as it takes a while to import
-
     shape, labels = jnp.shape(targets), jnp.shape(batch.y)
     require(shape == labels, f"targets has shape {shape} and the labels {labels}; they must be the same")
     _check_pool(batch, tasks, noise_variance)
@@ -104,7 +103,7 @@ def best_smoothing(batch: Batch, targets: Array, tasks: Array, noise_variance: f
         return float(_smoothing_error(math.exp(log), batch, targets, tasks, noise_variance))
 
     low, high = (math.log(bound) for bound in SMOOTHINGS)
-    return math.exp(minimize_scalar(error, bounds=(low, high), method="bounded").x)
+    return math.exp(least_between(error, low, high))
 
 
 @jax.jit

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from src.checks import require
+
 
 class Solution(NamedTuple):
     """Values [B, F] of B contexts, and in which of them [B] the residual is above the tolerance."""
@@ -47,6 +49,18 @@ def iterate(
 
     solution: Solution = lax.while_loop(goes_on, body, (jnp.int32(0), Solution(start, unsolved(start))))[1]
     return solution
+
+
+def least_between(objective: Callable[[float], float], low: float, high: float, within: float = 1e-5) -> float:
+    """Where a function of one number is least between two, to this accuracy, by Brent's method.
+
+    `ConfigError` where that does not converge, as for values that are not numbers.
+    """
+    from scipy.optimize import minimize_scalar  # here, as it takes a while to import
+
+    found = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": within})
+    require(bool(found.success), f"no minimum was found between {low:g} and {high:g}: {found.message}")
+    return float(found.x)
 
 
 def why_missing(predictions: np.ndarray) -> str | None:

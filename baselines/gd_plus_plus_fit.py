@@ -19,17 +19,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.tree_util import Partial
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from baselines.gradient_descent import gd_plus_plus
 from baselines.spectrum import eigenvalues
 from src.batch import Batch
+from src.checks import require
 from src.data import sample_batch
 from src.data_config import LinearData
 
 STARTS = 12  # random rates that learning starts from, in addition to the shared ones
 TRIED, LEARNED, HELD_OUT = 1024, 8192, 65_536  # contexts: for the starts, for the best of them, to choose among these
 KEPT = 3  # of the starts
+TRIES, MOST, FLAT = 300, 10_000, 1e-2  # iterations from a start, and of the fit; of the slope at its end
 CHUNK = 4096  # contexts whose spectra are computed together
 BEYOND, WEIGHT = 1.3, 1e-4  # grid end over the largest eigenvalue, and the weight of the loss on that grid
 LARGEST = 1e3  # the logarithm of a loss that is not finite
@@ -64,7 +66,7 @@ def fit_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int, star
     """Rates of `steps` steps of GD++ with the least expected loss, by L-BFGS from several starts.
 
     Distractor labels are not averaged over. The last gamma does not affect the prediction, and is 0 where steps have
-    rates of their own. Deterministic in its arguments.
+    rates of their own. Deterministic in its arguments. `ConfigError` where no start leads to a minimum.
     """
     keys = jax.random.split(jax.random.key(seed), 3)
     with jax.enable_x64(True):
@@ -74,13 +76,13 @@ def fit_gd_plus_plus(data: LinearData, steps: int, shared: bool, seed: int, star
         )
         tied = 1 if shared or steps == 1 else steps
         objective = _objective(data, steps)
-        candidates = [_learned(objective, few, start) for start in _starts(few, tied, seed, starts)]
+        candidates = [_learned(objective, few, start, TRIES).x for start in _starts(few, tied, seed, starts)]
         if tied > 1:
-            candidates.append(
-                _learned(objective, few, np.repeat(_both(fit_gd_plus_plus(data, steps, True, seed)), steps))
-            )
+            tied_rates = np.repeat(_both(fit_gd_plus_plus(data, steps, True, seed)), steps)
+            candidates.append(_learned(objective, few, tied_rates, TRIES).x)
         best = sorted(candidates, key=lambda rates: float(objective(rates, few)[0]))[:KEPT]
-        polished = [_learned(objective, many, rates) for rates in best]
+        polished = [fit.x for fit in (_learned(objective, many, rates, MOST) for rates in best) if is_minimum(fit)]
+        require(len(polished) > 0, f"the rates of GD++ have not converged after {MOST} iterations of L-BFGS")
         chosen = min(polished, key=lambda rates: float(objective(rates, others)[0]))
     c, gammas = (np.broadcast_to(part, steps).astype(np.float32) for part in np.split(chosen, 2))
     return Rates(jnp.array(c), jnp.array(gammas if tied < steps else [*gammas[:-1], 0.0], jnp.float32))
@@ -106,8 +108,18 @@ def _objective(data: LinearData, steps: int) -> Objective:
     return jax.jit(jax.value_and_grad(loss))
 
 
-def _learned(objective: Objective, spectra: Array, start: np.ndarray) -> np.ndarray:
-    """The rates that descent from a start ends at."""
+def is_minimum(fit: OptimizeResult) -> bool:
+    """Whether L-BFGS on the logarithm of a loss ended at a minimum: by its own criteria, or by the slope there.
+
+    There the loss changes by at most a hundredth of what a rate does, both relative: as far as rounding lets a line
+    search go. A loss that is not finite (`LARGEST`) has no minimum.
+    """
+    flat = fit.success or np.max(np.abs(fit.jac * fit.x)) <= FLAT
+    return bool(fit.fun < LARGEST and flat)
+
+
+def _learned(objective: Objective, spectra: Array, start: np.ndarray, most: int) -> OptimizeResult:
+    """Descent from a start, at most so many iterations."""
 
     def value_and_gradient(rates: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = objective(rates, spectra)
@@ -115,8 +127,7 @@ def _learned(objective: Objective, spectra: Array, start: np.ndarray) -> np.ndar
             return LARGEST, np.zeros_like(rates)
         return float(value), np.asarray(gradient, np.float64)
 
-    result = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options={"maxiter": 300})
-    return np.asarray(result.x)
+    return minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options={"maxiter": most})
 
 
 def _starts(spectra: Array, tied: int, seed: int, count: int) -> list[np.ndarray]:

@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from src.batch import Batch
+from src.checks import require
 from src.data_config import LinearData
 
 Predictor = Callable[[Batch], Array]
@@ -155,7 +156,9 @@ def _zoom(
         axes = [np.linspace(low, high, points) for low, high in bounds]
         grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
         values = np.asarray(losses(jnp.asarray(grid)))
-        best = grid[np.nanargmin(np.where(np.isfinite(values), values, np.nan))]
+        finite = np.isfinite(values)
+        require(bool(finite.any()), "no step size of gradient descent has a finite loss on the tasks of its search")
+        best = grid[np.argmin(np.where(finite, values, np.inf))]
         spans = [(high - low) / (points - 1) for low, high in bounds]
         bounds = [
             (max(low, b - 2 * span), min(high, b + 2 * span))

@@ -17,7 +17,7 @@ from jax import Array, lax
 from jax.tree_util import Partial
 
 from baselines import bayes
-from baselines.convergence import iterate
+from baselines.convergence import iterate, least_between
 from src.batch import Batch
 from src.checks import in_range, require
 from src.tasks import NONZERO
@@ -150,13 +150,11 @@ def fitted_lasso(batch: Batch) -> Partial:
 
     From .0001 to 10 times the root mean square of their labels; they should be other tasks than those it is used on.
     """
-    from scipy.optimize import minimize_scalar  # here, as it takes a while to import
-
     size = float(jnp.sqrt(jnp.mean(batch.y**2)))
     in_range("the size of the labels", size, 0, open_low=True)
     low, high = (math.log(bound * size) for bound in PENALTIES)
-    minimum = minimize_scalar(lambda log: float(_error(math.exp(log), batch)), bounds=(low, high), method="bounded")
-    return Partial(partial(lasso), penalty=jnp.asarray(math.exp(minimum.x), batch.x.dtype))
+    best = least_between(lambda log: float(_error(math.exp(log), batch)), low, high)
+    return Partial(partial(lasso), penalty=jnp.asarray(math.exp(best), batch.x.dtype))
 
 
 @jax.jit

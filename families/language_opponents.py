@@ -26,11 +26,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.tree_util import Partial
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize
 
 from baselines import least_squares
 from baselines.classifiers import logistic_regression, majority, nearest_neighbour
+from baselines.convergence import least_between
 from baselines.discriminants import Prior, discriminant, posterior_mean, prior_of
+from baselines.gd_plus_plus_fit import LARGEST, is_minimum
 from baselines.gradient_descent import gd, gd_plus_plus, search_step_size
 from baselines.linear_mmse import dual_ridge
 from baselines.version_space import any_language, version_space
@@ -227,8 +229,7 @@ def _tuned(predict: Partial, batch: Batch) -> Partial:
     grid = np.log(np.geomspace(*PENALTIES, POINTS))
     best = int(np.argmin([loss(point) for point in grid]))
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, POINTS - 1)]
-    minimum = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-2})
-    return Partial(predict.func, *predict.args, jnp.float32(np.exp(minimum.x)))
+    return Partial(predict.func, *predict.args, jnp.float32(np.exp(least_between(loss, *bounds, within=1e-2))))
 
 
 @jax.jit
@@ -238,6 +239,8 @@ def _loss(predict: Partial, batch: Batch) -> Array:
 
 def _fitted_gd_plus_plus(batch: Batch, steps: int) -> Partial:
     """GD++ with the step sizes and gammas of least loss on a batch, by L-BFGS from several starts.
+
+    Rates are nan, and with them predictions, where no start leads to a minimum.
 
     Rates are in units of the inverse mean largest eigenvalue of the contexts, as in `baselines.gd_plus_plus_fit`.
     """
@@ -255,13 +258,14 @@ def _fitted_gd_plus_plus(batch: Batch, steps: int) -> Partial:
     def objective(rates: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = value_and_gradient(jnp.asarray(rates, jnp.float32))
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            return 1e3, np.zeros_like(rates)
+            return LARGEST, np.zeros_like(rates)
         return float(value), np.asarray(gradient, np.float64)
 
     rng = np.random.default_rng(0)
     starts = [np.concatenate([rng.uniform(0.3, 2, steps), rng.uniform(0, 0.5, steps)]) for _ in range(STARTS)]
     minima = [minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}) for start in starts]
-    best = min(minima, key=lambda result: float(result.fun)).x / largest
+    fits = [fit for fit in minima if is_minimum(fit)]
+    best = min(fits, key=lambda fit: float(fit.fun)).x / largest if fits else np.full(2 * steps, np.nan)
     c, gammas = (jnp.asarray(part, jnp.float32) for part in np.split(best, 2))
     return Partial(_gd_plus_plus_of(steps), c, gammas)
 

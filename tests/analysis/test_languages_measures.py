@@ -1,4 +1,5 @@
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
@@ -28,6 +29,8 @@ from families.language_tasks import Drawn
 from families.languages import TaskSet, make_model
 from languages.coded import coded_pools
 from languages.pools import pools_of
+from runners.languages import summary_lines
+from runners.summary import shown
 from src.batch import Batch
 from tests import reference
 
@@ -117,6 +120,21 @@ def test_shuffled_labels_keep_how_many_there_are_of_each(batch: Batch) -> None:
 
 
 # Losses
+
+
+def test_an_opponent_that_has_not_converged_is_null_with_the_reason() -> None:
+    names = ("model", "gd", "ridge", "optimum", "optimum_biased", "no_context", "logit")
+    responses = {name: Response(np.array([0.5, 0.1 * place, -1]), np.ones((3, 2))) for place, name in enumerate(names)}
+    responses["logit"] = Response(np.array([0.5, np.nan, -1]), np.ones((3, 2)))
+    batch = Batch(np.zeros((3, 2, 2)), np.zeros((3, 2)), np.zeros((3, 2)), np.array([1.0, 1, -1]), np.zeros((3, 1)))
+    found = on_tasks(TaskSet(Drawn(jnp.zeros(3, int), jnp.ones((3, 3), int), jnp.zeros((3, 3))), batch), responses, {})
+    for number in ("logit_loss", "logit_accuracy"):
+        assert (found[number], found[f"{number}_se"]) == (None, None)
+        assert found[f"{number}_reason"].startswith("in 1 of 3 contexts it has not converged")
+    assert found["loss_se"] > 0
+    wide = dict.fromkeys(("shuffled_accuracy", "context_free", "contextual"), 0.0)
+    lines = summary_lines({"headline": shown(found | wide)}, Path(), config_of())
+    assert sum("not defined: in 1 of 3 contexts" in line for line in lines) == 1
 
 
 def test_losses_ratios_and_distances_by_hand() -> None:

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from baselines.convergence import Solution, iterate, why_missing
+from baselines.convergence import Solution, iterate, least_between, why_missing
+from src.checks import ConfigError
 
 RATES = jnp.array([0.5, 0.9, 1.0, jnp.nan])  # of v <- rate v from 1: 10 steps to below .001, 66, never, not a number
 
@@ -29,6 +30,12 @@ def test_a_solved_start_is_not_touched() -> None:
     start = jnp.full((2, 1), 1e-4)
     found = iterate(lambda v: v / 2, lambda v: jnp.abs(v[:, 0]), start, 1e-3, 5)
     np.testing.assert_array_equal(found.values, start)
+
+
+def test_the_least_of_a_function_is_found_and_of_no_numbers_there_is_none() -> None:
+    assert least_between(lambda v: (v - 0.3) ** 2, -1, 2) == pytest.approx(0.3, abs=1e-4)
+    with pytest.raises(ConfigError, match="no minimum was found between -1 and 2"):
+        least_between(lambda v: float("nan"), -1, 2)
 
 
 def test_the_sentence_counts_what_is_missing() -> None:

@@ -6,10 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import OptimizeResult
 
-from baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses
+from baselines import gd_plus_plus_fit
+from baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses, is_minimum
 from baselines.gradient_descent import gd_plus_plus, one_step_size
 from baselines.spectrum import after_a_step, condition_number, eigenvalues
+from src.checks import ConfigError
 from src.data import sample_batch
 from src.data_config import DataConfig
 
@@ -52,6 +55,28 @@ def test_rates_of_one_step_are_gradient_descents() -> None:
     rates = fit_gd_plus_plus(SMALL, 1, False, 0)
     assert rates.step_sizes.shape == rates.gammas.shape == (1,)
     assert float(rates.step_sizes[0]) == pytest.approx(one_step_size(SMALL), rel=0.03)  # of 8192 contexts
+
+
+@pytest.mark.parametrize(
+    ("success", "slope", "value", "expected"),
+    [
+        (True, 9.0, 1.0, True),
+        (False, 0.001, 1.0, True),  # rounding ended a line search at a minimum
+        (False, 0.1, 1.0, False),
+        (True, 0.0, gd_plus_plus_fit.LARGEST, False),  # flat, as it is not finite
+    ],
+)
+def test_a_fit_is_at_a_minimum_or_it_is_not(success: bool, slope: float, value: float, expected: bool) -> None:
+    end = OptimizeResult(x=np.array([2.0]), success=success, jac=np.array([slope]), fun=value)
+    assert is_minimum(end) == expected
+
+
+def test_rates_that_have_not_converged_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gd_plus_plus_fit, "is_minimum", lambda fit: False)
+    monkeypatch.setattr(gd_plus_plus_fit, "HELD_OUT", 64)
+    monkeypatch.setattr(gd_plus_plus_fit, "LEARNED", 64)
+    with pytest.raises(ConfigError, match="have not converged"):
+        fit_gd_plus_plus(SMALL, 1, False, 11, 1)
 
 
 def test_learned_rates_are_where_no_change_of_one_helps() -> None:

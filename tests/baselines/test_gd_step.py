@@ -21,6 +21,7 @@ from baselines.gradient_descent import (
 )
 from src import prng
 from src.batch import Batch
+from src.checks import ConfigError
 from src.data import sample_batch
 from src.data_config import DataConfig
 from tests import reference
@@ -265,3 +266,9 @@ def test_a_search_survives_rates_that_overflow():
     assert not np.isfinite(gd(batch, 4.0, 24)).all()
     grid = numpy_losses(batch, np.linspace(1e-3, 5e-3, 401), 24)
     assert 0.5 * jnp.mean((gd(batch, found, 24) - batch.y_query) ** 2) <= grid.min() * 1.01
+
+
+def test_a_search_without_a_finite_loss_is_refused():
+    batch = sampled(PAPER, 8, 8)._replace(y_query=jnp.full(8, jnp.inf))
+    with pytest.raises(ConfigError, match="no step size of gradient descent has a finite loss"):
+        search_step_size(batch, 2)

@@ -8,9 +8,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from baselines import spectrum
+from baselines.convergence import least_between
 from baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses
 from baselines.gradient_descent import search_step_size
 from src.batch import Batch
@@ -43,7 +43,7 @@ def tuned_gd(steps: int) -> Callable[[int], float]:
     def measure(seed: int) -> float:
         data = DataConfig()
         chosen, tested = (spectrum.eigenvalues(inputs_of(2 * seed + i, data, 16 * TASKS)) for i in (0, 1))
-        best = minimize_scalar(lambda c: _residual(c, chosen, steps), bounds=(0.1, 1.0), method="bounded").x
+        best = least_between(lambda c: float(_residual(c, chosen, steps)), 0.1, 1.0)
         return 0.5 * data.input_variance * _residual(best, tested, steps)
 
     return measure
