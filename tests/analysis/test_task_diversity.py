@@ -125,7 +125,7 @@ def test_of_every_prior_a_predictor_is_defined_or_null_with_its_reason(
             numbers = [
                 found[f"{prefix}_{name}_loss"],
                 found[f"{prefix}_delta_{name}"],
-                record[f"{prefix}_delta_{name}"],
+                record[f"eval_{prefix}_delta_{name}"],
             ]
             if f"{prefix}_{name}_loss_reason" not in found:
                 assert expected in (None, OF_FLOAT32)
