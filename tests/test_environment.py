@@ -65,16 +65,25 @@ def test_an_interrupt_while_packages_are_imported_ends_every_command_as_elsewher
 
 
 @pytest.mark.parametrize("command", ["runners.run", "demos_ref.sine_waves"])
-def test_an_interrupt_in_a_callback_ends_a_command_too(command: str) -> None:
-    """JAX has one that Python calls at every garbage collection, also while it is imported."""
-    done = python("-m", command, INTERRUPT="ignored:argparse:SIGINT", PYTHONPATH=INTERRUPTED)
+def test_an_interrupt_whose_exception_an_import_would_lose_ends_a_command_too(command: str) -> None:
+    """JAX has C++ that calls Python in its imports."""
+    done = python("-m", command, "--help", INTERRUPT="caught:argparse:SIGINT", PYTHONPATH=INTERRUPTED)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_an_interrupt_between_imports_ends_a_walk_through_as_elsewhere() -> None:
-    """As all that is raised outside of `cli.launch`, a walk-through having none."""
-    script = "import sys; sys.argv[0] = '-m'; import environment; raise KeyboardInterrupt"
-    done = python("-c", script)
+IN_A_CALLBACK = """
+class Callback:
+    def __del__(self):
+        raise KeyboardInterrupt
+Callback()
+print("it goes on")
+"""
+
+
+@pytest.mark.parametrize("script", ["raise KeyboardInterrupt", IN_A_CALLBACK])
+def test_an_interrupt_outside_of_launch_and_imports_ends_a_command_as_elsewhere(script: str) -> None:
+    """As in a walk-through, and in JAX's callback at every garbage collection, whose exceptions Python ignores."""
+    done = python("-c", f"import sys; sys.argv[0] = '-m'; import environment\n{script}")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 

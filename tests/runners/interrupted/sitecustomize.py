@@ -7,13 +7,14 @@ INTERRUPT is `WHEN:NAME:SIGNAL` or `WHEN:NAME:SIGNAL:COUNT`. NAME is a file, as 
     after    it has its final name
     synced   lines were added to it, and are on disk
     import   a module of that name is about to be imported
-    ignored  the same, in a callback whose exceptions Python ignores
+    caught   the same, and the exception of an interrupt is caught
 
 The signal comes the first time, or the COUNT-th. So where a run is interrupted depends on neither clock nor load.
 SIGNAL may be HOLD: then the process stays where it is, in C and without Python's lock, as while XLA compiles.
 INTERRUPT_LOG is a file that gets a line when the signal is sent.
 """
 
+import contextlib
 import ctypes
 import fnmatch
 import os
@@ -79,22 +80,16 @@ def interrupting_fsync(descriptor: int) -> None:
         interrupt()
 
 
-class Callback:
-    """Interrupts when it is collected."""
-
-    def __del__(self) -> None:
-        interrupt()
-
-
 class InterruptingFinder:
     """Finds no module."""
 
     def find_spec(self, module: str, path: Any = None, target: Any = None) -> None:
         """Of the module with that name, interrupts."""
         if is_the_one(module):
-            interrupt() if when == "import" else Callback()
+            with contextlib.suppress(KeyboardInterrupt if when == "caught" else ()):
+                interrupt()
 
 
-if when in ("import", "ignored"):
+if when in ("import", "caught"):
     sys.meta_path.insert(0, InterruptingFinder())
 os.replace, os.fsync = interrupting_replace, interrupting_fsync
