@@ -17,7 +17,7 @@ from src.registries import FAMILIES, FIELDS
 from src.registry import LOADED, Registry
 
 SCHEMA_VERSION = 2  # of configs as they are written, and of the files in a run directory
-MOST_RECORDS = 2**22  # of the metrics: one a step, of a training of 70 minutes at a millisecond a step
+MOST_RECORDS = 2**23  # of the metrics, as the longest training has at the default eval_every, and twice as many
 TAGS = ("schema_version", "family")  # what a written config begins with, which are no fields
 
 
@@ -61,7 +61,8 @@ class RunConfig:
         records = self.training.steps // self.eval_every + self.log_records
         require(
             records <= MOST_RECORDS,
-            f"{records} records of the metrics are more than 2^22, whose steps are in memory; raise eval_every",
+            f"eval_every {self.eval_every} and log_records {self.log_records} give {records} records of the metrics, more "
+            "than the 2^23 whose steps are kept in memory; raise eval_every",
         )
 
     @property

@@ -19,10 +19,10 @@ from store.readers import StoreError
     [
         ("--only lsa_1", "unknown measurement lsa_1, did you mean lsa1_1?"),
         ("--only lsa1_1,grwoth_dim", "unknown measurement grwoth_dim, did you mean growth_dim?"),
-        ("--repeats 0", "repeats is 0; it must be at least 1"),
-        ("--repeats many", "invalid int value: 'many'"),
+        ("--repeats 0", "argument --repeats: '0' is not a whole number from 1 to 1000"),
+        ("--repeats many", "argument --repeats: 'many' is not a whole number"),
         ("--onyl lsa1_1", "unknown argument --onyl, did you mean --only?"),
-        ("--out .", ". is a folder; --out names a file"),
+        ("--out .", "argument --out: . is a folder, not a file"),
         ("--quick", "--quick needs --out FILE"),
     ],
 )

@@ -1,5 +1,6 @@
 """From flags to the config in force: names of fields, their types, and what `auto` takes from where."""
 
+import math
 from dataclasses import asdict
 from typing import Any
 
@@ -8,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli import UsageError, words_of
-from configs.keys import OUTSIDE, find_key
-from configs.overrides import resolve, set_values
+from configs.keys import OUTSIDE, find_key, leaves
+from configs.overrides import completed, resolve, set_values, value_at
 from configs.presets import preset
 from configs.registry import from_dict
 from configs.regression import RegressionConfig
@@ -17,6 +18,7 @@ from configs.run import fields_of, to_dict
 from runners import flags
 from src.checks import ConfigError
 from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS
+from src.registries import FAMILIES
 
 
 def read(*words: str, model: str = "lsa1") -> RegressionConfig:
@@ -272,3 +274,24 @@ def test_a_context_can_be_set_through_the_config_too() -> None:
     config = read("--config.eval.noise_mode=label_noise", "--config.base.noise_p=0.5")
     assert (config.train.noise_mode, config.eval.noise_mode) == ("clean", "label_noise")
     assert (config.train.noise_p, config.eval.noise_p, config.eval.difficulty) == (0.5, 0.5, "residual")
+
+
+def whole_fields() -> list[tuple[str, str]]:
+    """(family, key) of every field of every family's config that is a whole number, or infinite."""
+    found = []
+    for family, description in FAMILIES.items():
+        config = description.config()
+        for key in dict.fromkeys(leaves(preset(next(iter(description.models))).to_dict()).values()):
+            value = value_at(config, key)
+            if (isinstance(value, int) and not isinstance(value, bool)) or value == math.inf:
+                found.append((family, key))
+    return found
+
+
+@pytest.mark.parametrize(("family", "key"), whole_fields())
+def test_every_whole_number_of_a_config_has_an_upper_bound(family: str, key: str) -> None:
+    """Below a trillion, and refused at once: in steps, layers, strings, records or bytes a trillion ends no command."""
+    config = preset(next(iter(FAMILIES[family].models)))
+    set_values(config, {key: "1e12"})
+    with pytest.raises(ConfigError, match=rf"{key.rpartition('.')[2]} is 1000000000000;|2\^31|2\^23"):
+        completed(config)
