@@ -61,8 +61,8 @@ class RunConfig:
         records = self.training.steps // self.eval_every + self.log_records
         require(
             records <= MOST_RECORDS,
-            f"eval_every {self.eval_every} and log_records {self.log_records} give {records} records of the metrics, more "
-            "than the 2^23 whose steps are kept in memory; raise eval_every",
+            f"eval_every {self.eval_every} and log_records {self.log_records} give {records} records of the metrics, "
+            "more than the 2^23 whose steps are kept in memory; raise eval_every",
         )
 
     @property

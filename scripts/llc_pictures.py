@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import cli
+from store import outputs
 from store.places import out_folder
 from store.readers import StoreError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from jax import Array
 
 CURVATURES = (1.0, 0.3, 0.1, 0.03)
+FIGURE = "llc_traces.png"
 CHAINS, BURN_IN, DRAWS = 8, 100, 300
 RUNNING = 10  # draws that a trace is averaged over, for the eye
 
@@ -124,7 +126,7 @@ def draw(folder: Path) -> Path:
     style.caption(
         figure, f"{CHAINS} chains each, running means of 10 draws, burn-in shaded; below each title what is reported"
     )
-    return style.save(figure, folder / "llc_traces.png")
+    return style.save(figure, folder / FIGURE)
 
 
 def parser() -> cli.Parser:
@@ -140,6 +142,7 @@ def main(argv: Sequence[str]) -> Any:
     from plots import style
 
     flags = parser().parse(list(argv))
+    outputs.check([flags.out / FIGURE], style.WRITER)
     print(style.styled(draw)(flags.out))
 
 

@@ -174,8 +174,10 @@ def parser() -> cli.Parser:
 
 def main(argv: list[str]) -> int:
     """The command line; 1 if a rule in use errs in more than 5 %, beyond what the simulation's own error explains."""
-    flags, rows = parser().parse(argv), rates()
-    outputs.write({flags.report / ERROR_RATES: csv_bytes(rows)}, WRITER)
+    path = parser().parse(argv).report / ERROR_RATES
+    outputs.check([path], WRITER)
+    rows = rates()
+    outputs.write({path: csv_bytes(rows)}, WRITER)
     for row in rows:
         print(
             f"{row['rule']}, {row['distribution']}, {row['seeds']} seeds: {100 * row['rate']:.2f} % wrongly reproduced"

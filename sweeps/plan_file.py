@@ -12,6 +12,7 @@ from configs.identity import RESULTS_VERSION
 from configs.registry import from_dict
 from configs.run import RunConfig, to_dict
 from configs.seeds import Seeds, seeds_of, with_seeds
+from flag_types import whole_value
 from src.checks import ConfigError
 from src.registry import why_not_loaded
 from store.atomic import json_bytes, replace_file
@@ -106,7 +107,7 @@ def _rows_of(entry: dict[str, Any]) -> list[Row]:
     asked, template = from_dict(entry["asked"]), Template(from_dict(entry["cell"]))
     if "seeds" not in entry:
         return [Row(asked, template.cell(seeds_of(template.config)))]
-    return [row_of(asked, template, Seeds(*seeds)) for seeds in entry["seeds"]]
+    return [row_of(asked, template, Seeds(*map(whole_value, seeds))) for seeds in entry["seeds"]]
 
 
 def _is_plan(path: Path) -> bool:

@@ -588,3 +588,14 @@ def test_so_is_one_that_may_not_be_read(
     monkeypatch.setattr(os, "open", denied)
     said = refused("store.runs", "--plugin", folder)
     assert said == f"error: plugin {folder}: its file helpers.py cannot be read: Permission denied\n"
+
+
+@pytest.mark.parametrize("seeds", ["10**9", "2", "True", "8.5", "-1"])
+def test_a_conjecture_of_more_seeds_than_can_be_trained_is_refused_as_it_is_read(
+    seeds: str, tmp_path: Path, fresh: None
+) -> None:
+    """Before a seed is listed: a list of a billion takes minutes, in which no signal is heard."""
+    said = f"plugins.conjecture('it is', algorithm='gd', cosine=(0, 1), seeds={seeds})"
+    file = written(tmp_path / "mine.py", f"import plugins\n{said}\n")
+    with pytest.raises(plugins.PluginError, match=r"line 2: .*it must be a whole number from 3 to 1000 \(each is a"):
+        plugins.load(file)

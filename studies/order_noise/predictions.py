@@ -261,9 +261,9 @@ def parser() -> cli.Parser:
 def main(argv: list[str]) -> None:
     """The command line."""
     flags = parser().parse(argv)
-    predictions, contrasts = Predictions(flags.tasks), predicted_contrasts()
     files = [flags.report / FOLDER / name for name in (PREDICTIONS, STEPS)]
     outputs.check(files, WRITER)
+    predictions, contrasts = Predictions(flags.tasks), predicted_contrasts()
     tables = (rows(predictions, contrasts), step_rows(predictions, contrasts))
     outputs.write({path: csv_bytes(table) for path, table in zip(files, tables, strict=True)}, WRITER)
     for path, table in zip(files, tables, strict=True):

@@ -6,6 +6,7 @@ allowed.
 
 import argparse
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from scripts.reference_page.commands import OF_A_MODEL, commands, parser_of
 from src.registries import FAMILIES
 from store import layout, manifest
 from store.places import in_path, out_file, out_folder, run_directory
+from store.readers import StoreError
 
 OF_A_FIELD = (whole_number, number)  # the bounds are those of the config's field, tested below
 PATHS = (in_path, out_file, out_folder, run_directory)
@@ -190,6 +192,32 @@ def test_every_output_is_of_a_type_that_looks_at_its_place(parsers: dict[str, cl
             assert kind in (out_file, out_folder, run_directory), f"{command} {action.dest}"
         if action.dest == "runs_dir":
             assert kind is (in_path if command in ("sweeps.status", "sweeps.collect") else out_folder), command
+
+
+# command -> (its flags, the file that it writes, what in it does the work)
+WORK: dict[str, tuple[list[str], str, str]] = {
+    "analysis.gd_curve": (["--out", "out/x.json"], "out/x.json", "data_of"),
+    "scripts.gpu_check": (["--out", "out/x.json"], "out/x.json", "_so_far"),
+    "scripts.llc_pictures": (["--out", "out"], "out/llc_traces.png", "traces"),
+    "scripts.llc_validation": (["--out", "out"], "out/validation.md", "_printed"),
+    "studies.error_rates": (["--report", "out"], "out/ledger/error_rates.csv", "rates"),
+    "studies.order_noise.predictions": (["--report", "out"], "out/order_noise/predictions.csv", "Predictions"),
+}
+
+
+@pytest.mark.parametrize("command", WORK)
+def test_a_file_of_others_is_found_before_the_work(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, file, work = WORK[command]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text("years of work")
+    module = import_module(command)
+    monkeypatch.setattr(module, work, lambda *_: pytest.fail("it works first"))
+    with pytest.raises(StoreError, match=f"{file} was not written by "):
+        module.main(words)
+    assert (tmp_path / file).read_text() == "years of work"
 
 
 SELECTIONS = {
