@@ -34,7 +34,7 @@ def test_a_run_has_its_files_and_says_what_they_hold(ran: Ran, tmp_path: Path) -
     np.testing.assert_allclose(found, stored["tf"], rtol=0, atol=1e-6)
     last = json.loads((run / layout.METRICS).read_text().splitlines()[-1])
     assert last["eval_loss"] == pytest.approx(0.5 * np.mean((found - batch.y_query) ** 2), rel=1e-5)
-    assert last["test_accuracy"] == accuracy(found, batch.y_query)
+    assert last["eval_accuracy"] == accuracy(found, batch.y_query)
     headline = summary["headline"]
     assert headline["version_space_accuracy"] > 0.99
     assert abs(headline["no_context_accuracy"] - 0.5) < 0.12  # negatives are other languages' members
