@@ -61,11 +61,13 @@ def compare(runs: Sequence[Path]) -> str:
 
 
 def _resumed_elsewhere(runs: Sequence[Path]) -> list[str]:
-    """A line for each run that is not bitwise identical to an uninterrupted one."""
+    """A line for each run that is not known to be bitwise identical to an uninterrupted one."""
+    said = {run: conditions.is_bitwise(read_meta(run)) for run in runs}
     return [
-        f"bitwise false: {cli.printable(run)}, resumed elsewhere with {conditions.describe_resumes(run)}"
-        for run in runs
-        if not conditions.is_bitwise(read_meta(run))
+        f"bitwise {conditions.in_words(bitwise)}: {cli.printable(run)}"
+        + (f", resumed elsewhere with {conditions.describe_resumes(run)}" if bitwise is False else "")
+        for run, bitwise in said.items()
+        if not bitwise
     ]
 
 

@@ -5,6 +5,7 @@ Non-finite values are null in a run's files, and empty in its row.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ MEANINGS = {
     "test_ridge_loss": "`test_loss` of ridge regression",
     "results_version": "version of the numbers",
     "runs_dir": "`--runs-dir`, relative to the table",
-    "bitwise": "false if the run was resumed under other conditions, true if it is done and was not",
+    "bitwise": "false if the run was resumed under other conditions, true if it is done and was not, else empty",
 }
 
 
@@ -80,8 +81,10 @@ def scaled(factor: float, *path: Any) -> Callable[[Results], float | None]:
 
 
 def ratio(value: float | None, of: float | None) -> float | None:
-    """A ratio, where there is one."""
-    return None if value is None or not of else value / of
+    """A ratio of finite numbers, where there is one."""
+    if value is None or of is None or not (math.isfinite(value) and math.isfinite(of)):
+        return None
+    return value / of if of else None
 
 
 def mean(values: Sequence[float | None]) -> float | None:

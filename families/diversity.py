@@ -263,7 +263,8 @@ def nothing_to_infer(config: DiversityConfig, summary: Mapping[str, Any]) -> str
         return None  # it has diverged
     if possible is None:
         return "there is no exact predictor to compare with"
-    if possible <= NO_GAIN * summary["headline"]["id_zero_loss"]:
+    zero = summary["headline"]["id_zero_loss"]
+    if zero is None or not possible > NO_GAIN * zero:
         return "the exact predictor gains next to nothing from the context"
     return None
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import cli
 from plots import style
 from plots.table_command import draw_from_table
@@ -53,7 +55,7 @@ def _draw(table: pd.DataFrame, path: Path) -> Path:
 
 def _draw_panel(panel: Axes, rows: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> None:
     ends = 100 * rows[["predicted", "change"]].to_numpy()
-    low, high = ends.min(), ends.max()
+    low, high = np.nanmin(ends), np.nanmax(ends)  # what is not computed is not drawn
     room = 0.05 * (high - low)
     panel.axline((0, 0), slope=1, color=style.GREY, linewidth=0.8, zorder=0)
     for model, model_rows in rows.groupby("model", sort=False):

@@ -3,8 +3,8 @@
 python -m scripts.gpu_check
 
 Each part is a command of its own, killed and resumed as it is by itself. The file is written after every part; a part
-that is in it at this commit, and ended without an error, is not done again. Claims are measured on runs that the check
-trains itself, on this device. Without a GPU the same parts run on the CPU, and the file says so.
+that is in it at this commit, with a result and without an error, is not done again. Claims are measured on runs that
+the check trains itself, on this device. Without a GPU the same parts run on the CPU, and the file says so.
 """
 
 from __future__ import annotations
@@ -68,14 +68,15 @@ def _tests(work: Path, quick: bool) -> list[Words]:
 
 
 def _test_results(work: Path) -> dict[str, Any]:
-    """How many tests there were, and the names of those that failed."""
+    """How many tests there were, and the names of those that failed; nothing where none ran."""
     (suite,) = ElementTree.parse(work / "tests.xml").getroot().iter("testsuite")
     failed = [
         f"{case.get('classname')}::{case.get('name')}"
         for case in suite.iter("testcase")
         if case.find("failure") is not None or case.find("error") is not None
     ]
-    return {"tests": int(suite.get("tests", 0)), "skipped": int(suite.get("skipped", 0)), "failed": failed}
+    tests, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
+    return {"tests": tests, "skipped": skipped, "failed": failed} if tests > skipped else {}
 
 
 def _bench(work: Path, quick: bool) -> list[Words]:
@@ -168,8 +169,9 @@ def _so_far(out: Path, quick: bool) -> dict[str, Any]:
 
 
 def _failed(part: dict[str, Any]) -> bool:
-    """Whether a command of a part ended with an error."""
-    return any(part["exit_status"])
+    """Whether a command of a part ended with an error, or a part had no command or left no result."""
+    statuses, result = part["exit_status"], part["result"]
+    return not statuses or any(status != 0 for status in statuses) or result is None or result in ({}, [])
 
 
 def _folder(results: dict[str, Any]) -> Path:

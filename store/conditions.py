@@ -38,12 +38,24 @@ def at_step(run: Path, step: int) -> dict[str, Any]:
 
 
 def changes(run: Path, step: int, now: Mapping[str, Any]) -> list[Change]:
-    """What would change if a run resumed from a step under the conditions `now`."""
+    """What would change if a run resumed from a step under the conditions `now`.
+
+    A condition that one of the two does not record is not known to be equal. Where `now` has no device it is left out.
+    """
     before = at_step(run, step)
-    differing = [name for name, was in before.items() if name != "device" and was != now.get(name)]
-    if {"device"} <= before.keys() & now.keys() and _hardware(before["device"]) != _hardware(now["device"]):
-        differing.append("device")
-    return [{"step": step, "what": name, "was": before[name], "is": now.get(name)} for name in differing]
+    names = [name for name in (before | dict(now)) if name != "device" or name in now]
+    return [
+        {"step": step, "what": name, "was": before.get(name), "is": now.get(name)}
+        for name in names
+        if not _is_same(name, before.get(name), now.get(name))
+    ]
+
+
+def _is_same(name: str, was: Any, now: Any) -> bool:
+    """Whether a condition is known to be the same."""
+    if was is None or now is None:
+        return False
+    return bool(_hardware(was) == _hardware(now) if name == "device" else was == now)
 
 
 def _hardware(device: str) -> str:
@@ -83,7 +95,8 @@ def _was_not_is(change: Change) -> str:
 
 
 def _value(value: Any) -> Any:
-    return "unset" if value == "" else value  # of a variable
+    """A condition in words; a variable that is empty is unset."""
+    return {None: "not recorded", "": "unset"}.get(value, value)
 
 
 def describe(changes: Sequence[Change]) -> str:
@@ -102,15 +115,26 @@ def describe_resumes(run: Path) -> str:
         return describe(meta["resumed_elsewhere"])
 
 
-def is_bitwise(meta: Mapping[str, Any]) -> bool:
-    """Whether a run is bitwise identical to an uninterrupted one; true for older runs, which record nothing."""
-    return bool(meta.get("bitwise", True))
+def is_bitwise(meta: Mapping[str, Any]) -> bool | None:
+    """Whether a run is bitwise identical to an uninterrupted one; None where its meta.json does not say."""
+    said = meta.get("bitwise")
+    return said if isinstance(said, bool) else None
+
+
+def in_words(bitwise: bool | None) -> str:
+    """`true`, `false` or `not recorded`."""
+    return "not recorded" if bitwise is None else str(bitwise).lower()
 
 
 def notice(metas: Sequence[Mapping[str, Any]]) -> str:
-    """A line that says how many finished runs, given by their meta.json, were resumed elsewhere; "" if none was."""
-    count = sum(not is_bitwise(meta) for meta in metas)
-    if not count:
-        return ""
-    which = "this run was" if len(metas) == 1 else f"{count} of {len(metas)} finished runs were"
-    return f"{which} resumed elsewhere and not bitwise reproducible: see resumed_elsewhere in meta.json"
+    """How many finished runs, given by their meta.json, were resumed elsewhere, and how many do not say; "" if none."""
+    said = [is_bitwise(meta) for meta in metas]
+    parts = [
+        (said.count(False), "resumed elsewhere and not bitwise reproducible: see resumed_elsewhere in meta.json"),
+        (said.count(None), "not known to be bitwise reproducible: meta.json does not record it"),
+    ]
+    return "; ".join(f"{_which(count, len(metas))} {what}" for count, what in parts if count)
+
+
+def _which(count: int, of: int) -> str:
+    return "this run was" if of == 1 else f"{count} of {of} finished runs were"

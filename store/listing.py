@@ -27,7 +27,8 @@ class Entry(NamedTuple):
     reason: why it is broken or no run, else "". config: fields by dotted name. loss: name and value on the test set,
     None if there is none yet. time: end, or else start. size: bytes. sources: same, changed or not recorded.
     shown: False if the folder is only counted. host: of the process that has locked it, else "". killed: that process
-    was one of this host and has ended. bitwise: False if the run was resumed elsewhere (`store.conditions`).
+    was one of this host and has ended. bitwise: False if the run was resumed elsewhere, None if it does not say
+    (`store.conditions`).
     plugins_missing: those of its config, NAME:HASH, that are not loaded; its config is then unchecked, as written.
     """
 
@@ -40,7 +41,7 @@ class Entry(NamedTuple):
     size: int = 0
     sources: str = ""
     shown: bool = True
-    bitwise: bool = True
+    bitwise: bool | None = None
     host: str = ""
     killed: bool = False
     plugins_missing: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import cli
+from store import conditions
 from store.listing import MISSING, Entry, list_runs
 from store.places import in_path
 from store.readers import StoreError
@@ -53,7 +54,8 @@ def _cells(entry: Entry, differing: Mapping[str, Any], now: datetime) -> tuple[s
     if entry.reason:
         return (*shown, "", "", cli.printable(" ".join(entry.reason.split())))
     loss = "" if entry.loss is None else f"{entry.loss[0]} {entry.loss[1]:.4g}"
-    differing = differing if entry.bitwise else {**differing, "bitwise": "false"}
+    if entry.bitwise is False or (entry.bitwise is None and entry.status == "done"):
+        differing = {**differing, "bitwise": conditions.in_words(entry.bitwise)}
     differing = {**differing, MISSING: [*entry.plugins_missing]} if entry.plugins_missing else differing
     fields = " ".join(f"{name}={_value(value)}" for name, value in differing.items())
     return (*shown, loss, entry.sources, cli.printable(f"{entry.config['name']} {fields}"))

@@ -100,10 +100,11 @@ class Claim(NamedTuple):
 class Measurement(NamedTuple):
     """A claim's value for each seed, its control's, and where they come from.
 
+    A value is nan for a run that the claim leaves out, None where it cannot be computed for one that it does not.
     minutes: of training and measuring; device and trained_at, the commits, are the runs' own; cells: their directories.
     """
 
-    values: tuple[float, ...]
+    values: tuple[float | None, ...]
     seeds: tuple[int, ...]
     minutes: float
     device: str
@@ -111,7 +112,7 @@ class Measurement(NamedTuple):
     git_hash: str
     trained_at: str = ""
     cells: tuple[str, ...] = ()
-    control_values: tuple[float, ...] = ()
+    control_values: tuple[float | None, ...] = ()
 
 
 def around(value: float, share: float) -> tuple[float, float]:

@@ -175,8 +175,9 @@ def to_others(run: Path, measure: str, algorithm: str = "") -> dict[str, float]:
 
 
 def _nearer(algorithm: str, run: Path) -> float:
-    """The mean |prediction difference| to an algorithm over that to the nearest of the others."""
-    return _to(algorithm, "difference")(run) / min(to_others(run, "difference", algorithm).values())
+    """The mean |prediction difference| to an algorithm over that to the nearest of the others; nan without another."""
+    nearest = min(to_others(run, "difference", algorithm).values(), default=math.nan)
+    return _to(algorithm, "difference")(run) / nearest
 
 
 def _own(conjecture: Conjecture, file: Path, run: Path) -> float:

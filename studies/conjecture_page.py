@@ -87,9 +87,11 @@ def _row(study: Study, profile: str, claim: Claim, measurement: Measurement | No
 
 
 def verdict(rows: Sequence[Row]) -> str:
-    """That of all predictions together: contradicted if one is, reproduced if all are."""
+    """That of all predictions together: contradicted if one is, reproduced if all are, else one of the rest."""
     verdicts = {str(row["verdict"]) for row in rows}
-    return next((word for word in ("contradicted", "not counted", "undecided") if word in verdicts), "reproduced")
+    if verdicts == {"reproduced"}:
+        return "reproduced"
+    return next((word for word in ("contradicted", "not counted") if word in verdicts), "undecided")
 
 
 def _distances(runs: Sequence[Path]) -> list[Row]:

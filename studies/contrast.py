@@ -19,6 +19,7 @@ from store.readers import StoreError
 if TYPE_CHECKING:
     import pandas as pd
 
+NOT_COMPUTED = "not computed"  # a verdict
 EXACT = 1e-5  # relative: what summing the same float32 numbers in another order can change
 
 
@@ -117,13 +118,11 @@ def _effective(ordering: str, noise_mode: str, p: float, placement: str, difficu
 
 
 def mean_of(values_of: ValuesOf, conditions: Sequence[Condition | Ratio]) -> pd.Series:
-    """The mean of the conditions, by seed; seeds that one of them lacks are left out."""
+    """The mean of the conditions, by seed, nan where one of them is; seeds that one of them lacks are left out."""
     import pandas as pd
 
-    if len(conditions) == 1:
-        return values_of(conditions[0]).dropna()
     columns = pd.concat([values_of(condition) for condition in conditions], axis=1, join="inner")
-    return columns.dropna().mean(axis=1)
+    return columns.mean(axis=1, skipna=False)
 
 
 def by_name(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -132,11 +131,10 @@ def by_name(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[str, A
 
 
 def change_by_seed(learnt: Cells, contrast: Contrast) -> dict[int, float]:
-    """The change of each seed that has all conditions: relative, of an AUROC the difference."""
-    values_of = learnt.values
-    treated, control = mean_of(values_of, contrast.treated), mean_of(values_of, contrast.control)
+    """The change of each seed that has all conditions: relative, of an AUROC the difference; nan if not computed."""
+    treated, control = _of_common_seeds(learnt.values, contrast)
     changes = treated - control if contrast.unit == "auroc" else treated / control - 1
-    return {int(seed): float(change) for seed, change in changes.dropna().items()}
+    return {int(seed): float(change) for seed, change in changes.items()}
 
 
 def has_learnt(table: pd.DataFrame) -> pd.Series:
@@ -165,9 +163,15 @@ def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str
 
 def _paired(values_of: ValuesOf, contrast: Contrast) -> tuple[np.ndarray, np.ndarray]:
     """The values of treated and control, of the seeds that have both."""
+    treated, control = _of_common_seeds(values_of, contrast)
+    return treated.to_numpy(float), control.to_numpy(float)
+
+
+def _of_common_seeds(values_of: ValuesOf, contrast: Contrast) -> tuple[pd.Series, pd.Series]:
+    """Treated and control by seed, of the seeds that have both."""
     treated, control = mean_of(values_of, contrast.treated), mean_of(values_of, contrast.control)
     seeds = treated.index.intersection(control.index)
-    return treated[seeds].to_numpy(float), control[seeds].to_numpy(float)
+    return treated[seeds], control[seeds]
 
 
 def _result(values_of: ValuesOf, contrast: Contrast) -> dict[str, Any]:
@@ -218,13 +222,16 @@ def _equivalence(treated: np.ndarray, control: np.ndarray, unit: str) -> statist
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """What a contrast shows, in the words of its kind."""
+    """What a contrast shows, in the words of its kind; "not computed" where a number that would decide is missing."""
+    deciding = {"exact": "largest_change", "equivalence": "p_equivalence", "difference": "p_holm"}.get(row["kind"])
+    if deciding and (row[deciding] is None or not np.isfinite(row[deciding])):
+        return NOT_COMPUTED
     if row["kind"] == "exact":
         return "exactly zero" if row["largest_change"] <= EXACT else "not zero"
     if row["kind"] == "equivalence":
         return "equivalent" if row["p_equivalence"] < statistics.ALPHA else "not shown equivalent"
     if row["kind"] != "difference":
         raise ValueError(f"a contrast of the kind {row['kind']!r} has no verdict")
-    if not row["p_holm"] < statistics.ALPHA:  # nan shows nothing
+    if not row["p_holm"] < statistics.ALPHA:
         return "no difference shown"
     return "higher" if row["difference"] > 0 else "lower"

@@ -56,7 +56,8 @@ def written(finding: Finding, rows: Mapping[str, Row], figure: str) -> WrittenFi
     """A finding as the lines of the ledger have it."""
     finding_rows = [rows[statement.claim] for statement in finding.statements]
     says = " ".join(sentence(statement, row) for statement, row in zip(finding.statements, finding_rows, strict=True))
-    return WrittenFinding(says, all(row["verdict"] == "reproduced" for row in finding_rows), (figure,))
+    holds = bool(finding_rows) and all(row["verdict"] == "reproduced" for row in finding_rows)
+    return WrittenFinding(says, holds, (figure,))
 
 
 def sentence(statement: Statement, row: Row) -> str:

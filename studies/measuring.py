@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,8 +26,8 @@ def measure(study: Study, claim: Claim, runs_dir: Path, device: str, controls: b
     """A claim's values and its control's, or its control's alone; None unless all of their runs have ended."""
     began, commit, date = time.perf_counter(), git_commit() or "unknown", str(now())[:10]
     if not claim.runs:
-        values = tuple(float(claim.measure(seed)) for seed in CHECK_SEEDS)
-        return Measurement(values, CHECK_SEEDS, _minutes_since(began), device, date, commit)
+        checked = tuple(float(claim.measure(seed)) for seed in CHECK_SEEDS)
+        return Measurement(checked, CHECK_SEEDS, _minutes_since(began), device, date, commit)
     ended = _runs(study, claim, runs_dir, controls)
     if None in ended:
         return None
@@ -78,11 +79,17 @@ def _ended(runs: Sequence[Runs], runs_dir: Path) -> list[tuple[OfSeed, ...]] | N
     return [tuple(of_name[seed] for of_name, seed in zip(ended, seeds, strict=True)) for seeds in pairs]
 
 
-def _value(claim: Claim, runs: Sequence[OfSeed]) -> float:
-    """The measure; infinite where a run diverged, nan of a run that the claim leaves out."""
+def _value(claim: Claim, runs: Sequence[OfSeed]) -> float | None:
+    """The measure; infinite where a run diverged, nan of a run that the claim leaves out.
+
+    None where it cannot be computed for a run that a claim on those that learnt does not leave out.
+    """
     if not all(rundir.read_status(run) == "done" for of_seed in runs for run in each(of_seed)):
         return float("inf")
-    return float(claim.measure(*runs)) if claim.among is None or claim.among(runs[0]) else float("nan")
+    if claim.among is not None and claim.among(runs[0]) != 1:
+        return float("nan")
+    value = float(claim.measure(*runs))
+    return None if math.isnan(value) and claim.among is not None else value
 
 
 def _device(meta: Mapping[str, Any]) -> str:

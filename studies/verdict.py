@@ -1,7 +1,8 @@
 """What a measurement says of a claim: the 90 % interval against the accepted range, two one-sided tests at 5 %.
 
 reproduced: the interval lies inside the range. contradicted: wholly outside it. no effect: inside the values that were
-committed as no effect. undecided: neither, or inside while a control that is declared is not measured. not counted: it
+committed as no effect. undecided: neither, or a number cannot be computed, or inside while a control that is declared
+is not measured or cannot be computed. not counted: it
 would be reproduced or undecided, but the control's value lies in the range too, so the number is no evidence; a
 contradiction counts whatever the control's value. not run: it is not measured.
 """
@@ -22,6 +23,9 @@ NEAR_ONE = 0.5  # lower ends of fractions above which values are skewed downward
 VOIDED = ("reproduced", "undecided")  # by a control in the range
 FEW = 5  # seeds below which a page says so
 WITHOUT_CONTROL = "its control is not measured"
+CONTROL_NOT_COMPUTED = "its control is not computed"
+NOT_COMPUTED = "it is not computed for a run"
+NOBODY = "no run learnt"
 EVERY = 0.5  # the share of runs that an `every` claim must show to be exceeded: 5 of 5 do
 
 
@@ -56,14 +60,15 @@ def verdict_of(claim: Claim, measurement: Measurement | None) -> Judgement:
         return Judgement("not run")
     learnt, n_all = _counted(claim, measurement), len(measurement.values)
     if not len(learnt) or np.isnan(learnt).any():
-        return Judgement("undecided", n_all=n_all)
+        return Judgement("undecided", n_all=n_all, because=NOT_COMPUTED if len(learnt) else NOBODY)
     interval = _interval(claim, learnt)
     control = _control(claim, measurement)
     share = intervals.clopper_pearson(int(_inside(claim, learnt).sum()), len(learnt)) if claim.every else None
     verdict = _of_every(share) if share else _of_interval(claim, interval)
     because = ""
-    if verdict == "reproduced" and claim.control_names and not measurement.control_values:
-        verdict, because = "undecided", WITHOUT_CONTROL
+    if verdict == "reproduced" and control is None and (claim.control_names or measurement.control_values):
+        because = CONTROL_NOT_COMPUTED if measurement.control_values else WITHOUT_CONTROL
+        verdict = "undecided"
     elif verdict in VOIDED and control is not None and claim.low <= control <= claim.high:
         verdict = "not counted"
     return Judgement(verdict, interval, control, None, share, n_all, because)
@@ -77,9 +82,10 @@ def before_revision(claim: Claim, measurement: Measurement | None) -> str:
 
 
 def _counted(claim: Claim, measurement: Measurement) -> np.ndarray:
-    """The values that a verdict is based on: for a claim on runs that learnt, the defined ones."""
-    values = np.array(measurement.values, float)
-    return values[~np.isnan(values)] if claim.among else values
+    """The values that a verdict is based on: for a claim on runs that learnt, theirs; None is a value, nan is none."""
+    left_out = [claim.among is not None and value is not None and np.isnan(value) for value in measurement.values]
+    values: np.ndarray = np.array(measurement.values, float)[~np.array(left_out, bool)]
+    return values
 
 
 def _scale(claim: Claim, values: np.ndarray) -> str:
@@ -97,21 +103,23 @@ def _interval(claim: Claim, values: np.ndarray) -> Interval:
 
 
 def _control(claim: Claim, measurement: Measurement) -> float | None:
-    """The estimate of the control; None without one, and where the measure is not defined for it."""
+    """The estimate of the control; None without one, and where the measure cannot be computed for it."""
     values = np.array(measurement.control_values, float)
     return None if not len(values) or np.isnan(values).any() else intervals.of(values, claim.scale).estimate
 
 
 def _inside(claim: Claim, values: np.ndarray) -> np.ndarray:
-    return (claim.low <= values) & (values <= claim.high)
+    inside: np.ndarray = np.isfinite(values) & (claim.low <= values) & (values <= claim.high)
+    return inside
 
 
 def _of_interval(claim: Claim, interval: Interval) -> str:
     if interval.n < 2 and claim.scale != "share":
         return "undecided"
-    if claim.low <= interval.low and interval.high <= claim.high:
+    is_number = bool(np.isfinite(interval.estimate))
+    if is_number and claim.low <= interval.low and interval.high <= claim.high:
         return "reproduced"
-    if claim.no_effect and claim.no_effect[0] <= interval.low and interval.high <= claim.no_effect[1]:
+    if is_number and claim.no_effect and claim.no_effect[0] <= interval.low and interval.high <= claim.no_effect[1]:
         return "no effect"
     return "contradicted" if interval.high < claim.low or interval.low > claim.high else "undecided"
 

@@ -95,7 +95,8 @@ def current_rows(
 
 def _bitwise(run: Path, status: str) -> str | None:
     """Whether a finished cell has the bits of an uninterrupted run."""
-    return str(conditions.is_bitwise(rundir.read_meta(run))).lower() if status == "done" else None
+    bitwise = conditions.is_bitwise(rundir.read_meta(run)) if status == "done" else None
+    return None if bitwise is None else conditions.in_words(bitwise)
 
 
 def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:

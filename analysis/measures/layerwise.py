@@ -31,6 +31,7 @@ from src.layerwise import roll_out
 
 ROLL_OUT_LAYERS = 50
 OVERLAP = 0.05  # the roll-out overlaps gradient descent where their ratio is within this of 1 at every step
+NOT_COMPUTED = "not computed"
 REACHABLE = 400  # steps of descent at 1 / lambda_max that are tried to reach a layer's loss
 
 
@@ -122,9 +123,19 @@ def steps_to_reach(losses: np.ndarray, descending: np.ndarray) -> list[int | Non
 
 
 def verdict(rolled_out: bool, ratios: np.ndarray, losses: np.ndarray, zero: float) -> str:
-    """The verdict in words: a roll-out is compared with gradient descent, a stack with predicting zero."""
+    """The verdict in words: a roll-out is compared with gradient descent, a stack with predicting zero.
+
+    `not computed` where a number is missing that would decide. One layer alone neither decreases nor does not.
+    """
     if rolled_out:
-        return "overlaps gradient descent" if (np.abs(ratios - 1) <= OVERLAP).all() else "leaves gradient descent"
-    if not losses[-1] <= UNTRAINED * zero:
+        apart = np.abs(ratios - 1)
+        if (apart > OVERLAP).any():
+            return "leaves gradient descent"
+        return "overlaps gradient descent" if len(apart) and (apart <= OVERLAP).all() else NOT_COMPUTED
+    if not len(losses) or not np.isfinite(zero):
+        return NOT_COMPUTED
+    if not (np.isfinite(losses[-1]) and losses[-1] <= UNTRAINED * zero):
         return "did not train"
+    if len(losses) == 1 or not np.isfinite(losses).all():
+        return "trained"
     return "trained, decreasing with depth" if (np.diff(losses) < 0).all() else "trained, not decreasing with depth"

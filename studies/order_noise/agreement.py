@@ -53,8 +53,12 @@ def _row(predicted: float, changes: np.ndarray, least: float) -> dict[str, Any]:
     """The measured change with its 90 % interval, and what the interval of measured less predicted says.
 
     as predicted: it lies within the margin, two one-sided tests at 5 %; "no change, as predicted" where the predicted
-    change lies within the margin too, so that none at all would pass; not as predicted: outside; else undecided.
+    change lies within the margin too, so that none at all would pass; not as predicted: outside; else undecided, as
+    where a number is missing.
     """
+    if not np.isfinite([predicted, *changes]).all():
+        missing = dict.fromkeys(("change", "change_low", "change_high", "margin"), float("nan"))
+        return {"n": len(changes), "predicted": predicted, **missing, "verdict": "undecided"}
     change, off = intervals.of(changes, "linear"), intervals.of(changes - predicted, "linear")
     margin = max(least, SHARE * abs(predicted))
     verdict = "undecided"

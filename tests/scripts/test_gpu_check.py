@@ -89,7 +89,7 @@ def test_the_quick_claims_are_one_without_runs_and_one_that_trains() -> None:
 
 def test_another_device_has_runs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    leave = gpu_check.Part(lambda work, quick: [["-c", f"open({str(work / 'run')!r}, 'x')"]], lambda work: None)
+    leave = gpu_check.Part(lambda work, quick: [["-c", f"open({str(work / 'run')!r}, 'x')"]], lambda work: 1)
     monkeypatch.setattr(gpu_check, "PARTS", {"leave": leave})
     for device in ("cpu", "gpu"):
         monkeypatch.setattr(gpu_check, "_device", lambda device=device: device)

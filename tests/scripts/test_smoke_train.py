@@ -131,6 +131,23 @@ def test_a_run_that_is_broken_in_one_way_fails(
 
 
 @pytest.mark.parametrize(
+    ("name", "check", "content", "said"),
+    [
+        (layout.ORDERING_INDEX, smoke_train.is_in_order_drawn, np.zeros((0, 10), np.int32), "is not the order drawn"),
+        (layout.ORDERING_INDEX, smoke_train.is_sorted, np.zeros((0, 10), np.int32), "changed no index"),
+        (layout.NOISE_MASK, smoke_train.has_its_rate, np.zeros((0, 10), bool), "has no pairs"),
+        ("", smoke_train.shows_attention, np.zeros((0, 11, 11), np.float32), "the same everywhere"),
+    ],
+)
+def test_no_check_passes_on_nothing(
+    name: str, check: smoke_train.Check, content: np.ndarray, said: str, lsa1_run: Path, tmp_path: Path
+) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    write_npy(run / name if name else layout.attention_head(run, 0, 0), content)
+    assert said in (check(run) or "")
+
+
+@pytest.mark.parametrize(
     ("file", "content"),
     [(layout.METRICS, b"{}\n"), (layout.NOISE_MASK, b""), ("figs/attention_layer0_head0.png", b"\x89PNG\r\n")],
 )

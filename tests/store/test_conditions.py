@@ -1,5 +1,6 @@
 """What a run says of the conditions it was trained under: those that its state comes from, and no others."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,38 @@ def test_a_run_without_a_state_goes_on_with_nothing_so_nothing_is_refused(run: P
 
 def test_finished_runs_that_were_resumed_elsewhere_are_counted() -> None:
     same, other = {"bitwise": True}, {"bitwise": False}
-    assert conditions.notice([same, {}]) == ""  # an earlier version's, which was never resumed elsewhere
-    assert conditions.notice([same, other, {}]).startswith("1 of 3 finished runs were resumed elsewhere")
+    assert conditions.notice([same, same]) == ""
+    assert conditions.notice([same, other, same]).startswith("1 of 3 finished runs were resumed elsewhere")
     assert conditions.notice([other]).startswith("this run was resumed elsewhere")
+
+
+@pytest.mark.parametrize("said", [{}, {"bitwise": None}, {"bitwise": "false"}, {"bitwise": "true"}, {"bitwise": 1}])
+def test_a_run_that_does_not_say_that_it_is_bitwise_is_not_taken_for_it(said: dict[str, Any]) -> None:
+    assert conditions.is_bitwise(said) is None
+    assert conditions.notice([{"bitwise": True}, said]) == (
+        "1 of 2 finished runs were not known to be bitwise reproducible: meta.json does not record it"
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in A if name != "device"])
+def test_a_condition_that_one_side_does_not_record_is_not_equal(run: Path, name: str) -> None:
+    others = {other: value for other, value in A.items() if other != name}
+    assert goes_on(run, 10, others) == [{"step": 10, "what": name, "was": A[name], "is": None}]
+    assert goes_on(run, 10, A | {name: None}) == [{"step": 10, "what": name, "was": A[name], "is": None}]
+    assert not conditions.is_bitwise(rundir.read_meta(run))
+
+
+@pytest.mark.parametrize("name", [*conditions.PROCESS_CONDITIONS, "XLA_FLAGS", "jax"])
+def test_a_condition_that_a_run_has_not_recorded_is_not_equal(run: Path, name: str) -> None:
+    meta = rundir.read_meta(run)
+    for place in (meta, meta["versions"], meta["variables"]):
+        place.pop(name, None)
+    (run / layout.META).write_text(json.dumps(meta))
+    (change,) = goes_on(run, 10, A)
+    assert change == {"step": 10, "what": name, "was": None, "is": A[name]}
+    assert "instead of not recorded from step 10" in conditions.describe([change])
+
+
+def test_a_device_that_is_not_known_yet_is_left_out(run: Path) -> None:
+    """Before JAX is imported; it is compared afterwards."""
+    assert goes_on(run, 10, {name: value for name, value in A.items() if name != "device"}) == []

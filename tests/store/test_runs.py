@@ -47,7 +47,7 @@ def made(
         (values[section] if section else values)[field] = value
     rundir.begin(run, from_dict(values))
     end = (NOW - timedelta(hours=hours)).isoformat(timespec="seconds")
-    rundir.update_meta(run, status=status, end=end, sources=sources.sources(), **meta)
+    rundir.update_meta(run, status=status, end=end, sources=sources.sources(), **({"bitwise": True} | meta))
     rundir.append_metrics(run, {"step": 40, "train_loss": 0.4, "eval_loss": 0.375})
     if status == "done":
         write_json(run / layout.SUMMARY, SUMMARIES[family] | {"num_steps": 40, "eval_loss": 0.3125})

@@ -68,7 +68,8 @@ def test_a_control_in_the_range_voids_what_would_count() -> None:
     assert verdict(every, *inside, *inside, control=inside) == "not counted"
     assert verdict(every, *inside, *outside, control=inside) == "contradicted"
     assert judge(claim(0.5, 1.5), measured(*inside, control=outside)).control == pytest.approx(3.05)
-    assert verdict(claim(0.5, 1.5), *inside, control=(math.nan,)) == "reproduced"  # not defined for the control
+    unknown = judge(claim(0.5, 1.5), measured(*inside, control=(math.nan,)))
+    assert (unknown.verdict, unknown.because) == ("undecided", "its control is not computed")
 
 
 def test_without_its_control_a_claim_is_not_reproduced() -> None:

@@ -12,6 +12,7 @@ from studies.order_noise.findings.wording import (
     contrasts_of,
     in_percent,
     loss_ratios,
+    none_lower,
     span,
     widest,
 )
@@ -138,5 +139,5 @@ def unsupported_curriculum(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
         f"That a curriculum in training makes a better in-context learner: none of {len(contrasts)} contrasts shows a "
         "lower loss in random order than after training in random order. The best is "
         f"{best['contrast']}, {in_percent(best)}, {best['verdict']}.",
-        all(row["verdict"] != "lower" for row in contrasts),
+        none_lower(contrasts),
     )

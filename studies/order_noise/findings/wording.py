@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from src import intervals
 from src.statistics import ALPHA
+from studies.contrast import NOT_COMPUTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +71,11 @@ def largest_end(rows: Sequence[Row]) -> str:
 def widest(rows: Sequence[Row]) -> str:
     """The same in a sentence."""
     return f"90 % intervals within ±{largest_end(rows)}"
+
+
+def none_lower(rows: Sequence[Row]) -> bool:
+    """Whether each is computed and none is shown to be lower."""
+    return bool(rows) and all(row["verdict"] not in ("lower", NOT_COMPUTED) for row in rows)
 
 
 def is_equivalent(row: Row) -> bool:

@@ -1,0 +1,131 @@
+"""No verdict of a study passes on a number that could not be computed: claims, controls, contrasts, predictions."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scripts import gpu_check
+from src.intervals import SCALES
+from studies import measuring
+from studies.claim import Claim, Measurement
+from studies.conjecture_page import verdict as of_all
+from studies.contrast import NOT_COMPUTED, verdict
+from studies.findings import Finding, written
+from studies.order_noise.agreement import _row
+from studies.order_noise.findings.wording import none_lower
+from studies.verdict import CONTROL_NOT_COMPUTED, NOBODY, judge
+from studies.verdict import NOT_COMPUTED as FOR_A_RUN
+from tests.verdicts.values import NOT_COMPUTED as MISSING
+from tests.verdicts.values import NOT_FINITE
+
+PASSES = ("reproduced", "no effect")
+INSIDE = (0.98, 0.981, 0.979, 0.98, 0.9805)
+
+
+def claim(scale: str = "linear", **rules: Any) -> Claim:
+    low, high = (-math.inf, math.inf) if scale in ("linear", "log") else (0.5, 0.999)
+    return Claim("c", "1", "says", 1.0, low, high, "derived", float, scale=scale, **rules)
+
+
+def measured(*values: float | None, control: tuple[float | None, ...] = ()) -> Measurement:
+    return Measurement(values, tuple(range(len(values))), 0.5, "cpu", "2026-01-01", "abc", control_values=control)
+
+
+@given(
+    st.sampled_from(sorted({*SCALES} - {"share"})),
+    st.sampled_from([math.nan, math.inf, None]),
+    st.integers(1, len(INSIDE)),
+    st.sampled_from([{}, {"every": True}, {"no_effect": (-math.inf, math.inf)}, {"among": bool}]),
+)
+def test_no_claim_is_reproduced_by_values_of_which_most_are_not_computed(
+    scale: str, value: float | None, count: int, rules: dict[str, Any]
+) -> None:
+    """A claim on those that learnt leaves nan out; of the others one missing value is enough."""
+    c = claim(scale, **rules)
+    assert judge(c, measured(*INSIDE)).verdict == "reproduced"
+    left_out = "among" in rules and value is not None and math.isnan(value)
+    missing = (value,) * (len(INSIDE) if left_out or value == math.inf else count)
+    judged = judge(c, measured(*missing, *INSIDE[len(missing) :]))
+    assert judged.verdict not in PASSES
+    if value is None or math.isnan(value):
+        assert judged.because == (NOBODY if left_out else FOR_A_RUN)
+
+
+@pytest.mark.parametrize("value", [math.nan, None])
+def test_no_claim_is_reproduced_where_its_control_is_not_computed(value: float | None) -> None:
+    for control in ((value,), (3.0, value), (value, 3.0, 3.0)):
+        judged = judge(claim()._replace(low=0.5, high=1.5), measured(*INSIDE, control=control))
+        assert (judged.verdict, judged.because) == ("undecided", CONTROL_NOT_COMPUTED)
+    assert judge(claim()._replace(low=0.5, high=1.5), measured(*INSIDE, control=(3.0,))).verdict == "reproduced"
+
+
+def test_no_measurement_is_no_verdict() -> None:
+    assert judge(claim(), None).verdict == "not run"
+    assert judge(claim(), measured()).verdict == "undecided"
+
+
+@pytest.mark.parametrize("learnt", [math.nan, 0.0, None, math.inf])
+def test_a_run_of_which_nobody_knows_whether_it_learnt_is_left_out(
+    learnt: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring.rundir, "read_status", lambda run: "done")
+    runs = (measuring.Path("run"),)
+    among = claim(among=lambda run: learnt)._replace(measure=lambda run: 7.0)
+    assert math.isnan(measuring._value(among, runs) or 0.0)
+    assert measuring._value(among._replace(among=lambda run: 1.0), runs) == 7.0
+    assert measuring._value(among._replace(among=lambda run: True, measure=lambda run: math.nan), runs) is None
+
+
+@pytest.mark.parametrize("verdicts", [(), ("not run",), ("reproduced", "not run"), ("no effect",), ("",)])
+def test_a_conjecture_of_nothing_or_of_what_is_not_run_is_undecided(verdicts: tuple[str, ...]) -> None:
+    assert of_all([{"verdict": "reproduced"}] * 2) == "reproduced"
+    assert of_all([{"verdict": word} for word in verdicts]) == "undecided"
+
+
+# --- contrasts ---
+
+ROW = {"largest_change": 0.0, "p_equivalence": 0.001, "p_holm": 0.001, "difference": 1.0}
+SHOWN = {"exact": "exactly zero", "equivalence": "equivalent", "difference": "higher"}
+DECIDING = {"exact": "largest_change", "equivalence": "p_equivalence", "difference": "p_holm"}
+
+
+@pytest.mark.parametrize("value", MISSING)
+@pytest.mark.parametrize("kind", SHOWN)
+def test_no_contrast_shows_anything_by_a_number_that_is_not_computed(kind: str, value: float | None) -> None:
+    assert verdict(ROW | {"kind": kind}) == SHOWN[kind]
+    assert verdict(ROW | {"kind": kind, DECIDING[kind]: value}) == NOT_COMPUTED
+
+
+def test_no_finding_holds_over_nothing_or_over_what_is_not_computed() -> None:
+    assert none_lower([{"verdict": "higher"}, {"verdict": "no difference shown"}])
+    assert not none_lower([])
+    assert not none_lower([{"verdict": "higher"}, {"verdict": NOT_COMPUTED}])
+    assert not written(Finding("f", "", ()), {}, "").holds
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+def test_no_change_is_as_predicted_where_one_of_the_two_is_not_computed(value: float) -> None:
+    changes = np.array([0.1, 0.1001, 0.0999])
+    assert _row(0.1, changes, 0.005)["verdict"] == "as predicted"
+    assert _row(value, changes, 0.005)["verdict"] == "undecided"
+    assert _row(0.1, np.array([*changes, value]), 0.005)["verdict"] == "undecided"
+
+
+# --- the check of a GPU ---
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"exit_status": statuses} for statuses in ([], [None], [0, None], [math.nan], [1])),
+        *({"result": result} for result in (None, {}, [])),
+    ],
+)
+def test_no_part_passes_without_a_command_a_status_or_a_result(changed: dict[str, Any]) -> None:
+    part = {"exit_status": [0], "result": {"tests": 3}}
+    assert not gpu_check._failed(part)
+    assert gpu_check._failed(part | changed)
