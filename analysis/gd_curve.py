@@ -17,6 +17,7 @@ from environment import check_devices
 from flag_types import COUNT, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Whole
 from src.checks import ConfigError, finite_results, require
 from src.data_config import LinearData, QueriesData
+from src.loss_conventions import TRIMMED_MEAN
 from store import outputs
 from store.atomic import json_bytes
 from store.places import in_path, out_file
@@ -105,12 +106,15 @@ def main(argv: list[str]) -> None:
     )
     check_found(flags, data, metrics)
     outputs.write({flags.out: json_bytes(metrics)}, WRITER)
+    print(f"mse over {flags.num_tasks} tasks: {TRIMMED_MEAN} ± s.e., which is drawn; median; mean of all")
     for step in (step for step in (1, 2, 4, 8, 12, 24, 50) if step <= flags.steps):
-        print(f"step {step:3d}  mse {metrics['mse'][step - 1]:.4g} ± {metrics['sem'][step - 1]:.2g}")
-    ridge = metrics["references"]["ridge"]
-    print(
-        f"ridge     mse {ridge['mse'][0]:.4g}, median {ridge['median'][0]:.4g}; written to {cli.printable(flags.out)}"
-    )
+        print(f"step {step:3d}  {_in_words(metrics, step - 1)}")
+    print(f"ridge     {_in_words(metrics['references']['ridge'], 0)}; written to {cli.printable(flags.out)}")
+
+
+def _in_words(losses: Mapping[str, Any], place: int) -> str:
+    trimmed, error, median, mean = (losses[name][place] for name in ("trimmed_mean", "trimmed_sem", "median", "mse"))
+    return f"{trimmed:.4g} ± {error:.2g}, median {median:.4g}, mean {mean:.4g}"
 
 
 def launch() -> NoReturn:

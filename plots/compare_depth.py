@@ -13,6 +13,7 @@ import numpy as np
 
 import cli
 from plots import style
+from src.loss_conventions import TRIMMED_MEAN
 from store import layout, outputs
 from store.atomic import csv_bytes
 from store.places import in_path, out_folder
@@ -27,7 +28,7 @@ HALF_WIDTH = 1.96  # standard errors of a 95 % interval of a mean over many task
 # statistic -> (where it stands in a file, its standard error, in words)
 STATISTICS = {
     "mse": ("mse", "sem", "mean"),
-    "trimmed_mean": ("trimmed_mean", "trimmed_sem", "mean without the largest .1 %"),
+    "trimmed_mean": ("trimmed_mean", "trimmed_sem", TRIMMED_MEAN),
     "median": ("median", None, "median"),
 }
 REFERENCES = {
@@ -38,7 +39,7 @@ REFERENCES = {
 }
 TASK_FIELDS = ("dim", "num_pairs", "noise_std")
 MARKERS = ("+", "x", "1", "2", "3", "4")
-COLUMNS = ("series", "x", "loss", "low", "high")
+COLUMNS = ("series", "x", "loss", "low", "high", "statistic")
 
 
 class Series(NamedTuple):
@@ -49,18 +50,18 @@ class Series(NamedTuple):
     half: np.ndarray
 
 
-def read_series(path: Path, count: str, label: str, statistic: str) -> tuple[Series, dict[str, Any]]:
-    """The curve of a file whose number of points stands in `count`, and the file; `StoreError` if it holds none."""
+def read_losses(path: Path, count: str) -> dict[str, Any]:
+    """A file of losses whose number of points stands in `count`; `StoreError` if it is none."""
     values = read_json(path)
     with expecting(path, f"a file of losses with {count}, mse and sem"):
         if not (is_count(values[count]) and 0 < values[count] == len(values["mse"]) == len(values["sem"])):
             raise ValueError
-        return series(label, values, statistic), values
+        return values
 
 
 def series(label: str, values: dict[str, Any], statistic: str) -> Series:
-    """A curve from what JSON holds of it; the mean if it has no other statistic."""
-    loss, error, _ = _available(values, statistic)
+    """A curve from what JSON holds of it."""
+    loss, error, _ = STATISTICS[statistic]
     losses = _numbers(values[loss])
     half = HALF_WIDTH * _numbers(values[error]) if error else np.full(len(losses), np.nan)
     if len(half) != len(losses):
@@ -68,11 +69,11 @@ def series(label: str, values: dict[str, Any], statistic: str) -> Series:
     return Series(label, losses, half)
 
 
-def _available(values: dict[str, Any], statistic: str) -> tuple[str, str | None, str]:
-    """The statistic, or the mean where a file does not hold it with its standard error."""
+def _held_by_all(statistic: str, curves: Sequence[dict[str, Any]]) -> str:
+    """The statistic of a figure: the mean if a curve does not hold the one asked for, with its standard error."""
     loss, error, _ = STATISTICS[statistic]
-    held = loss in values and (error is None or error in values)
-    return STATISTICS[statistic if held else "mse"]
+    held = all(loss in values and (error is None or error in values) for values in curves)
+    return statistic if held else "mse"
 
 
 def _numbers(values: Sequence[Any]) -> np.ndarray:
@@ -117,10 +118,10 @@ def _line(panel: Axes, curve: Series, colour: str, dashes: Any) -> None:
     panel.fill_between(x, curve.loss - curve.half, curve.loss + curve.half, color=colour, alpha=0.2, linewidth=0)
 
 
-def rows(curves: Sequence[Series]) -> list[dict[str, Any]]:
-    """What is drawn, as the rows of a table."""
+def rows(curves: Sequence[Series], statistic: str) -> list[dict[str, Any]]:
+    """What is drawn, as the rows of a table, each with its statistic."""
     return [
-        dict(zip(COLUMNS, (label, x + 1, loss[x], loss[x] - half[x], loss[x] + half[x]), strict=True))
+        dict(zip(COLUMNS, (label, x + 1, loss[x], loss[x] - half[x], loss[x] + half[x], statistic), strict=True))
         for label, loss, half in curves
         for x in range(len(loss))
     ]
@@ -135,31 +136,42 @@ def compare(
     log: bool = False,
 ) -> list[Path]:
     """The figure as .png and .pdf, and as .csv what it shows; all is read and drawn before the first is written."""
-    gd, values = read_series(gd_file, "steps", "Gradient descent", statistic)
-    curves = [read_series(path, "layers", "Trained Transformer", statistic) for path in layerwise_files]
-    for path, (_, file) in zip(layerwise_files, curves, strict=True):
+    values = read_losses(gd_file, "steps")
+    curves = [read_losses(path, "layers") for path in layerwise_files]
+    for path, file in zip(layerwise_files, curves, strict=True):
         if _task_fields(values) and _task_fields(file) and _task_fields(file) != _task_fields(values):
             raise StoreError(
                 f"{path} is about other tasks than {gd_file}: {_task_fields(file)}, not {_task_fields(values)}"
             )
-    layers = [curve for curve, _ in curves]
-    if len(curves) > 1:
-        layers = [curve._replace(label=f"Trained Transformer, {_what(file)}") for curve, file in curves]
     with expecting(gd_file, "a file of losses with these references"):
-        others = [series(REFERENCES[name], values["references"][name], statistic) for name in references]
+        referred = {REFERENCES[name]: values["references"][name] for name in references}
+        statistic = _held_by_all(statistic, [values, *curves, *referred.values()])
+        others = [series(label, losses, statistic) for label, losses in referred.items()]
+    with expecting(gd_file, "a file of losses with steps, mse and sem"):
+        gd = series("Gradient descent", values, statistic)
+    layers = []
+    for path, file in zip(layerwise_files, curves, strict=True):
+        with expecting(path, "a file of losses with layers, mse and sem"):
+            which = f", {_what(file)}" if len(curves) > 1 else ""
+            layers.append(series(f"Trained Transformer{which}", file, statistic))
     figure = figure_of(gd, layers, others, _caption(values, statistic), log)
     files = {out / f"{NAME}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
-    files[out / f"{NAME}.csv"] = csv_bytes(rows([gd, *layers, *others]), COLUMNS)
+    files[out / f"{NAME}.csv"] = csv_bytes(rows([gd, *layers, *others], STATISTICS[statistic][2]), COLUMNS)
     return outputs.write(files, "plots.compare_depth")
 
 
 def draw_layerwise(run: Path) -> Path:
     """layerwise.png: a run's losses after every layer, and gradient descent's on the same tasks."""
-    layers, values = read_series(run / layout.LAYERWISE, "layers", "Trained Transformer", "trimmed_mean")
+    values = read_losses(run / layout.LAYERWISE, "layers")
     with expecting(run / layout.LAYERWISE, "the losses of a run's layers"):
-        gd = series("Gradient descent", values["gd"], "trimmed_mean")
-        ridge = series(REFERENCES["ridge"], values["references"]["ridge"], "trimmed_mean")
-    figure = figure_of(gd, [layers], [ridge], _caption(values, "trimmed_mean"), False)
+        shown = {
+            "Trained Transformer": values,
+            "Gradient descent": values["gd"],
+            REFERENCES["ridge"]: values["references"]["ridge"],
+        }
+        statistic = _held_by_all("trimmed_mean", [*shown.values()])
+        layers, gd, ridge = (series(label, losses, statistic) for label, losses in shown.items())
+    figure = figure_of(gd, [layers], [ridge], _caption(values, statistic), False)
     return style.save(figure, layout.figure(run, "layerwise"), run)
 
 
@@ -178,8 +190,7 @@ def _what(values: dict[str, Any]) -> str:
 def _caption(values: dict[str, Any], statistic: str) -> str:
     fields = ", ".join(f"{name} {value}" for name, value in _task_fields(values).items())
     tasks = f" of {values['num_tasks']} tasks" if "num_tasks" in values else ""
-    words = _available(values, statistic)[2]
-    return f"Mean squared error, noise included: {words}{tasks}; bands and bars: 95 %. {fields}"
+    return f"Mean squared error, noise included: {STATISTICS[statistic][2]}{tasks}; bands and bars: 95 %. {fields}"
 
 
 def parser() -> cli.Parser:

@@ -11,9 +11,12 @@ from analysis.measures.layerwise import layerwise
 from configs.layerwise import LayerwiseConfig
 from families.layerwise import EvalSet
 from runners.finish import Ending, Wanted
+from src.loss_conventions import TRIMMED_MEAN
 from src.model import Model
 from store import layout
 from store.atomic import write_json
+
+DRAWN = ("trimmed_mean", "trimmed_sem", "median")  # the first of them in the figure
 
 
 def finish(
@@ -31,16 +34,16 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: LayerwiseConfig
     kind = f"rolled out with damping {curve['damping']:g}" if curve["rolled_out"] else f"{curve['layers']} layers"
     lines = [
         f"{kind}: {curve['verdict']}",
-        f"{'MSE on ' + str(curve['num_tasks']) + ' test tasks':<32}mean    ± s.e.    median GD median     TF/GD",
+        f"{'MSE on ' + str(curve['num_tasks']) + ' test tasks':<32}mean    ± s.e.    median GD's mean     TF/GD",
     ]
     for layer in (layer for layer in range(curve["layers"]) if layer + 1 in (1, 2, 4, 8, 12, 24, curve["layers"])):
-        numbers = (curve[name][layer] for name in ("mse", "sem", "median"))
-        gd, ratio = curve["gd"]["median"][layer], curve["ratio_to_gd"][layer]
+        numbers = (curve[name][layer] for name in DRAWN)
+        gd, ratio = curve["gd"]["trimmed_mean"][layer], curve["ratio_to_gd"][layer]
         lines.append(f"  layer {layer + 1:<20}" + "".join(f"{number:10.4g}" for number in (*numbers, gd, ratio)))
     for name, label in {"ridge": "ridge (Bayes)", "zero": "zero"}.items():
-        numbers = (curve["references"][name][statistic][0] for statistic in ("mse", "sem", "median"))
+        numbers = (curve["references"][name][statistic][0] for statistic in DRAWN)
         lines.append(f"  {label:<26}" + "".join(f"{number:10.4g}" for number in numbers))
-    return lines
+    return [*lines, f"mean: {TRIMMED_MEAN}, as figs/layerwise.png draws it"]
 
 
 ENDING = Ending(finish, summary_lines)

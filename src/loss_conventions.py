@@ -5,3 +5,4 @@ LOSS = "half the mean squared error"
 MSE_OF_QUERIES = (
     "mse: the mean squared error over a task's queries, noise in their labels included, averaged over tasks"
 )
+TRIMMED_MEAN = "mean without the largest .1 %"  # over tasks: of depth curves, printed and drawn

@@ -17,6 +17,7 @@ from baselines.loss_curves import over_tasks, path_losses, summary, unstable_sha
 from src.data_config import QueriesData
 from src.queries import CHUNK, task_chunks
 from store import outputs
+from store.readers import read_csv
 from tests import reference
 from tests.doors import Ran, Refused, ran, refused
 
@@ -148,9 +149,10 @@ def test_the_command_writes_what_it_says(ran: Ran) -> None:
     words = "--dim 3 --num-pairs 6 --num_queries 2 --noise_std 0.05 --steps 4 --num_tasks 40 --seed 1 --out gd.json"
     done = ran("analysis.gd_curve", *words.split(), "--step_size", "spectral")
     assert (done.status, done.err) == (0, "")
-    assert "step   4  mse" in done.out
     with open("gd.json") as file:
         found = json.load(file)
+    assert "mse over 40 tasks: mean without the largest .1 % ± s.e." in done.out
+    assert f"step   4  {found['trimmed_mean'][3]:.4g} ± {found['trimmed_sem'][3]:.2g}, median" in done.out
     assert (found["steps"], len(found["mse"]), len(found["sem"]), found["num_tasks"]) == (4, 4, 4, 40)
     assert "mean squared error" in found["loss_convention"]
     assert found["data"] == {"dim": 3, "num_pairs": 6, "num_queries": 2, "noise_std": 0.05}
@@ -222,3 +224,21 @@ def test_a_descent_that_diverges_on_a_few_tasks_is_a_finding(ran: Ran, monkeypat
         found = json.load(file)
     assert found["mse"][-1] is None
     assert all(loss < 20 for loss in found["median"])
+
+
+def test_what_is_printed_is_what_is_drawn(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a few tasks diverge, the mean of all is far from it."""
+    losses = np.concatenate([np.linspace(1, 3, 1999), [1.4e8]])[None]
+    monkeypatch.setattr("baselines.gd_curve.gd_curve", lambda *_: curve)
+    curve = {"steps": 1, "layers": 1, **summary(losses), "references": {"ridge": summary(losses / 2)}, "start": None}
+    done = ran("analysis.gd_curve", *"--steps 1 --num_tasks 2000 --out gd.json".split())
+    assert done.status == 0, done.err
+    words = "--gd gd.json --layerwise gd.json --references ridge --out figs"
+    assert ran("plots.compare_depth", *words.split()).status == 0
+    drawn = read_csv(Path("figs/compare_gd_vs_transformer.csv"), ("loss",), ("statistic",)).set_index("series")
+    printed = {line.split()[0]: float(line.split("±")[0].split()[-1]) for line in done.out.splitlines()[1:]}
+    assert printed == {"step": pytest.approx(2, abs=0.01), "ridge": pytest.approx(1, abs=0.01)}
+    assert drawn["loss"]["Gradient descent"] == pytest.approx(printed["step"], rel=1e-3)
+    assert drawn["loss"]["Ridge (Bayes)"] == pytest.approx(printed["ridge"], rel=1e-3)
+    assert all(statistic in done.out for statistic in drawn["statistic"])
+    assert "mean 7e+04" in done.out

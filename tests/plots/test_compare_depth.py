@@ -42,16 +42,29 @@ def test_files_that_hold_no_more_than_they_must(ran: Ran, tmp_path: Path) -> Non
     files = {path.name for path in (tmp_path / "figs").iterdir()}
     assert files == {RECORD, *(f"{NAME}.{s}" for s in ("csv", "pdf", "png"))}
     rows = (tmp_path / "figs" / f"{NAME}.csv").read_text().splitlines()
-    assert rows[0] == "series,x,loss,low,high"
-    assert rows[1] == f"Gradient descent,1,3.0,{3 - 1.96 * 0.3},{3 + 1.96 * 0.3}"
-    assert rows[4] == f"Trained Transformer,1,3.1,{3.1 - 1.96 * 0.1},{3.1 + 1.96 * 0.1}"
-    assert rows[5] == "Trained Transformer,2,,,"
+    assert rows[0] == "series,x,loss,low,high,statistic"
+    assert rows[1] == f"Gradient descent,1,3.0,{3 - 1.96 * 0.3},{3 + 1.96 * 0.3},mean"
+    assert rows[4] == f"Trained Transformer,1,3.1,{3.1 - 1.96 * 0.1},{3.1 + 1.96 * 0.1},mean"
+    assert rows[5] == "Trained Transformer,2,,,,mean"
 
 
 def test_the_statistic_asked_for_is_drawn() -> None:
     values = GD | {"median": [2.0, 1.0, 0.5], "trimmed_mean": [2.5, 1.5, 0.9], "trimmed_sem": [0.1] * 3}
     found = {name: compare_depth.series("x", values, name).loss.tolist() for name in compare_depth.STATISTICS}
     assert found == {"mse": values["mse"], "trimmed_mean": values["trimmed_mean"], "median": values["median"]}
+
+
+def test_one_figure_has_one_statistic_which_its_table_names(ran: Ran, tmp_path: Path) -> None:
+    """The mean where one of the files, as of an earlier version, has no other: not half of the curves each."""
+    more = {"median": [2.0, 1.0, 0.5], "trimmed_mean": [2.5, 1.5, 0.9], "trimmed_sem": [0.1] * 3}
+    gd, tf = written(tmp_path, "gd.json", GD | more), written(tmp_path, "tf.json", TF)
+    longer = written(tmp_path, "longer.json", TF | {name: values[:2] for name, values in more.items()})
+    for files, words, first in (([tf], "mean", 3.0), ([longer], "mean without the largest .1 %", 2.5)):
+        done = ran("plots.compare_depth", "--gd", gd, "--layerwise", *files, "--out", tmp_path / "figs")
+        assert (done.status, done.err) == (0, "")
+        _, *rows = (tmp_path / "figs" / f"{NAME}.csv").read_text().splitlines()
+        assert {row.split(",")[-1] for row in rows} == {words}
+        assert float(rows[0].split(",")[2]) == first
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,9 @@ def test_a_finished_run_is_shown_again(lsa_run: Path, workshop: Workshop) -> Non
     found = read(lsa_run / layout.LAYERWISE)["references"]
     for label, name in {"  ridge (Bayes) ": "ridge", "  zero ": "zero"}.items():
         (row,) = (line for line in done.stdout.splitlines() if line.startswith(label))
-        assert row.split()[-3:] == [f"{found[name][statistic][0]:.4g}" for statistic in ("mse", "sem", "median")]
+        assert row.split()[-3:] == [
+            f"{found[name][statistic][0]:.4g}" for statistic in ("trimmed_mean", "trimmed_sem", "median")
+        ]
 
 
 @pytest.mark.slow
