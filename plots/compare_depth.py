@@ -154,6 +154,9 @@ def compare(
         with expecting(path, "a file of losses with layers, mse and sem"):
             which = f", {_what(file)}" if len(curves) > 1 else ""
             layers.append(series(f"Trained Transformer{which}", file, statistic))
+    for path, curve in zip((gd_file, *layerwise_files), (gd, *layers), strict=True):
+        if np.isnan(curve.loss).all():
+            raise StoreError(f"{path} has nothing to draw: no loss is a finite number")
     figure = figure_of(gd, layers, others, _caption(values, statistic), log)
     files = {out / f"{NAME}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
     files[out / f"{NAME}.csv"] = csv_bytes(rows([gd, *layers, *others], STATISTICS[statistic][2]), COLUMNS)

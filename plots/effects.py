@@ -93,6 +93,9 @@ def read_contrasts(source: Path) -> pd.DataFrame:
         raise StoreError(f"{source} has words in n_all, which counts seeds")
     if "tasks" in table and table["tasks"].dtype.kind not in "iuf":
         raise StoreError(f"{source} has words in tasks, which counts tasks")
+    shown = [row[UNITS[row["unit"]].columns[1]] for row in table.to_dict("records")]
+    if all(math.isnan(change) for change in shown):
+        raise StoreError(f"{source} has nothing to draw: no row has a change")
     parts = table["contrast"].str.partition(": ")
     return table.assign(model=parts[0], name=parts[2])
 

@@ -45,9 +45,12 @@ def draw_sweep(
     """
     whole = read_sweep(source)
     files: dict[Path, bytes] = {}
-    for name, draw in FIGURES.items():
-        table = whole[shown[name](whole)] if shown and name in shown else whole
-        figure, rows = draw(table)
+    drawn = {
+        name: draw(whole[shown[name](whole)] if shown and name in shown else whole) for name, draw in FIGURES.items()
+    }
+    if not any(rows for _, rows in drawn.values()):
+        raise StoreError(f"{source} has nothing to draw: none of its {len(whole)} rows is done with a number to show")
+    for name, (figure, rows) in drawn.items():
         files |= {out / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
         columns = [*rows[0]] if rows else [*PHRASES, *DRAWN]
         files[out / f"{name}.csv"] = csv_bytes(rows, columns)

@@ -49,8 +49,11 @@ WIDTH, EDGE = 3.7, 0.8  # inches of a column; how far beyond the range, in its w
 def draw_ledger(source: Path, out: Path) -> list[Path]:
     """A figure for each list of claims, as .png: NAME in the column `about`."""
     table = read_csv(source, NUMBERS, TEXT, infinite=NUMBERS)
+    measured = table[table["verdict"].isin(list(COLOURS))]
+    if measured.empty:
+        raise StoreError(f"{source} has nothing to draw: no claim is measured")
     drawn = []
-    for about, rows in table[table["verdict"].isin(list(COLOURS))].groupby("about", sort=False):
+    for about, rows in measured.groupby("about", sort=False):
         drawn.append(_draw_list(rows.to_dict("records"), source, out / f"{about}.png"))
     return drawn
 

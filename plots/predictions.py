@@ -27,7 +27,7 @@ NEAR = 0.015  # changes below it have a panel of their own
 
 def draw_predictions(source: Path, out: Path) -> list[Path]:
     """The figure, as .png."""
-    table = read_csv(source, NUMBERS, TEXT)
+    table = read_csv(source, NUMBERS, TEXT, drawn=("predicted", "change"))
     with expecting(source, "a table of predicted and measured changes"):
         return [_draw(table, out / FIGURE)]
 

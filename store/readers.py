@@ -5,6 +5,8 @@ Files may come from anywhere: no code in them is run, and a header is checked be
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import zipfile
@@ -26,6 +28,8 @@ LARGEST_LINE = 16 * 2**20  # bytes of a line of a file that has a JSON object pe
 LARGEST_ARRAYS = 4 * 2**30  # bytes of the decoded arrays of one file
 LARGEST_VALUE = 8  # bytes of one array element
 LARGEST_NUMBER = float(np.finfo(np.float32).max)  # results are computed in float32
+
+MERGE_MARKERS = ("<<<<<<<", "|||||||", "=======", ">>>>>>>")  # at the start of lines that git leaves in a conflict
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -108,16 +112,41 @@ def json_lines_of(file: IO[bytes]) -> Iterator[dict[str, Any]]:
     line.decode("utf-8")  # else it is no text
 
 
+def csv_rows(path: Path) -> tuple[list[str], list[list[str]]]:
+    """The names of a table's columns, and its rows as text; `StoreError` names the line of what is no row.
+
+    A row has a field for each column, not all of them empty. A line that an unfinished merge has left is none.
+    """
+    text, rows = _text(path), list[list[str]]()
+    with reading(path):
+        lines = csv.reader(io.StringIO(text, newline=""))
+        for row in filter(None, lines):
+            expected = len(rows[0] if rows else row)
+            if row[0].startswith(MERGE_MARKERS):
+                raise ValueError(f"its line {lines.line_num} is the marker of a merge")
+            if len(row) != expected:
+                raise ValueError(f"its line {lines.line_num} has {len(row)} fields, and the first one {expected}")
+            if expected > 1 and not any(row):
+                raise ValueError(f"its line {lines.line_num} has commas alone")
+            rows.append(row)
+    return (rows[0], rows[1:]) if rows else ([], [])
+
+
 def read_csv(
-    path: Path, columns: Sequence[str], text: Sequence[str] = (), infinite: Sequence[str] = ()
+    path: Path,
+    columns: Sequence[str],
+    text: Sequence[str] = (),
+    infinite: Sequence[str] = (),
+    drawn: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """A table with at least one row and these columns.
+    """A table with at least one row and these columns; of a sweep's, under today's names.
 
     `columns` are numeric, with NaN for empty fields; those in `infinite` may hold inf. `text` columns stay verbatim.
+    Of `drawn` a row must have all, if there are any: else there is nothing to draw.
     """
     import pandas as pd  # half a second, see store.atomic
 
-    _text(path)
+    csv_rows(path)
     with reading(path):
         table = pd.read_csv(path)
         table.columns = pd.Index(todays_columns([*table.columns], map(str, table.get("model", ()))))
@@ -132,6 +161,8 @@ def read_csv(
                 values = values.replace(math.inf, 0)
             if values.dtype.kind not in "iuf" or (values.abs() > LARGEST_NUMBER).any():
                 raise ValueError(f"its column {name} does not hold numbers")
+        if drawn and table[list(drawn)].isna().any(axis=1).all():
+            raise StoreError(f"{path} has nothing to draw: no row has a value of {' and '.join(drawn)}")
         if text:  # read verbatim: a word such as NA would become an empty field
             words = pd.read_csv(path, usecols=list(text), dtype=str, keep_default_na=False)
             table[list(text)] = words[list(text)].to_numpy()

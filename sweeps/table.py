@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from store.atomic import csv_bytes, replace_file
-from store.earlier_names import todays_columns
-from store.readers import StoreError, read_csv, reading
+from store.readers import StoreError, csv_rows, read_csv
 
 FOLDER = "runs_dir"
 SWEEP_COLUMNS = {"exp", "model", "seed", "status", "results_version"}  # columns of every table
@@ -51,14 +50,10 @@ def read(out: Path) -> list[Line]:
     """The rows of a table as text under today's names, none if there is none; `StoreError` if it is no sweep table."""
     if not out.exists():
         return []
-    if not set(read_csv(out, ()).columns) >= SWEEP_COLUMNS:
+    names = [str(name) for name in read_csv(out, ()).columns]
+    if not {*names} >= SWEEP_COLUMNS:
         raise StoreError(f"{out} exists and is not a sweep table; choose another --out")
-    with reading(out):
-        lines = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"), newline="")))
-    if any(None in line or None in line.values() for line in lines):
-        raise StoreError(f"{out} has a row with more or fewer fields than columns; choose another --out")
-    names = todays_columns([*lines[0]], [line["model"] for line in lines])
-    return [dict(zip(names, line.values(), strict=True)) for line in lines]
+    return [dict(zip(names, row, strict=True)) for row in csv_rows(out)[1]]
 
 
 def check(

@@ -77,6 +77,8 @@ def test_one_figure_has_one_statistic_which_its_table_names(ran: Ran, tmp_path: 
         (GD, TF, "--references ridge", "gd.json is not a file of losses with these references"),
         ({**GD, "data": {"dim": 3}}, {**TF, "data": {"dim": 4}}, "", "tf.json is about other tasks than"),
         (GD, TF, "--references best", "references has 'best'; each must be one of ridge"),
+        (GD, {**TF, "mse": [None] * 2}, "", "tf.json has nothing to draw: no loss is a finite number"),
+        ({**GD, "mse": [None] * 3}, TF, "", "gd.json has nothing to draw: no loss is a finite number"),
         (GD, TF, "--statistic mode", "invalid choice: 'mode'"),
     ],
 )

@@ -453,12 +453,11 @@ def test_a_sweep_without_noise_has_nothing_to_show_of_it(name: str, tmp_path: Pa
     assert found.figure.get_supxlabel() == "5 of 5 planned rows are done, 0 of them shown"
 
 
-def test_a_sweep_of_which_nothing_is_done_is_drawn_too(tmp_path: Path) -> None:
+def test_a_sweep_of_which_nothing_is_done_has_nothing_to_draw(tmp_path: Path) -> None:
     rows = [sweep.row(seed=seed, status="planned", **NOISY) for seed in range(2)]
-    paths = draw_sweep(sweep.write(tmp_path / "results.csv", rows), tmp_path / "figs")
-    assert {path.name for path in paths} == FILES
-    for name in FIGURES:
-        assert pd.read_csv(tmp_path / "figs" / f"{name}.csv").empty
+    with pytest.raises(StoreError, match=r"results\.csv has nothing to draw: none of its 2 rows is done"):
+        draw_sweep(sweep.write(tmp_path / "results.csv", rows), tmp_path / "figs")
+    assert not (tmp_path / "figs").exists()
 
 
 def test_two_results_of_one_cell_are_refused(tmp_path: Path) -> None:
