@@ -21,7 +21,7 @@ from store.lock import locked_file
 from store.places import in_path, out_file
 from store.readers import StoreError, expecting, read_json
 from store.replacing import naming_file
-from sweeps import table, upgrade
+from sweeps import differing, table, upgrade
 from sweeps.plan import Row
 from sweeps.plan_file import find_plan, read_plan
 from sweeps.status import cell_status
@@ -101,9 +101,9 @@ def _bitwise(run: Path, status: str) -> str | None:
 
 def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:
     """Writes a plan's rows into the table and returns them; other rows stay. The caller has locked the table."""
-    values = with_columns_of_others(current_rows(rows, folder, out, failed), out)
+    values = joined(current_rows(rows, folder, out, failed), rows, out)
     if values:
-        table.write(out, values, setting_columns(values))
+        table.write(out, values, setting_columns(values), fill=_filler(values, out))
     return values
 
 
@@ -112,16 +112,67 @@ def start(
 ) -> list[dict[str, Any]]:
     """Writes the table for the first time; `StoreError` if rows would be lost that the policy keeps."""
     values = current_rows(rows, folder, out, cleared=cleared)
-    values = values if policy.replace else with_columns_of_others(values, out)
+    values = values if policy.replace else joined(values, rows, out)
     if values:
-        table.check(out, values, setting_columns(values), policy)
-        table.write(out, values, setting_columns(values), alone=policy.replace)
+        check(out, values, policy)
+        table.write(out, values, setting_columns(values), policy.replace, _filler(values, out))
     return values
 
 
-def with_columns_of_others(values: Sequence[dict[str, Any]], out: Path) -> list[dict[str, Any]]:
-    """The rows, with empty columns for those that other families have in the table, in the table's order."""
+def check(out: Path, values: Sequence[dict[str, Any]], policy: RowPolicy, lines: Sequence[table.Line] = ()) -> None:
+    """`StoreError` if writing these rows would lose others, or join rows that no column tells apart."""
+    settings = setting_columns(values)
+    table.check(out, values, settings, policy, lines)
+    if policy.append and values:
+        present = map(_filler(values, out), lines or table.read(out))
+        table.check_distinct(out, values, present, [*settings, *filter(differing.is_field, values[0])])
+
+
+def joined(values: Sequence[dict[str, Any]], rows: Sequence[Row], out: Path) -> list[dict[str, Any]]:
+    """The rows as they stand in a table with others: with all its columns, and with the fields in which they differ."""
     present = table.read(out)
+    planned = {(row[table.FOLDER], row["exp"]) for row in values}
+    kept = [line for line in present if (line.get(table.FOLDER), line["exp"]) not in planned]
+    others = [config for line in kept if (config := _config_of(line, out))]
+    fields = [*filter(differing.is_field, present[0] if present else ()), *differing.names(rows, others)]
+    values = with_columns_of_others(values, present)
+    named_fields = list(dict.fromkeys(fields))
+    return [
+        {**cell, **differing.written(row.cell.config, named_fields)} for cell, row in zip(values, rows, strict=True)
+    ]
+
+
+def _config_of(line: table.Line, out: Path) -> RunConfig | None:
+    return differing.stored_config(out.parent / (line.get(table.FOLDER) or NO_FOLDER) / line["exp"])
+
+
+def _filler(values: Sequence[Mapping[str, Any]], out: Path) -> Callable[[table.Line], table.Line]:
+    """Gives a line of a table the fields that these rows have and it lacks, from its run, or empty."""
+    names = [*filter(differing.is_field, values[0])]
+
+    def filled(line: table.Line) -> table.Line:
+        missing = [name for name in names if not line.get(name)]
+        config = _config_of(line, out) if missing else None
+        fields = differing.written(config, missing) if config else dict.fromkeys(missing)
+        return line | {name: "" if value is None else str(value) for name, value in fields.items()}
+
+    return filled
+
+
+def note_unknown(out: Path) -> str:
+    """A sentence on rows whose runs are not there to say what a field of theirs is, "" if there are none."""
+    lines = table.read(out)
+    unknown = {name: sum(not line[name] for line in lines) for name in (lines[0] if lines else ())}
+    names = [name for name, count in unknown.items() if count and differing.is_field(name)]
+    if not names:
+        return ""
+    number = max(unknown[name] for name in names)
+    who = f"{number} rows have" if number > 1 else "1 row has"
+    return f"{out}: {who} no {', '.join(names)}: {'their runs do' if number > 1 else 'its run does'} not say it"
+
+
+def with_columns_of_others(values: Sequence[dict[str, Any]], present: Sequence[table.Line]) -> list[dict[str, Any]]:
+    """The rows, with empty columns for those that other families have in the table, in the table's order."""
     written = {name for model in {line.get("model", "") for line in present} for name in _columns_of(model)}
     columns = {name for row in values for name in row}
     order = dict.fromkeys(name for name in (present[0] if present else ()) if name in written | columns)
@@ -139,10 +190,10 @@ def _columns_of(model: str) -> set[str]:
 
 
 def setting_columns(values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The columns that hold settings."""
+    """The columns of families that hold settings."""
     names = list(dict.fromkeys(name for row in values for name in row))
     results = result_columns(names, dict.fromkeys(str(row["model"]) for row in values))
-    return [name for name in names if name not in results]
+    return [name for name in names if name not in results and not differing.is_field(name)]
 
 
 def check_out(out: Path, folder: Path) -> None:

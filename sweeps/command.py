@@ -35,13 +35,14 @@ from store.readers import StoreError
 from sweeps import cost, table, upgrade
 from sweeps.collect import (
     add_table_flags,
+    check,
     check_out,
     check_writable,
     collect,
     current_rows,
-    setting_columns,
+    joined,
+    note_unknown,
     start,
-    with_columns_of_others,
 )
 from sweeps.flags import add_flags, grid_of
 from sweeps.grid import RESERVED, Grid, check_number
@@ -180,8 +181,8 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     renaming = upgrade.notice(rows, how.folder, how.out)  # only in a dry run, where the earlier names are still there
     if how.out.exists() and not upgrade.earlier_cells(rows, how.folder):
         now, lines = current_rows(rows, how.folder, how.out), upgrade.renamed_lines(rows, how.folder, how.out)
-        now = now if how.policy.replace else with_columns_of_others(now, how.out)
-        table.check(how.out, now, setting_columns(now), how.policy, lines)
+        now = now if how.policy.replace else joined(now, rows, how.out)
+        check(how.out, now, how.policy, lines)
     check_devices()
     if how.dry_run:
         print("\n".join(filter(None, [preview(rows, chosen, how), renaming])))
@@ -191,6 +192,8 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
         rows = _start(rows, chosen, how)
         finished, failed = _train(rows, chosen, how, signals)
         values = _write(rows, how, failed)
+    if note := note_unknown(how.out):
+        print(cli.printable(note))
     done = sum(row["status"] == "done" for row in values)
     print(f"{cli.printable(how.out)}: {done} of {len(values)} planned rows are done")
     return _print_report(chosen, finished, failed, how, signals)

@@ -11,7 +11,7 @@ import csv
 import io
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from store.atomic import csv_bytes, replace_file
 from store.readers import StoreError, csv_rows, read_csv
 
 FOLDER = "runs_dir"
+NAMES = ("exp", FOLDER, "results_version")  # columns of what a row is called, and not of its settings
 SWEEP_COLUMNS = {"exp", "model", "seed", "status", "results_version"}  # columns of every table
 APPEND_HINT = "--append keeps them"
 REPLACE_HINT = "--replace_table drops them from the table alone, and another --out leaves the table as it is"
@@ -88,8 +89,36 @@ def check(
         )
 
 
-def write(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str], alone: bool = False) -> None:
-    """Writes these rows where the ones they replace were; other rows stay as they are, unless `alone`."""
+def check_distinct(out: Path, rows: Sequence[Mapping[str, Any]], lines: Iterable[Line], columns: Sequence[str]) -> None:
+    """`StoreError` if a row is like a line of another run, to which it is joined, in all these columns but `NAMES`."""
+    told = [name for name in columns if name not in NAMES]
+
+    def place(line: Line) -> tuple[str, ...]:
+        return tuple(_value(line.get(name, "")) for name in told)
+
+    others = {place(line): line["exp"] for line in lines}
+    for line in _as_text(rows):
+        other = others.get(place(line), line["exp"])
+        if other != line["exp"]:
+            names = " and ".join(name[:NAME_LENGTH] for name in (other, line["exp"]))
+            raise StoreError(f"{out} would have rows that no column tells apart, {names}; {REPLACE_HINT}")
+
+
+def _unchanged(line: Line) -> Line:
+    return line
+
+
+def write(
+    out: Path,
+    rows: Sequence[Mapping[str, Any]],
+    settings: Sequence[str],
+    alone: bool = False,
+    fill: Callable[[Line], Line] = _unchanged,
+) -> None:
+    """Writes these rows where the ones they replace were; other rows stay as they are, unless `alone`.
+
+    fill: gives another row the values of columns that it lacks, where they are known.
+    """
     planned = _as_text(rows)
     present = [] if alone else read(out)
     _check_columns(out, present, planned)
@@ -100,9 +129,10 @@ def write(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str],
     if all(identity(line) in by_identity for line in present):
         replace_file(out, csv_bytes(rows))
         return
-    merged = []
+    merged: list[Line] = []
     for line in present:
-        same = by_identity.get(identity(line), deque([line]))  # a row that is not planned stays
+        kept = deque([line if identity(line) in by_identity else fill(line)])
+        same = by_identity.get(identity(line), kept)  # a row that is not planned stays
         merged += [same.popleft()] if same else []
     rest = [line for lines in by_identity.values() for line in lines]
     replace_file(out, text(list(planned[0]), [*merged, *rest]))

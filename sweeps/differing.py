@@ -1,0 +1,121 @@
+"""Columns for fields of configs: those in which rows of a table differ, and which no other column shows.
+
+The columns of a family show its axes. Rows of two sweeps that are joined may differ in any field, such as the learning
+rate, whether a flag, a preset or a default has set it. A column is named after its field, as in `store.table`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from configs.registry import family_of, named
+from configs.run import RunConfig, fields_of
+from configs.seeds import Seeds, seeds_of, with_seeds
+from src.checks import ConfigError
+from src.registries import FAMILIES
+from store import rundir
+from store.listing import flat
+from store.readers import StoreError
+from sweeps.plan import Row
+
+FOLLOWING = {"name", "preset", "shared", "requires", "data_seed"}  # from other fields, or shown by the model and seed
+INIT = "init_seed"  # shown where it is not the seed of the data
+
+
+@lru_cache(maxsize=4096)
+def _fields(config: RunConfig) -> Mapping[str, Any]:
+    """The fields of a config, whatever its seeds, as they are written in a table."""
+    fields = {name: value for name, value in flat(fields_of(config)).items() if name not in {*FOLLOWING, INIT}}
+    return {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in fields.items()}
+
+
+def written(config: RunConfig, names: Iterable[str]) -> dict[str, Any]:
+    """The values of these columns for a config; None for a field that its family does not have."""
+    fields = {**_fields(with_seeds(config, Seeds())), INIT: config.init_seed}
+    return {name: fields.get(name) for name in names}
+
+
+@lru_cache(maxsize=4096)
+def stored_config(run: Path) -> RunConfig | None:
+    """The config of a row's run, if it is there."""
+    try:
+        config: RunConfig = rundir.read_config(run)
+    except StoreError:
+        return None
+    return config
+
+
+def is_field(name: str) -> bool:
+    """Whether a column is of a field of a config."""
+    columns = [named(family).columns for family in FAMILIES]
+    if any(name in part for each in columns for part in (each.asked, each.settings, each.first, each.measured)):
+        return False
+    return name == INIT or any(name in _fields(named(family).config()) for family in FAMILIES)
+
+
+def names(rows: Sequence[Row], others: Iterable[RunConfig]) -> list[str]:
+    """The fields in which the rows of a plan differ from these configs of other rows, and that no column shows.
+
+    Rows of one sweep differ in their axes, which are columns; those of several, planned together, may be alike in all.
+    """
+    kept = list(others)
+    settings = {with_seeds(config, Seeds()): None for config in kept}
+    alike: dict[tuple[Any, ...], dict[RunConfig, None]] = {}
+    for config, asked in {id(row.cell.template): (row.cell.template.config, row.asked) for row in rows}.values():
+        unseeded = with_seeds(config, Seeds())
+        alike.setdefault((asked.name, *_shown(with_seeds(asked, Seeds()))), {})[unseeded] = None
+    groups = [[*group] for group in alike.values()]
+    for model in {config.name for config in settings}:
+        groups.append([config for config in (*settings, *chain(*groups)) if config.name == model])
+    found = dict.fromkeys(
+        name for group in groups if len({*group}) > 1 for name in _unshown(list(dict.fromkeys(group)))
+    )
+    seeds = [seeds_of(config) for config in (*kept, *(row.cell.config for row in rows))]
+    is_free = len({each.init for each in seeds}) > 1 and len({each.init - each.data for each in seeds}) > 1
+    return [*found, *([INIT] * is_free)]
+
+
+def _shown(config: RunConfig) -> list[str]:
+    """The values of the columns that show settings."""
+    columns = family_of(config).columns
+    return [str(value(config)) for value in (*columns.asked.values(), *columns.settings.values())]
+
+
+def _unshown(configs: Sequence[RunConfig]) -> list[str]:
+    """The fields in which configs of one model differ and that no column of settings shows."""
+    fields = [_fields(config) for config in configs]
+    followed = {of.removeprefix("as ") for of in family_of(configs[0]).follows.values()}  # others show what they say
+    names = [name for name in fields[0] if name.partition(".")[0] not in followed]
+    differing = [name for name in names if len({str(each.get(name)) for each in fields}) > 1]
+    return [name for name in differing if not _is_shown(name, configs)]
+
+
+def _is_shown(name: str, configs: Sequence[RunConfig]) -> bool:
+    """Whether a column of settings changes where a config takes another's value of a field."""
+    values = {str(_get(config, name)): _get(config, name) for config in configs}
+    return any(
+        changed is not None and _shown(changed) != _shown(config)
+        for config in configs
+        for changed in (_with(config, name, value) for value in values.values())
+    )
+
+
+def _get(config: Any, name: str) -> Any:
+    for part in name.split("."):
+        config = getattr(config, part)
+    return config
+
+
+def _with(config: Any, name: str, value: Any) -> Any:
+    """A config with another value of a field; None where that is no config."""
+    first, _, rest = name.partition(".")
+    try:
+        new = _with(getattr(config, first), rest, value) if rest else value
+        return None if new is None and rest else dataclasses.replace(config, **{first: new})
+    except (ConfigError, ValueError, TypeError):
+        return None

@@ -1,0 +1,111 @@
+"""A table shows every field in which its rows differ, whichever sweeps they are of."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from store import rundir
+from store.readers import StoreError
+from sweeps import collect, differing
+from sweeps.grid import Grid
+from sweeps.plan import Row, plan
+from sweeps.plan_file import check_plan, read_plan, write_plan
+from sweeps.table import RowPolicy
+
+# a field of a config, wherever it is -> the model, how the second sweep sets it, its values of both
+FIELDS: dict[str, tuple[str, Any, list[str]]] = {
+    "training.lr": ("lsa1", 0.5, ["0.001", "0.5"]),
+    "training.batch_size": ("lsa1", 32, ["2048", "32"]),
+    "data.dim": ("lsa1", 7, ["10", "7"]),
+    "model.attention": ("lsa1", ["softmax", "linear"], ["linear", "softmax,linear"]),
+    "eval_tasks": ("lsa1", 32, ["2048", "32"]),
+    "init_seed": ("lsa1", 5, ["0", "5"]),
+    "model.num_heads": ("sine", 2, ["1", "2"]),
+    "training.b2": ("lsa", 0.5, ["0.98", "0.5"]),
+}
+
+
+def rows(model: str, **settings: Any) -> list[Row]:
+    return plan([Grid((model,), seeds=(0,), settings=settings)])
+
+
+def begun(planned: list[Row], folder: Path, out: Path) -> None:
+    """What a sweep does before it trains, and its runs as they begin."""
+    together = check_plan(folder, out, planned, append=True)
+    collect.start(planned, folder, out, RowPolicy(append=True))
+    for row in planned:
+        rundir.begin(folder / row.cell.name, row.cell.config)
+    write_plan(folder, out, together)
+
+
+def table(out: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(out.read_text().splitlines()))
+
+
+@pytest.mark.parametrize("folder", ["a", "b"])
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_in_which_joined_sweeps_differ_is_a_column(field: str, folder: str, tmp_path: Path) -> None:
+    """In one folder or two; also when the table is collected again, with the other rows there or not."""
+    model, value, expected = FIELDS[field]
+    out, runs = tmp_path / "t.csv", tmp_path / folder
+    one, other = rows(model), rows(model, **{field: value})
+    begun(one, tmp_path / "a", out)
+    assert field not in table(out)[0]
+    begun(other, runs, out)
+    assert [row[field] for row in table(out)] == expected
+    collect.collect(other, runs, out)
+    assert [row[field] for row in table(out)] == expected
+    assert collect.note_unknown(out) == ""
+    begun(one, tmp_path / "a", out)  # the first again
+    assert [row[field] for row in table(out)] == expected
+    out.unlink()
+    together = read_plan(runs / "plan_t.json") if folder == "a" else other
+    collect.collect(together, runs, out)
+    assert ([row[field] for row in table(out)] == expected) if folder == "a" else (field not in table(out)[0])
+
+
+def test_a_field_that_a_column_shows_gets_no_other(tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    begun(rows("lsa1", **{"training.steps": 30}), tmp_path / "a", out)
+    names = [*table(out)[0]]
+    begun(rows("lsa1", **{"training.steps": 40, "base.noise_mode": "label_noise", "base.noise_p": 0.5}), tmp_path, out)
+    assert [*table(out)[0]] == names
+    assert [(row["steps"], row["p"]) for row in table(out)] == [("30", "0.0"), ("40", "0.5")]
+    noisy = {"base.noise_mode": "random_pairs", "base.noise_p": 0.5, "train.noise_mode": "clean"}
+    begun(rows("lsa1", **{"training.steps": 40, **noisy}), tmp_path / "c", out)
+    assert [*table(out)[0]] == names
+
+
+def test_models_differ_in_their_column(tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    begun(rows("lsa1"), tmp_path / "a", out)
+    begun(rows("twolayer"), tmp_path / "b", out)
+    assert not any(map(differing.is_field, table(out)[0]))
+
+
+def test_a_row_whose_run_is_not_there_has_no_value_and_a_sentence_says_so(tmp_path: Path) -> None:
+    """The run of an earlier table's row is gone; rows that nothing tells apart are not joined."""
+    out = tmp_path / "t.csv"
+    begun(rows("lsa1"), tmp_path / "a", out)
+    begun(rows("lsa1", **{"training.lr": 0.5}), tmp_path / "b", out)
+    before = out.read_bytes()
+    for folder in ("a", "b"):
+        shutil.rmtree(tmp_path / folder)
+    differing.stored_config.cache_clear()
+    begun(rows("lsa1", **{"training.lr": 0.25, "eval_tasks": 32}), tmp_path / "c", out)
+    assert [row["training.lr"] for row in table(out)] == ["0.001", "0.5", "0.25"]  # a value that is there stays
+    out.write_bytes(before.replace(b",training.lr\n", b",other\n"))
+    lines = before.decode().splitlines()
+    out.write_text("\n".join(line.rpartition(",")[0] for line in lines[:2]) + "\n")  # as an earlier version wrote it
+    with pytest.raises(StoreError, match=r"would have rows that no column tells apart, lsa1_random_seed0-\w+ and "):
+        collect.start(rows("lsa1", **{"training.lr": 0.5}), tmp_path / "d", out, RowPolicy(append=True))
+    begun(rows("lsa1", **{"training.lr": 0.5, "training.steps": 30}), tmp_path / "d", out)
+    assert "training.lr" not in table(out)[0]  # what the other's is, nobody knows
+    begun(rows("lsa1", **{"training.lr": 0.25, "training.steps": 31}), tmp_path / "d", out)
+    assert [row["training.lr"] for row in table(out)] == ["", "0.5", "0.25"]
+    assert collect.note_unknown(out) == f"{out}: 1 row has no training.lr: its run does not say it"
