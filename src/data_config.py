@@ -49,6 +49,12 @@ class LinearData:
         scale("input_range", self.input_range)
         scale("weight_scale", self.weight_scale)
         scale("noise_std", self.noise_std, open_low=False)
+        label = self.weight_scale * self.input_range * math.sqrt(self.dim)
+        require(
+            label * label <= LARGEST,
+            f"weight_scale is {self.weight_scale:g} and input_range {self.input_range:g}, so labels are about "
+            f"{label:.1g}; float32, in which losses are computed, holds no squares above {LARGEST:g}",
+        )
 
     @property
     def input_variance(self) -> float:

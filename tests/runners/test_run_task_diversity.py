@@ -171,11 +171,11 @@ def test_the_last_record_is_what_numpy_makes_of_the_stored_files(
             np.testing.assert_allclose(archive[f"{prefix}_{name}"], values, rtol=1e-4, atol=1e-4)
     squared = (tf - np.einsum("bkd,bd->bk", x, w)) ** 2 / DIM
     record = rundir.read_metrics(run)[-1]
-    assert record[f"{prefix}_loss"] == pytest.approx(squared.mean(), rel=1e-4)
-    np.testing.assert_allclose(record[f"{prefix}_errors"], squared.mean(axis=0), rtol=1e-4)
+    assert record[f"eval_{prefix}_loss"] == pytest.approx(squared.mean(), rel=1e-4)
+    np.testing.assert_allclose(record[f"eval_{prefix}_errors"], squared.mean(axis=0), rtol=1e-4)
     for name in ("ridge", "dmmse"):
         delta = np.mean((tf - expected[name]) ** 2) / DIM
-        assert record[f"{prefix}_delta_{name}"] == pytest.approx(delta, rel=1e-4)
+        assert record[f"eval_{prefix}_delta_{name}"] == pytest.approx(delta, rel=1e-4)
     if prefix == "id":
         assert record["eval_loss"] == pytest.approx(np.mean((tf - y) ** 2) / 2, rel=1e-4)
 
@@ -337,8 +337,8 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--num_tasks 0", "argument --num_tasks: a pool has at least 1 task, or inf of them, not 0"),
-        ("--num_tasks -3", "argument --num_tasks: a pool has at least 1 task, or inf of them, not -3"),
+        ("--num_tasks 0", "argument --num_tasks: '0' is not a whole number from 1 to 2^31 - 1, nor inf"),
+        ("--num_tasks -3", "argument --num_tasks: '-3' is not a whole number from 1 to 2^31 - 1, nor inf"),
         ("--num_tasks many", "argument --num_tasks: "),
         ("--config.num_tasks=-3", "num_tasks is -3; it must be a whole number of at least 1, or inf"),
         ("--config.num_tasks=4294967296", "num_tasks is 4294967296"),

@@ -114,6 +114,12 @@ BAD_VALUES = (
     (LinearData, "input_range", 0.0, "above 0"),
     (LinearData, "input_range", float("inf"), "it must be finite"),
     (LinearData, "weight_scale", -1.0, "above 0"),
+    (
+        LinearData,
+        "weight_scale",
+        1e25,
+        "so labels are about 3e\\+25; float32, in which losses are computed, holds no squares",
+    ),
     (LinearData, "noise_std", -0.1, "at least 0"),
     (LinearData, "noise_std", float("nan"), "it must be finite"),
     (DataConfig, "num_distractors", -1, "at least 0"),
