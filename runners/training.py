@@ -173,10 +173,11 @@ def _record_conditions(pack: Pack, logger: Logger) -> None:
         history = conditions.history(job.run, pack.step, now) if pack.step > 0 else []
         past = changes.setdefault(slot, [])
         past += [change for change in history if change not in past]
-        facts = {"bitwise": not past, "resumed_elsewhere": past}
+        facts = {"bitwise": conditions.verdict(past), "resumed_elsewhere": past}
         rundir.update_meta(job.run, compile_seconds=pack.compile_seconds, **facts, **_note_damaged(pack, job, logger))
         if new := [change for change in past if change["step"] == pack.step]:
-            logger.line(f"{printable(job.run)} is resumed elsewhere and not bitwise: {conditions.describe(new)}")
+            what = "not bitwise" if conditions.verdict(past) is False else "not known to be bitwise"
+            logger.line(f"{printable(job.run)} is resumed elsewhere and {what}: {conditions.describe(new)}")
 
 
 def _note_damaged(pack: Pack, job: Job, logger: Logger) -> dict[str, list[str]]:

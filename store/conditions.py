@@ -115,6 +115,12 @@ def describe_resumes(run: Path) -> str:
         return describe(meta["resumed_elsewhere"])
 
 
+def verdict(changes: Sequence[Change]) -> bool | None:
+    """Whether a run with these changes is bitwise identical; None where all are of what one side did not record."""
+    known = [change for change in changes if None not in (change.get("was"), change.get("is"))]
+    return False if known else None if changes else True
+
+
 def is_bitwise(meta: Mapping[str, Any]) -> bool | None:
     """Whether a run is bitwise identical to an uninterrupted one; None where its meta.json does not say."""
     said = meta.get("bitwise")

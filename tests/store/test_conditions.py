@@ -43,7 +43,7 @@ def run(tmp_path: Path) -> Path:
 def goes_on(run: Path, step: int, now: dict[str, Any]) -> list[conditions.Change]:
     """What a process does that goes on from a step."""
     found = conditions.history(run, step, now)
-    rundir.update_meta(run, bitwise=not found, resumed_elsewhere=found)
+    rundir.update_meta(run, bitwise=conditions.verdict(found), resumed_elsewhere=found)
     return found
 
 
@@ -150,6 +150,9 @@ def test_a_condition_that_a_run_has_not_recorded_is_not_equal(run: Path, name: s
     (change,) = goes_on(run, 10, A)
     assert change == {"step": 10, "what": name, "was": None, "is": A[name]}
     assert "instead of not recorded from step 10" in conditions.describe([change])
+    assert conditions.is_bitwise(rundir.read_meta(run)) is None  # neither equal nor known to differ
+    goes_on(run, 20, A | {"python": "3.12"})
+    assert conditions.is_bitwise(rundir.read_meta(run)) is False
 
 
 def test_a_device_that_is_not_known_yet_is_left_out(run: Path) -> None:
