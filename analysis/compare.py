@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import cli
-from analysis.plateau import left_plateau
+from analysis import trained
 from configs.run import RunConfig
 from src.checks import ConfigError
 from src.statistics import mean_and_interval
@@ -31,7 +31,7 @@ COLUMNS = {
     "preds diff": ("alignment", "preds_diff"),
     "model diff": ("alignment", "model_diff"),
 }
-WORDS = {True: "yes", False: "NO", None: "not defined"}  # whether a run has left the plateau
+WORDS = {True: "yes", False: "NO", None: "not defined"}  # whether a run has trained
 
 
 def table(header: Sequence[str], rows: dict[str, Sequence[Any]]) -> str:
@@ -48,16 +48,16 @@ def compare(runs: Sequence[Path]) -> str:
     """The table of the test-set losses and alignment of runs; the mean where they are seeds of one experiment."""
     summaries = [_summary(run) for run in runs]
     values = np.array([_numbers(run, summary) for run, summary in zip(runs, summaries, strict=True)])
-    left = [_left_plateau(run, summary) for run, summary in zip(runs, summaries, strict=True)]
-    known = [met for met in left if met is not None]
+    verdicts = [trained.of_run(run) for run in runs]
+    known = [met for met in verdicts if met is not None]
     rows: dict[str, Sequence[Any]] = {
-        cli.printable(run): [*map(float, row), WORDS[met]] for run, row, met in zip(runs, values, left, strict=True)
+        cli.printable(run): [*map(float, row), WORDS[met]] for run, row, met in zip(runs, values, verdicts, strict=True)
     }
     if len(runs) > 1 and len({_without_seeds(read_config(run)) for run in runs}) == 1:
         mean, half_width = mean_and_interval(values)
         count = f"{sum(known)} of {len(known)}" if known else WORDS[None]
         rows |= {"mean": [*map(float, mean), count], "± 95 %": [*map(float, half_width), ""]}
-    return "\n".join([table([*COLUMNS, "left plateau"], rows), *_resumed_elsewhere(runs)])
+    return "\n".join([table([*COLUMNS, "trained"], rows), *_resumed_elsewhere(runs)])
 
 
 def _resumed_elsewhere(runs: Sequence[Path]) -> list[str]:
@@ -81,12 +81,6 @@ def _summary(run: Path) -> dict[str, Any]:
 def _numbers(run: Path, summary: Mapping[str, Any]) -> list[float]:
     with expecting(run / layout.SUMMARY, "a run's summary"):
         return [float(summary[part][name]) for part, name in COLUMNS.values()]
-
-
-def _left_plateau(run: Path, summary: Mapping[str, Any]) -> bool | None:
-    with expecting(run / layout.SUMMARY, "a run's summary"):
-        met: bool | None = left_plateau(read_config(run), summary)["met"]
-        return met
 
 
 def _without_seeds(config: RunConfig) -> RunConfig:

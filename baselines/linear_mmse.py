@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import jax.numpy as jnp
 from jax import Array
@@ -14,13 +13,9 @@ from jax import Array
 from src.batch import Batch
 from src.checks import require
 from src.config import ContextConfig
-from src.data import query_labels, sample_batch
 from src.data_config import DataConfig, LinearData
-from src.prng import key
 from src.registries import NOISE_MODES
 from src.registry import Functions
-
-TASKS = 64  # fixed ones, to see what a predictor recovers
 
 
 def ridge(batch: Batch, penalty: float) -> Array:
@@ -131,16 +126,3 @@ def linear_mmse(batch: Batch, data: DataConfig, context: ContextConfig) -> Array
         f"the noise mode {context.noise_mode!r} is registered without its linear_mmse",
     )
     return LINEAR_MMSE[context.noise_mode](batch, data, context)
-
-
-@lru_cache(maxsize=256)
-def recovered(data: DataConfig, context: ContextConfig) -> float:
-    """E[y^ y] / E[y^2]: the share of a target y = w.x that `linear_mmse` recovers where no pair happens to be hit.
-
-    Of noise with mean 0 it is the share of the loss of predicting zero that is removed. It is 0 where the labels do not
-    agree with w on average, as where all pairs are random: there no linear predictor does better than zero. Errors are
-    those of `linear_mmse`.
-    """
-    batch = sample_batch(key(0), data, TASKS)
-    targets = query_labels(batch.x_query, batch.w)
-    return float(jnp.sum(linear_mmse(batch, data, context) * targets) / jnp.sum(targets**2))

@@ -63,7 +63,7 @@ def preconditioner(data: DataConfig) -> np.ndarray:
     axis_moments = moments(data)
     return (
         np.full(data.dim, _best_scalar(axis_moments, np.ones(data.dim)))
-        if _alike(data)
+        if axes_alike(data)
         else axis_moments.first / axis_moments.second
     )
 
@@ -94,7 +94,7 @@ def predict(batch: Batch, a: np.ndarray | Array) -> Array:
     return jnp.einsum("bn,bnd,d,bd->b", batch.y, batch.x, scale, batch.x_query)
 
 
-def _alike(data: DataConfig) -> bool:
+def axes_alike(data: DataConfig) -> bool:
     """Whether all axes are alike on average, so that A is a multiple of the identity."""
     return data.axes == "rotated" or data.spectrum in ("isotropic", "log_uniform")
 

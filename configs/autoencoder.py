@@ -176,8 +176,10 @@ FAMILY = Family(
     },
     follows=FOLLOWS,
     complete=with_negatives,
-    criterion=Criterion(
-        "symbol accuracy", lambda config, summary: summary["headline"].get("symbol_accuracy"), DECODES, True
+    criteria=(
+        Criterion(
+            "symbol accuracy", lambda config, summary: summary["headline"].get("symbol_accuracy"), DECODES, True
+        ),
     ),
     cell_words=lambda config: [config.model.input, f"d{config.model.dim}", *language_words(config.data)],
     task_seconds=lambda config: step_cost.of_layers(1, 4 * config.model.hidden + 80, 1),

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Results = Mapping[str, Any]
 
@@ -19,7 +22,7 @@ MEANINGS = {
     "status": "what became of the row: planned, running, done, stopped, diverged, failed",
     "steps": "training steps",
     "num_layers": "layers",
-    "left_plateau": "whether the run left the plateau: true, false, or empty where that is not defined",
+    "trained": "whether the run trained, by its family's criterion: true, false, or empty where that is not defined",
     "not_defined": "which numbers are not defined, and why",
     "test_mse": "mean squared error on the test set",
     "test_loss": "loss on the test set: half the mean squared error",
@@ -31,6 +34,8 @@ MEANINGS = {
     "runs_dir": "`--runs-dir`, relative to the table",
     "bitwise": "false if the run was resumed under other conditions, true if it is done and was not, else empty",
 }
+
+OF_A_TRAINING = ("model", "seed", "steps")  # columns that two tests of one training share, besides its contexts
 
 
 def at(*path: Any) -> Callable[[Results], Any]:
@@ -93,7 +98,29 @@ def mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(values) if len(known) == len(values) else None
 
 
-def left_plateau(results: Results) -> str | None:
-    """Whether a run has left the plateau, as a word."""
-    met = results["left_plateau"]["met"]
+def has_trained(table: pd.DataFrame) -> pd.Series:
+    """Which rows of a table are of runs that trained; a row without a verdict is not one.
+
+    A run that was trained on some contexts and tested on others is judged by the same training's test on its own
+    contexts, where the table has that: what a change of contexts costs is no lack of training.
+    """
+    verdicts = table["trained"] if "trained" in table else table["status"].where(False)
+    own = (verdicts.astype(str).str.lower() == "true").astype(float)
+    trainings = [table[name].astype(str) for name in table if name in OF_A_TRAINING or name.startswith("train_")]
+    on_own_contexts = own.where(_as_trained(table)).groupby(trainings).transform("min")
+    return on_own_contexts.fillna(own) == 1
+
+
+def _as_trained(table: pd.DataFrame) -> pd.Series:
+    """Which rows are tests on the contexts of the training."""
+    same = table["status"].notna()
+    for name in table:
+        if name.startswith("train_") and (tested := name.replace("train_", "eval_", 1)) in table:
+            same &= table[name].astype(str) == table[tested].astype(str)
+    return same
+
+
+def trained(results: Results) -> str | None:
+    """Whether a run has trained, as a word."""
+    met = results["trained"]["met"]
     return None if met is None else str(met).lower()

@@ -189,7 +189,7 @@ def _on_test_set(name: str) -> Callable[[Results], Any]:
 
 MEASURED: dict[str, Callable[[Results], Any]] = {
     "verdict": _on_test_set("verdict"),
-    "left_plateau": columns.left_plateau,
+    "trained": columns.trained,
     "not_defined": _not_defined,
     **{f"test_{name}": _on_test_set(name) for name in HEADLINE},
 }
@@ -295,7 +295,7 @@ FAMILY = Family(
     complete=complete,
     lane={"data.num_tasks": math.inf},
     cell_words=cell_words,
-    criterion=Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),
+    criteria=(Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),),
     task_seconds=lambda config: step_cost.of_layers(
         2 * config.data.num_pairs,
         2 * config.model.d_model + config.model.mlp_width,

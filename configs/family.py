@@ -97,12 +97,13 @@ class Panel(NamedTuple):
 
 
 class Criterion(NamedTuple):
-    """When a run has left the plateau: what is measured, its value in a summary, the threshold, from which side."""
+    """A condition of having trained: what is measured, its value in a summary, threshold, side, unit."""
 
     words: str
     value: Callable[[Any, Summary], float | None]
     threshold: float
     at_least: bool = False
+    unit: str = ""
 
 
 class NamedLoss(NamedTuple):
@@ -126,7 +127,7 @@ class Family:
     sweep. Neither reads seeds, and training_ignores and lane do not name them.
     switches: flag -> (model -> the model it is trained in place of, the flag's text).
     batch: the type of the evaluation batch; batch_shapes, batch_types: of its arrays (float32 where not given).
-    analyses: those that are of it.
+    criteria: when a run has trained: all of them hold. analyses: those that are of it.
     shared: arrays that all runs of a pack have in common, as NumPy arrays by name. hashed_as: for those whose last
     digits differ between processors, by name, the exact arrays that they are computed from, which are hashed instead.
     required: the configs of the runs that a run builds on. task_seconds: what a step of one task costs, roughly.
@@ -156,7 +157,7 @@ class Family:
     lane: Values = field(default_factory=dict)
     canonical: Callable[[Any], Any] = lambda config: config
     cell_words: Callable[[Any], list[str]] = lambda config: []
-    criterion: Criterion | None = None
+    criteria: tuple[Criterion, ...] = ()
     analyses: tuple[str, ...] = ()
     task_seconds: Callable[[Any], float] = lambda config: 1e-6
     shared: Callable[[Any], Mapping[str, np.ndarray]] = _nothing

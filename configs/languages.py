@@ -218,7 +218,7 @@ def _headline(name: str, part: str = "headline") -> Callable[[Results], Any]:
 
 
 MEASURED: dict[str, Callable[[Results], Any]] = {
-    "uses_context": columns.left_plateau,
+    "uses_context": columns.trained,
     "test_loss_se": _headline("loss_se"),
     "test_accuracy": _headline("accuracy"),
     "test_accuracy_se": _headline("accuracy_se"),
@@ -304,7 +304,9 @@ FAMILY = Family(
     follows={"model.features": ""} | FOLLOWS,
     complete=complete,
     cell_words=cell_words,
-    criterion=Criterion("loss over that of the best linear predictor without context", over_no_context, NEEDS_CONTEXT),
+    criteria=(
+        Criterion("loss over that of the best linear predictor without context", over_no_context, NEEDS_CONTEXT),
+    ),
     task_seconds=lambda config: step_cost.of_layers(
         config.architecture.num_rows,
         2 * config.model.d_model + config.model.mlp_width or config.architecture.width,

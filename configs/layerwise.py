@@ -86,7 +86,7 @@ SETTINGS: dict[str, Callable[[LayerwiseConfig], Any]] = {
     "steps": lambda config: config.training.steps,
 }
 MEASURED: dict[str, Callable[[Results], Any]] = {  # after the last layer, of a roll-out too
-    "left_plateau": columns.left_plateau,
+    "trained": columns.trained,
     "test_loss": columns.halved("layerwise", "mse", -1),
     "test_loss_se": columns.halved("layerwise", "sem", -1),
     "gd_mse": columns.at("layerwise", "gd", "mse", -1),
@@ -117,7 +117,7 @@ FAMILY = Family(
         "model.d_model": Meaning("channels of an embedded token; 0: not embedded"),
         "training.deep_supervision": Meaning("the loss is the mean over the predictions after every layer"),
     },
-    criterion=Criterion("last layer's MSE over that of zero", last_layer, UNTRAINED),
+    criteria=(Criterion("last layer's MSE over that of zero", last_layer, UNTRAINED),),
     task_seconds=lambda config: step_cost.of_layers(
         config.architecture.num_rows,
         2 * config.model.d_model + config.model.mlp_width or config.architecture.width,

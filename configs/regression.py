@@ -37,6 +37,7 @@ from src.data_config import AXES, QUERY_COVARIANCES, SPECTRA, TASK_COVARIANCES, 
 from src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, TASK_DISTRIBUTIONS, WITHOUT_SIGMA
 
 ALIGNED = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left
+GAIN = 0.9  # of what one step of gradient descent gains over predicting zero: at most .5 on the plateau
 
 
 @dataclass(frozen=True)
@@ -316,6 +317,18 @@ def _of_layer(layer: int, score: str) -> Callable[[Results], float | None]:
     return value
 
 
+def gain(results: Results) -> float | None:
+    """(l_0 - l) / (l_0 - l_1): what a model gains over predicting zero, over what one step of gradient descent gains.
+
+    l, l_0 and l_1 are the losses of the model, of zero and of `families.regression.references` on the same test tasks.
+    None where one is unknown.
+    """
+    model, step = results["headline"]["tf_loss"], results["one_step"]
+    if model is None or step["loss"] is None:
+        return None
+    return columns.ratio(step["zero_loss"] - model, step["zero_loss"] - step["loss"])
+
+
 SCORES = ("influence", "attention", "abs_attention", "contribution", "abs_contribution")
 OF_INFLUENCE = ("auroc_raw", "auroc_position")
 DETECTORS = ("mask_bayes", "loo_gd")  # positive controls
@@ -328,7 +341,8 @@ FIRST: dict[str, Callable[[Results], Any]] = {
 }
 POSITION_WEIGHTED = ("gd_positions", "gd_positions_trained")  # runs of earlier versions lack them
 MEASURED: dict[str, Callable[[Results], Any]] = {
-    "left_plateau": columns.left_plateau,
+    "trained": columns.trained,
+    "test_gain": lambda results: gain(results),
     "not_defined": _not_defined,
     "test_loss": _at("headline", "tf_loss"),
     "test_loss_se": _at("headline", "tf_loss_se"),
@@ -385,6 +399,7 @@ MEANINGS_OF_COLUMNS = {
     "eval_preds_diff": "mean absolute difference of predictions from gradient descent's, on the evaluation batch",
     "train_*": "the setting in force in training",
     "eval_*": "the setting in force at evaluation",
+    "test_gain": "gain over predicting zero, over that of one step of gradient descent, its size the best for the training",
     "test_loss_ratio": "`test_loss` over `test_gd_loss`, on the same tasks",
     "test_gd_tuned_step_loss": "loss of gradient descent with its step size tuned on the corruption",
     "test_linear_mmse_loss": "loss of the best linear predictor, which knows p and sigma",
@@ -462,8 +477,9 @@ FAMILY = Family(
     lane={"train.noise_p": 0.0, "train.noise_sigma": 0.0},
     canonical=canonical,
     cell_words=cell_words,
-    criterion=Criterion(
-        "cosine of sensitivities", lambda config, results: results["alignment"]["align_cos"], ALIGNED, True
+    criteria=(
+        Criterion("cosine of sensitivities", lambda config, results: results["alignment"]["align_cos"], ALIGNED, True),
+        Criterion("gain over predicting zero", lambda config, results: gain(results), GAIN, True, "of one GD step's"),
     ),
     task_seconds=task_seconds,
     analyses=(

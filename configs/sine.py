@@ -68,7 +68,7 @@ def batch_shapes(config: SineConfig) -> dict[str, tuple[int, ...]]:
 
 
 MEASURED = {
-    "left_plateau": columns.left_plateau,
+    "trained": columns.trained,
     "test_loss": columns.at("headline", "loss"),
     "test_loss_se": columns.at("headline", "loss_se"),
 }
@@ -106,10 +106,12 @@ FAMILY = Family(
         ),
     },
     without_meaning=lambda config: [f"model.{name}" for name in config.model.without_meaning],
-    criterion=Criterion(
-        "loss after the context over that of zero",
-        lambda config, summary: columns.ratio(summary["headline"]["loss"], summary["headline"]["zero_loss"]),
-        SINE_LEFT,
+    criteria=(
+        Criterion(
+            "loss after the context over that of zero",
+            lambda config, summary: columns.ratio(summary["headline"]["loss"], summary["headline"]["zero_loss"]),
+            SINE_LEFT,
+        ),
     ),
     task_seconds=lambda config: step_cost.of_layers(
         config.architecture.num_rows,

@@ -63,8 +63,9 @@ class Experiment(NamedTuple):
 
     training_set(config): the finite training set, or None where every step draws fresh tasks. frozen(config, runs):
     shared arrays made of the parameters of the required runs. with_shared(eval_set, config, shared): the evaluation set
-    completed by the parts that depend on shared arrays. undefined(config, summary): why leaving the
-    plateau is undefined for the run, or None.
+    completed by the parts that depend on shared arrays. references(config, summary): numbers that the family's
+    criteria rest on and an earlier version's summary lacks. undefined(config, summary): why no number can tell whether
+    the run trained, or None.
     """
 
     make_model: Callable[[Any, Shared], Model]
@@ -75,6 +76,7 @@ class Experiment(NamedTuple):
     lane: Callable[[Any], Mapping[str, Any]] = lambda config: {}
     training_set: Callable[[Any], Batch | None] = first_batch
     frozen: Callable[[Any, list[Any]], Shared] = lambda config, runs: {}
+    references: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda config, summary: {}
     undefined: Callable[[Any, Mapping[str, Any]], str | None] = lambda config, summary: None
     with_shared: Callable[[Any, Any, Shared], Any] = lambda eval_set, config, shared: eval_set
 

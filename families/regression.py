@@ -6,6 +6,7 @@ purposes share a key.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -18,13 +19,12 @@ from jax.tree_util import Partial
 
 from baselines.comparison import compare
 from baselines.gradient_descent import gd, search_step_size
-from baselines.linear_mmse import recovered
-from configs.regression import RegressionConfig
+from baselines.trained_step import ONE_STEP, losses, trained_step
+from configs.regression import ALIGNED, RegressionConfig
 from curricula.context import Context, draw_context, draw_contexts
 from families.experiment import NO_ARRAYS, Experiment, fold_in, task_key
 from src import transformer
 from src.batch import Batch
-from src.checks import ConfigError
 from src.config import ContextConfig, StackConfig
 from src.data import sample_batch, take_pairs
 from src.data_config import DataConfig
@@ -33,7 +33,7 @@ from src.prng import Purpose
 from src.train import BatchFn, Shared
 
 LOGGED = ("gd_loss", "preds_diff", "model_diff", "model_cos")  # over training, each with `eval_` in front
-NEGLIGIBLE = 0.01  # of the targets: recovering no more than this is no better than zero
+NEGLIGIBLE = 0.01  # of the loss of predicting zero: where one step gains less, there is next to nothing to learn
 
 _sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
 
@@ -185,17 +185,36 @@ def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, floa
     return {"eval_loss": float(values["tf_loss"])} | {f"eval_{name}": float(values[name]) for name in LOGGED}
 
 
-def nothing_to_learn(config: RegressionConfig, summary: Mapping[str, Any]) -> str | None:
-    """Where the best linear predictor of the training contexts is as good as zero, a cosine with it means nothing."""
-    if config.train.hit_rate == 0 and config.data.noise_std == 0:
-        return None
-    try:
-        share = recovered(config.data, config.train)
-    except ConfigError:  # nobody has said what the best predictor is
-        return None
-    if share > NEGLIGIBLE:
-        return None
-    return f"the best linear predictor of the training contexts recovers {share:.2g} of the targets, so zero is as good"
+# --- what one step of gradient descent reaches ---
+
+
+def references(config: RegressionConfig, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What one step of gradient descent reaches on the test tasks, its size the best for the training's contexts."""
+    return {} if "one_step" in summary else {"one_step": dict(_one_step(_of_tasks(config)))}
+
+
+def _of_tasks(config: RegressionConfig) -> RegressionConfig:
+    """The config of the same tasks with all else at its default, so that runs on them share what is computed."""
+    tasks = ("data", "train", "eval", "data_seed", "test_tasks", "step_size_tasks")
+    return RegressionConfig(**{name: getattr(config, name) for name in tasks})
+
+
+@lru_cache(maxsize=256)
+def _one_step(config: RegressionConfig) -> dict[str, float]:
+    a = trained_step(config.data, config.train, lambda: position_steps_batch(config, config.train))
+    return losses(make_test_batch(config), a)
+
+
+def nothing_to_tell(config: RegressionConfig, summary: Mapping[str, Any]) -> str | None:
+    """Why neither the gain over predicting zero nor the cosine with gradient descent can tell whether a run trained."""
+    step = summary["one_step"]
+    loss, zero_loss, align_cos = (math.nan if step[name] is None else step[name] for name in ONE_STEP)
+    share = (zero_loss - loss) / zero_loss if zero_loss else math.nan
+    if not share >= NEGLIGIBLE:
+        return f"one step of gradient descent gains {share:.2g} of the loss of predicting zero on the test tasks"
+    if not align_cos >= ALIGNED:
+        return f"the cosine of the best preconditioned step with gradient descent is {align_cos:.2g} itself"
+    return None
 
 
 EXPERIMENT = Experiment(
@@ -205,5 +224,6 @@ EXPERIMENT = Experiment(
     eval_batch=lambda eval_set: eval_set.context.batch,
     eval_metrics=eval_metrics,
     lane=lane,
-    undefined=nothing_to_learn,
+    references=references,
+    undefined=nothing_to_tell,
 )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from analysis.plateau import left_plateau
+from analysis.trained import with_verdict
 from configs.identity import config_id
 from configs.registry import family_of
 from configs.run import RunConfig
@@ -90,8 +90,8 @@ def _end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: boo
         yield
     facts = {"name": config.name, "num_steps": config.training.steps}
     numbers = {**rundir.last_metrics(run, 1)[0], **facts, **measured}
-    ended = {"left_plateau": left_plateau(config, numbers), "loss_convention": family_of(config).loss_convention}
-    write_json(run / layout.SUMMARY, {**numbers, **ended})
+    convention = {"loss_convention": family_of(config).loss_convention}
+    write_json(run / layout.SUMMARY, {**with_verdict(config, numbers), **convention})
     yield
     if figures:
         draw_run(run)

@@ -25,8 +25,8 @@ LABELS = {
 
 
 def summary_text(run: Path) -> str:
-    """The summary of a finished run: its family's lines, whether it left the plateau, and times."""
-    from analysis.plateau import in_words  # this and the next import JAX
+    """The summary of a finished run: its family's lines, whether it trained, and times."""
+    from analysis.trained import in_words  # this and the next import JAX
     from runners.finish import ending_of
 
     summary, config = rundir.read_summary(run), rundir.read_config(run)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from configs.regression import ALIGNED
+from configs.columns import has_trained
 from src import statistics
 from store.readers import StoreError
 
@@ -137,19 +137,14 @@ def change_by_seed(learnt: Cells, contrast: Contrast) -> dict[int, float]:
     return {int(seed): float(change) for seed, change in changes.items()}
 
 
-def has_learnt(table: pd.DataFrame) -> pd.Series:
-    """Which rows are of trainings that have left the plateau."""
-    return table["align_cos"] >= ALIGNED
-
-
 def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str, Any]]:
     """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), verdict.
 
     A contrast that fewer than two seeds have has no interval, and no row.
-    They are of the seeds whose trainings have left the plateau in all of the contrast's conditions: a model that has
-    not begun to learn tells nothing of what it would have learnt. `n_all`, `change_all` and its ends are of all seeds.
+    They are of the seeds that have trained in all of the contrast's conditions: a model that has not begun to learn
+    tells nothing of what it would have learnt. `n_all`, `change_all` and its ends are of all seeds.
     """
-    learnt, whole = (cache(Cells(part).values) for part in (table[has_learnt(table)], table))  # contrasts share them
+    learnt, whole = (cache(Cells(part).values) for part in (table[has_trained(table)], table))  # contrasts share them
     measured = [contrast for contrast in contrasts if len(_paired(learnt, contrast)[0]) > 1]
     rows = [_result(learnt, contrast) | _of_all(_result(whole, contrast)) for contrast in measured]
     for question in dict.fromkeys(contrast.question for contrast in contrasts):

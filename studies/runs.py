@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from analysis import trained
 from store import layout, rundir
 from store.readers import expecting
 from sweeps.grid import Grid
@@ -83,6 +84,12 @@ def summary_part(run: Path, part: str) -> dict[str, Any]:
     with expecting(run / layout.SUMMARY, f"a summary with {part!r}"):
         values: dict[str, Any] = summary[part]
     return values
+
+
+@lru_cache(maxsize=1024)
+def has_trained(run: Path) -> float:
+    """1 for a run that has trained by its family's criterion, 0 for one that has not or cannot be judged."""
+    return float(trained.of_run(run) is True)
 
 
 def each(runs: Path | tuple[Path, ...]) -> tuple[Path, ...]:

@@ -64,10 +64,10 @@ def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str,
 def cell_files(run: Path, config: RunConfig) -> CellFiles:
     """The contents of the files from which a finished cell's row is made."""
     summary = rundir.read_summary(run)
-    if "left_plateau" not in summary:  # written by an earlier version
-        from analysis.plateau import left_plateau  # imports JAX
+    if "trained" not in summary:  # written by an earlier version
+        from analysis.trained import with_verdict  # imports JAX
 
-        summary["left_plateau"] = left_plateau(config, summary)
+        summary = with_verdict(config, summary)
     return summary | {name: read_json(run / file) for name, file in family_of(config).columns.files.items()}
 
 

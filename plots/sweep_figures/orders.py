@@ -1,7 +1,7 @@
 """Dots over the ordering at evaluation: a small one for each seed, and their mean. Each is another trained model.
 
-Seeds on the plateau have hollow dots and are excluded from the means. Where they would stretch the axis, it is broken,
-and the range of their values is given above the break.
+Seeds that have not trained have hollow dots and are excluded from the means. Where they would stretch the axis, it is
+broken, and the range of their values is given above the break.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from configs.regression import ALIGNED
+from configs.regression import ALIGNED, GAIN
 from plots import style
 from plots.sweep_figures import grouping, panels
 from plots.sweep_figures.grouping import ordered
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 HEIGHT = 0.95  # inches of a panel
 MEASURE = "loss / GD's loss"
-STUCK = "on the plateau"  # the series of seeds that have not learnt
+UNTRAINED = "not trained"  # the series of these seeds
 LEAST_RATIO = 0.02  # least span of an axis on either side of 1, so that small differences look small
 SHIFT = 0.2  # between conditions that share an ordering
 ASIDE = 0.07  # of the seeds' dots, from their mean
-BESIDE = 0.05  # between seeds of one condition on the plateau
+BESIDE = 0.05  # between untrained seeds of one condition
 MARGIN = 0.08  # of what an axis shows, beyond it
 BREAK, ABOVE, HEAD = 0.1, 0.2, 0.28  # the same of a broken axis: the break, the dots above it, the end
-NONE = float("nan")  # the mean of seeds on the plateau
+NONE = float("nan")  # the mean of untrained seeds
 ROUNDING = 1e-9
 DOT: dict[str, Any] = {"marker": "o", "markersize": 2.6, "linestyle": ""}
 HOLLOW: dict[str, Any] = DOT | {"markerfacecolor": "white", "markeredgewidth": 0.8}
 
 
 class Condition(NamedTuple):
-    """A line's label and its points, of the seeds that have learnt and of those on the plateau."""
+    """A line's label and its points, of the seeds that have trained and of the others."""
 
     label: str
     line: grouping.Line
-    learnt: list[Point]
-    stuck: list[Point]
+    trained: list[Point]
+    untrained: list[Point]
 
 
 class Scale(NamedTuple):
@@ -63,39 +63,40 @@ def draw_order(table: pd.DataFrame) -> Drawn:
     present = set(used["ordering"])
     orderings = [name for name in ordered() if name in present] + sorted(present - set(ordered()))
     figure, drawn = panels.stack(lines, ["noise_mode"], HEIGHT)
-    looks, series, stuck = Looks(lines), [], []
+    looks, series, untrained = Looks(lines), [], []
     for panel in drawn:
         conditions = [_condition(label, line, ratio, orderings) for label, line in panel.lines]
         _draw_panel(panel, looks, orderings, conditions)
-        series += [Series(MODEL, MEASURE, one.line.settings, one.learnt) for one in conditions]
-        stuck += [Series(STUCK, MEASURE, one.line.settings, one.stuck) for one in conditions]
+        series += [Series(MODEL, MEASURE, one.line.settings, one.trained) for one in conditions]
+        untrained += [Series(UNTRAINED, MEASURE, one.line.settings, one.untrained) for one in conditions]
     looks.explain_conditions(linestyle="")
     looks.explain(f"{DESCENT} (clean step)", color=style.DESCENT, linestyle="--")
-    more = [f"small dots are seeds; {MEASURE} is paired by seed", _of_stuck(series, stuck)]
-    if any(line.points for line in stuck):
-        looks.explain(f"a seed {STUCK}", **HOLLOW, color=INK)
+    more = [f"small dots are seeds; {MEASURE} is paired by seed", _of_untrained(series, untrained)]
+    if any(line.points for line in untrained):
+        looks.explain(f"a seed {UNTRAINED}", **HOLLOW, color=INK)
     text = panels.described(lines, series, used, table, TASKS["test_loss"], *more)
     figure.align_ylabels()
     style.finish(figure, looks.handles, text)
-    return Drawn(figure, records([*series, *stuck]))
+    return Drawn(figure, records([*series, *untrained]))
 
 
 def _condition(label: str, line: grouping.Line, ratio: pd.Series, orderings: Sequence[str]) -> Condition:
     def of(rows: pd.DataFrame) -> list[Point]:
         return sorted(points(rows, rows["ordering"], ratio), key=lambda point: orderings.index(point.x))
 
-    learnt, stuck = of(line.rows[line.rows["learnt"]]), of(line.rows[~line.rows["learnt"]])
-    return Condition(label, line, learnt, [point._replace(mean=NONE, low=NONE, high=NONE) for point in stuck])
+    trained, untrained = of(line.rows[line.rows["trained"]]), of(line.rows[~line.rows["trained"]])
+    return Condition(label, line, trained, [point._replace(mean=NONE, low=NONE, high=NONE) for point in untrained])
 
 
-def _of_stuck(learnt: Sequence[Series], stuck: Sequence[Series]) -> str:
+def _of_untrained(trained: Sequence[Series], untrained: Sequence[Series]) -> str:
     """What the caption says of seeds that are in no mean, and of how many the means beside them are."""
-    seeds = sum(len(point.seeds) for line in stuck for point in line.points)
+    seeds = sum(len(point.seeds) for line in untrained for point in line.points)
     if not seeds:
         return ""
-    left = [_number(one, point.x) for one, line in zip(learnt, stuck, strict=True) for point in line.points]
+    left = [_number(one, point.x) for one, line in zip(trained, untrained, strict=True) for point in line.points]
     counts = " to ".join(str(n) for n in dict.fromkeys((min(left), max(left))))
-    return f"hollow: seeds {STUCK} (cosine with GD below {ALIGNED:g}), in no mean; there n = {counts}"
+    criterion = f"cosine with GD below {ALIGNED:g}, gain below {GAIN:g} of one step's, or no verdict"
+    return f"hollow: seeds {UNTRAINED} ({criterion}), in no mean; there n = {counts}"
 
 
 def _number(line: Series, x: Any) -> int:
@@ -106,16 +107,16 @@ def _draw_panel(panel: Panel, looks: Looks, orderings: Sequence[str], conditions
     """Draws the conditions side by side, and the axis around them."""
     scale = _scale(panel, conditions)
     for place, ordering in enumerate(orderings):
-        here = [one for one in conditions if any(point.x == ordering for point in (*one.learnt, *one.stuck))]
+        here = [one for one in conditions if any(point.x == ordering for point in (*one.trained, *one.untrained))]
         for number, one in enumerate(here):
             x, look = place + SHIFT * (number - (len(here) - 1) / 2), looks.of(one.line.settings["model"], one.label)
-            for point in (point for point in one.learnt if point.x == ordering):
+            for point in (point for point in one.trained if point.x == ordering):
                 panels.error_bars(panel.axes, [x + ASIDE / 2], [point], **look | {"linestyle": ""})
                 if len(point.values) > 1:
                     seeds = DOT | {"color": look["color"], "alpha": 0.45, "markeredgewidth": 0}
                     panel.axes.plot([x - ASIDE] * len(point.values), point.values, **seeds)
-            for point in (point for point in one.stuck if point.x == ordering):
-                _draw_stuck(panel, x - ASIDE, point.values, scale, look["color"])
+            for point in (point for point in one.untrained if point.x == ordering):
+                _draw_untrained(panel, x - ASIDE, point.values, scale, look["color"])
     panel.axes.axhline(1, color=style.DESCENT, linestyle="--", zorder=1)
     panel.axes.set_ylabel(MEASURE)
     panel.axes.set_xlim(-0.5, len(orderings) - 0.5)
@@ -124,7 +125,7 @@ def _draw_panel(panel: Panel, looks: Looks, orderings: Sequence[str], conditions
     panel.axes.set_xlabel("ordering at evaluation" if panel.lowest else "")
 
 
-def _draw_stuck(panel: Panel, x: float, values: Sequence[float], scale: Scale, colour: Any) -> None:
+def _draw_untrained(panel: Panel, x: float, values: Sequence[float], scale: Scale, colour: Any) -> None:
     """Hollow dots at their values, or side by side above the break."""
     beyond = [value for value in values if value > scale.top]
     inside = [value for value in values if value <= scale.top]
@@ -133,15 +134,15 @@ def _draw_stuck(panel: Panel, x: float, values: Sequence[float], scale: Scale, c
 
 
 def _scale(panel: Panel, conditions: Sequence[Condition]) -> Scale:
-    """An axis of all means, intervals and seeds that have learnt; of the others, where none has."""
+    """An axis of all means, intervals and seeds that have trained; of the others, where none has."""
     shown = [1 - LEAST_RATIO, 1 + LEAST_RATIO]
-    for point in (point for one in conditions for point in one.learnt):
+    for point in (point for one in conditions for point in one.trained):
         shown += [point.mean, *point.values, *(end for end in (point.low, point.high) if end == end)]
-    stuck = [value for one in conditions for point in one.stuck for value in point.values]
-    shown += [value for value in stuck if value < min(shown) or not any(one.learnt for one in conditions)]
+    untrained = [value for one in conditions for point in one.untrained for value in point.values]
+    shown += [value for value in untrained if value < min(shown) or not any(one.trained for one in conditions)]
     room = max(shown) - min(shown)
     scale = Scale(max(shown) + MARGIN * room, max(shown) + ABOVE * room)
-    beyond = [value for value in stuck if value > scale.top]
+    beyond = [value for value in untrained if value > scale.top]
     panel.axes.set_ylim(min(shown) - MARGIN * room, max(shown) + HEAD * room if beyond else scale.top)
     panel.axes.locator_params(axis="y", nbins=5)
     if beyond:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from configs.regression import ALIGNED
+from configs.columns import has_trained
 from plots.sweep_figures import grouping
 from plots.sweep_figures.points import PLANNED
 from store.readers import StoreError, read_csv
@@ -41,9 +41,9 @@ SAME = 1e-3  # relative difference up to which two results of one cell are the s
 
 
 def read_sweep(path: Path) -> pd.DataFrame:
-    """The table, with `done`, `noisy` and `learnt` of each row; `StoreError` if it cannot be drawn.
+    """The table, with `done`, `noisy` and `trained` of each row; `StoreError` if it cannot be drawn.
 
-    A row has learnt if its run has left the plateau; the detectors' columns are empty in tables that have none.
+    The detectors' columns are empty in tables that have none.
     """
     table = read_csv(path, (*SETTINGS, *MEASURED), TEXT)
     table["done"] = table["status"] == "done"
@@ -61,7 +61,7 @@ def read_sweep(path: Path) -> pd.DataFrame:
         if table[name].dtype.kind not in "iuf":
             raise StoreError(f"{path} has words in {name}, which is an AUROC")
     table = table.assign(**{name: float("nan") for name in DETECTORS if name not in table})
-    table["learnt"] = ~(table["align_cos"] < ALIGNED)
+    table["trained"] = has_trained(table)
     _check_repeats(path, table)
     table.attrs[PLANNED] = (len(table), int(table["done"].sum()))
     return table

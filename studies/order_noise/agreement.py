@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from configs.columns import has_trained
 from src import intervals
 from src.statistics import MARGIN
 from store.readers import read_csv
-from studies.contrast import Cells, Contrast, change_by_seed, has_learnt
+from studies.contrast import Cells, Contrast, change_by_seed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,7 @@ def agreement(table: pd.DataFrame, contrasts: Sequence[Contrast], predictions: P
     if not predictions.exists():
         return []
     predicted = read_predictions(predictions)
-    learnt = Cells(table[has_learnt(table)])
+    learnt = Cells(table[has_trained(table)])
     rows = []
     for contrast in contrasts:
         key = contrast.question, contrast.name

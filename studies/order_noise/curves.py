@@ -10,7 +10,7 @@ from studies.curve_rows import Series
 from studies.figure import Figure
 from studies.order_noise.runs import SORTED
 from studies.order_noise.step_sizes import steps_of
-from studies.runs import summary_part
+from studies.runs import has_trained
 
 READINGS = {"Best by position": "predicted", "From predictions": "regressed", "From derivatives": "differentiated"}
 
@@ -18,9 +18,9 @@ READINGS = {"Best by position": "predicted", "From predictions": "regressed", "F
 def by_position(run: Path, name: str) -> Series:
     """The step size at each position: the best one for contexts of the training, and those read from the model.
 
-    None for a run on the plateau: a mean that includes it would describe no run.
+    None for a run that has not trained: a mean that includes it would describe no run.
     """
-    if not summary_part(run, "left_plateau")["met"]:
+    if not has_trained(run):
         return {}
     steps = steps_of(run)
     positions = np.arange(1, len(steps["predicted"]) + 1)
@@ -31,7 +31,7 @@ RUN_FIGURES = (
     Figure(
         "steps_by_position",
         "Step sizes by position: the best for these contexts, which a linear layer cannot take, and those of models "
-        "that left the plateau",
+        "that trained",
         (*(f"twolayer_{order}" for order in SORTED), "twolayer_random", "lsa1_pe_easy2hard", "three_layers_easy2hard"),
         by_position,
         "position",

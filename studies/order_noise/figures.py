@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from studies.contrast import has_learnt
+from configs.columns import has_trained
 from studies.order_noise.agreement import AGREEMENT
 from studies.order_noise.table import CELLS, CONTRASTS_OF
 
@@ -41,12 +41,12 @@ FIGURES = {
 SHOWN: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "order_sensitivity": lambda table: _is_clean(table, "train") & _is_clean(table, "eval"),
     "noise_robustness": lambda table: (
-        has_learnt(table) & _mixed_at_random(table) & (_is_clean(table, "train") | _as_trained(table))
+        has_trained(table) & _mixed_at_random(table) & (_is_clean(table, "train") | _as_trained(table))
     ),
-    "attention_separation": lambda table: has_learnt(table) & _mixed_at_random(table) & ~_is_clean(table, "eval"),
-    "alignment_metrics": lambda table: has_learnt(table) & _mixed_at_random(table) & _is_clean(table, "train"),
+    "attention_separation": lambda table: has_trained(table) & _mixed_at_random(table) & ~_is_clean(table, "eval"),
+    "alignment_metrics": lambda table: has_trained(table) & _mixed_at_random(table) & _is_clean(table, "train"),
     "ood_curve": lambda table: (
-        has_learnt(table) & _is_clean(table, "train") & _is_clean(table, "eval") & (table["eval_ordering"] == "random")
+        has_trained(table) & _is_clean(table, "train") & _is_clean(table, "eval") & (table["eval_ordering"] == "random")
     ),
 }
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from configs.columns import has_trained
 from src import intervals, statistics
-from studies.contrast import context_of, has_learnt
+from studies.contrast import context_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +42,7 @@ def left_plateau(table: pd.DataFrame) -> pd.Series:
     """Whether each training has left the plateau, by model, contexts of the training and seed."""
     trained = [context_of(row, "train_") for row in table.to_dict("records")]
     keys = [table["model"], np.array([str(tuple(context)) for context in trained]), table["seed"]]
-    return has_learnt(table).groupby(keys, sort=False).first()
+    return has_trained(table).groupby(keys, sort=False).first()
 
 
 def _fisher(counts: dict[str, tuple[int, int]]) -> dict[frozenset[str], float]:

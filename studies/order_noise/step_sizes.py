@@ -34,11 +34,6 @@ def agreement(reading: str) -> Measure:
     return lambda run: float(steps_of(run)[f"{reading}_r2"])
 
 
-def has_learnt(run: Path) -> float:
-    """Whether a run has left the plateau, as its summary says."""
-    return float(summary_part(run, "left_plateau")["met"])
-
-
 def spread(run: Path) -> float:
     """The standard deviation over positions of the step sizes read, over their mean."""
     step_sizes = np.array(steps_of(run)["regressed"])

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from studies.contrast import Cells, by_name, change_by_seed, has_learnt, results
+from configs.columns import has_trained
+from studies.contrast import Cells, by_name, change_by_seed, results
 from studies.order_noise import figures, page, predictions, table
 from studies.order_noise.agreement import AGREEMENT
 from studies.order_noise.claims import CLAIMS
@@ -35,7 +36,7 @@ def remake(folder: Path, with_figures: bool) -> None:
 def listed(folder: Path) -> dict[str, Any]:
     """Contrasts with their values by seed, findings, figures and tables, for the index of all results."""
     cells = table.read_cells(folder)
-    rows, learnt = by_name(results(cells, CONTRASTS)), Cells(cells[has_learnt(cells)])
+    rows, learnt = by_name(results(cells, CONTRASTS)), Cells(cells[has_trained(cells)])
     sentences = {name: stated(name, rows, cells) for name in FINDINGS}
     return {
         "contrasts": [
@@ -53,7 +54,7 @@ TABLES = {
     table.CELLS: "a row for each run: settings, losses, alignment and AUROC",
     table.CONTRASTS_OF: "a row for each contrast: means, change, intervals, p and verdict",
     AGREEMENT: "a row for each contrast that is predicted: predicted and measured change, and a verdict",
-    PLATEAUS: "a row for each model: how many trainings left the plateau, and Fisher's exact test of each pair",
+    PLATEAUS: "a row for each model: how many runs trained, and Fisher's exact test of each pair",
     **predictions.TABLES,
 }
 CONDITIONS = Conditions(SEEDS, grids, table.FILES, write, remake, page.values, listed)

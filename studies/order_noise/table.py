@@ -29,6 +29,7 @@ DIGITS = 7  # of the numbers in the committed table
 TEXT = (
     *("exp", "model", "status", "ordering", "noise_mode", "placement", "eval_ordering", "eval_noise_mode"),
     *("eval_placement", "eval_difficulty", "train_ordering", "train_noise_mode", "train_placement", "train_difficulty"),
+    "trained",
 )
 SETTINGS = ("seed", "p", "sigma", "eval_p", "train_p", "train_sigma", "steps", "results_version")
 ATTENTION_SCORES = ("attention", "abs_attention", "contribution", "abs_contribution")
@@ -41,7 +42,7 @@ NUMBERS = (
         "test_mask_bayes_loss",
         "test_loss_ratio",
     ),
-    *("align_cos", "align_l2", "eval_slope", "gd_tuned_over_clean_step"),
+    *("test_gain", "align_cos", "align_l2", "eval_slope", "gd_tuned_over_clean_step"),
     *("auroc", "auroc_low", "auroc_high", "auroc_raw", "auroc_position", "auroc_first_abs_contribution"),
     *("gd_auroc", "gd_auroc_raw", "twin_change_noisy", "twin_change_clean"),
     *(f"{whose}auroc_{score}" for score in ATTENTION_SCORES for whose in ("", "gd_")),

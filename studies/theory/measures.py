@@ -51,11 +51,6 @@ def over(name: str, other: str, unit: float = 1.0) -> Measure:
     return lambda run: headline(name)(run) / headline(other)(run) / unit
 
 
-def has_learnt(run: Path) -> float:
-    """Whether a layer does better than one step of gradient descent; on its plateaus it does worse."""
-    return float(over("tf_loss", "gd_loss")(run) < 1)
-
-
 def over_paired(name: str) -> Measure:
     """A number of the test set over the same of the paired run."""
     return lambda run, other: headline(name)(run) / headline(name)(other)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from studies.contrast import EXACT, has_learnt
+from configs.columns import has_trained
+from studies.contrast import EXACT
 from studies.order_noise.findings.wording import (
     SHOWN,
     Rows,
@@ -120,7 +121,7 @@ def _trainings(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     placed = table["train_placement"].where(table["train_noise_mode"] != "clean", "mixed")
     settings = ["model", "seed", *(f"train_{name}" for name in ("ordering", "noise_mode", "p", "placement"))]
     trainings = table.assign(train_placement=placed).drop_duplicates(settings)
-    return trainings, trainings[~has_learnt(trainings)]
+    return trainings, trainings[~has_trained(trainings)]
 
 
 def _trained(row: pd.Series) -> str:

@@ -95,8 +95,8 @@ def context_losses(predictors: Mapping[str, Predictor], config: RegressionConfig
 _sample = partial(jax.jit, static_argnums=(1, 2))(sample_batch)
 
 
-def has_learnt(run: Path) -> float:
-    """1 for a run that is clearly better than predicting zero, else 0: it is on the plateau still."""
+def below_zero(run: Path) -> float:
+    """1 for a run whose loss is below .9 of that of predicting zero, which falls short of having trained, else 0."""
     return float(loss(run) < UNTRAINED * zero_loss(run))
 
 
