@@ -75,5 +75,5 @@ def _errors(batch: Batch, a: Array) -> dict[str, Array]:
     return {
         "zero_loss": 0.5 * batch.y_query**2,
         "loss": 0.5 * (step - batch.y_query) ** 2,
-        "align_cos": cosine(gradient * a, gradient),
+        "align_cos": cosine(gradient * a[None, :], gradient),
     }

@@ -104,8 +104,7 @@ def has_trained(table: pd.DataFrame) -> pd.Series:
     A run that was trained on some contexts and tested on others is judged by the same training's test on its own
     contexts, where the table has that: what a change of contexts costs is no lack of training.
     """
-    verdicts = table["trained"] if "trained" in table else table["status"].where(False)
-    own = (verdicts.astype(str).str.lower() == "true").astype(float)
+    own = (table.get("trained", table["model"]).astype(str).str.lower() == "true").astype(float)
     trainings = [table[name].astype(str) for name in table if name in OF_A_TRAINING or name.startswith("train_")]
     on_own_contexts = own.where(_as_trained(table)).groupby(trainings).transform("min")
     return on_own_contexts.fillna(own) == 1
@@ -113,7 +112,7 @@ def has_trained(table: pd.DataFrame) -> pd.Series:
 
 def _as_trained(table: pd.DataFrame) -> pd.Series:
     """Which rows are tests on the contexts of the training."""
-    same = table["status"].notna()
+    same = table["model"].notna()
     for name in table:
         if name.startswith("train_") and (tested := name.replace("train_", "eval_", 1)) in table:
             same &= table[name].astype(str) == table[tested].astype(str)

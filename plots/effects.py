@@ -66,7 +66,7 @@ def draw_effects(source: Path, out: Path) -> list[Path]:
 
     The column `unit`, one of `UNITS`, says what a row is of (without it, of losses), and `tasks`, if there is one,
     of how many tasks each of its values is (without it, as many as a run has by default). `n_all` counts the seeds with
-    those on the plateau (without it, there are none).
+    those that have not trained (without it, there are none).
     """
     table = read_contrasts(source)
     files: dict[Path, bytes] = {}
@@ -261,7 +261,7 @@ def _caption(question: str, rows: pd.DataFrame, axes: Iterable[Axes]) -> str:
     text += f"; grey: within {' and '.join(margins)}"
     if any(panel.get_xscale() == "symlog" for panel in axes):
         text += ", beyond which wide axes are logarithmic"
-    text += "; hollow: seeds on the plateau are left out" * bool((rows["n"] < rows["n_all"]).any())
+    text += "; hollow: seeds that have not trained are left out" * bool((rows["n"] < rows["n_all"]).any())
     return text + f"; {style.CUT}" * _any_cut(rows)
 
 

@@ -50,7 +50,7 @@ class Claim(NamedTuple):
     argument.
     control: the runs that replace these two for the control's measurement; None for the same networks untrained, ()
     where none applies, for the reason in `uncontrolled`. no_effect: the values, if any, that count as no effect. every:
-    each seed must lie in the range. among: of the runs for which this is 1, as those that left the plateau; another
+    each seed must lie in the range. among: of the runs for which this is 1, as those that trained; another
     claim is of their share, and the control is measured without it.
     spacing: of the records from which a time is read. infinite: what an infinite value means, if not divergence.
     earlier: its range before it was revised. paper: whose claim it is.

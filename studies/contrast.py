@@ -137,14 +137,19 @@ def change_by_seed(learnt: Cells, contrast: Contrast) -> dict[int, float]:
     return {int(seed): float(change) for seed, change in changes.items()}
 
 
-def results(table: pd.DataFrame, contrasts: Sequence[Contrast]) -> list[dict[str, Any]]:
+def results(
+    table: pd.DataFrame, contrasts: Sequence[Contrast], trained: pd.Series | None = None
+) -> list[dict[str, Any]]:
     """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), verdict.
 
     A contrast that fewer than two seeds have has no interval, and no row.
     They are of the seeds that have trained in all of the contrast's conditions: a model that has not begun to learn
-    tells nothing of what it would have learnt. `n_all`, `change_all` and its ends are of all seeds.
+    tells nothing of what it would have learnt. `trained`: these rows, by default those of `has_trained`. `n_all`,
+    `change_all` and its ends are of all seeds.
     """
-    learnt, whole = (cache(Cells(part).values) for part in (table[has_trained(table)], table))  # contrasts share them
+    learnt, whole = (
+        cache(Cells(part).values) for part in (table[has_trained(table) if trained is None else trained], table)
+    )  # contrasts share them
     measured = [contrast for contrast in contrasts if len(_paired(learnt, contrast)[0]) > 1]
     rows = [_result(learnt, contrast) | _of_all(_result(whole, contrast)) for contrast in measured]
     for question in dict.fromkeys(contrast.question for contrast in contrasts):

@@ -225,7 +225,7 @@ def test_the_reference_names_the_fields_of_the_files(twolayer_run: Path) -> None
         assert set(np.load(twolayer_run / name)) <= words_of(name)
     provenance = {"compile_seconds", "run_seconds", "status", "chunk_steps"}
     assert provenance <= set(read_meta(twolayer_run)) & words_of(layout.META)
-    summary = {"headline", "left_plateau", "loss_convention", "contexts", "alignment", "ood", "copying", "num_steps"}
+    summary = {"headline", "trained", "loss_convention", "contexts", "alignment", "ood", "copying", "num_steps"}
     assert summary <= set(json.loads((twolayer_run / layout.SUMMARY).read_text())) & words_of(layout.SUMMARY)
 
 

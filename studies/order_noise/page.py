@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from configs.regression import ALIGNED
+from configs.regression import ALIGNED, GAIN
 from store.readers import read_json
 from studies.contrast import by_name, change_of, results
 from studies.findings import WrittenFinding, image, numbered, value
@@ -21,7 +21,7 @@ from studies.order_noise.findings import FINDINGS, TOO_FEW, stated
 from studies.order_noise.findings.order import stuck_in_words
 from studies.order_noise.findings.wording import Rows
 from studies.order_noise.measures import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
-from studies.order_noise.plateaus import plateaus
+from studies.order_noise.plateaus import plateaus, rejudged
 from studies.order_noise.predictions import FOLDER
 from studies.order_noise.runs import MODELS, NOISE, RATES
 from studies.order_noise.table import PROVENANCE, number_planned, predictions_of, read_cells
@@ -73,6 +73,8 @@ def values(folder: Path) -> dict[str, Any]:
         "targets": _targets(lines),
         "plateaus": _plateaus(plateaus(table)),
         "aligned": ALIGNED,
+        "gain": GAIN,
+        "rejudged": rejudged(table, rows),
         "noise_table": _noise_table(named),
         "stuck": stuck_in_words(table),
         "exchangeable": _exchangeable(table),
@@ -204,7 +206,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Contrasts as a Markdown table."""
     change, margin = ("difference", "±.01") if rows[0]["unit"] == "auroc" else ("change, %", "±1 %")
     lines = [
-        f"| contrast | {change} [95 %], all seeds | n | left the plateau | n | treated | control | d_z | p (Holm) "
+        f"| contrast | {change} [95 %], all seeds | n | trained | n | treated | control | d_z | p (Holm) "
         f"| p ({margin}) | verdict |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -234,16 +236,16 @@ def _with_ends(row: Mapping[str, Any], change: float, low: float, high: float) -
 
 
 def _plateaus(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many trainings of each model left the plateau, and p of each pair of models, as a Markdown table."""
+    """How many runs of each model trained, and p of each pair of models, as a Markdown table."""
     models = [row["model"] for row in rows]
     lines = [
-        f"| model | left the plateau | share [90 %] | {' | '.join(f'p against {model}' for model in models)} |",
+        f"| model | trained | share [90 %] | {' | '.join(f'p against {model}' for model in models)} |",
         f"|---|---|---|{'---|' * len(models)}",
     ]
     for row in rows:
         share = f"{row['share']:.2f} [{row['share_low']:.2f}, {row['share_high']:.2f}]"
         p_values = ["" if row[f"p_{other}"] is None else f"{row[f'p_{other}']:.2g}" for other in models]
-        cells = [row["model"], f"{row['left_plateau']} of {row['trainings']}", share, *p_values]
+        cells = [row["model"], f"{row['trained']} of {row['trainings']}", share, *p_values]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -264,6 +266,6 @@ def _noise_table(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
 
 
 def _losses_of(row: Mapping[str, Any]) -> str:
-    """The means of control and treated; how many seeds they are of, where some stay on the plateau."""
+    """The means of control and treated; how many seeds they are of, where some did not train."""
     of_some = f" ({row['n']} of {row['n_all']} seeds)" if row["n"] < row["n_all"] else ""
     return f"{row['control']:.4f} / {row['treated']:.4f}{of_some}"

@@ -2,8 +2,8 @@
 
 What counts as reproduced was fixed before anything was measured. Losses are half the mean squared error. A range is
 derived (closed forms and independent computation), read off a published plot (the larger of 5 % and the reading error),
-stated in the text, or ours: a bound that puts a sentence of the paper into a number. Where runs can stay on the plateau
-there are two claims: the share of the runs that left it, and the value among those.
+stated in the text, or ours: a bound that puts a sentence of the paper into a number. Where some runs do not train
+there are two claims: the share of the runs that trained, and the value among those.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who has left the plateau: thresholds, values that are not finite, and what a predictor of the mean sine reaches."""
+"""Who has trained: thresholds, values that are not finite, and what a predictor of the mean sine reaches."""
 
 import json
 import math
@@ -6,29 +6,45 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.measures.layerwise import verdict
-from analysis.plateau import in_words, left_plateau
-from baselines.linear_mmse import partly_agreeing, recovered
+from analysis.trained import in_words, of_run, with_verdict
+from baselines import preconditioned, trained_step
+from baselines.gradient_descent import fit_step_size, one_step_loss, one_step_size
+from configs.columns import has_trained
 from configs.diversity import IN_CONTEXT, DiversityConfig
 from configs.layerwise import UNTRAINED, LayerwiseConfig
 from configs.overrides import resolve, set_values
 from configs.presets import preset
-from configs.regression import ALIGNED, RegressionConfig
+from configs.regression import RegressionConfig
 from configs.sine import SINE_LEFT
 from families.diversity import EvalSet, measured, pool_of, pool_sequences, references
-from families.regression import NEGLIGIBLE
+from families.regression import position_steps_batch
+from src.checks import ConfigError
 from src.config import ContextConfig
 from src.data_config import DataConfig, SineData
-from src.registries import FAMILIES, NOISE_MODES, NoiseMode
+from src.registries import FAMILIES
 from store import layout, rundir
-from studies.contrast import has_learnt
 
 
 def layerwise(rolled_out: bool, *losses: float, zero: float = 20.0) -> dict[str, Any]:
     references = {"zero": {"mse": [zero]}}
     return {"layerwise": {"rolled_out": rolled_out, "trimmed_mean": list(losses), "references": references}}
+
+
+STEP = {"loss": 0.2, "zero_loss": 0.4, "align_cos": 1.0}
+
+
+def regression(cosine: float | None, loss: float | None = 0.21, step: dict[str, float | None] = STEP) -> dict[str, Any]:
+    """A summary of a run with this cosine with gradient descent and this loss."""
+    return {"alignment": {"align_cos": cosine}, "headline": {"tf_loss": loss}, "one_step": step}
+
+
+def verdict_of(config: Any, summary: dict[str, Any]) -> dict[str, Any]:
+    verdict: dict[str, Any] = with_verdict(config, summary)["trained"]
+    return verdict
 
 
 def diversity(*errors: float | None) -> dict[str, Any]:
@@ -39,10 +55,10 @@ def diversity(*errors: float | None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("family", "summary", "value", "met"),
     [
-        ("regression", {"alignment": {"align_cos": 0.6}}, 0.6, True),
-        ("regression", {"alignment": {"align_cos": 0.37}}, 0.37, False),
-        ("regression", {"alignment": {"align_cos": None}}, None, False),
-        ("regression", {"alignment": {"align_cos": float("nan")}}, None, False),
+        ("regression", regression(0.6), 0.6, True),
+        ("regression", regression(0.37), 0.37, False),
+        ("regression", regression(None), None, False),
+        ("regression", regression(math.nan), None, False),
         ("layerwise", layerwise(False, 30.0, 18.0), 0.9, True),
         ("layerwise", layerwise(False, 10.0, 18.1), 0.905, False),
         ("layerwise", layerwise(True, 10.0, 1e9), 0.5, True),  # a trained layer, whose roll-out diverges
@@ -56,44 +72,37 @@ def diversity(*errors: float | None) -> dict[str, Any]:
 )
 def test_the_threshold_itself_is_reached(family: str, summary: dict[str, Any], value: float, met: bool) -> None:
     config = FAMILIES[family].config()
-    found = left_plateau(config, summary)
+    found = verdict_of(config, summary)
+    first = found["conditions"][0]
     assert found["met"] is met
-    assert found["value"] == (None if value is None else pytest.approx(value))
-    assert f"{found['threshold']:g}" in found["criterion"]
-    assert in_words(config, summary).startswith("left the plateau: " if met else "NOT off the plateau: ")
+    assert first["value"] == (None if value is None else pytest.approx(value))
+    assert len({"at_least", "at_most"} & {*first}) == 1
+    assert in_words(config, summary).startswith("trained: " if met else "NOT trained: ")
 
 
 def test_every_family_has_a_criterion() -> None:
-    assert all(family.criterion is not None for family in FAMILIES.values())
+    assert all(family.criteria for family in FAMILIES.values())
 
 
 def test_the_line_of_a_summary() -> None:
-    words = in_words(RegressionConfig(), {"alignment": {"align_cos": 0.9993}})
-    assert words == "left the plateau: cosine of sensitivities 0.9993, at least 0.6"
-    words = in_words(RegressionConfig(), {"alignment": {"align_cos": 0.37}})
+    words = in_words(RegressionConfig(), regression(0.9993, 0.201))
     assert words == (
-        "NOT off the plateau: cosine of sensitivities 0.3700, less than 0.6; train longer (--steps) or take another "
-        "--seed"
+        "trained: cosine of sensitivities 0.9993 (at least 0.6), gain over predicting zero 0.9950 of one GD step's "
+        "(at least 0.9)"
+    )
+    words = in_words(RegressionConfig(), regression(0.37, None))
+    assert words == (
+        "NOT trained: cosine of sensitivities 0.3700 (at least 0.6), gain over predicting zero not finite of one GD "
+        "step's (at least 0.9); train longer (--steps) or take another --seed"
     )
 
 
 def test_a_stack_is_judged_as_its_verdict_is() -> None:
     for last in (17.9, 18.1):
         losses = np.array([30.0, last])
-        found = left_plateau(LayerwiseConfig(), layerwise(False, *losses))["met"]
+        found = verdict_of(LayerwiseConfig(), layerwise(False, *losses))["met"]
         assert found is (verdict(False, losses, losses, 20.0) != "did not train")
     assert UNTRAINED == 0.9
-
-
-def test_the_study_of_orders_and_noise_takes_the_same_cosine() -> None:
-    import pandas as pd
-
-    table = pd.DataFrame({"align_cos": [ALIGNED, ALIGNED - 1e-9]})
-    assert list(has_learnt(table)) == [True, False]
-    assert [left_plateau(RegressionConfig(), {"alignment": row})["met"] for row in table.to_dict("records")] == [
-        True,
-        False,
-    ]
 
 
 def test_a_predictor_that_knows_the_mean_sine_alone_is_on_the_plateau() -> None:
@@ -117,9 +126,11 @@ def test_a_finished_runs_summary_has_it_and_it_follows_from_the_rest(lsa1_run: P
     """So it is known of runs whose summary does not have it."""
     for run in (lsa1_run, sine_run):
         summary = json.loads((run / layout.SUMMARY).read_text())
-        kept = summary.pop("left_plateau")
-        assert kept == left_plateau(rundir.read_config(run), summary)
-        assert kept["met"] is False  # of 100 steps
+        kept = summary.pop("trained")
+        one_step = summary.pop("one_step", None)
+        again = with_verdict(rundir.read_config(run), summary)
+        assert (again["trained"], again.get("one_step")) == (kept, one_step)
+        assert kept["met"] is of_run(run) is False  # of 100 steps
 
 
 def pool_run(
@@ -144,7 +155,7 @@ def pool_run(
 def judged(config: DiversityConfig, summary: dict[str, Any], predictions: np.ndarray) -> dict[str, Any]:
     found = measured(predictions, summary["eval_set"], config.data.dim)
     headline = summary["headline"] | {"id_tf_loss": found["loss"]}
-    return left_plateau(config, {"headline": headline, "eval_id_errors": found["errors"]})
+    return verdict_of(config, {"headline": headline, "eval_id_errors": found["errors"]})
 
 
 @pytest.mark.parametrize("num_tasks", [2, 4, 8, 16, 64, math.inf])
@@ -154,8 +165,8 @@ def test_what_ignores_the_context_is_on_the_plateau_and_exact_inference_is_not(n
     verdicts = {name: judged(config, summary, values) for name, values in predictions.items()}
     without = {"zero", "mean task"} & set(verdicts)
     assert {name for name, verdict in verdicts.items() if not verdict["met"]} == without
-    assert all(abs(verdicts[name]["value"]) < IN_CONTEXT / 2 for name in without)
-    assert all(verdicts[name]["value"] > 0.8 for name in set(verdicts) - without)
+    assert all(abs(verdicts[name]["conditions"][0]["value"]) < IN_CONTEXT / 2 for name in without)
+    assert all(verdicts[name]["conditions"][0]["value"] > 0.8 for name in set(verdicts) - without)
 
 
 def test_in_a_pool_of_one_task_the_mean_task_is_exact_and_zero_is_the_plateau() -> None:
@@ -177,49 +188,143 @@ def test_where_no_number_tells_nothing_is_said_but_why(values: dict[str, object]
     if values:
         verdict = judged(config, summary, predictions["zero"])
     else:
-        verdict = left_plateau(config, {"headline": summary["headline"] | {"id_tf_loss": 1.0}})
+        verdict = verdict_of(config, {"headline": summary["headline"] | {"id_tf_loss": 1.0}})
     assert verdict["met"] is None
     assert reason in verdict["reason"]
 
 
-# Regression where the best predictor of the training contexts is zero
+# Regression: one step of gradient descent, whose size is the best for the training's contexts
 
 ALL_RANDOM = ContextConfig(noise_mode="random_pairs", noise_p=1.0)
+NOISY = ContextConfig(noise_mode="label_noise", noise_p=0.5, noise_sigma=2.0)
+TWO = DataConfig(dim=2, input_distribution="gaussian", spectrum="given", eigenvalues=(5.0, 0.1))
+FIVE = DataConfig(dim=5, input_distribution="gaussian", spectrum="given", eigenvalues=(3.0, 1.0, 1.0, 1.0, 1.0))
 
 
-def test_what_the_best_linear_predictor_recovers() -> None:
-    """Against least squares on clean contexts, and by hand: with one pair and label noise x'x / (x'x + p sigma^2)."""
-    data = DataConfig(dim=3, num_pairs=6)
-    assert recovered(data, ContextConfig()) == pytest.approx(1, abs=1e-4)
-    assert recovered(data, ALL_RANDOM) == 0
-    few = [recovered(data, ContextConfig(noise_mode="random_pairs", noise_p=p)) for p in (0.25, 0.5, 0.9)]
-    assert 1 > few[0] > few[1] > few[2] > NEGLIGIBLE
-    one = DataConfig(dim=1, num_pairs=1, input_distribution="gaussian", input_range=1e3)
-    assert recovered(one, ContextConfig(noise_mode="label_noise", noise_p=1.0, noise_sigma=1.0)) > 0.99
-    assert recovered(one, ContextConfig(noise_mode="label_noise", noise_p=1.0, noise_sigma=1e6)) < NEGLIGIBLE
+@pytest.mark.parametrize("sd", [0.0, 0.3])
+def test_on_isotropic_inputs_it_is_the_best_step_of_gradient_descent(sd: float) -> None:
+    data = DataConfig(dim=4, num_pairs=6, noise_std=sd)
+    a = trained_step.closed_form(data, ContextConfig())
+    np.testing.assert_allclose(a / data.num_pairs, one_step_size(data), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("data", "context"), [(FIVE, ContextConfig()), (DataConfig(), NOISY), (FIVE, NOISY)])
+def test_the_closed_form_is_the_least_squares_fit_on_contexts_of_the_training(
+    data: DataConfig, context: ContextConfig
+) -> None:
+    """On 65 536 tasks, whose fits are within 4 % of it."""
+    config = RegressionConfig(data=data, train=context)
+    batch = position_steps_batch(config, context)
+    a = trained_step.closed_form(data, context)
+    np.testing.assert_allclose(trained_step.fitted(batch, preconditioned.axes_alike(data)), a, rtol=0.04)
+    if data == DataConfig():
+        np.testing.assert_allclose(trained_step.fitted(batch, True) / 10, fit_step_size(batch), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("train", "evaluation", "met"),
-    [(ALL_RANDOM, ALL_RANDOM, None), (ALL_RANDOM, ContextConfig(), None), (ContextConfig(), ALL_RANDOM, False)],
+    ("data", "context"),
+    [
+        (DataConfig(dim=4, num_pairs=6, teacher="relu"), ContextConfig()),
+        (DataConfig(dim=4, num_pairs=6, num_distractors=2), ContextConfig()),
+        (DataConfig(dim=4, num_pairs=6), ContextConfig(noise_mode="random_pairs", noise_p=0.3)),
+    ],
 )
-def test_where_zero_is_best_a_cosine_says_nothing(
-    train: ContextConfig, evaluation: ContextConfig, met: bool | None
+def test_where_there_is_no_closed_form_it_is_fitted(data: DataConfig, context: ContextConfig) -> None:
+    with pytest.raises(ConfigError):
+        trained_step.closed_form(data, context)
+    config = RegressionConfig(data=data, train=context, step_size_tasks=4096)
+    batch = position_steps_batch(config, context)
+    a = trained_step.trained_step(data, context, lambda: batch)
+    np.testing.assert_allclose(a / 6, fit_step_size(batch), rtol=1e-5)
+
+
+def test_its_losses_are_those_in_closed_form() -> None:
+    """10 000 tasks have a standard error of 1.6 % of the loss."""
+    config = RegressionConfig()
+    step = with_verdict(config, {"alignment": {"align_cos": 0.9}, "headline": {"tf_loss": 0.3}})["one_step"]
+    c = one_step_size(config.data)
+    assert step["loss"] == pytest.approx(one_step_loss(config.data, c), rel=0.05)
+    assert step["zero_loss"] == pytest.approx(one_step_loss(config.data, 0.0), rel=0.05)
+    assert step["align_cos"] == pytest.approx(1)
+
+
+def test_a_cosine_alone_is_no_training() -> None:
+    """After 20 steps a layer's cosine is .85, for two directions are few, and its loss 2.530 where zero has 2.532."""
+    config = RegressionConfig(data=TWO, data_seed=4)
+    found = verdict_of(config, {"alignment": {"align_cos": 0.85}, "headline": {"tf_loss": 2.530}})
+    assert (found["met"], found["conditions"][0]["value"]) == (False, 0.85)
+    assert abs(found["conditions"][1]["value"]) < 0.05
+
+
+@pytest.mark.parametrize(("times", "met"), [(1.0, True), (1.15, True), (1.22, False), (1.86, False)])
+def test_the_step_is_preconditioned_where_inputs_are_not_isotropic(times: float, met: bool) -> None:
+    """Zero has 2.77 times the preconditioned step's loss, one step of plain gradient descent 1.22 times."""
+    step = with_verdict(RegressionConfig(data=FIVE), regression(0.95) | {"headline": {"tf_loss": 1.0}})
+    assert step["one_step"] is STEP  # what a summary has is not computed again
+    summary = {"alignment": {"align_cos": 0.95}, "headline": {"tf_loss": 1.0}}
+    reference = with_verdict(RegressionConfig(data=FIVE), summary)["one_step"]
+    loss = times * reference["loss"]
+    assert verdict_of(RegressionConfig(data=FIVE), summary | {"headline": {"tf_loss": loss}})["met"] is met
+
+
+STEEP = DataConfig(
+    num_pairs=100,
+    input_distribution="gaussian",
+    spectrum="log_spaced",
+    condition_number=1000.0,
+    task_covariance="inverse",
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "train", "evaluation", "reason"),
+    [
+        (DataConfig(), ALL_RANDOM, ALL_RANDOM, "one step of gradient descent gains"),
+        (DataConfig(), ALL_RANDOM, ContextConfig(), "one step of gradient descent gains"),
+        (DataConfig(), ContextConfig(), ALL_RANDOM, "one step of gradient descent gains"),
+        (DataConfig(noise_std=100.0), ContextConfig(), ContextConfig(), "one step of gradient descent gains"),
+        (STEEP, ContextConfig(), ContextConfig(), "preconditioned step"),
+    ],
+)
+def test_where_no_number_can_tell_there_is_a_reason_and_no_verdict(
+    data: DataConfig, train: ContextConfig, evaluation: ContextConfig, reason: str
 ) -> None:
-    """It is the training that zero must be best for."""
-    config = RegressionConfig(train=train, eval=evaluation)
-    found = left_plateau(config, {"alignment": {"align_cos": 0.3}})
-    assert (found["met"], found["value"]) == (met, 0.3)
-    assert ("reason" in found) is (met is None)
-    said = in_words(config, {"alignment": {"align_cos": 0.3}})
-    assert said.startswith("left the plateau: not defined: " if met is None else "NOT off the plateau: ")
-    assert ("train longer" in said) is (met is not None)
+    config = RegressionConfig(data=data, train=train, eval=evaluation, test_tasks=2000, step_size_tasks=8192)
+    summary = {"alignment": {"align_cos": 0.99}, "headline": {"tf_loss": 0.0}}
+    found = verdict_of(config, summary)
+    assert found["met"] is None
+    assert reason in found["reason"]
+    assert in_words(config, summary).startswith("trained: not defined: ")
 
 
-def test_it_is_known_of_a_mode_by_its_predictor_and_not_by_its_name(registered: Any) -> None:
-    summary = {"alignment": {"align_cos": 0.3}}
-    agreement = lambda batch, data, context: partly_agreeing(batch, data, 1 - 2 * context.noise_p)  # noqa: E731
-    for name, best, met in (("told", agreement, None), ("untold", None, False)):  # None: what is best is not known
-        registered(NOISE_MODES, name, NoiseMode(linear_mmse=best))
-        half = RegressionConfig(train=ContextConfig(noise_mode=name, noise_p=0.5))
-        assert left_plateau(half, summary)["met"] is met
+@pytest.mark.parametrize("missing", [None, math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", ["cosine", "loss", *STEP])
+def test_a_number_that_is_missing_never_passes(name: str, missing: float | None) -> None:
+    summaries = {
+        "cosine": regression(missing),
+        "loss": regression(0.99, missing),
+        **{key: regression(0.99, 0.21, STEP | {key: missing}) for key in STEP},
+    }
+    assert verdict_of(RegressionConfig(), summaries[name])["met"] is not True
+
+
+def test_a_table_judges_a_training_by_its_own_contexts() -> None:
+    """Where it has that test; else by the test that it has. Without a verdict nothing passes."""
+    rows = [
+        ("random", "random", "true"),
+        ("random", "easy2hard", "false"),
+        ("easy2hard", "random", "false"),
+        ("hard2easy", "hard2easy", ""),
+        ("hard2easy", "random", "true"),
+    ]
+    table = pd.DataFrame(rows, columns=["train_ordering", "eval_ordering", "trained"])
+    table = table.assign(model="lsa1", seed=0, steps=100, status="done")
+    assert list(has_trained(table)) == [True, True, False, False, False]
+    assert list(has_trained(table.assign(trained=[True, False, False, None, True]))) == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert not has_trained(table.drop(columns="trained")).any()

@@ -129,7 +129,7 @@ def test_its_figure_has_the_curves_that_it_names(run: Path, both: None, monkeypa
 def test_what_it_says_at_the_end_is_its_own(run: Path, workshop: Workshop) -> None:
     summary = json.loads((run / layout.SUMMARY).read_text())
     assert summary["loss_convention"] == "loss: cross-entropy of a label of 0 or 1, in nats"
-    assert summary["left_plateau"]["value"] == summary["headline"]["loss"] / math.log(2)
+    assert summary["trained"]["conditions"][0]["value"] == summary["headline"]["loss"] / math.log(2)
     said = workshop.said("logistic")
     assert "loss (cross-entropy, nats) on 64 test tasks" in said
     assert f"{summary['headline']['teacher_loss']:.4f}" in said
@@ -194,7 +194,7 @@ def test_a_sweep_has_its_axes_and_its_columns(workshop: Workshop, tmp_path: Path
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert [*rows[0]] == (
-        "exp model dim weight_scale seed test_loss status left_plateau constant_loss teacher_loss accuracy "
+        "exp model dim weight_scale seed test_loss status trained constant_loss teacher_loss accuracy "
         "results_version runs_dir bitwise"
     ).split()
     assert [(row["model"], row["dim"], row["weight_scale"], row["status"]) for row in rows] == [

@@ -11,8 +11,8 @@ import pandas as pd
 
 COLUMNS = """
 exp model ordering noise_mode p sigma placement seed test_mse align_cos align_l2 auroc ood_alpha3 status test_loss
-gd_mse train_ordering train_noise_mode train_p train_sigma train_placement eval_ordering eval_noise_mode eval_p
-eval_sigma eval_placement train_difficulty eval_difficulty steps test_gd_loss test_loss_ratio test_loss_ratio_se
+gd_mse trained test_gain train_ordering train_noise_mode train_p train_sigma train_placement eval_ordering
+eval_noise_mode eval_p eval_sigma eval_placement train_difficulty eval_difficulty steps test_gd_loss test_loss_ratio test_loss_ratio_se
 test_ridge_loss test_gd_tuned_step_loss test_linear_mmse_loss test_mask_bayes_loss auroc_raw auroc_position auroc_low
 auroc_high gd_auroc
 mask_bayes_auroc loo_gd_auroc
@@ -47,6 +47,7 @@ def row(model: str = "lsa1", seed: int = 0, status: str = "done", train: Mapping
     found |= {"steps": 5000, "results_version": 2}
     loss = gd * ratio
     found |= {"test_loss": loss, "test_mse": 2 * loss, "test_gd_loss": gd, "gd_mse": 2 * gd, "test_loss_ratio": ratio}
+    found |= {"trained": "true", "test_gain": 2 - ratio}
     found |= {"align_cos": 0.998 - 0.1 * abs(ratio - 1) - 0.0005 * abs(noise[1])}
     found |= {"align_l2": 0.025 + abs(ratio - 1) + 0.002 * noise[2]}
     if p:

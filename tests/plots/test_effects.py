@@ -159,7 +159,7 @@ def test_a_question_of_many_conditions_fits_a_page(tmp_path: Path) -> None:
     check_readable(drawn)
 
 
-def test_changes_without_the_seeds_on_the_plateau_are_hollow(tmp_path: Path) -> None:
+def test_changes_without_the_seeds_that_have_not_trained_are_hollow(tmp_path: Path) -> None:
     found = rows("order", ORDERS)
     for number, one in enumerate(found):
         one |= {"n_all": 5, "n": 4 if number == 1 else 5}
@@ -167,7 +167,7 @@ def test_changes_without_the_seeds_on_the_plateau_are_hollow(tmp_path: Path) -> 
     (axes,) = drawn.axes
     hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
     np.testing.assert_allclose([line.get_xdata()[0] for line in hollow], [-8.5])
-    assert "hollow: seeds on the plateau are left out" in " ".join(drawn.get_supxlabel().split())
+    assert "hollow: seeds that have not trained are left out" in " ".join(drawn.get_supxlabel().split())
     assert "hollow" not in figure(rows("order", ORDERS), tmp_path).get_supxlabel()
 
 

@@ -33,7 +33,7 @@ def table(*ratios: float, gd: float = 1.0) -> pd.DataFrame:
             for context, ordering in (("train", trained), ("eval", "random")):
                 row |= {f"{context}_ordering": ordering, f"{context}_noise_mode": "clean", f"{context}_p": 0.0}
                 row |= {f"{context}_placement": "mixed", f"{context}_difficulty": "gd_error"}
-            rows.append(row | {"align_cos": 0.99})
+            rows.append(row | {"trained": "true"})
     return pd.DataFrame(rows)
 
 

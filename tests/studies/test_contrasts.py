@@ -22,7 +22,7 @@ def rows(model: str, train: Context, test: Context, losses: "np.ndarray") -> pd.
         }
     names = [f"{model} {train} {test} {seed}" for seed in SEEDS]
     return pd.DataFrame(
-        {"exp": names, "model": model, "seed": list(SEEDS), "test_loss": losses, "align_cos": 1.0, **columns}
+        {"exp": names, "model": model, "seed": list(SEEDS), "test_loss": losses, "trained": "true", **columns}
     )
 
 

@@ -1,4 +1,4 @@
-"""Plateau rates by model: which trainings are counted, against SciPy and a table made by hand."""
+"""Shares of runs that trained, by model: which trainings are counted, against SciPy and a table made by hand."""
 
 import numpy as np
 import pandas as pd
@@ -8,14 +8,15 @@ from scipy import stats
 from studies.order_noise.plateaus import plateaus
 
 
-def cells(model: str, cosines: list[float], **settings: object) -> pd.DataFrame:
+def cells(model: str, verdicts: list[str], **settings: object) -> pd.DataFrame:
     """The rows of a model's trainings, a seed each."""
     row = {"train_ordering": "random", "train_noise_mode": "clean", "train_p": 0.0, "train_placement": "mixed"}
     row |= {"train_difficulty": "gd_error", "model": model}
-    return pd.DataFrame([row | settings | {"seed": seed, "align_cos": cosine} for seed, cosine in enumerate(cosines)])
+    row |= {"eval_ordering": "easy2hard"}
+    return pd.DataFrame([row | settings | {"seed": seed, "trained": trained} for seed, trained in enumerate(verdicts)])
 
 
-STUCK, LEARNT = 0.3, 0.98
+STUCK, LEARNT = "false", "true"
 
 
 def test_shares_and_the_exact_test() -> None:
@@ -28,7 +29,7 @@ def test_shares_and_the_exact_test() -> None:
         ]
     )
     rows = {row["model"]: row for row in plateaus(table)}
-    assert [(row["left_plateau"], row["trainings"]) for row in rows.values()] == [(19, 20), (11, 20), (20, 20)]
+    assert [(row["trained"], row["trainings"]) for row in rows.values()] == [(19, 20), (11, 20), (20, 20)]
     interval = stats.binomtest(11, 20).proportion_ci(0.9, "exact")
     assert (rows["two"]["share_low"], rows["two"]["share_high"]) == pytest.approx((interval.low, interval.high))
     p = {
@@ -48,5 +49,5 @@ def test_a_training_counts_once() -> None:
     again = [once.assign(train_placement="clean_first"), once.assign(train_p=0.25), once]
     noisy = cells("one", [LEARNT, LEARNT], train_noise_mode="label_noise", train_p=0.25)
     (row,) = plateaus(pd.concat([once, *again, noisy, noisy.assign(train_placement="noisy_first")]))
-    assert (row["trainings"], row["left_plateau"]) == (6, 5)
+    assert (row["trainings"], row["trained"]) == (6, 5)
     assert np.isclose(row["share"], 5 / 6)

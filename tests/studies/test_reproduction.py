@@ -128,9 +128,9 @@ def test_losses_of_contexts_are_means_over_teachers_and_queries(lsa1_run: Path) 
 def test_of_what_did_not_learn_nothing_is_said(lsa1_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny run has hardly trained; one that has keeps its value."""
     monkeypatch.setattr(trained, "loss", lambda run: 0.95 * trained.zero_loss(run))
-    assert trained.has_learnt(lsa1_run) == 0
+    assert trained.below_zero(lsa1_run) == 0
     monkeypatch.setattr(trained, "loss", lambda run: 0.5 * trained.zero_loss(run))
-    assert trained.has_learnt(lsa1_run) == 1
+    assert trained.below_zero(lsa1_run) == 1
 
 
 @pytest.mark.parametrize(("signs", "expected"), [((1, -1), 0.0), ((1, 1), math.inf)])

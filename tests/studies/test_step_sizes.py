@@ -30,12 +30,6 @@ def test_step_sizes_have_a_spread_relative_to_their_mean() -> None:
     assert step_sizes.agreement("regressed")(RUN) == 0.9
 
 
-@pytest.mark.parametrize(("met", "share"), [(True, 1.0), (False, 0.0)])
-def test_of_a_run_on_the_plateau_there_is_no_spread(met: bool, share: float, tmp_path: Path) -> None:
-    (tmp_path / layout.SUMMARY).write_text(json.dumps({"left_plateau": {"met": met}}))
-    assert step_sizes.has_learnt(tmp_path) == share
-
-
 def test_a_loss_is_compared_with_the_predicted_one_in_units_of_one_tuned_step(tmp_path: Path) -> None:
     (tmp_path / "analysis").mkdir()
     (tmp_path / layout.SUMMARY).write_text(json.dumps({"headline": {"tf_loss": 0.19, "gd_loss": 0.2}}))

@@ -10,7 +10,7 @@ from studies.order_noise.findings.wording import Finding, Rows
 if TYPE_CHECKING:
     import pandas as pd
 
-TOO_FEW = "Not measured: fewer than two seeds have left the plateau in a condition that it needs."
+TOO_FEW = "Not measured: fewer than two seeds have trained in a condition that it needs."
 
 FINDINGS: dict[str, Finding] = {
     finding.__name__: finding

@@ -96,32 +96,32 @@ def curriculum_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 
 
 def plateau(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
-    """Trainings that had not begun to learn, of all; each once."""
+    """Runs that have not trained, of all; each once."""
     trainings, stuck = _trainings(table)
     counts = ", ".join(
         f"{model} {sum(stuck['model'] == model)} of {sum(trainings['model'] == model)}" for model in MODELS
     )
     clean = (trainings["train_ordering"] == "random") & (trainings["train_noise_mode"] == "clean")
     return (
-        f"**Plateaus.** {len(stuck)} of {len(trainings)} trainings are still on the plateau after 5000 steps: "
+        f"**Training.** {len(stuck)} of {len(trainings)} runs have not trained after 5000 steps: "
         f"{counts}. None is of the {sum(clean)} trained clean in random order.",
         0 < len(stuck) < 0.1 * len(trainings) and not set(stuck.index) & set(trainings[clean].index),
     )
 
 
 def stuck_in_words(table: pd.DataFrame) -> str:
-    """The trainings that are still on the plateau, each with its model, seed, order and noise."""
+    """The runs that have not trained, each with its model, seed, order and noise."""
     return "; ".join(
         f"{row['model']} seed {row['seed']:.0f}, {_trained(row)}" for _, row in _trainings(table)[1].iterrows()
     )
 
 
 def _trainings(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All trainings, each once, and those of them that are on the plateau."""
+    """All trainings, each once, and those of them that have not trained."""
     placed = table["train_placement"].where(table["train_noise_mode"] != "clean", "mixed")
     settings = ["model", "seed", *(f"train_{name}" for name in ("ordering", "noise_mode", "p", "placement"))]
     trainings = table.assign(train_placement=placed).drop_duplicates(settings)
-    return trainings, trainings[~has_trained(trainings)]
+    return trainings, trainings[~has_trained(table)[trainings.index]]
 
 
 def _trained(row: pd.Series) -> str:

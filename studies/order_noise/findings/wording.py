@@ -32,7 +32,7 @@ def contrasts_of(rows: Rows, question: str, *words: str) -> list[Row]:
 def in_percent(row: Row) -> str:
     """The mean relative change over seeds with its 90 % interval and n; of an AUROC, the difference.
 
-    Where seeds are still on the plateau, that of all seeds first.
+    Where some seeds have not trained, that of all seeds first.
     """
     low, high = row["equivalence_low"], row["equivalence_high"]
     if row["unit"] == "auroc":
@@ -40,7 +40,7 @@ def in_percent(row: Row) -> str:
     learnt = _percent(low, high, row["n"])
     if row["n_all"] == row["n"]:
         return learnt
-    return f"{_percent(*_of_all_seeds(row), row['n_all'])}, learnt: {learnt}"
+    return f"{_percent(*_of_all_seeds(row), row['n_all'])}, trained: {learnt}"
 
 
 def _percent(low: float, high: float, seeds: int) -> str:

@@ -67,7 +67,7 @@ SETTINGS = {
     "weight_scale": lambda config: config.data.weight_scale,
 }
 MEASURED = {
-    "left_plateau": columns.left_plateau,
+    "trained": columns.trained,
     "constant_loss": columns.at("headline", "constant_loss"),
     "teacher_loss": columns.at("headline", "teacher_loss"),
     "accuracy": columns.at("headline", "accuracy"),
@@ -99,10 +99,12 @@ FAMILY = Family(
     meanings={"data.num_pairs": Meaning("labelled inputs of a context")},
     lane={"data.weight_scale": 1.0},
     cell_words=lambda config: [f"dim{config.data.dim}", f"scale{config.data.weight_scale:g}"],
-    criterion=Criterion(
-        "cross-entropy over log 2",
-        lambda config, summary: columns.ratio(summary["headline"]["loss"], summary["headline"]["constant_loss"]),
-        0.95,
+    criteria=(
+        Criterion(
+            "cross-entropy over log 2",
+            lambda config, summary: columns.ratio(summary["headline"]["loss"], summary["headline"]["constant_loss"]),
+            0.95,
+        ),
     ),
     task_seconds=lambda config: step_cost.of_layers(
         config.architecture.num_rows, config.architecture.width, config.model.num_layers
