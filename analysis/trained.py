@@ -16,13 +16,13 @@ from configs.family import Criterion, Summary
 from configs.registry import family_of
 from configs.run import RunConfig
 from store import layout, rundir
-from store.readers import expecting, read_json
+from store.readers import expecting
 
 
 def of_run(run: Path) -> bool | None:
     """Whether a finished run has trained; None where that is not defined."""
     with expecting(run / layout.SUMMARY, "a run's summary"):
-        met: bool | None = with_verdict(rundir.read_config(run), read_json(run / layout.SUMMARY))["trained"]["met"]
+        met: bool | None = with_verdict(rundir.read_config(run), rundir.read_summary(run))["trained"]["met"]
     return met
 
 

@@ -60,12 +60,15 @@ def moments(data: DataConfig) -> Moments:
 
 def preconditioner(data: DataConfig) -> np.ndarray:
     """The diagonal [D] of the best A: c for all where no axis differs from another on average."""
-    axis_moments = moments(data)
-    return (
-        np.full(data.dim, _best_scalar(axis_moments, np.ones(data.dim)))
-        if axes_alike(data)
-        else axis_moments.first / axis_moments.second
-    )
+    return best_diagonal(moments(data), axes_alike(data))
+
+
+def best_diagonal(axis_moments: Moments, alike: bool) -> np.ndarray:
+    """The diagonal [D] of A of least loss; one number for all axes if they are alike."""
+    if alike:
+        ones = np.ones(len(axis_moments.first))
+        return _best_scalar(axis_moments, ones) * ones
+    return axis_moments.first / axis_moments.second
 
 
 def scaled(direction: np.ndarray, data: DataConfig) -> np.ndarray:

@@ -1,8 +1,10 @@
 """One step of gradient descent whose size is the best for the contexts of a training.
 
 y^ = 1/N sum_i y_i x_i^T A x_query. A = c I where the axes of the inputs are alike, else a diagonal. In closed form
-(`baselines.preconditioned`) for linear labels, clean or with label noise, whose hits add p sigma^2 to the variance of a
-label; elsewhere fitted on contexts of that training.
+(`baselines.preconditioned`) for linear labels in clean contexts and under the built-in noise; elsewhere fitted on
+contexts of that training. Label noise adds p sigma^2 to the variance of a label. Of random pairs a share (1 - p) of the
+gradient agrees with the task, and (1 - p)^2 of the products of two different pairs: E[(1/N sum_i y_i x_i)^2] loses
+(2p - p^2) (1 - 1/N) w l^2 in the notation there.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from jax import Array
 
 from baselines import preconditioned
 from baselines.comparison import cosine
+from baselines.preconditioned import Moments
 from src.batch import Batch
 from src.checks import ConfigError
 from src.config import ContextConfig
 from src.data_config import DataConfig
 
-LABEL_NOISE = "label_noise"
 ONE_STEP = ("loss", "zero_loss", "align_cos")  # what `losses` gives
 
 
@@ -36,12 +38,28 @@ def trained_step(data: DataConfig, context: ContextConfig, contexts: Callable[[]
 
 def closed_form(data: DataConfig, context: ContextConfig) -> np.ndarray:
     """The same in closed form; `ConfigError` where there is none: `baselines.preconditioned`, and other noise."""
-    if context.hit_rate == 0:
+    p = context.hit_rate
+    if p == 0:
         return preconditioned.preconditioner(data)
-    if context.noise_mode != LABEL_NOISE:
-        raise ConfigError(f"the closed form is of clean contexts and of label noise, not of {context.noise_mode}")
+    if context.noise_mode not in CORRUPTED:
+        raise ConfigError(
+            f"the closed form is of {', '.join(CORRUPTED)} and clean contexts, not of {context.noise_mode}"
+        )
+    return preconditioned.best_diagonal(CORRUPTED[context.noise_mode](data, context), preconditioned.axes_alike(data))
+
+
+def _label_noise(data: DataConfig, context: ContextConfig) -> Moments:
     variance = data.noise_std**2 + context.noise_p * context.noise_sigma**2
-    return preconditioned.preconditioner(replace(data, noise_std=variance**0.5))
+    return preconditioned.moments(replace(data, noise_std=variance**0.5))
+
+
+def _random_pairs(data: DataConfig, context: ContextConfig) -> Moments:
+    p, clean = context.noise_p, preconditioned.moments(data)
+    lost = (2 * p - p**2) * (1 - 1 / data.num_pairs) * data.coordinate_variance * clean.first
+    return clean._replace(first=(1 - p) * clean.first, second=clean.second - lost)
+
+
+CORRUPTED = {"label_noise": _label_noise, "random_pairs": _random_pairs}
 
 
 def fitted(batch: Batch, alike: bool) -> np.ndarray:

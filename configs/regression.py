@@ -323,10 +323,9 @@ def gain(results: Results) -> float | None:
     l, l_0 and l_1 are the losses of the model, of zero and of `families.regression.references` on the same test tasks.
     None where one is unknown.
     """
-    model, step = results["headline"]["tf_loss"], results["one_step"]
-    if model is None or step["loss"] is None:
-        return None
-    return columns.ratio(step["zero_loss"] - model, step["zero_loss"] - step["loss"])
+    step = results["one_step"]
+    model, zero, one = results["headline"]["tf_loss"], step["zero_loss"], step["loss"]
+    return None if None in (model, zero, one) else columns.ratio(zero - model, zero - one)
 
 
 SCORES = ("influence", "attention", "abs_attention", "contribution", "abs_contribution")
@@ -399,7 +398,7 @@ MEANINGS_OF_COLUMNS = {
     "eval_preds_diff": "mean absolute difference of predictions from gradient descent's, on the evaluation batch",
     "train_*": "the setting in force in training",
     "eval_*": "the setting in force at evaluation",
-    "test_gain": "gain over predicting zero, over that of one step of gradient descent, its size the best for the training",
+    "test_gain": "gain over predicting zero, over that of one step of gradient descent, the best for the training",
     "test_loss_ratio": "`test_loss` over `test_gd_loss`, on the same tasks",
     "test_gd_tuned_step_loss": "loss of gradient descent with its step size tuned on the corruption",
     "test_linear_mmse_loss": "loss of the best linear predictor, which knows p and sigma",

@@ -208,13 +208,18 @@ def _one_step(config: RegressionConfig) -> dict[str, float]:
 def nothing_to_tell(config: RegressionConfig, summary: Mapping[str, Any]) -> str | None:
     """Why neither the gain over predicting zero nor the cosine with gradient descent can tell whether a run trained."""
     step = summary["one_step"]
-    loss, zero_loss, align_cos = (math.nan if step[name] is None else step[name] for name in ONE_STEP)
+    loss, zero_loss, align_cos = (_finite(step[name]) for name in ONE_STEP)
     share = (zero_loss - loss) / zero_loss if zero_loss else math.nan
     if not share >= NEGLIGIBLE:
         return f"one step of gradient descent gains {share:.2g} of the loss of predicting zero on the test tasks"
     if not align_cos >= ALIGNED:
         return f"the cosine of the best preconditioned step with gradient descent is {align_cos:.2g} itself"
     return None
+
+
+def _finite(value: float | None) -> float:
+    """A number; nan in place of none and of an infinite one, which no comparison passes."""
+    return math.nan if value is None or math.isinf(value) else value
 
 
 EXPERIMENT = Experiment(

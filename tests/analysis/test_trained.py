@@ -129,8 +129,8 @@ def test_a_finished_runs_summary_has_it_and_it_follows_from_the_rest(lsa1_run: P
         kept = summary.pop("trained")
         one_step = summary.pop("one_step", None)
         again = with_verdict(rundir.read_config(run), summary)
-        assert (again["trained"], again.get("one_step")) == (kept, one_step)
-        assert kept["met"] is of_run(run) is False  # of 100 steps
+        assert again.get("one_step") == (one_step and pytest.approx(one_step))  # by another number of threads
+        assert again["trained"]["met"] is kept["met"] is of_run(run) is False  # of 100 steps
 
 
 def pool_run(
@@ -197,6 +197,7 @@ def test_where_no_number_tells_nothing_is_said_but_why(values: dict[str, object]
 
 ALL_RANDOM = ContextConfig(noise_mode="random_pairs", noise_p=1.0)
 NOISY = ContextConfig(noise_mode="label_noise", noise_p=0.5, noise_sigma=2.0)
+RANDOM = ContextConfig(noise_mode="random_pairs", noise_p=0.4)
 TWO = DataConfig(dim=2, input_distribution="gaussian", spectrum="given", eigenvalues=(5.0, 0.1))
 FIVE = DataConfig(dim=5, input_distribution="gaussian", spectrum="given", eigenvalues=(3.0, 1.0, 1.0, 1.0, 1.0))
 
@@ -208,7 +209,9 @@ def test_on_isotropic_inputs_it_is_the_best_step_of_gradient_descent(sd: float) 
     np.testing.assert_allclose(a / data.num_pairs, one_step_size(data), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("data", "context"), [(FIVE, ContextConfig()), (DataConfig(), NOISY), (FIVE, NOISY)])
+@pytest.mark.parametrize(
+    ("data", "context"), [(FIVE, ContextConfig()), (DataConfig(), NOISY), (FIVE, NOISY), (DataConfig(), RANDOM)]
+)
 def test_the_closed_form_is_the_least_squares_fit_on_contexts_of_the_training(
     data: DataConfig, context: ContextConfig
 ) -> None:
@@ -226,7 +229,6 @@ def test_the_closed_form_is_the_least_squares_fit_on_contexts_of_the_training(
     [
         (DataConfig(dim=4, num_pairs=6, teacher="relu"), ContextConfig()),
         (DataConfig(dim=4, num_pairs=6, num_distractors=2), ContextConfig()),
-        (DataConfig(dim=4, num_pairs=6), ContextConfig(noise_mode="random_pairs", noise_p=0.3)),
     ],
 )
 def test_where_there_is_no_closed_form_it_is_fitted(data: DataConfig, context: ContextConfig) -> None:
@@ -236,6 +238,10 @@ def test_where_there_is_no_closed_form_it_is_fitted(data: DataConfig, context: C
     batch = position_steps_batch(config, context)
     a = trained_step.trained_step(data, context, lambda: batch)
     np.testing.assert_allclose(a / 6, fit_step_size(batch), rtol=1e-5)
+
+
+def test_of_random_pairs_alone_nothing_is_learnt() -> None:
+    np.testing.assert_array_equal(trained_step.closed_form(DataConfig(), ALL_RANDOM), np.zeros(10))
 
 
 def test_its_losses_are_those_in_closed_form() -> None:

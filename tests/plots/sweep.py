@@ -12,12 +12,11 @@ import pandas as pd
 COLUMNS = """
 exp model ordering noise_mode p sigma placement seed test_mse align_cos align_l2 auroc ood_alpha3 status test_loss
 gd_mse trained test_gain train_ordering train_noise_mode train_p train_sigma train_placement eval_ordering
-eval_noise_mode eval_p eval_sigma eval_placement train_difficulty eval_difficulty steps test_gd_loss test_loss_ratio test_loss_ratio_se
-test_ridge_loss test_gd_tuned_step_loss test_linear_mmse_loss test_mask_bayes_loss auroc_raw auroc_position auroc_low
-auroc_high gd_auroc
-mask_bayes_auroc loo_gd_auroc
-auroc_attention auroc_abs_attention auroc_contribution gd_auroc_attention gd_auroc_abs_attention gd_auroc_contribution
-ood_alpha1 ood_alpha1.5 ood_alpha2 gd_ood_alpha1 gd_ood_alpha1.5 gd_ood_alpha2 gd_ood_alpha3 results_version
+eval_noise_mode eval_p eval_sigma eval_placement train_difficulty eval_difficulty steps test_gd_loss test_loss_ratio
+test_loss_ratio_se test_ridge_loss test_gd_tuned_step_loss test_linear_mmse_loss test_mask_bayes_loss auroc_raw
+auroc_position auroc_low auroc_high gd_auroc mask_bayes_auroc loo_gd_auroc auroc_attention auroc_abs_attention
+auroc_contribution gd_auroc_attention gd_auroc_abs_attention gd_auroc_contribution ood_alpha1 ood_alpha1.5
+ood_alpha2 gd_ood_alpha1 gd_ood_alpha1.5 gd_ood_alpha2 gd_ood_alpha3 results_version
 """.split()
 FIRST = COLUMNS[:13]  # all that the tables of an earlier study had
 DEFAULTS = {"ordering": "random", "noise_mode": "clean", "p": 0.0, "sigma": 0.0, "placement": "mixed"}
