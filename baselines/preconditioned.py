@@ -66,8 +66,8 @@ def preconditioner(data: DataConfig) -> np.ndarray:
 def best_diagonal(axis_moments: Moments, alike: bool) -> np.ndarray:
     """The diagonal [D] of A of least loss; one number for all axes if they are alike."""
     if alike:
-        ones = np.ones(len(axis_moments.first))
-        return _best_scalar(axis_moments, ones) * ones
+        axes = len(axis_moments.first)
+        return np.full(axes, _best_scalar(axis_moments, np.ones(axes)))
     return axis_moments.first / axis_moments.second
 
 

@@ -177,9 +177,7 @@ FAMILY = Family(
     follows=FOLLOWS,
     complete=with_negatives,
     criteria=(
-        Criterion(
-            "symbol accuracy", lambda config, summary: summary["headline"].get("symbol_accuracy"), DECODES, True
-        ),
+        Criterion("symbol accuracy", lambda config, summary: summary["headline"].get("symbol_accuracy"), DECODES, True),
     ),
     cell_words=lambda config: [config.model.input, f"d{config.model.dim}", *language_words(config.data)],
     task_seconds=lambda config: step_cost.of_layers(1, 4 * config.model.hidden + 80, 1),
