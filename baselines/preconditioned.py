@@ -68,7 +68,8 @@ def best_diagonal(axis_moments: Moments, alike: bool) -> np.ndarray:
     if alike:
         axes = len(axis_moments.first)
         return np.full(axes, _best_scalar(axis_moments, np.ones(axes)))
-    return axis_moments.first / axis_moments.second
+    a: np.ndarray = axis_moments.first / axis_moments.second
+    return a
 
 
 def scaled(direction: np.ndarray, data: DataConfig) -> np.ndarray:
