@@ -98,7 +98,8 @@ def _read_aside(run: Path, settings: Settings, step: int, digest: bytes) -> byte
 def _parts(written: bytes) -> tuple[dict[str, Any], bytes]:
     """The row, and the SHA-256 of the parameters, of traces as we have written them."""
     with np.load(io.BytesIO(written)) as arrays:
-        return json.loads(arrays[ROW].tobytes()), arrays[PARAMETERS].tobytes()
+        row = json.loads(arrays[ROW].tobytes())
+        return row | {"health": health_of(row)}, arrays[PARAMETERS].tobytes()
 
 
 def _is_of(path: Path, digest: bytes) -> bool:

@@ -233,10 +233,10 @@ def test_a_checkpoint_whose_parameters_have_changed_is_estimated_again(run: Path
 # --- what lies beside a run ---
 
 
-def made_up(run: Path, health: str, params: Params | None = None) -> bytes:
+def made_up(run: Path, llc: float, params: Params | None = None) -> bytes:
     """Traces of the first checkpoint, of its parameters unless others are given."""
     ((_, own),) = llc_run.checkpoints(run, RECORDED[-1], "0")
-    row = {"step": 0, "llc": 1.0, "llc_low": 0.5, "llc_high": 1.5, "health": health}
+    row = {"step": 0, "llc": llc, "llc_low": 0.5, "llc_high": 1.5, "health": "unmixed"}
     return llc_traces.content(row, {}, own if params is None else params)
 
 
@@ -261,7 +261,7 @@ LEFT: dict[str, tuple[Callable[[Path, str, bytes], object], bool]] = {
     "of another run": (lambda run, name, content: aside.write(run, name, content, "0" * 16), True),
     "of other parameters": (
         lambda run, name, content: aside.write(
-            run, name, made_up(run, "of another run", {"a": {"b": np.zeros(1)}}), rundir.stored_id(run)
+            run, name, made_up(run, 2.0, {"a": {"b": np.zeros(1)}}), rundir.stored_id(run)
         ),
         False,  # the run's own, of before it was trained again
     ),
@@ -275,26 +275,26 @@ LEFT: dict[str, tuple[Callable[[Path, str, bytes], object], bool]] = {
 @pytest.mark.parametrize("what", LEFT)
 def test_what_lies_beside_a_run_is_not_taken_for_its_own(what: str, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the run has traces already or not: its table is the one that it has with nothing beside it."""
-    path, good, (put, is_named) = llc_traces.trace_file(run, OWN, 0), made_up(run, "healthy"), LEFT[what]
+    path, good, (put, is_named) = llc_traces.trace_file(run, OWN, 0), made_up(run, 1.0), LEFT[what]
     monkeypatch.setattr(llc_run._Estimates, "__call__", lambda self, step, params: good)
-    put(run, path.name, made_up(run, "of another run"))
+    put(run, path.name, made_up(run, 2.0))
     before = os.lstat(layout.llc_aside(run)), sorted(os.listdir(layout.llc_aside(run)))
     for _ in ("estimated now", "estimated before"):
         with limited(), locked(run):
             (row,) = estimate_run(run, OWN, "0")
-        assert row["health"] == "healthy"
+        assert row["llc"] == 1.0
         assert path.read_bytes() == good
-        assert table(run)["health"].tolist() == ["healthy"]
+        assert table(run)["llc"].tolist() == [1.0]
     assert (os.lstat(layout.llc_aside(run)), sorted(os.listdir(layout.llc_aside(run)))) == before
     assert bool(llc_traces.left_out(run)) == is_named
 
 
 def test_what_is_kept_beside_a_run_is_moved_into_it(run: Path) -> None:
-    path, kept = llc_traces.trace_file(run, OWN, 0), made_up(run, "as kept")
+    path, kept = llc_traces.trace_file(run, OWN, 0), made_up(run, 2.0)
     aside.write(run, path.name, kept, rundir.stored_id(run))
     with locked(run):
         (row,) = estimate_run(run, OWN, "0")
-    assert row["health"] == "as kept"
+    assert row["llc"] == 2.0
     assert path.read_bytes() == kept
     assert not layout.llc_aside(run).exists()
 
