@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 import cli
-from flag_types import INFINITY, NOT_NEGATIVE, Either
+from flag_types import INFINITY, Either, Number
 
 SAVE_SHARE = 0.02  # of training time, at most, that saving a large state takes
 
@@ -33,7 +33,7 @@ def add_flags(built: cli.Parser) -> None:
     """Adds the flags of commands that train and resume runs; they are not part of the config."""
     built.add_argument(
         "--checkpoint_seconds",
-        type=Either(INFINITY, math.inf, NOT_NEGATIVE),
+        type=Either(INFINITY, math.inf, Number(0.0, 1e9, why="30 years")),
         default=DEFAULT_PERSISTENCE.checkpoint_seconds,
         help="seconds of training between saves of the state, more where a save takes over 2 %% of them; a kill loses "
         "at most this and one chunk",

@@ -144,7 +144,7 @@ def test_cells_have_names_that_tell_them_apart() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--num_tasks 4,0", "a pool has at least 1 task, or inf of them, not 0"),
+        ("--num_tasks 4,0", "argument --num_tasks: '0' is not a whole number from 1 to 2^31 - 1, nor inf, nor auto"),
         ("--schedule foo", "schedule is 'foo'; it must be one of constant, cosine, triangle"),
         ("--models huge", "unknown model 'huge'"),
         ("--models lsa1", "num_tasks is not an axis of lsa1; its axes are ordering,"),
