@@ -126,7 +126,7 @@ def test_a_dry_run_writes_nothing(ran: Ran, tmp_path: Path) -> None:
 def test_a_table_that_cannot_be_written_is_said_before_anything_is_measured(ran: Ran, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     done = ran("studies.run", "reproduction", "--claims", CHECK, "--report", "ledger", "--out", "folder")
-    assert (done.status, done.out, done.err) == (2, "", "error: folder is a folder, not a file\n")
+    assert (done.status, done.out, done.err) == (2, "", "error: argument --out: folder is a folder, not a file\n")
     assert not (tmp_path / "ledger").exists()
 
 
