@@ -21,7 +21,7 @@ DEPTHS = (  # the runs of each, in words, and the profile that trains them
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
-    Figure("rollout", "One trained layer applied again and again, damping .75, without a clip", ("one_layer",), curves.rolled_out(0.75), curves.STEPS, "Loss"),
+    Figure("rollout", "One trained layer applied again and again, damping .75, without a clip; means less the largest thousandth", ("one_layer",), curves.rolled_out(0.75), curves.STEPS, "Loss"),
     Figure("one_layer_training", "One layer over training", ("one_layer",), curves.logged, "training step", ""),
     Figure("sizes", "One layer, N = D", ("one_layer", "size_5", "size_20", "size_35", "size_50"), curves.sizes, "N = D", "Loss", profile="full", means=False, by_seed=True),
     Figure("one_layer_shifts", "One layer on contexts of another distribution", ("one_layer",), curves.shifted, "", "Loss", log_y=True),
@@ -41,7 +41,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     ),
     Figure("replaced_labels", "Loss with some of the 10 labels replaced by N(0, 1)", ("one_layer", "two_layers"), curves.replaced, "labels replaced", "Loss"),
     Figure("replaced_labels_deep", "Loss of deep stacks with some of the 10 labels replaced by N(0, 1)", ("five_layers", "ten_layers"), curves.replaced, "labels replaced", "Loss", log_y=True, profile="full"),
-    Figure("rollout_dampings", "Roll-outs by damping, without a clip", ("one_layer",), curves.rolled_out(1.0, 0.875, 0.75), curves.STEPS, "Loss", log_y=True),
+    Figure("rollout_dampings", "Roll-outs by damping, without a clip; means less the largest thousandth", ("one_layer",), curves.rolled_out(1.0, 0.875, 0.75), curves.STEPS, "Loss", log_y=True),
     Figure("softmax_training", "Softmax attention over training", ("softmax_1_head", "softmax_2_heads"), curves.logged, "training step", "", profile="full", means=False, by_seed=True),
     Figure("layer_norm_training", "One layer with layer norm over training", ("layer_norm",), curves.logged, "training step", "", profile="full", means=False, by_seed=True),
     Figure("pools", "One layer trained on a pool of tasks", ("pool_128", "pool_512", "pool_2048", "pool_8192"), curves.pools, "training step", "", log_y=(curves.POOL_LOSS,), profile="full"),
@@ -51,7 +51,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("sine_functions", "One sine, asked on a dense grid", ("sine", "sine_control"), curves.sine_functions, "x", "prediction", profile="full"),
     Figure("depth", "The depth curve: Gaussian inputs, D = N = 20, noise .05; means less the largest thousandth", ("depth_lsa",), curves.by_layer, curves.STEPS, "Loss (MSE)", log_y=True, means=False, by_seed=True),
     Figure("depth_stacks", "Stacks on Gaussian inputs, noise .05; means less the largest thousandth", ("depth_linear", "depth_linear_deep", "depth_softmax_small"), curves.by_layer, curves.STEPS, "Loss (MSE)", log_y=True, profile="full"),
-    Figure("depth_softmax", "Softmax blocks on Gaussian inputs, D = N = 20", ("depth_softmax",), curves.by_layer, curves.STEPS, "Loss (MSE)", log_y=True, profile="gpu"),
+    Figure("depth_softmax", "Softmax blocks on Gaussian inputs, D = N = 20; means less the largest thousandth", ("depth_softmax",), curves.by_layer, curves.STEPS, "Loss (MSE)", log_y=True, profile="gpu"),
     Figure("condition_numbers", "Condition numbers after a step of GD++ on the inputs", (), curves.condition_numbers, "gamma", "median condition number", log_y=True, limit=np.inf),
     Figure("spectrum", "Eigenvalues of the scatter matrix", (), curves.eigenvalues, "rank", "mean eigenvalue", log_y=True),
     HeatMaps("weights_one_layer", "one layer", ("one_layer",), curves.heat_maps),
