@@ -27,7 +27,7 @@ def add_flags(parser: cli.Parser) -> None:
 
 @np.errstate(over="ignore", invalid="ignore")  # non-finite results are rejected
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
-    """Evaluates a stored run; `ConfigError` if results at one of the scales are non-finite."""
+    """Evaluates a stored run; `ConfigError` if labels or results at one of the scales are non-finite."""
     from analysis.compared_run import load_compared
     from analysis.measures.ood_eval import ood_curve, write_rows
 

@@ -42,8 +42,8 @@ def with_verdict(config: RunConfig, summary: Summary) -> dict[str, Any]:
     conditions = [_condition(criterion, config, completed) for criterion in criteria]
     met = all(_holds(condition) for condition in conditions)
     reason = experiment.undefined(config, completed)
-    verdict = {"met": met, "conditions": conditions} if reason is None else {"met": None, "reason": reason}
-    return {**completed, "trained": {**verdict, "conditions": conditions}}
+    verdict = {"met": met if reason is None else None, "conditions": conditions}
+    return {**completed, "trained": verdict if reason is None else verdict | {"reason": reason}}
 
 
 def in_words(config: RunConfig, summary: Summary) -> str:

@@ -34,9 +34,7 @@ LANGUAGE_MEANINGS = {
     "data.num_languages": Meaning("how many random languages are trained on"),
     "data.num_unseen": Meaning("how many random languages are tested on alone"),
     "data.num_states": Meaning("states of a random automaton before it is made minimal"),
-    "data.negatives": Meaning(
-        "what strings that are no members look like (random_abc by default for a single language)", NEGATIVES
-    ),
+    "data.negatives": Meaning("what non-members look like (of a single language random_abc)", NEGATIVES),
     "data.positive_share": Meaning("chance that a label is 1"),
     "data.min_length": Meaning("shortest string"),
     "data.max_length": Meaning("longest string"),

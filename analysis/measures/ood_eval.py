@@ -11,7 +11,9 @@ from analysis.measures.test_set import half_squared_errors, mean_and_error
 from configs.regression import RegressionConfig
 from families.regression import make_test_batch, make_test_batches
 from src.batch import Batch
+from src.checks import ConfigError
 from src.data import scale_inputs
+from src.data_config import DataConfig
 from store import layout
 from store.atomic import write_csv
 
@@ -23,8 +25,15 @@ def scaled_batches(config: RegressionConfig, alphas: Sequence[float], keep_label
     """
     if keep_labels:
         return [scale_inputs(make_test_batch(config), alpha) for alpha in alphas]
-    scaled = [replace(config.data, input_range=alpha * config.data.input_range) for alpha in alphas]
-    return make_test_batches(config, scaled)
+    return make_test_batches(config, [_scaled(config.data, alpha) for alpha in alphas])
+
+
+def _scaled(data: DataConfig, alpha: float) -> DataConfig:
+    """The distribution with inputs times alpha; `ConfigError` names alpha where float32 does not hold its labels."""
+    try:
+        return replace(data, input_range=alpha * data.input_range)
+    except ConfigError as error:
+        raise ConfigError(f"alphas is {alpha:g}, at which {error}") from None
 
 
 def ood_curve(loaded: ComparedRun, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:

@@ -380,4 +380,4 @@ def test_rows_of_runs_of_earlier_versions_are_empty_there() -> None:
     known = {"gd_positions": {"loss": 0.25, "loss_se": 0.1}}
     values = [COLUMNS["test_gd_positions_loss"]({"comparators": part}) for part in ({}, known)]
     assert values == [None, 0.25]
-    assert COLUMNS["gd_positions_trained_loss"]({"comparators": known}) is None
+    assert COLUMNS["test_gd_positions_trained_loss"]({"comparators": known}) is None

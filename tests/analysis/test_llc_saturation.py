@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cli
 from analysis import llc_saturation
 from analysis.measures.llc_saturation import line, settings_of
-from src.checks import ConfigError
 
 LOSSES = (2.0, 1.5, 1.2, 0.9)
 
@@ -56,7 +56,7 @@ def test_checkpoints_without_an_estimate_are_in_no_line_and_are_counted() -> Non
     ],
 )
 def test_what_is_no_line_is_refused(own: list[dict[str, Any]], sentence: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(sentence)):
+    with pytest.raises(cli.UsageError, match=re.escape(sentence)):
         line("x", own)
 
 
@@ -74,11 +74,11 @@ def test_the_settings_differ_in_eps_and_gamma_alone() -> None:
     [
         (
             "--checkpoints sometimes",
-            "checkpoints is 'sometimes'; choose all, last, every:K, log:N[:FROM] or steps",
+            "'sometimes' is none of all, last, every:K, log:N[:FROM] or steps such as 100,500",
         ),
         ("--chains 1", "argument --chains: '1' is not a whole number from 2 to 4096"),
     ],
 )
 def test_the_command_refuses(words: str, sentence: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(sentence)):
+    with pytest.raises(cli.UsageError, match=re.escape(sentence)):
         llc_saturation.COMMAND.read(["--run", "anywhere", *words.split()])

@@ -204,7 +204,7 @@ def test_a_further_posterior_mean_is_measured_and_has_columns(root: Path) -> Non
         "TASK_DISTRIBUTIONS.add('mystery', entry, LOADED['p'])\n"
         "grids = [Grid(('tiny',), {'task_distribution': [law]}) for law in ('laplace', 'mystery')]\n"
         "rows = [row_values(plan([grid])[0], Path('x')) for grid in grids]\n"
-        "print(*[name for name in rows[0] if name.startswith(('id_', 'ood_'))])\n"
+        "print(*[name for name in rows[0] if name.startswith(('test_id_', 'test_ood_'))])\n"
         "print(*[name for name in rows[1] if name not in rows[0]])\n"
         "print(not (set(rows[1]) - set(rows[0])) & set(setting_columns(rows[1:])), 'jax' in sys.modules)"
     )
@@ -212,7 +212,7 @@ def test_a_further_posterior_mean_is_measured_and_has_columns(root: Path) -> Non
     now, further, heavy = done.stdout.splitlines()
     half = "tf_loss tf_loss_se ridge_loss ridge_loss_se dmmse_loss dmmse_loss_se laplace_loss laplace_loss_se "
     half += "delta_ridge delta_ridge_se delta_dmmse delta_dmmse_se delta_laplace delta_laplace_se apart"
-    assert now.split() == [f"{prefix}_{name}" for prefix in ("id", "ood") for name in half.split()]
+    assert now.split() == [f"test_{prefix}_{name}" for prefix in ("id", "ood") for name in half.split()]
     names = [*(f"mystery_loss{se}" for se in ("", "_se")), *(f"delta_mystery{se}" for se in ("", "_se"))]
-    assert further.split() == [f"{prefix}_{name}" for prefix in ("id", "ood") for name in names]
+    assert further.split() == [f"test_{prefix}_{name}" for prefix in ("id", "ood") for name in names]
     assert heavy == "True False"

@@ -185,10 +185,10 @@ def test_modules_that_hold_something_else_are_refused_before_anything_begins(
 
 
 def test_what_is_drawn_and_not_recorded_is_said_at_the_first_record(tmp_path: Path, workshop: Workshop) -> None:
-    folder = family(tmp_path / "mine", ("experiment.py", ', "constant_loss": LOG_2}', "}"))
+    folder = family(tmp_path / "mine", ("experiment.py", ', "eval_constant_loss": LOG_2}', "}"))
     done = workshop.run(RUN, "mine", *SIZES, "--plugin", folder, "--out", tmp_path / "run")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (
         2,
-        "error: the family mine draws constant_loss, which it does not record",
+        "error: the family mine draws eval_constant_loss, which it does not record",
     )
     assert rundir.read_status(tmp_path / "run") == "failed"

@@ -65,9 +65,9 @@ def losses_of(params: Any, batch: Any) -> np.ndarray:
 
 def test_it_trains_and_its_numbers_are_those_of_a_forward_pass_by_hand(run: Path, both: None) -> None:
     config, params, batch = store.load(run)
-    records = rundir.read_metrics(run, ["constant_loss"])
+    records = rundir.read_metrics(run, ["eval_constant_loss"])
     assert tuple(record["step"] for record in records) == RECORDED
-    assert {record["constant_loss"] for record in records} == {math.log(2)}
+    assert {record["eval_constant_loss"] for record in records} == {math.log(2)}
     assert records[-1]["eval_loss"] == pytest.approx(losses_of(params, batch).mean(), rel=1e-5)
     assert records[-1]["eval_loss"] < records[0]["eval_loss"] - 0.01
     assert (config.family, config.data.weight_scale) == ("logistic", 2.0)

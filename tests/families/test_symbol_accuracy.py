@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.plateau import left_plateau
+from analysis.trained import with_verdict
 from configs.autoencoder import AutoencoderConfig
 from runners import autoencoder
 from runners.summary import shown
@@ -43,10 +43,10 @@ def test_pads_count_as_tokens_and_not_as_symbols(
     assert numbers["token_accuracy"] == pytest.approx(tokens)
 
 
-def test_a_decoder_of_pads_alone_has_not_left_the_plateau(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decoder_of_pads_alone_has_not_trained(monkeypatch: pytest.MonkeyPatch) -> None:
     summary = {"headline": measured(monkeypatch, [PAD] * 20)}
-    verdict = left_plateau(AutoencoderConfig(), summary)
-    assert (verdict["met"], verdict["value"]) == (False, 0.0)
+    verdict = with_verdict(AutoencoderConfig(), summary)["trained"]
+    assert (verdict["met"], verdict["conditions"][0]["value"]) == (False, 0.0)
     printed = autoencoder.summary_lines(shown(summary), Path(), AutoencoderConfig())
     assert [line.split()[-2] for line in printed if "accuracy" in line] == ["0.0000", "0.9000"]
 
@@ -58,6 +58,6 @@ def test_without_symbols_or_in_an_earlier_version_there_is_no_verdict(monkeypatc
         (empty, "all strings of the test set are empty"),
         ({"token_accuracy": 0.99}, "an earlier version wrote the summary, whose token_accuracy counts pads"),
     ):
-        verdict = left_plateau(AutoencoderConfig(), {"headline": headline})
+        verdict = with_verdict(AutoencoderConfig(), {"headline": headline})["trained"]
         assert verdict["met"] is None
         assert verdict["reason"].startswith(reason)

@@ -108,7 +108,7 @@ def test_lines_are_the_recorded_numbers(lsa1_run: Path, monkeypatch: pytest.Monk
     lines = {line.get_label(): line for figure in drawn for axes in figure.axes for line in axes.get_lines()}
     shown = {
         "Trained Transformer": "tf_loss",
-        "Gradient descent": "eval_gd_loss",
+        "Gradient descent": "gd_loss",
         "predictions: mean |difference|": "preds_diff",
         "sensitivities: mean ‖difference‖": "model_diff",
     }

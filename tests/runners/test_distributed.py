@@ -101,7 +101,10 @@ def test_a_signal_to_one_stops_all_and_they_resume(
         ("--coordinator_address here --num_processes 2 --process_id 0", "--coordinator_address is 'here'"),
         ("--coordinator_address here:0 --num_processes 2 --process_id 0", "it must be HOST:PORT"),
         ("--coordinator_address a:1 --num_processes 2 --process_id 2", "--process_id is 2; of 2 processes"),
-        ("--coordinator_address a:1 --num_processes 0 --process_id 0", "--process_id is 0; of 0 processes"),
+        (
+            "--coordinator_address a:1 --num_processes 0 --process_id 0",
+            "--num_processes: '0' is not a whole number",
+        ),
     ],
 )
 def test_which_process_this_is_must_be_clear(words: str, sentence: str) -> None:

@@ -118,7 +118,7 @@ BAD_VALUES = (
         LinearData,
         "weight_scale",
         1e25,
-        "so labels are about 3e\\+25; float32, in which losses are computed, holds no squares",
+        "so labels are about 3e+25; float32, in which losses are computed, holds no squares",
     ),
     (LinearData, "noise_std", -0.1, "at least 0"),
     (LinearData, "noise_std", float("nan"), "it must be finite"),

@@ -45,7 +45,7 @@ def said(claim: Claim, measurement: Measurement | None, statement: Statement = S
             "(accepted: 0.9 to 1.1).",
         ),
         ((1.0,), (), "Undecided: the ratio is 1, one run (accepted: 0.9 to 1.1)."),
-        ((1.0, float("nan")), (), "Undecided: the ratio is … (accepted: 0.9 to 1.1)."),
+        ((1.0, float("nan")), (), "Undecided, it is not computed for a run: the ratio is … (accepted: 0.9 to 1.1)."),
     ],
 )
 def test_a_sentence_is_what_the_verdict_allows(

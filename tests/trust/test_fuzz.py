@@ -25,7 +25,7 @@ from benchmarks import bench, report
 from configs.overrides import resolve, set_values
 from configs.presets import preset
 from executors import choice
-from languages import automata
+from languages import expressions
 from runners import summary
 from scripts import gpu_check
 from src.data_config import DataConfig
@@ -308,7 +308,7 @@ def parsers() -> dict[str, tuple[tuple[str, ...], Callable[[str], object]]]:
         ),
         "expression": (
             ("a*bc*", "((a|b)c)*", "(abc?)*", "[a-c]b{2,3}", "(ab|ba)+"),
-            lambda t: automata.of_expression(t, "abc"),
+            lambda t: expressions.of_expression(t, "abc"),
         ),
         "shift": (
             ("num_pairs=5", "spectrum=given,eigenvalues=1:.5:.25", "task_mean=1,noise_std=.5"),

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from analysis.measures import layerwise
-from analysis.plateau import left_plateau
+from analysis.trained import with_verdict
 from src.registries import FAMILIES
 from store.atomic import write_json
 from store.readers import read_json
 from tests.verdicts.values import NOT_COMPUTED, NOT_FINITE
 
-# family -> a summary of a run that has left the plateau, and the numbers of it that this follows from
+# family -> a summary of a run that has trained, and the numbers of it that this follows from
 SUMMARIES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
     "layerwise": (
         {
@@ -31,6 +31,19 @@ SUMMARIES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
         {"eval_id_errors": [2.0, 1.0], "headline": {"id_tf_loss": 1.0, "id_zero_loss": 2.0, "id_ridge_loss": 1.5}},
         [("eval_id_errors", 0), ("eval_id_errors", 1), ("headline", "id_zero_loss"), ("headline", "id_ridge_loss")],
     ),
+    "regression": (
+        {
+            "alignment": {"align_cos": 0.99},
+            "headline": {"tf_loss": 0.21},
+            "one_step": {"loss": 0.2, "zero_loss": 0.4, "align_cos": 1.0},
+        },
+        [
+            ("alignment", "align_cos"),
+            ("headline", "tf_loss"),
+            *(("one_step", name) for name in ("loss", "zero_loss", "align_cos")),
+        ],
+    ),
+    "autoencoder": ({"headline": {"symbol_accuracy": 0.99}}, [("headline", "symbol_accuracy")]),
     "languages": (
         {"headline": {"loss": 0.1, "no_context_loss": 0.5}},
         [("headline", "loss"), ("headline", "no_context_loss")],
@@ -49,12 +62,12 @@ def replaced(summary: dict[str, Any], path: tuple[Any, ...], value: float | None
 
 @pytest.mark.parametrize("value", NOT_COMPUTED)
 @pytest.mark.parametrize("family", SUMMARIES)
-def test_no_family_has_left_the_plateau_by_a_number_that_is_not_computed(family: str, value: float | None) -> None:
+def test_no_family_has_trained_by_a_number_that_is_not_computed(family: str, value: float | None) -> None:
     summary, paths = SUMMARIES[family]
     config = FAMILIES[family].config()
-    assert left_plateau(config, summary)["met"] is True
+    assert with_verdict(config, summary)["trained"]["met"] is True
     for path in paths:
-        assert left_plateau(config, replaced(summary, path, value))["met"] is not True, path
+        assert with_verdict(config, replaced(summary, path, value))["trained"]["met"] is not True, path
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)
@@ -81,4 +94,4 @@ def test_a_summary_as_it_is_written_has_null_and_no_pass(tmp_path: Path) -> None
     write_json(tmp_path / "summary.json", replaced(summary, paths[0], np.inf))
     read = read_json(tmp_path / "summary.json")
     assert read["headline"]["loss"] is None
-    assert left_plateau(FAMILIES["sine"].config(), read)["met"] is False
+    assert with_verdict(FAMILIES["sine"].config(), read)["trained"]["met"] is False

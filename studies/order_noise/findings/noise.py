@@ -15,6 +15,7 @@ from studies.order_noise.findings.wording import (
     equivalent_counts,
     in_percent,
     none_lower,
+    of_trained,
     span,
     treated_over_control,
     widest,
@@ -133,13 +134,18 @@ def noise_training_cost(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     contrasts = contrasts_of(rows, "noise in training", ", tested clean")
     shown = [row for row in contrasts if row["verdict"] == "higher"]
     return (
-        f"Tested clean, training on noise costs in {len(shown)} of {len(contrasts)}: {_named(shown)}.",
+        f"Tested clean, training on noise costs in {len(shown)} of {len(contrasts)}, of the seeds that trained: "
+        f"{'; '.join(f'{_name(row)} {of_trained(row)}' for row in shown)}.",
         len(shown) > 0 and none_lower(contrasts),
     )
 
 
 def _named(rows: Sequence[Row]) -> str:
-    return "; ".join(f"{row['contrast'].partition(',')[0]} {in_percent(row)}" for row in rows)
+    return "; ".join(f"{_name(row)} {in_percent(row)}" for row in rows)
+
+
+def _name(row: Row) -> str:
+    return str(row["contrast"]).partition(",")[0]
 
 
 def order_times_noise(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:

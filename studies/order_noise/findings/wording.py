@@ -34,13 +34,17 @@ def in_percent(row: Row) -> str:
 
     Where some seeds have not trained, that of all seeds first.
     """
+    if row["unit"] == "auroc" or row["n_all"] == row["n"]:
+        return of_trained(row)
+    return f"{_percent(*_of_all_seeds(row), row['n_all'])}, trained: {of_trained(row)}"
+
+
+def of_trained(row: Row) -> str:
+    """The same of the seeds that trained alone."""
     low, high = row["equivalence_low"], row["equivalence_high"]
     if row["unit"] == "auroc":
         return f"{(low + high) / 2:+.4f} [{low:+.4f}, {high:+.4f}; n = {row['n']}]"
-    learnt = _percent(low, high, row["n"])
-    if row["n_all"] == row["n"]:
-        return learnt
-    return f"{_percent(*_of_all_seeds(row), row['n_all'])}, trained: {learnt}"
+    return _percent(low, high, row["n"])
 
 
 def _percent(low: float, high: float, seeds: int) -> str:
