@@ -9,6 +9,7 @@ import pytest
 import cli
 from analysis import llc_saturation
 from analysis.measures.llc_saturation import line, settings_of
+from src.checks import ConfigError
 
 LOSSES = (2.0, 1.5, 1.2, 0.9)
 
