@@ -57,7 +57,7 @@ def test_checkpoints_without_an_estimate_are_in_no_line_and_are_counted() -> Non
     ],
 )
 def test_what_is_no_line_is_refused(own: list[dict[str, Any]], sentence: str) -> None:
-    with pytest.raises(cli.UsageError, match=re.escape(sentence)):
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
         line("x", own)
 
 
