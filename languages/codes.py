@@ -96,7 +96,8 @@ def fit(features: np.ndarray, weights: np.ndarray, dim: int, scale: str, name: s
     values, vectors = values[::-1], vectors[:, ::-1]
     rank = int(np.sum(values > LEAST_VARIANCE * values[0])) if values[0] > 0 else 0
     if dim > rank:
-        raise ConfigError(f"the {name} of these strings vary in {rank} directions, fewer than code_dim {dim}")
+        helps = f"; set --code_dim {rank} or less" if rank else ""
+        raise ConfigError(f"the {name} of these strings vary in {rank} directions, fewer than code_dim {dim}{helps}")
     vectors = vectors[:, :dim] * np.sign(vectors[np.argmax(np.abs(vectors[:, :dim]), axis=0), np.arange(dim)])
     lengths = np.sqrt(values[:dim]) if scale == "whitened" else np.ones(dim)
     return Affine(centre, vectors / lengths)

@@ -130,7 +130,7 @@ def test_a_sweep_trains_the_autoencoder_first(ran: Ran, tmp_path: Path) -> None:
         (["--languages", "random"], "num_languages is 0"),
         (["--config.data.alphabet=abcdefghijklmnopqrstuvwxyz0"], "has 27 symbols"),
         (["--num_pairs", "129"], "a pool has only 128 strings"),
-        (["--code_dim", "200"], "fewer than code_dim 200"),
+        (["--code_dim", "200"], "fewer than code_dim 200; set --code_dim "),
         (["--code", "bigrams", "--code_scale", "raw"], "has 15 channels, not 16; set --code_dim 15"),
         (["--min_length", "12"], "it must be at most max_length, 10"),
         (["--negatives", "other"], "choose from"),
