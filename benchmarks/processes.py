@@ -34,6 +34,9 @@ def measure(words: Sequence[str], environment: Mapping[str, str] | None = None) 
 
 def main(words: Sequence[str]) -> int:
     """Runs a command, prints its cost and returns its exit status."""
+    if not words:
+        print("error: name the command to measure", file=sys.stderr)
+        return 2
     began = time.perf_counter()
     started = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(started.pid, 0)

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentTypeError
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 
+from flag_types import shown
 from store import layout, manifest
+
+
+def _probing(read: Callable[[str], Path]) -> Callable[[str], Path]:
+    """The same; `argparse.ArgumentTypeError` where the system refuses even to look, as at a name that is too long."""
+
+    @wraps(read)
+    def path_of(text: str) -> Path:
+        try:
+            return read(text)
+        except OSError as error:
+            raise ArgumentTypeError(f"{shown(text)} is no place for files: {os.strerror(error.errno or 0)}") from None
+
+    return path_of
 
 
 def in_path(text: str) -> Path:
@@ -16,6 +32,7 @@ def in_path(text: str) -> Path:
     return Path(text)
 
 
+@_probing
 def out_file(text: str) -> Path:
     """A file to write; `argparse.ArgumentTypeError` for a folder, and where no file can be made."""
     path = in_path(text)
@@ -25,6 +42,7 @@ def out_file(text: str) -> Path:
     return path
 
 
+@_probing
 def out_folder(text: str) -> Path:
     """A folder to write into, made where there is none; `argparse.ArgumentTypeError` for any other place.
 
@@ -42,6 +60,7 @@ def out_folder(text: str) -> Path:
     return path
 
 
+@_probing
 def run_directory(text: str) -> Path:
     """The directory of a run that is trained; `argparse.ArgumentTypeError` for a file, and for a place in a run."""
     path = in_path(text)
